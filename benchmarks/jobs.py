@@ -562,7 +562,7 @@ def table(folder: Path) -> None:
     from syncscan.fleet.join import join
     from syncscan.fleet.rank import read_rank
 
-    print("| job | step, ms | one rank alone | the job | range | measured | inside | holds the others up |")
+    print("| job | step, ms | one rank alone | the job | range | measured | inside | delays the others |")
     print("|---|---:|---:|---:|---|---:|---|---|")
     errors = []
     for name, times in json.loads((folder / "truth.json").read_text()).items():

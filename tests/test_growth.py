@@ -147,7 +147,7 @@ def test_twice_as_much_costs_little_more_than_twice(shape: Callable[[int], Trace
 
 
 def test_twice_the_ranks_cost_little_more_than_twice() -> None:
-    """To be joined, replayed and told as JSON; one of them holds the others up."""
+    """To be joined, replayed and told as JSON; one of them delays the others."""
     few, many = (analyses(traces([Step(item=True, host=300), *[Step()] * (n - 1)])) for n in (8, 16))
 
     def told(ranks: list[RankAnalysis]) -> int:

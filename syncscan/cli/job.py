@@ -89,13 +89,13 @@ def _saved(path: str) -> Fleet:
 
 def _warnings(fleet: Fleet) -> list[str]:
     """Those of the traces, each once."""
-    from syncscan.report.fleet_story import ranks_said
+    from syncscan.report.fleet_story import rank_phrase
 
     ranks: defaultdict[str, list[int]] = defaultdict(list)
     for rank in fleet.ranks:
         for warning in rank.of.warnings:
             ranks[warning].append(rank.number)
     count = len(fleet.ranks)
-    sentences = [f"{ranks_said(numbers, count)}: {warning}" for warning, numbers in ranks.items()]
+    sentences = [f"{rank_phrase(numbers, count)}: {warning}" for warning, numbers in ranks.items()]
     more = len(sentences) - WARNINGS
     return sentences[:WARNINGS] + ([f"{more} more, which `syncscan analyze` says of each trace."] if more > 0 else [])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _MANY_EVENTS = 100_000
-"""From so many on TensorBoard's plugin needs minutes to read a trace, and Trace View doesn't wait for it."""
+"""Trace size from which TensorBoard's plugin needs minutes to read a trace, and Trace View doesn't wait for it."""
 
 
 @click.command("open")

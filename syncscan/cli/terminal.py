@@ -14,7 +14,7 @@ def width() -> int:
 
 
 _KNOWN = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio", "WarpTerminal")
-"""What these say in TERM_PROGRAM; they show OSC 8 hyperlinks (https://github.com/Alhadis/OSC8-Adoption)."""
+"""TERM_PROGRAM of terminals that show OSC 8 hyperlinks (https://github.com/Alhadis/OSC8-Adoption)."""
 _KNOWN_TERMS = ("xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm", "contour", "rio")
 _VTE = 5000
 """VTE, which GNOME's terminals and others are made of, knows hyperlinks since 0.50."""

@@ -23,7 +23,7 @@ def analyze_fleet(
     progress: Progress | None = None,
     **options: Any,
 ) -> Fleet:
-    """Find out what each sync costs a job of many ranks, and which rank holds the others up.
+    """Find out what each sync costs a job of many ranks, and which rank delays the others.
 
     Args:
         where: a folder, a glob or a URL with the traces of all ranks, or the traces themselves. Saved analyses, and

@@ -91,7 +91,7 @@ def _lacking(fleet: Fleet) -> Iterator[str]:
 
 
 def _doubts(fleet: Fleet, limits: Sequence[Limit]) -> Iterator[str]:
-    """That who holds the job up may be the profiler's doing."""
+    """That who delays the job may be the profiler's doing."""
     if any(limit.held_up is not None for limit in limits) and (fleet.stretch or 0.0) > STRETCHED:
         yield f"The profiler makes the step {fleet.stretch:.1f} times as long: without it ranks may be late otherwise."
 
@@ -164,7 +164,7 @@ def _too_much_to_gain(limit: Limit, allowed: float, found: Sequence[Finding], fl
 def _held_up(limit: Limit, allowed: float, found: Sequence[Finding], fleet: Fleet) -> Iterator[Violation]:
     """Of the whole step for whatever reason, of some syncs only behind these."""
     if not fleet.matched:
-        why = f"{limit}: who holds the job up can't be told, as no collective of its ranks could be matched"
+        why = f"{limit}: who delays the job can't be told, as no collective of its ranks could be matched"
         yield Violation(limit=limit, sentence=why, findings=())
         return
     by_id = {f.id: f for f in found}
@@ -173,6 +173,6 @@ def _held_up(limit: Limit, allowed: float, found: Sequence[Finding], fleet: Flee
     part = sum(x.late_us for x in counts) / max(1, len(fleet.steps)) / (fleet.observed_us or 1.0)
     if part > allowed + HAIR:
         worst = max(counts, key=lambda x: x.late_us)
-        late = f"the latest ranks hold the job up for {part:.2%} of its step, rank {worst.rank} the most"
+        late = f"the latest ranks delay the job for {part:.2%} of its step, rank {worst.rank} the most"
         guilty = tuple(by_id[id] for id in dict.fromkeys(x.finding for x in behind))
         yield Violation(limit=limit, sentence=f"{limit}: {late}, and {allowed:.2%} are allowed", findings=guilty)

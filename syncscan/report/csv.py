@@ -1,4 +1,4 @@
-"""From a table's rows to CSV: of an analysis one row a finding, with the columns of `Analysis.to_frame()`."""
+"""Render rows of a table as CSV; an analysis has one row per finding, with the columns of `Analysis.to_frame()`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncscan.report.spreadsheet import cell
 
 
 def render(analysis: Analysis) -> str:
-    """The findings as CSV with a header; times in µs a step."""
+    """Return the findings as CSV with a header; times in µs per step."""
     path, withheld = analysis.trace.info.path, analysis.step.waits_withheld
     return drawn(COLUMNS, finding_rows(analysis.shown.findings, path, withheld))
 

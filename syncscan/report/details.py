@@ -1,4 +1,4 @@
-"""From a story to all that it knows of each finding and habit, for a terminal: numbers, why, fix, flagged lines."""
+"""Render all details of each finding and habit for a terminal: numbers, why, fix, flagged lines."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rich.text import Text
 from syncscan.model.finding import Excerpt, Finding
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, phrases, source
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.printable import printable
 from syncscan.report.story import Story
 from syncscan.report.units import times
 
 
 def details(story: Story, step: StepSummary) -> Iterator[RenderableType]:
-    """A block each, in the order of the table."""
+    """Yield a block for each finding and habit, in the order of the table."""
     yield Text("")
-    for told in story.ranked:
-        if isinstance(told, ToldHabit):
-            yield _details(told.name, _of_habit(told), None)
+    for entry in story.ranked:
+        if isinstance(entry, HabitText):
+            yield _details(entry.name, _of_habit(entry), None)
         else:
-            yield _details(told.title, _of_finding(told.of, step), told.of.excerpt)
+            yield _details(entry.title, _of_finding(entry.of, step), entry.of.excerpt)
 
 
 def _details(title: str, facts: Sequence[tuple[str, str]], excerpt: Excerpt | None) -> Padding:
@@ -55,17 +55,17 @@ def _of_finding(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
     ]
 
 
-def _of_habit(told: ToldHabit) -> list[tuple[str, str]]:
+def _of_habit(habit: HabitText) -> list[tuple[str, str]]:
     return [
-        ("id", told.id),
-        ("rule", f"{told.rule}, confidence {told.confidence}"),
-        ("saves", f"{told.saves}, {told.doubt}" if told.doubt else told.saves),
-        *habits.facts(told),
+        ("id", habit.id),
+        ("rule", f"{habit.rule}, confidence {habit.confidence}"),
+        ("saves", f"{habit.saves}, {habit.doubt}" if habit.doubt else habit.saves),
+        *habits.facts(habit),
     ]
 
 
 def flagged_lines(excerpt: Excerpt) -> RenderableType:
-    """Numbered lines, the flagged ones marked; each is cut at the terminal's edge."""
+    """Return numbered source lines with the flagged ones marked; each is cut at the terminal's edge."""
     shown = source.lines(excerpt)
     texts = [
         Text(line, "bold" if x.flagged else "dim", no_wrap=True, overflow="ellipsis")
@@ -83,8 +83,8 @@ def _exact_line(f: Finding) -> str:
         return f"{source.file}:{source.line} in {source.function}"
     if source.candidates:
         lines = ", ".join(map(str, source.candidates))
-        return f"{source.file}:{lines} in {source.function} (a guess: the calls in it that can be this op)"
-    return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't tell the line itself)"
+        return f"{source.file}:{lines} in {source.function} (candidates: its calls that can be this op)"
+    return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't record the line itself)"
 
 
 def _called_from(f: Finding) -> str:

@@ -1,4 +1,4 @@
-"""From a Diff and an analysis of each state to one self-contained HTML page: what differs, and a step of each, aligned.
+"""Render a Diff and an analysis of each state as one self-contained HTML page, with one aligned step of each.
 
 The page runs no script: its Content-Security-Policy allows none, and no style but its own, by hash. jinja2 escapes
 every value.
@@ -18,7 +18,7 @@ from syncscan.model.diff import Change, Diff
 from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 from syncscan.report.assets import asset, template
-from syncscan.report.diff_story import TITLES, DiffStory, ToldChange, story_of
+from syncscan.report.diff_story import TITLES, ChangeText, DiffStory, story_of
 from syncscan.report.names import shown
 from syncscan.report.phrases import sentences
 from syncscan.report.timeline_intervals import home_step
@@ -26,17 +26,17 @@ from syncscan.report.units import duration
 from syncscan.version import __version__
 
 MAX_ROWS = 100
-"""Places of a kind in a table; JSON has them all."""
+"""Rows per table; JSON has them all."""
 WIDTH = 1000
-"""Units of the drawing from the longer step's begin to its end."""
+"""Width of the longer step, in drawing units."""
 THIN = 0.4
-"""Slices thinner than this, in the same units, are drawn together with those beside them."""
+"""Slices thinner than this many drawing units are merged with their neighbors."""
 STREAMS = 4
-"""Streams of the device that are drawn, the busiest."""
+"""Streams of the device that are drawn, busiest first."""
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One rectangle of a lane."""
+    """A rectangle of a lane."""
 
     x: float
     width: float
@@ -52,7 +52,7 @@ class Lane(msgspec.Struct, frozen=True):
 
 
 def render(diff: Diff, before: Analysis, after: Analysis) -> str:
-    """The diff as one HTML document.
+    """Return the diff as one HTML document.
 
     Args:
         diff: of two states.
@@ -85,24 +85,24 @@ def _picture(state: str, facts: str, lanes: list[Lane], step: Interval, scale: f
 
 def _tables(story: DiffStory) -> Iterator[dict[str, Any]]:
     for kind, changes in story.changes.items():
-        rows = [_row(told) for told in changes[:MAX_ROWS]]
+        rows = [_row(change) for change in changes[:MAX_ROWS]]
         yield {"kind": kind.value, "title": TITLES[kind], "rows": rows, "more": len(changes) - len(rows)}
 
 
-def _row(told: ToldChange) -> dict[str, str]:
-    texts = {"what": told.what, "where": told.where, "numbers": told.numbers}
-    return {"sign": told.sign, **{name: shown(text, 240) for name, text in texts.items()}}
+def _row(change: ChangeText) -> dict[str, str]:
+    texts = {"what": change.what, "where": change.where, "numbers": change.numbers}
+    return {"sign": change.sign, **{name: shown(text, 240) for name, text in texts.items()}}
 
 
 def _marked(diff: Diff) -> dict[str, str]:
-    """Finding → how its waits are drawn."""
+    """Return, by finding id, how its waits are drawn."""
     looks = {Change.NEW: "new", Change.GONE: "gone", Change.CHANGED: "changed"}
     sites = ((looks.get(c.change, "wait"), site) for c in diff.changes for site in (c.before, c.after) if site)
     return {f.id: look for look, site in sites for f in site.findings}
 
 
 def _step(analysis: Analysis) -> Interval:
-    """The step that is drawn: that of the worst sync point, or a usual one, or all that there is."""
+    """Return the step to draw: the one with the worst sync point, else a typical one, else the whole trace."""
     step, s = home_step(analysis), analysis.trace.slices
     if step:
         return Interval(step.ts, max(step.end, step.ts + 1))
@@ -110,7 +110,7 @@ def _step(analysis: Analysis) -> Interval:
 
 
 def _lanes(analysis: Analysis, step: Interval, scale: float, marked: dict[str, str]) -> Iterator[Lane]:
-    """Scopes, waits and calls of the step's host, and the busiest streams."""
+    """Yield the scopes, waits and calls of the step's host thread, and the busiest streams."""
     trace = analysis.trace
     track = next((t.track for t in trace.main_steps), NONE)
     scopes = _within(trace, trace.is_category(Category.ANNOTATION) & _outermost(trace), step, track)
@@ -129,7 +129,7 @@ def _lanes(analysis: Analysis, step: Interval, scale: float, marked: dict[str, s
 
 
 def _outermost(trace: Trace) -> Any:
-    """Which slices no scope of the program's is around: steps' own marks are none."""
+    """Return a mask of the slices outside of all program scopes; the steps' own markers don't count as scopes."""
     steps = np.array([step.row for step in trace.steps], np.int64)
     return (np.isin(trace.slices.parent, np.append(steps, NONE))) & ~np.isin(np.arange(len(trace.slices)), steps)
 
@@ -142,7 +142,7 @@ def _within(trace: Trace, mask: Any, step: Interval, track: int) -> Int64:
 
 
 def _bars(trace: Trace, rows: Int64, step: Interval, scale: float, look: str) -> Iterator[Bar]:
-    """A bar a slice; those that are too thin to be seen and lie beside another are one with it."""
+    """Yield a bar per slice; neighbors too thin to be seen are merged."""
     s = trace.slices
     begin = (np.maximum(s.ts[rows], step.begin) - step.begin) * scale
     end = (np.minimum(s.end[rows], step.end) - step.begin) * scale
@@ -170,7 +170,7 @@ def _waits(analysis: Analysis, step: Interval, scale: float, marked: dict[str, s
 
 
 def _ticks(length: int, scale: float) -> Iterator[tuple[float, str]]:
-    """Marks of time at round distances."""
+    """Yield tick positions at round times, with labels."""
     apart = 10 ** int(np.log10(max(10, length / 4)))
     every = next(apart * n for n in (1, 2, 5, 10) if length / (apart * n) <= 6)
     yield from ((round(at * scale, 2), duration(at / 1e3) if at else "0") for at in range(0, length + 1, every))

@@ -1,4 +1,4 @@
-"""From a Diff to the JSON that other programs rely on (schema `syncscan.diff/1`)."""
+"""Render a Diff as the JSON that other programs rely on (schema `syncscan.diff/1`)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SCHEMA = "syncscan.diff/1"
 
 
 class BeforeAndAfter(Struct, frozen=True):
-    """A time of both states."""
+    """A time in both states."""
 
     before: float | None
     after: float | None
 
 
 class StepChangeDocument(Struct, frozen=True):
-    """What the step gained."""
+    """Change of the step time."""
 
     before_us: float | None
     after_us: float | None
     saving_us: float | None
     margin_us: Annotated[float | None, about("half of the 95 % interval")]
-    distinguishable: Annotated[bool, about("whether the change can be told from noise")]
+    distinguishable: Annotated[bool, about("whether the change is distinguishable from noise")]
     unprofiled: Annotated[bool, about("whether both times are without the profiler")]
     device_busy_us: BeforeAndAfter
     not_comparable: Annotated[str | None, about("why the two can't be compared")]
@@ -47,7 +47,7 @@ class MovedDocument(Struct, frozen=True):
 
 
 class SiteDocument(Struct, frozen=True):
-    """The findings of one place."""
+    """The findings at one place."""
 
     ids: tuple[str, ...]
     rules: tuple[str, ...]
@@ -60,7 +60,7 @@ class SiteDocument(Struct, frozen=True):
 
 
 class ChangeDocument(Struct, frozen=True):
-    """A place that went, came or changed."""
+    """A place that appeared, disappeared or changed."""
 
     change: Change
     rule: str
@@ -75,7 +75,7 @@ class ChangeDocument(Struct, frozen=True):
 
 
 class HabitChangeDocument(Struct, frozen=True):
-    """A habit that came or went."""
+    """A habit that appeared or disappeared."""
 
     change: Change
     rule: str
@@ -83,7 +83,7 @@ class HabitChangeDocument(Struct, frozen=True):
 
 
 class DiffDocument(Document, frozen=True):
-    """What changed from one recording to another."""
+    """The changes from one recording to another."""
 
     verdict: str
     before: State
@@ -97,12 +97,12 @@ class DiffDocument(Document, frozen=True):
 
 
 def render(diff: Diff) -> str:
-    """The diff as indented JSON; all times in µs, means per step."""
+    """Return the diff as indented JSON; all times in µs, means per step."""
     return indented(document(diff)) + "\n"
 
 
 def document(diff: Diff) -> DiffDocument:
-    """Return the diff as its JSON has it."""
+    """Return the diff as its JSON document."""
     return DiffDocument(
         schema=SCHEMA,
         syncscan=__version__,

@@ -1,20 +1,20 @@
-"""From a Diff to Markdown for a pull request's comment or a job's summary."""
+"""Render a Diff as Markdown for a pull request's comment or a job's summary."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from syncscan.model.diff import Diff
-from syncscan.report.diff_story import TITLES, ToldChange, story_of
+from syncscan.report.diff_story import TITLES, ChangeText, story_of
 from syncscan.report.markup import cell, escaped
 from syncscan.version import __version__
 
 MAX_ROWS = 50
-"""Places of a kind in a table."""
+"""Rows per table."""
 
 
 def render(diff: Diff) -> str:
-    """The diff as GitHub-flavoured Markdown."""
+    """Return the diff as GitHub-flavored Markdown."""
     story = story_of(diff)
     parts = [f"### {escaped(story.verdict)}", f"{escaped(story.before)} → {escaped(story.after)}"]
     parts += [f"→ {escaped(sentence)}." for sentence in story.moved]
@@ -26,10 +26,10 @@ def render(diff: Diff) -> str:
     return "\n\n".join([*parts, f"<sub>syncscan {__version__}</sub>"]) + "\n"
 
 
-def _table(changes: Sequence[ToldChange]) -> Iterator[str]:
+def _table(changes: Sequence[ChangeText]) -> Iterator[str]:
     yield "| | sync | where | |"
     yield "|---|---|---|---|"
-    for told in changes[:MAX_ROWS]:
-        yield f"| {escaped(told.sign)} | {cell(told.what)} | {cell(told.where)} | {escaped(told.numbers)} |"
+    for change in changes[:MAX_ROWS]:
+        yield f"| {escaped(change.sign)} | {cell(change.what)} | {cell(change.where)} | {escaped(change.numbers)} |"
     if len(changes) > MAX_ROWS:
         yield f"| | … and {len(changes) - MAX_ROWS} more | | |"

@@ -1,6 +1,6 @@
-"""From a Diff to its story: what is new, changed and gone, where the wait went, what the step gained, in sentences.
+"""Derive a diff's story: new, changed and removed syncs, where waits moved, and the change of step time, in sentences.
 
-Names in a story are as they stand in the traces: each renderer escapes them for its own medium.
+Names are as recorded: each renderer escapes them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ SIGNS = {
 TITLES = {
     Change.NEW: "New",
     Change.CHANGED: "Changed",
-    Change.GONE: "Gone",
-    Change.OCCASIONAL: "Not in every step, so that it may be chance",
+    Change.GONE: "Removed",
+    Change.OCCASIONAL: "Not in every step: may be chance",
 }
 WORKS = 0.05
-"""Work of the device that changed by more than this part is told: then the two compute something else."""
+"""Device work that changed by more than this fraction is reported: the two states then compute different things."""
 MOVES = 3
-"""Places to which a wait moved that are told one by one."""
-_PROVE = "syncscan prove runs both in turn, until it is known"
+"""Moved waits that are listed one by one."""
+_PROVE = "syncscan prove measures both in turns until it is certain"
 MOST_OF = 0.8
-"""A wait of which so much turns up elsewhere has moved."""
+"""A wait has moved if at least this fraction of it appears elsewhere."""
 
 
-class ToldChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One place, as a report tells it."""
+class ChangeText(msgspec.Struct, frozen=True, kw_only=True):
+    """A changed place, in words."""
 
     sign: str
     what: str
@@ -46,7 +46,7 @@ class ToldChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiffStory(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report tells of a diff, in its order."""
+    """A diff's report, in the order in which it is read."""
 
     before: str
     after: str
@@ -55,15 +55,15 @@ class DiffStory(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     promise: str
     habits: str
-    """Which came and went; empty where none did."""
-    changes: dict[Change, tuple[ToldChange, ...]]
+    """Sentence on the habits that appeared or disappeared; empty if none did."""
+    changes: dict[Change, tuple[ChangeText, ...]]
     same: str
     notes: tuple[str, ...]
 
 
 def story_of(diff: Diff) -> DiffStory:
-    """The story of any diff."""
-    told = {kind: tuple(_told(c) for c in diff.of(kind)) for kind in TITLES}
+    """Return the story of a diff."""
+    texts = {kind: tuple(_change_text(c) for c in diff.of(kind)) for kind in TITLES}
     return DiffStory(
         before=_state(diff.before),
         after=_state(diff.after),
@@ -72,7 +72,7 @@ def story_of(diff: Diff) -> DiffStory:
         step=_step(diff),
         promise=_promise(diff),
         habits=_habits(diff),
-        changes={kind: changes for kind, changes in told.items() if changes},
+        changes={kind: changes for kind, changes in texts.items() if changes},
         same=_same(diff),
         notes=diff.notes,
     )
@@ -86,23 +86,23 @@ def _state(state: State) -> str:
 
 
 def _verdict(diff: Diff) -> str:
-    new, changed, gone = (len(diff.of(kind)) for kind in (Change.NEW, Change.CHANGED, Change.GONE))
+    new, changed, removed = (len(diff.of(kind)) for kind in (Change.NEW, Change.CHANGED, Change.GONE))
     parts = []
     if new:
-        parts.append(f"{_syncs(new)} came in")
-    if gone:
-        parts.append(f"{_syncs(gone)} {'is' if gone == 1 else 'are'} gone")
+        parts.append(f"{_syncs(new)} added")
+    if removed:
+        parts.append(f"{_syncs(removed)} removed")
     if changed:
         parts.append(f"{_syncs(changed)} changed")
     if not parts:
         return "No sync differs"
     rest = "" if len(parts) == 3 or diff.habits else ", nothing else" if not diff.moved else ""
-    said = ", ".join(parts) + rest
-    if not diff.moved or not gone:
-        return said
+    sentence = ", ".join(parts) + rest
+    if not diff.moved or not removed:
+        return sentence
     most = sum(m.us for m in diff.moved) >= MOST_OF * diff.gone_wait_us
     won = diff.step.told and diff.step.saving_us > 0
-    return f"{said}: {'the wait moved' if most else 'part of the wait moved'}{'' if won else ', and nothing was won'}"
+    return f"{sentence}: {'the wait moved' if most else 'part of the wait moved'}{'' if won else ', with no net gain'}"
 
 
 def _syncs(count: int) -> str:
@@ -114,9 +114,9 @@ def _same(diff: Diff) -> str:
     return f"{_syncs(same)} {'is' if same == 1 else 'are'} as before" if same else ""
 
 
-def _told(change: SiteChange) -> ToldChange:
+def _change_text(change: SiteChange) -> ChangeText:
     finding = change.site.first
-    return ToldChange(
+    return ChangeText(
         sign=SIGNS[change.change],
         what=f"{finding.rule}: {what(finding)}",
         where=places(finding.where) or " › ".join(finding.where.scope),
@@ -131,9 +131,9 @@ def _numbers(change: SiteChange) -> str:
         return f"{verb} {duration(site.wait_us)} a step, {times(site.per_step)}{_would_save(change)}"
     parts = []
     if change.how_often:
-        parts.append(f"waits {times(change.after.per_step)}, before {times(change.before.per_step)}")
+        parts.append(f"waits {times(change.after.per_step)}, {times(change.before.per_step)} before")
     if change.how_long:
-        parts.append(f"waits {duration(change.after.wait_us)} a step, before {duration(change.before.wait_us)}")
+        parts.append(f"waits {duration(change.after.wait_us)} a step, {duration(change.before.wait_us)} before")
     return "; ".join(parts)
 
 
@@ -151,8 +151,8 @@ def _all_moved(diff: Diff) -> Iterator[str]:
 
 
 def _moved(moved: MovedWait, diff: Diff) -> str:
-    of = f"{duration(moved.us)} of the {duration(diff.gone_wait_us)} that what is gone had waited"
-    now = f"it waits {duration(moved.after_us)} a step, before {duration(moved.before_us)}"
+    of = f"{duration(moved.us)} of the {duration(diff.gone_wait_us)} that the removed syncs waited"
+    now = f"it waits {duration(moved.after_us)} a step, {duration(moved.before_us)} before"
     return f"Moved to {_name(moved.to)}: {of}; {now}"
 
 
@@ -166,37 +166,37 @@ def _step(diff: Diff) -> str:
     if s.why_not:
         return sentences("The step's time can't be compared", s.why_not)
     basis = "without the profiler" if s.unprofiled else "in the trace"
-    took = f"The step takes {duration(s.after_us)} {basis}, before {duration(s.before_us)}"
+    took = f"The step takes {duration(s.after_us)} {basis}, {duration(s.before_us)} before"
     if s.told:
         shorter = "shorter" if s.saving_us > 0 else "longer"
         part = percent(abs(s.saving_us), s.before_us)
-        said = f"{took}: {duration(abs(s.saving_us))} {shorter} ({part}, ±{duration(s.margin_us)})"
+        sentence = f"{took}: {duration(abs(s.saving_us))} {shorter} ({part}, ±{duration(s.margin_us)})"
     else:
-        said = f"{took}: not distinguishable from noise (±{duration(s.margin_us)})"
-    return sentences(said, _uncertain(diff), _work(diff), "" if s.told else _PROVE)
+        sentence = f"{took}: not distinguishable from noise (±{duration(s.margin_us)})"
+    return sentences(sentence, _uncertain(diff), _work(diff), "" if s.told else _PROVE)
 
 
 def _uncertain(diff: Diff) -> str:
-    """What to do where the time of a host under the profiler tells little."""
+    """Return advice on how to measure better where the profiler's overhead hides the change."""
     s = diff.step
     if s.unprofiled or s.told or s.margin_us < 0.1 * s.before_us:
         return ""
-    return "The profiler slows a host differently each time: record with syncscan profile, or several times"
+    return "Profiler overhead varies: record with syncscan profile, or several times"
 
 
 def _work(diff: Diff) -> str:
     before, after = diff.step.device_us
     if not before or abs(after - before) <= WORKS * before:
         return ""
-    kind = "less" if after < before else "more"
-    return f"The device itself works {duration(after)} a step, before {duration(before)}: it is given {kind} to do"
+    kind = "shrank" if after < before else "grew"
+    return f"The device works {duration(after)} a step, {duration(before)} before: its workload {kind}"
 
 
 def _habits(diff: Diff) -> str:
     parts = []
-    for change, said in ((Change.GONE, "Habits gone"), (Change.NEW, "Habits that came in")):
+    for change, label in ((Change.GONE, "Habits removed"), (Change.NEW, "Habits added")):
         names = [_habit(c) for c in diff.habits if c.change is change]
-        parts += [f"{said}: {', '.join(names)}"] if names else []
+        parts += [f"{label}: {', '.join(names)}"] if names else []
     return sentences(*parts)
 
 
@@ -210,13 +210,15 @@ def _promise(diff: Diff) -> str:
     if p is None:
         return ""
     low, high = p.range_us
-    said = f"Removing what is gone was projected to save {duration(p.saving_us)} ({duration(low)} to {duration(high)})"
+    sentence = (
+        f"Removing these syncs was projected to save {duration(p.saving_us)} ({duration(low)} to {duration(high)})"
+    )
     if p.kept is Kept.UNKNOWN:
-        return sentences(said, "Whether it did can't be told from these recordings")
+        return sentences(sentence, "These recordings can't show whether it did")
     measured = f"measured: {duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"
-    return sentences(f"{said}; {measured}, {p.kept.value}", *_beside(diff))
+    return sentences(f"{sentence}; {measured}, {p.kept.value}", *_beside(diff))
 
 
 def _beside(diff: Diff) -> Iterator[str]:
     if diff.of(Change.NEW):
-        yield "What came in is in the measured time too"
+        yield "The measured time includes the new syncs"

@@ -1,4 +1,4 @@
-"""From a Diff to a terminal report."""
+"""Render a Diff for a terminal."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from syncscan.report.terminal import written
 
 
 def render(diff: Diff, width: int = 100, color: bool = False) -> str:
-    """The diff as text.
+    """Return the diff as text.
 
     Args:
         diff: any.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     return written(_parts(story_of(diff)), width, color)
 

@@ -1,8 +1,8 @@
-"""What each document of `--format json` begins with, and the parts that several of them have.
+"""Common parts of all `--format json` documents.
 
-A document is a Struct that stands beside the function which makes it: msgspec encodes it as it is, and the files in
-`syncscan/schemas` are made of the same types (`pytest tests/report/test_schemas.py --update-golden`; tests/schemas.py
-knows the version of each). Times are µs, means of a step unless a name says otherwise; what a trace can't tell is None.
+A document is a Struct next to the function that builds it: msgspec encodes it unchanged, and the files in
+`syncscan/schemas` are generated from the same types (`pytest tests/report/test_schemas.py --update-golden`;
+tests/schemas.py has their versions). Times are µs, means per step unless a name says otherwise; None is unknown.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import msgspec
 from syncscan.model.diff import Promise
 
 Range = Annotated[tuple[float, ...], msgspec.Meta(min_length=2, max_length=2)]
-"""The lower and the upper end."""
+"""Lower and upper end of a range."""
 
 
 def about(words: str) -> msgspec.Meta:
-    """Return what the schema says of a key."""
+    """Return a schema description."""
     return msgspec.Meta(description=words)
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What each begins with."""
+    """Keys with which every document begins."""
 
     schema: str
     syncscan: Annotated[str, about("the version that wrote it")]
 
 
 class PromiseDocument(msgspec.Struct, frozen=True):
-    """What had been projected for the syncs that are gone."""
+    """Savings projected for the removed syncs, and whether they came true."""
 
     saving_us: float
     range_us: Range
@@ -45,7 +45,7 @@ def promise_document(promise: Promise | None) -> PromiseDocument | None:
 
 
 class OverlapDocument(msgspec.Struct, frozen=True):
-    """How much two streams of a device overlapped, as recorded."""
+    """Recorded overlap of two streams of a device."""
 
     device: int
     streams: tuple[int, ...]

@@ -1,6 +1,4 @@
-"""From a dry run's analysis to what its reports say: where it would wait, how much was understood, what a recording
-says that costs.
-"""
+"""Describe a dry run: where it would wait, how much of it was recognized, and what a recording says it costs."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ from syncscan.report.phrases import figure, measurable, real, saving, spread, wh
 from syncscan.report.units import duration, percent, times
 
 UNSEEN = 5
-"""Findings of a recording alone that are named; JSON has them all."""
+"""Findings only in the recording that are named; JSON has them all."""
 NOT_TIMED = "not timed"
 NO_COUNTERPART = "not in the recording"
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a report says that a finding costs: as its recording has it."""
+    """A finding's cost, as its recording has it."""
 
     saves: str
     share: str = ""
@@ -33,41 +31,41 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 def is_dry(analysis: Analysis) -> bool:
-    """Whether this is of a dry run, in which nothing was timed."""
+    """Return whether an analysis is of a dry run, in which nothing was timed."""
     return analysis.trace.info.capture.pretended
 
 
 def verdict(analysis: Analysis) -> str:
-    """How many places would wait; never that none would where something wasn't understood, or nothing ran."""
-    found, coverage = real(analysis.findings), analysis.trace.info.capture.coverage
-    if found:
-        places = "1 place" if len(found) == 1 else f"{len(found)} places"
-        return f"{places} would make the host wait, {_often(sum(f.per_step for f in found), analysis)}"
+    """Return how many places would wait; never "none" where ops weren't recognized or nothing ran."""
+    waits, coverage = real(analysis.findings), analysis.trace.info.capture.coverage
+    if waits:
+        places = "1 place" if len(waits) == 1 else f"{len(waits)} places"
+        return f"{places} would make the host wait, {_often(sum(f.per_step for f in waits), analysis)}"
     if coverage is None or not coverage.ops:
-        return "Nothing ran on the pretended device"
-    return "No wait was found in what was understood" if coverage.gaps else "Nothing that ran would make the host wait"
+        return "Nothing ran on the simulated device"
+    return "No wait found among the recognized ops" if coverage.gaps else "Nothing that ran would make the host wait"
 
 
 def reason(analysis: Analysis) -> str:
-    """That nothing was timed, and how much of it was understood."""
+    """Return that nothing was timed, and how much was recognized."""
     return " ".join(lack.sentence for lack in analysis.integrity.lacks)
 
 
 def summary(analysis: Analysis) -> str:
-    """What the waits cost in a recording, and whether its sizes are this run's."""
+    """Return what the waits cost in a recording, and whether its sizes match this run's."""
     like = analysis.likeness
     if like is None:
-        return "What they cost a recording tells: --like TRACE." if real(analysis.findings) else ""
-    found = real(analysis.findings)
-    seen = sum(f.id in like.counterparts for f in found)
+        return "For costs, add a recording: --like TRACE." if real(analysis.findings) else ""
+    waits = real(analysis.findings)
+    seen = sum(f.id in like.counterparts for f in waits)
     step = f"a step of {duration(like.step_us)}" if like.step_us else "a step that wasn't timed"
     device = f" on {like.device}" if like.device else ""
-    costs = f"Costs are those of {_name(like)}, {step}{device}: it has {seen} of the {len(found)}."
+    costs = f"Costs are from {_name(like)} ({step}{device}), which has {seen} of the {len(waits)}."
     return " ".join(part for part in (costs, _without_all(like), sizes(like)) if part)
 
 
 def _without_all(like: Likeness) -> str:
-    """What that step would gain without all of its syncs: often more than each of them alone."""
+    """Return how much shorter the recorded step would be without any of its syncs."""
     if like.recoverable_us is None:
         return ""
     doubt = f"; {spread(like.range_us, like.step_us)}" if like.range_us else ""
@@ -78,28 +76,32 @@ def _without_all(like: Likeness) -> str:
 
 
 def ranking(analysis: Analysis) -> str:
-    """What the table is ordered by."""
+    """Return what the table is sorted by."""
     if analysis.likeness is None:
-        return "The most frequent first: nothing was timed. What is outside of the steps comes last."
-    return f"Ranked by what each saves alone in {_name(analysis.likeness)}; what isn't in it comes last."
+        return "Sorted by frequency, since nothing was timed; findings outside of the steps come last."
+    return f"Sorted by what each saves alone in {_name(analysis.likeness)}; findings that aren't in it come last."
 
 
 def title(analysis: Analysis) -> str:
-    """The heading of what to change."""
+    """Return the heading of the list of changes."""
     if analysis.likeness is None:
         return "What to change, the most frequent first"
     return "What to change, by what each saves alone in the recording"
 
 
 def steps(analysis: Analysis) -> str:
-    """What counts as a step, and what the recording alone has."""
+    """Return what counts as a step, and what only the recording has."""
     count = len(analysis.trace.steps)
-    said = [f"Steps are the dry run's: {count}." if count else "The dry run marked no steps: all of it is counted."]
-    return " ".join([*said, *_unseen(analysis.likeness)])
+    counted = [
+        f"{count} step{'s' * (count != 1)}, marked by the dry run."
+        if count
+        else "The dry run marked no steps: the whole run is counted."
+    ]
+    return " ".join([*counted, *_unseen(analysis.likeness)])
 
 
 def figures(finding: Finding, analysis: Analysis) -> Figures:
-    """What a finding costs in the recording; dashes where nothing tells it."""
+    """Return a finding's cost in the recording; dashes where unknown."""
     like = analysis.likeness
     theirs = like.counterparts.get(finding.id) if like else None
     if like is None or theirs is None:
@@ -116,7 +118,7 @@ def figures(finding: Finding, analysis: Analysis) -> Figures:
 
 
 def to_change(finding: Finding, analysis: Analysis) -> tuple[str, str]:
-    """Of an entry of what to change: what it saves, or how often it waits; and how sure that is."""
+    """Return, for an entry of the list of changes, what it saves or how often it waits, and how certain that is."""
     like = analysis.likeness
     theirs = like.counterparts.get(finding.id) if like else None
     if like is None or theirs is None:
@@ -130,7 +132,7 @@ def to_change(finding: Finding, analysis: Analysis) -> tuple[str, str]:
 
 
 def circumstances(finding: Finding, analysis: Analysis) -> Iterator[str]:
-    """How often, or that it isn't in the steps."""
+    """Yield how often a finding waits, or that it lies outside of the steps."""
     if finding.diagnosis.intended and all(o.where.step is None for o in finding.occurrences):
         yield f"{finding.count} time{'s' * (finding.count != 1)} outside of the steps"
     else:
@@ -138,25 +140,25 @@ def circumstances(finding: Finding, analysis: Analysis) -> Iterator[str]:
 
 
 def _often(per_step: float, analysis: Analysis) -> str:
-    """How often a step; of a run without steps, as one that fails before its first, how often in all."""
+    """Return how often per step; in total for a run without steps, such as one that fails before its first."""
     if analysis.trace.main_steps:
         return times(per_step)
     return "once" if per_step == 1 else f"{per_step:.0f} times"
 
 
 def sizes(like: Likeness) -> str:
-    """Whether both are of one size, as far as their copies tell; nothing is scaled."""
+    """Return whether both runs have the same sizes, judged by their copies; nothing is scaled."""
     other = next((c for _, c in like.compared if c.other_size), None)
     if other is not None:
-        return f"Its sizes are others ({_copies(other)}), and nothing was scaled."
+        return f"Its sizes differ ({_copies(other)}), and nothing was scaled."
     if like.compared:
         return f"Its copies are as large as this run's ({len(like.compared)} compared)."
-    return "Whether its sizes are this run's can't be told: no copy of both is larger than a number."
+    return "Whether the sizes match is unknown: no copy in both is larger than a number."
 
 
 def _copies(other: Counterpart) -> str:
     here, there = other.copied or (0.0, 0.0)
-    return f"a copy of {_bytes(there)} is one of {_bytes(here)} here"
+    return f"a copy of {_bytes(there)} is {_bytes(here)} here"
 
 
 def _bytes(size: float) -> str:

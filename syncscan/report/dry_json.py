@@ -1,4 +1,4 @@
-"""From a dry run's analysis to what its JSON report has besides findings, and to what each costs in a recording."""
+"""Build the dry run's part of the JSON report, and the cost of each finding in a recording."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from syncscan.report.phrases import whereabouts
 
 
 class CopiedBytes(Struct, frozen=True):
-    """Of the copies of one place, in the dry run and in the recording."""
+    """Bytes copied at one place, in the dry run (`here`) and in the recording (`there`)."""
 
     here: float
     there: float
 
 
 class CounterpartDocument(Struct, frozen=True):
-    """What a recording has at the place of a dry run's finding."""
+    """The part of a recording at the place of a dry run's finding."""
 
     findings: Annotated[tuple[str, ...], about("the recording's ids")]
-    shared_with: Annotated[tuple[str, ...], about("ids of the dry run's other findings that have the same ones")]
+    shared_with: Annotated[tuple[str, ...], about("ids of the dry run's other findings with the same counterparts")]
     per_step: float
     wait_us: float | None
     bubble_us: float | None
@@ -35,7 +35,7 @@ class CounterpartDocument(Struct, frozen=True):
 
 
 class GapDocument(Struct, frozen=True):
-    """What a dry run ran, or left out, without knowing whether it waits."""
+    """Code that a dry run ran or skipped without knowing whether it waits."""
 
     what: str
     count: int
@@ -53,7 +53,7 @@ class UnseenDocument(Struct, frozen=True):
 
 
 class LikenessDocument(Struct, frozen=True):
-    """The recording that a dry run is set beside."""
+    """The recording that a dry run is compared with."""
 
     path: str
     device: str | None
@@ -61,22 +61,22 @@ class LikenessDocument(Struct, frozen=True):
     step_us: float | None
     recoverable_us: float | None
     recoverable_range_us: Range | None
-    sizes: Annotated[str, about("whether both are of one size, in a sentence")]
+    sizes: Annotated[str, about("whether both runs have the same sizes, in a sentence")]
     same_sizes: bool | None
     unseen: tuple[UnseenDocument, ...]
 
 
 class DryRunDocument(Struct, frozen=True):
-    """What is said of a dry run besides its findings."""
+    """Facts on a dry run besides its findings."""
 
-    ops: Annotated[int | None, about("on the pretended device")]
+    ops: Annotated[int | None, about("ops on the simulated device")]
     not_understood: tuple[GapDocument, ...]
     notes: tuple[str, ...]
     like: LikenessDocument | None
 
 
 def dry_document(analysis: Analysis) -> DryRunDocument | None:
-    """Return what JSON says of a dry run besides its findings; None of a recording."""
+    """Return the dry run's part of the JSON report; None for a recording."""
     capture = analysis.trace.info.capture
     if not capture.pretended:
         return None

@@ -1,4 +1,4 @@
-"""From findings or a habit to Markdown for a pull request: where the claim that these cost the step time comes from."""
+"""Render findings or a habit as Markdown for a pull request: the evidence that they cost step time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncscan.model.arrays import median
 from syncscan.model.finding import Finding, Source
 from syncscan.model.habit import Basis, Habit
 from syncscan.report import habits
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.markup import code, escaped
 from syncscan.report.named import named
 from syncscan.report.phrases import USES, certainty, chain, place, places, projected, share
@@ -22,7 +22,7 @@ from syncscan.version import __version__
 
 
 def of_named(analysis: Analysis, name: str) -> str:
-    """The evidence for what a user calls this, as in `named`: a block each, and where they are several what they gain.
+    """Return the evidence for what a user names: a block per finding or habit, and the total gain of several.
 
     Raises:
         UsageError: nothing, or more than one thing, is called that.
@@ -31,32 +31,34 @@ def of_named(analysis: Analysis, name: str) -> str:
     blocks = [of_habit(analysis, part) if isinstance(part, Habit) else render(analysis, part) for part in parts]
     if len(parts) > 1:
         ids = {part.id for part in parts}
-        told = next(r for r in story_of(analysis).remedies if {member.id for member in r.members} == ids)
-        blocks.insert(0, f"**{len(parts)} syncs, to be removed together** {escaped(f'{told.saves}, {told.doubt}')}.\n")
+        remedy = next(r for r in story_of(analysis).remedies if {member.id for member in r.members} == ids)
+        blocks.insert(
+            0, f"**{len(parts)} syncs, to be removed together** {escaped(f'{remedy.saves}, {remedy.doubt}')}.\n"
+        )
     return "\n".join(blocks)
 
 
 def of_habit(analysis: Analysis, habit: Habit) -> str:
-    """The evidence for one habit: what proves it, what it costs, and what the step would gain without it."""
-    told = next(t for t in story_of(analysis).habits if t.id == habit.id)
-    head = f"**{escaped(told.title)}{f' ({escaped(told.where)})' if told.where else ''}**"
+    """Return the evidence for one habit: its proof, its cost, and the step's gain without it."""
+    text = next(t for t in story_of(analysis).habits if t.id == habit.id)
+    head = f"**{escaped(text.title)}{f' ({escaped(text.where)})' if text.where else ''}**"
     return _block(
         head,
-        _facts_of_habit(analysis, habit, told),
-        [("Why", told.why), ("Fix", told.fix), ("Fine", told.when_fine)],
+        _facts_of_habit(analysis, habit, text),
+        [("Why", text.why), ("Fix", text.fix), ("Fine", text.when_fine)],
         _origin_of_habit(analysis, habit),
     )
 
 
 def _block(head: str, facts: Iterable[tuple[str, str]], texts: Iterable[tuple[str, str]], origin: str) -> str:
-    """Headline, table of facts, paragraphs and origin; facts and origin are Markdown already."""
+    """Return a headline, table of facts, paragraphs and origin; facts and origin are Markdown already."""
     table = "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts)])
     blocks = [head, table, *(f"**{name}** {escaped(text)}" for name, text in texts), f"<sub>{origin}</sub>"]
     return "\n\n".join(blocks) + "\n"
 
 
 def render(analysis: Analysis, finding: Finding) -> str:
-    """The evidence for one finding: line, chain, wait, bubble, how often, how measured, and what removal would gain."""
+    """Return the evidence for one finding: line, op chain, wait, bubble, frequency, method, and projected gain."""
     d = finding.diagnosis
     where = code(places(finding.where) or finding.where.op or finding.api)
     use = f"{USES[finding.where.use]}."
@@ -82,7 +84,7 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
     yield "when", f"{w.phase.value}, thread {_bar(code(w.thread))}"
     yield "how often", f"{times(f.per_step)} ({f.count} in {s.count or 1} {'step' if s.count == 1 else 'steps'})"
     if not s.waits_withheld:
-        yield "wait, measured", f"{share(f.wait_us, s)} a step{_each(f)}"
+        yield "wait, measured", f"{share(f.wait_us, s)} a step{_wait_spread(f)}"
         yield "device idle behind it, measured", f"{share(f.bubble_us, s)} a step"
     if f.gain:
         yield "gain, projected", projected(f, s)
@@ -90,7 +92,7 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
     yield "confidence", f"{f.confidence.value} (rule {code(f.rule)}, cause {f.diagnosis.cause.value})"
 
 
-def _facts_of_habit(analysis: Analysis, h: Habit, told: ToldHabit) -> Iterator[tuple[str, str]]:
+def _facts_of_habit(analysis: Analysis, h: Habit, summary: HabitText) -> Iterator[tuple[str, str]]:
     if h.scope:
         yield "scope", _bar(code(" > ".join(h.scope)))
     if h.op:
@@ -99,11 +101,11 @@ def _facts_of_habit(analysis: Analysis, h: Habit, told: ToldHabit) -> Iterator[t
         yield "" if number else "told by, measured", escaped(proof)
     if h.cost_us is not None:
         yield "takes, measured", f"{duration(h.cost_us)} of a step"
-    doubt = f"; {told.doubt}" if told.doubt else ""
-    yield "gain" if told.basis is None else f"gain, {GAINS[told.basis]}", f"{told.saves}{doubt}"
-    yield from ((name, escaped(text)) for name, text in habits.graphs(told))
+    doubt = f"; {summary.doubt}" if summary.doubt else ""
+    yield "gain" if summary.basis is None else f"gain, {GAINS[summary.basis]}", f"{summary.saves}{doubt}"
+    yield from ((name, escaped(text)) for name, text in habits.graphs(summary))
     yield from _step(analysis)
-    yield "confidence", f"{told.confidence} (rule {code(h.rule)})"
+    yield "confidence", f"{summary.confidence} (rule {code(h.rule)})"
 
 
 def _step(analysis: Analysis) -> Iterator[tuple[str, str]]:
@@ -112,8 +114,8 @@ def _step(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "steps", escaped(story.steps_found)
 
 
-def _each(f: Finding) -> str:
-    """How much the single waits differ."""
+def _wait_spread(f: Finding) -> str:
+    """Return how much the single waits differ."""
     waits = np.array([o.cost.wait_ns for o in f.occurrences], dtype=np.float64) / 1e3
     if len(waits) < 2:
         return ""

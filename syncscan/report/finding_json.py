@@ -1,4 +1,4 @@
-"""From a finding to its part of the JSON report."""
+"""Build a finding's part of the JSON report."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ class Place(Struct, frozen=True):
     file: str
     line: int
     function: str
-    exact: Annotated[bool, about("whether it is the line that waited, or the function's")]
+    exact: Annotated[bool, about("true for the line that waited, false for the function's first line")]
 
 
 class GuessedPlace(Place, frozen=True):
-    """The same; where the line isn't exact with the lines that it can be."""
+    """A line of Python; where it isn't exact, with the candidate lines."""
 
     candidates: tuple[int, ...] | UnsetType = UNSET
 
 
 class FindingDocument(Struct, frozen=True):
-    """All sync points of one rule, scope, op and source; of a dry run beside a recording with what it costs there."""
+    """All sync points with one rule, scope, op and source; for a dry run, also the cost in its recording."""
 
-    id: Annotated[str, about("the same in every run of the same code")]
-    rule: Annotated[str, about("its id")]
-    name: Annotated[str, about("the rule's")]
+    id: Annotated[str, about("stable across runs of the same code")]
+    rule: Annotated[str, about("id of the rule")]
+    name: Annotated[str, about("name of the rule")]
     cause: Cause
     severity: Severity
     confidence: Confidence
-    op: Annotated[str, about("the outermost")]
+    op: Annotated[str, about("outermost op")]
     op_stack: Annotated[tuple[str, ...], about("outermost first")]
     call: Annotated[str, about("the runtime call that waits")]
-    scope: Annotated[tuple[str, ...], about("outermost first, without the steps' marks")]
+    scope: Annotated[tuple[str, ...], about("outermost first, without step markers")]
     module: Annotated[tuple[str, ...], about("nn.Modules, outermost first")]
-    source: Annotated[GuessedPlace | None, about("the user's line")]
-    called_from: Annotated[GuessedPlace | None, about("the library's line that waited inside it")]
+    source: Annotated[GuessedPlace | None, about("line of user code")]
+    called_from: Annotated[GuessedPlace | None, about("library line inside it that waited")]
     in_loop: bool
     owner: Annotated[str, about("user, a framework, or unknown")]
     phase: Phase
     thread: str
     count: Annotated[int, about("sync points in the trace")]
     per_step: Annotated[float, about("sync points a step")]
-    wait_us: Annotated[float | None, about("measured: how long the host was held")]
-    bubble_us: Annotated[float | None, about("measured: how long the device then stood idle")]
-    moved_us: Annotated[float | None, about("projected: what would turn up at the next sync")]
+    wait_us: Annotated[float | None, about("measured: how long the host was blocked")]
+    bubble_us: Annotated[float | None, about("measured: how long the device was idle afterwards")]
+    moved_us: Annotated[float | None, about("projected: wait that would move to the next sync")]
     recoverable_us: Annotated[float | None, about("projected: how much shorter the step would be")]
     recoverable_range_us: Range | None
-    untold: Annotated[str, about("why the gain isn't told; empty where it is")]
-    value: Annotated[Use, about("what the host does with the value: whether it is safe to remove")]
+    untold: Annotated[str, about("why the gain is uncertain or unknown; empty where it isn't")]
+    value: Annotated[Use, about("what the host does with the value, which decides whether it is safe to remove")]
     title: str
     why: str
     fix: str
@@ -65,7 +65,7 @@ class FindingDocument(Struct, frozen=True):
 
 
 def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
-    """Return one finding of an analysis, with its counterpart where a dry run was set beside a recording."""
+    """Return one finding of an analysis, with its counterpart if a dry run was compared with a recording."""
     d, w, gain, withheld = f.diagnosis, f.where, f.gain, analysis.step.waits_withheld
     return FindingDocument(
         id=f.id,
@@ -103,12 +103,12 @@ def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
 
 
 def place(source: Source | None) -> Place | None:
-    """Return a line as far as it is known; None without one."""
+    """Return a source line as far as it is known; None without one."""
     return Place(source.file, source.line, source.function, source.exact) if source else None
 
 
 def guessed_place(source: Source | None) -> GuessedPlace | None:
-    """Return a line, with those that it can be where it isn't exact; None without one."""
+    """Return a source line, with its candidates where it isn't exact; None without one."""
     known = place(source)
     if source is None or known is None:
         return None

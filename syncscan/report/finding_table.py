@@ -1,4 +1,4 @@
-"""From findings to flat rows, one each: what a data frame and a CSV file hold."""
+"""Build flat rows of findings, for data frames and CSV files."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ COLUMNS = {
     "fix": Column("string", "what to do instead"),
     "trace": Column("string", "path of the trace"),
 }
-"""Column → its pandas dtype and what it holds, in order; documents `Analysis.to_frame()` and `--format csv`."""
+"""Columns in order, with pandas dtype and meaning; documents `Analysis.to_frame()` and `--format csv`."""
 
 
 def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = False) -> list[dict[str, Any]]:
-    """One flat row a finding, in their order, with the keys of `COLUMNS`.
+    """Return one flat row per finding, in order, with the keys of `COLUMNS`.
 
     Args:
         findings: of one trace.
@@ -63,7 +63,7 @@ def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = 
 
 
 def finding_frame(analysis: Analysis) -> pd.DataFrame:
-    """Return all findings of an analysis as a pandas frame with the dtypes of `COLUMNS`, a row each."""
+    """Return all findings of an analysis as a pandas frame with the dtypes of `COLUMNS`, one row each."""
     path, withheld = analysis.trace.info.path, analysis.step.waits_withheld
     return frame_of(finding_rows(analysis.findings, path, withheld), COLUMNS)
 

@@ -1,7 +1,6 @@
-"""What SARIF, GitHub and JUnit are drawn from, whatever it is of: flagged lines, and what is said beside them.
+"""Flagged lines and the sentences beside them, from which SARIF, GitHub and JUnit reports are rendered.
 
-Texts are as they stand in a trace or a source: each renderer escapes them for its own medium. What has no place
-in it a renderer leaves out.
+Texts are as in the trace or source: each renderer escapes them, and leaves out what its format can't express.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from syncscan.model.finding import Diagnosis, Severity
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place in a file, from 1; 0 where that isn't known."""
+    """A position in a file, counted from 1; 0 where unknown."""
 
     file: str
     line: int
@@ -24,63 +23,63 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A sync, a guess at one, or a limit that isn't kept: as a CI server shows it, at its line where it has one."""
+    """A sync, lint warning or exceeded limit as a CI server shows it, at its line if it has one."""
 
     rule: str
     severity: Severity
     title: str
     message: str
-    """What it costs, why it is flagged and what to do, for who has read the title."""
+    """Cost, reason and advice, for readers who see the title."""
     place: Place | None = None
     diagnosis: Diagnosis | None = None
-    """What there is to read about its rule; None of a limit."""
+    """The rule's texts; None for a limit."""
     summary: str = ""
-    """The message for who has read no title."""
+    """The message, for readers who don't see the title."""
     inside: tuple[str, str] | None = None
-    """What is around it, a `function` or a `member` of something: name and kind."""
+    """Name and kind of what surrounds it: a `function`, or `member` of something."""
     called_from: Place | None = None
-    """The library's line in it that waits."""
+    """The library's line inside it that waits."""
     fingerprints: Mapping[str, str] = {}
-    """By what it is known in the next run: scheme → id."""
+    """Ids that stay the same in the next run, by scheme."""
     figures: Mapping[str, Any] = {}
-    """What programs may read of it; times in µs a step."""
+    """Numbers for programs; times in µs per step."""
     name: str = ""
-    """As a test is called."""
+    """Name as a test."""
     group: str = ""
-    """As the test's class is called."""
+    """Class name as a test."""
     took_us: float | None = None
     cost: str = ""
-    """What a failed test says in its first line."""
+    """First line of a failed test's message."""
     details: tuple[str, ...] = ()
-    """What it says behind that."""
+    """Further lines of that message."""
 
 
 class Flagged(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines of one recording, or of some source, and what is said beside them."""
+    """The flagged lines of one recording or source tree, and the sentences beside them."""
 
     tool: str = "syncscan"
-    """The command that says so."""
+    """The command that reports them."""
     path: str = ""
-    """The recording's."""
+    """Path of the recording."""
     lines: tuple[FlaggedLine, ...] = ()
-    """The most important first."""
+    """Flagged lines, most important first."""
     limits: tuple[FlaggedLine, ...] = ()
-    """Limits that aren't kept; a test each, where limits are what is tested."""
+    """Exceeded limits, one test each where limits are what is tested."""
     passed: FlaggedLine | None = None
     """The test that passes where nothing is flagged."""
     warnings: tuple[str, ...] = ()
-    """What else to do, a sentence each."""
+    """Further advice, one sentence each."""
     closing: tuple[str, ...] = ()
-    """Sentences that sum up; nothing sums up where there is none."""
+    """Summary sentences; empty for no summary."""
     output: str = ""
-    """What a test run's own output would be."""
+    """Text that a test run would have printed."""
     took_us: float | None = None
-    """How long its syncs hold the host, µs a step."""
+    """How long syncs block the host, µs per step."""
     properties: Mapping[str, str] = {}
-    """What a test suite says of itself."""
+    """Properties of the test suite."""
     notifications: tuple[tuple[str, str], ...] = ()
-    """What was met on the way: level and sentence."""
+    """Messages about the run: level and sentence."""
     failed: bool = False
-    """Whether something that was named couldn't be read."""
+    """Whether a file named on the command line couldn't be read."""
     facts: Mapping[str, Any] = {}
-    """What programs may read of the whole."""
+    """Facts for programs about the whole."""

@@ -1,4 +1,4 @@
-"""From an analysis to the lines that CI servers flag: a finding a line."""
+"""Flag the findings of an analysis for CI servers, one line each."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ NOTHING = FlaggedLine(
 
 
 def flagged_findings(analysis: Analysis) -> Flagged:
-    """Return the findings that an analysis shows, in their order, with its verdict and advice."""
+    """Return the findings that an analysis shows, in order, with its verdict and advice."""
     s, story = analysis.step, story_of(analysis)
-    said = (story.verdict, story.opening, *story.advice, story.steps_found, story.hidden)
+    conclusion = (story.verdict, story.opening, *story.advice, story.steps_found, story.hidden)
     return Flagged(
         path=analysis.trace.info.path,
         lines=tuple(_line(f, s) for f in analysis.shown.findings),
         passed=NOTHING,
-        closing=said,
-        output=sentences(*said, *story.warnings),
+        closing=conclusion,
+        output=sentences(*conclusion, *story.warnings),
         took_us=s.wait_us,
         properties=_properties(s, story.verdict),
         notifications=tuple(("warning", text) for text in (*story.lacking, *story.warnings)),

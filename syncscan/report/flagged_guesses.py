@@ -1,4 +1,4 @@
-"""From guesses to the lines that CI servers flag: a guess a line."""
+"""Flag lint warnings for CI servers, one line each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncscan.report.phrases import sentences
 
 
 def flagged_guesses(linted: Linted) -> Flagged:
-    """Return the guesses in their order, with what they can't know."""
+    """Return the lint warnings in order, with what they can't know."""
     met = (("note", LIMITS), *(("warning", text) for text in (*linted.unread, *linted.notes)))
     return Flagged(
         tool="syncscan lint",
@@ -28,11 +28,11 @@ def _line(g: Guess) -> FlaggedLine:
     return FlaggedLine(
         rule=g.rule,
         severity=g.severity,
-        title=f"guess: {d.title}",
+        title=f"possible sync: {d.title}",
         message=sentences(g.code, g.because, doubt(g), d.fix, f"Rule {g.rule}"),
         place=Place(g.file, g.line, g.column, g.end_line),
         diagnosis=d,
-        summary=sentences(f"Guess: {d.title}", g.because, doubt(g), d.fix),
+        summary=sentences(f"Possible sync: {d.title}", g.because, doubt(g), d.fix),
         inside=(g.function, "function") if g.function else None,
         fingerprints={"syncscanGuess/v1": hashlib.sha256(known_by).hexdigest()[:16]},
         figures={"guess": True, "cause": d.cause.value, "confidence": d.confidence.value},

@@ -1,4 +1,4 @@
-"""From a verdict to the lines that CI servers flag: a limit that isn't kept, and each line that is guilty of it."""
+"""Flag exceeded limits for CI servers, and each line responsible for one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from syncscan.report.phrases import certainty, chain, places, sentences, what
 from syncscan.report.units import duration, times
 
 SHOWN = 50
-"""Findings of a violation that a test names."""
+"""Findings that a test names per violation."""
 TOOL = "syncscan check"
 _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message="", group="syncscan.check")
 
 
 def flagged_limits(verdict: Verdict, rules_from: str) -> Flagged:
-    """Return what a verdict has against one recording.
+    """Return the limits that a recording exceeds, as flagged lines.
 
     Args:
         verdict: any.
@@ -49,7 +49,7 @@ def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
 
 def _detail(f: Finding) -> str:
     waits = f"waits {duration(f.wait_us)}, {times(f.per_step)}"
-    where = places(f.where) or "no line known"
+    where = places(f.where) or "unknown line"
     return f"{where}: {what(f)} {waits}; {' > '.join(chain(f))}; {f.diagnosis.fix}"
 
 

@@ -1,4 +1,4 @@
-"""From a FleetDiff to the JSON that other programs rely on (schema `syncscan.fleet-diff/1`)."""
+"""Render a FleetDiff as the JSON that other programs rely on (schema `syncscan.fleet-diff/1`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "syncscan.fleet-diff/1"
 
 
 class JobStateDocument(Struct, frozen=True):
-    """A job as it was at one time."""
+    """A job at one time."""
 
     ranks: int
     steps: int
@@ -24,7 +24,7 @@ class JobStateDocument(Struct, frozen=True):
 
 
 class JobStepDocument(Struct, frozen=True):
-    """What the job's step gained."""
+    """Change of the job's step time."""
 
     before_us: float | None
     after_us: float | None
@@ -36,7 +36,7 @@ class JobStepDocument(Struct, frozen=True):
 
 
 class JobSiteDocument(Struct, frozen=True):
-    """The findings of one place, over ranks."""
+    """The findings at one place, over all ranks."""
 
     ids: tuple[str, ...]
     file: str | None
@@ -48,7 +48,7 @@ class JobSiteDocument(Struct, frozen=True):
 
 
 class JobChangeDocument(Struct, frozen=True):
-    """A place that went, came, changed, or is on other ranks."""
+    """A place that appeared, disappeared, changed, or is on other ranks."""
 
     change: Change
     rule: str
@@ -64,7 +64,7 @@ class JobChangeDocument(Struct, frozen=True):
 
 
 class FleetDiffDocument(Document, frozen=True):
-    """What changed from one state of a job to another."""
+    """The changes from one state of a job to another."""
 
     verdict: str
     before: JobStateDocument
@@ -76,12 +76,12 @@ class FleetDiffDocument(Document, frozen=True):
 
 
 def render(diff: FleetDiff) -> str:
-    """The two states of a job as indented JSON; all times in µs, means a step."""
+    """Return the two states of a job as indented JSON; all times in µs, means per step."""
     return indented(document(diff)) + "\n"
 
 
 def document(diff: FleetDiff) -> FleetDiffDocument:
-    """Return the two states as their JSON has them."""
+    """Return the two states as their JSON document."""
     return FleetDiffDocument(
         schema=SCHEMA,
         syncscan=__version__,

@@ -1,21 +1,21 @@
-"""From a FleetDiff to Markdown for a pull request's comment."""
+"""Render a FleetDiff as Markdown for a pull request's comment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from syncscan.model.fleet_diff import FleetDiff
-from syncscan.report.diff_story import ToldChange
+from syncscan.report.diff_story import ChangeText
 from syncscan.report.fleet_diff_story import TITLES, FleetDiffStory, story_of
 from syncscan.report.markup import code, escaped
 from syncscan.version import __version__
 
 SHOWN = 50
-"""Places of a kind that are shown; JSON has them all."""
+"""Places shown per kind of change; JSON has them all."""
 
 
 def render(diff: FleetDiff) -> str:
-    """The two states of a job as GitHub-flavoured Markdown, as much as a comment may hold."""
+    """Return the two states of a job as GitHub-flavored Markdown, no longer than a comment may be."""
     return "\n\n".join(_parts(story_of(diff))) + "\n"
 
 
@@ -24,7 +24,7 @@ def _parts(story: FleetDiffStory) -> Iterator[str]:
     yield from (escaped(sentence) for sentence in (story.step, story.held_up, story.promise) if sentence)
     for kind, changes in story.changes.items():
         yield f"**{TITLES[kind]}**"
-        yield "\n".join(_change(told) for told in changes[:SHOWN])
+        yield "\n".join(_change(change) for change in changes[:SHOWN])
         if len(changes) > SHOWN:
             yield f"… and {len(changes) - SHOWN} more."
     if story.same:
@@ -33,6 +33,6 @@ def _parts(story: FleetDiffStory) -> Iterator[str]:
     yield f"<sub>before: {story.before}; after: {story.after} · syncscan {__version__}</sub>"
 
 
-def _change(told: ToldChange) -> str:
-    where = f" ({code(told.where)})" if told.where else ""
-    return f"- {escaped(told.what)}{where}: {escaped(told.numbers)}"
+def _change(change: ChangeText) -> str:
+    where = f" ({code(change.where)})" if change.where else ""
+    return f"- {escaped(change.what)}{where}: {escaped(change.numbers)}"

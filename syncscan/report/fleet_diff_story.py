@@ -1,6 +1,6 @@
-"""From a FleetDiff to its story: which syncs came, went or changed on which ranks, who holds the job up, its step.
+"""Derive a job diff's story: syncs that appeared, disappeared or changed on which ranks, who delays the job, its step.
 
-Names in a story are as they stand in the traces: each renderer escapes them for its own medium.
+Names are as recorded: each renderer escapes them.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import msgspec
 
 from syncscan.model.diff import Change, StepChange
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
-from syncscan.report.diff_story import ToldChange
-from syncscan.report.fleet_story import ranks_said, runs, whereabouts
+from syncscan.report.diff_story import ChangeText
+from syncscan.report.fleet_story import rank_phrase, runs, whereabouts
 from syncscan.report.phrases import sentences
 from syncscan.report.units import duration, percent, times
 
 SIGNS = {Change.NEW: "+", Change.CHANGED: "~", Change.GONE: "-"}
-TITLES = {Change.NEW: "New", Change.CHANGED: "Changed", Change.GONE: "Gone"}
+TITLES = {Change.NEW: "New", Change.CHANGED: "Changed", Change.GONE: "Removed"}
 _HOLDERS = 4
-"""Ranks that are named."""
+"""Delaying ranks that are named."""
 
 
 class FleetDiffStory(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report tells of two states of a job, in its order."""
+    """The report on two states of a job, in the order in which it is read."""
 
     before: str
     after: str
@@ -29,14 +29,14 @@ class FleetDiffStory(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     held_up: str
     promise: str
-    changes: dict[Change, tuple[ToldChange, ...]]
+    changes: dict[Change, tuple[ChangeText, ...]]
     same: str
     notes: tuple[str, ...]
 
 
 def story_of(diff: FleetDiff) -> FleetDiffStory:
-    """The story of any two states."""
-    told = {kind: tuple(_told(c, diff) for c in diff.of(kind)) for kind in TITLES}
+    """Return the story of two states of a job."""
+    texts = {kind: tuple(_change_text(c, diff) for c in diff.of(kind)) for kind in TITLES}
     same = len(diff.of(Change.SAME))
     return FleetDiffStory(
         before=_state(diff.before),
@@ -45,7 +45,7 @@ def story_of(diff: FleetDiff) -> FleetDiffStory:
         step=_step(diff.step),
         held_up=_held_up(diff),
         promise=_promise(diff),
-        changes={kind: changes for kind, changes in told.items() if changes},
+        changes={kind: changes for kind, changes in texts.items() if changes},
         same=f"{_syncs(same)} {'is' if same == 1 else 'are'} as before" if same else "",
         notes=diff.notes,
     )
@@ -56,12 +56,11 @@ def _state(state: JobState) -> str:
 
 
 def _verdict(diff: FleetDiff) -> str:
-    said = {Change.NEW: "came in", Change.GONE: "gone", Change.CHANGED: "changed"}
+    verbs = {Change.NEW: "added", Change.GONE: "removed", Change.CHANGED: "changed"}
     parts = []
-    for kind, verb in said.items():
+    for kind, verb in verbs.items():
         if count := len(diff.of(kind)):
-            be = ("is " if count == 1 else "are ") if kind is Change.GONE else ""
-            parts.append(f"{_syncs(count)} {be}{verb}")
+            parts.append(f"{_syncs(count)} {verb}")
     return ", ".join(parts) or "No sync differs"
 
 
@@ -73,7 +72,7 @@ def _step(s: StepChange) -> str:
     if s.why_not:
         return sentences("The job's step can't be compared", s.why_not)
     basis = "without the profiler" if s.unprofiled else "in the traces"
-    took = f"The job's step takes {duration(s.after_us)} {basis}, before {duration(s.before_us)}"
+    took = f"The job's step takes {duration(s.after_us)} {basis}, {duration(s.before_us)} before"
     if not s.told:
         return f"{took}: not distinguishable from noise (±{duration(s.margin_us)})."
     shorter = "shorter" if s.saving_us > 0 else "longer"
@@ -82,7 +81,7 @@ def _step(s: StepChange) -> str:
 
 
 def _held_up(diff: FleetDiff) -> str:
-    return f"The latest rank of a step holds the others up by {_late(diff.after)}, before {_late(diff.before)}."
+    return f"The latest rank of a step delays the others by {_late(diff.after)}, {_late(diff.before)} before."
 
 
 def _late(state: JobState) -> str:
@@ -97,16 +96,16 @@ def _promise(diff: FleetDiff) -> str:
     if diff.promise is None:
         return ""
     low, high = diff.promise.range_us
-    said = f"Removing what is gone was projected to save the job {duration(diff.promise.saving_us)}"
+    sentence = f"Removing these syncs was projected to save the job {duration(diff.promise.saving_us)}"
     measured = f"{duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"
     if diff.step.why_not:
-        return f"{said} ({duration(low)} to {duration(high)})."
-    return f"{said} ({duration(low)} to {duration(high)}); measured: {measured}, {diff.promise.kept.value}."
+        return f"{sentence} ({duration(low)} to {duration(high)})."
+    return f"{sentence} ({duration(low)} to {duration(high)}); measured: {measured}, {diff.promise.kept.value}."
 
 
-def _told(change: JobChange, diff: FleetDiff) -> ToldChange:
+def _change_text(change: JobChange, diff: FleetDiff) -> ChangeText:
     first = change.site.first
-    return ToldChange(
+    return ChangeText(
         sign=SIGNS[change.change],
         what=f"{first.rule}: {first.title}",
         where=whereabouts(first),
@@ -119,20 +118,20 @@ def _numbers(change: JobChange, diff: FleetDiff) -> str:
     if before is None or after is None:
         site, count = change.site, (diff.after if before is None else diff.before).ranks
         verb = "waits" if before is None else "waited"
-        said = f"{ranks_said(site.ranks, count)}, {verb} {duration(site.wait_us)} a step, {times(site.per_step)}"
-        return said + _would_save(site, gone=after is None)
+        sentence = f"{rank_phrase(site.ranks, count)}, {verb} {duration(site.wait_us)} a step, {times(site.per_step)}"
+        return sentence + _would_save(site, removed=after is None)
     parts = []
     if change.other_ranks:
-        was = ranks_said(before.ranks, diff.before.ranks)
-        parts.append(f"{ranks_said(after.ranks, diff.after.ranks)}, before {was}")
+        was = rank_phrase(before.ranks, diff.before.ranks)
+        parts.append(f"{rank_phrase(after.ranks, diff.after.ranks)}, {was} before")
     if change.how_often:
-        parts.append(f"waits {times(after.per_step)}, before {times(before.per_step)}")
+        parts.append(f"waits {times(after.per_step)}, {times(before.per_step)} before")
     if change.how_long:
-        parts.append(f"waits {duration(after.wait_us)} a step, before {duration(before.wait_us)}")
+        parts.append(f"waits {duration(after.wait_us)} a step, {duration(before.wait_us)} before")
     return "; ".join(parts)
 
 
-def _would_save(site: JobSite, gone: bool) -> str:
+def _would_save(site: JobSite, removed: bool) -> str:
     if site.gain_us is None:
         return ""
-    return f"; removing it would {'have saved' if gone else 'save'} the job {duration(site.gain_us)}"
+    return f"; removing it would {'have saved' if removed else 'save'} the job {duration(site.gain_us)}"

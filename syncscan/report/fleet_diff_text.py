@@ -1,4 +1,4 @@
-"""From a FleetDiff to a terminal report."""
+"""Render a FleetDiff for a terminal."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from syncscan.report.terminal import written
 
 
 def render(diff: FleetDiff, width: int = 100, color: bool = False) -> str:
-    """The two states of a job as text.
+    """Return the two states of a job as text.
 
     Args:
         diff: any.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     return written(_parts(story_of(diff)), width, color)
 

@@ -1,4 +1,4 @@
-"""From a Fleet to one self-contained HTML page: who holds the job up, its ranks and steps drawn, what to change.
+"""Render a Fleet as one self-contained HTML page: who delays the job, its ranks and steps, what to change.
 
 The page runs no script: its Content-Security-Policy allows none, and no style but its own, by hash. jinja2 escapes
 every value.
@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from syncscan.model.fleet import Cause, Fleet
 from syncscan.report.fleet_picture import WIDTH, FleetPicture, picture_of
-from syncscan.report.fleet_story import FIGURES, SHORT_CAUSES, FleetStory, ToldJobFinding, story_of
+from syncscan.report.fleet_story import FIGURES, SHORT_CAUSES, FleetStory, JobFindingText, story_of
 from syncscan.report.names import shown
 from syncscan.version import __version__
 
@@ -24,17 +24,17 @@ MAX_FINDINGS = 100
 """Findings on the page; JSON has all."""
 MAX_UNREAD = 100
 MAX_LATE = 200
-"""Steps whose latest rank is told in words."""
+"""Steps whose latest rank is described in words."""
 LABEL, LABEL_IN_RUN = 64, 96
-"""Units to the left of the drawing: for numbers of ranks, and where a row is of several."""
+"""Width of the labels left of the drawing: for single ranks, and for ranges of ranks."""
 _HEIGHTS = ((8, 34), (24, 22))
-"""Up to so many rows have this height, in the same units."""
+"""Row height by the number of rows up to which it applies, in drawing units."""
 LOW = 13
-"""The height of the rows of more."""
+"""Row height for more rows."""
 
 
 def render(fleet: Fleet) -> str:
-    """The report of a job as one HTML document.
+    """Return the report of a job as one HTML document.
 
     Args:
         fleet: any job.
@@ -61,7 +61,7 @@ def render(fleet: Fleet) -> str:
             late_more=max(0, len(story.late) - MAX_LATE),
             then=[shown(text, 400) for text in story.then],
             wrong=[shown(text, 400) for text in story.wrong[:MAX_FINDINGS]],
-            findings=[_finding(told) for told in story.findings[:MAX_FINDINGS]],
+            findings=[_finding(finding) for finding in story.findings[:MAX_FINDINGS]],
             more=max(0, len(story.findings) - MAX_FINDINGS),
             figures=FIGURES,
             ranks=_ranks(story),
@@ -73,18 +73,18 @@ def render(fleet: Fleet) -> str:
     )
 
 
-def _finding(told: ToldJobFinding) -> dict[str, Any]:
-    first = told.of.first
+def _finding(finding: JobFindingText) -> dict[str, Any]:
+    first = finding.of.first
     return {
         "title": shown(first.title, 200),
-        "where": shown(told.where, 240),
+        "where": shown(finding.where, 240),
         "rule": shown(f"{first.rule} · {first.id}", 120),
-        "saves": told.saves,
-        "share": told.share,
-        "doubt": told.doubt,
-        "on": told.on,
-        "numbers": f"waits {told.waits}, idle behind {told.idle}, {told.often}",
-        "wrong": told.wrong,
+        "saves": finding.saves,
+        "share": finding.share,
+        "doubt": finding.doubt,
+        "on": finding.on,
+        "numbers": f"waits {finding.waits}, idle behind {finding.idle}, {finding.often}",
+        "wrong": finding.wrong,
         "fix": shown(first.fix, 900),
         "intended": first.intended,
     }
@@ -93,18 +93,18 @@ def _finding(told: ToldJobFinding) -> dict[str, Any]:
 def _ranks(story: FleetStory) -> list[dict[str, Any]]:
     return [
         {
-            "rank": told.rank,
-            "figures": told.figures,
-            "why": told.why,
-            "path": shown(told.path, 240),
-            "numbered_from": told.numbered_from,
+            "rank": rank.rank,
+            "figures": rank.figures,
+            "why": rank.why,
+            "path": shown(rank.path, 240),
+            "numbered_from": rank.numbered_from,
         }
-        for told in story.ranks
+        for rank in story.ranks
     ]
 
 
 def _picture(drawn: FleetPicture) -> dict[str, Any]:
-    """Rows with their heights; the path as one line from row to row."""
+    """Return rows with their heights; the critical path as one line from row to row."""
     height = next((tall for most, tall in _HEIGHTS if len(drawn.rows) <= most), LOW)
     label = LABEL if all(row.alone for row in drawn.rows) else LABEL_IN_RUN
     legs = [

@@ -1,4 +1,4 @@
-"""From a Fleet to the JSON that other programs, `check` and `diff` rely on (schema `syncscan.fleet/1`)."""
+"""Render a Fleet as the JSON that other programs, `check` and `diff` rely on (schema `syncscan.fleet/1`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from syncscan.model.json_text import indented
 from syncscan.model.saved_fleet import SCHEMA
 from syncscan.model.saved_fleet import document as job_of
 from syncscan.report.document import Document
-from syncscan.report.fleet_story import FleetStory, ToldHolder, story_of
+from syncscan.report.fleet_story import FleetStory, HolderText, story_of
 from syncscan.version import __version__
 
 
 class HolderDocument(Struct, frozen=True):
-    """A rank that holds the others up."""
+    """A rank that delays the others."""
 
     rank: int
     late: str
@@ -35,7 +35,7 @@ class JobRemedyDocument(Struct, frozen=True):
 
 
 class FleetSaid(Struct, frozen=True):
-    """The words of a job's other reports."""
+    """The sentences of a job's other reports."""
 
     verdict: str
     reason: str
@@ -48,34 +48,38 @@ class FleetSaid(Struct, frozen=True):
 
 
 class FleetDocument(Document, frozen=True):
-    """All that was found out about a job."""
+    """The whole analysis of a job."""
 
     said: FleetSaid
     job: Any
 
 
 def render(fleet: Fleet) -> str:
-    """The job as indented JSON; times in µs, means a step, unless the name ends in `_ns`."""
+    """Return the job as indented JSON; times in µs, means per step, unless the name ends in `_ns`."""
     return indented(document(fleet)) + "\n"
 
 
 def document(fleet: Fleet) -> FleetDocument:
-    """Return what is said of the job, and the job."""
-    return FleetDocument(schema=SCHEMA, syncscan=__version__, said=_said(story_of(fleet)), job=job_of(fleet))
+    """Return the job and its report's sentences."""
+    return FleetDocument(schema=SCHEMA, syncscan=__version__, said=_sentences(story_of(fleet)), job=job_of(fleet))
 
 
-def _said(story: FleetStory) -> FleetSaid:
+def _sentences(story: FleetStory) -> FleetSaid:
     return FleetSaid(
         verdict=story.verdict,
         reason=story.reason,
         summary=story.summary,
-        holders=tuple(_holder(told) for told in story.holders),
-        remedies=tuple(JobRemedyDocument(told.of.id, told.saves, told.doubt, told.on) for told in story.remedies),
+        holders=tuple(_holder(holder) for holder in story.holders),
+        remedies=tuple(
+            JobRemedyDocument(holder.of.id, holder.saves, holder.doubt, holder.on) for holder in story.remedies
+        ),
         then=story.then,
         single_traces_get_wrong=story.wrong,
         missing=story.missing,
     )
 
 
-def _holder(told: ToldHolder) -> HolderDocument:
-    return HolderDocument(told.rank, told.late, told.steps, told.cause.value if told.cause else None, told.why)
+def _holder(holder: HolderText) -> HolderDocument:
+    return HolderDocument(
+        holder.rank, holder.late, holder.steps, holder.cause.value if holder.cause else None, holder.why
+    )

@@ -1,11 +1,11 @@
-"""From a Fleet to Markdown for a pull request's comment or a job's summary: who holds the job up, what to change."""
+"""Render a Fleet as Markdown for a pull request's comment or a job's summary: who delays the job, what to change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from syncscan.model.fleet import Fleet
-from syncscan.report.fleet_story import FIGURES, FleetStory, ToldJobFinding, story_of
+from syncscan.report.fleet_story import FIGURES, FleetStory, JobFindingText, story_of
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.names import shown
 from syncscan.version import __version__
@@ -18,7 +18,7 @@ OPENING = 1200
 
 
 def render(fleet: Fleet) -> str:
-    """The report of a job as GitHub-flavoured Markdown; with what it shows at most, shorter than a comment may be."""
+    """Return the report of a job as GitHub-flavored Markdown, no longer than a comment may be."""
     story = story_of(fleet)
     return "\n\n".join(_parts(story)) + "\n"
 
@@ -43,10 +43,10 @@ def _parts(story: FleetStory) -> Iterator[str]:
     yield f"<sub>{' · '.join(escaped(part) for part in (f'syncscan {__version__}', *story.headline))}</sub>"
 
 
-def _findings(told: Sequence[ToldJobFinding]) -> Iterator[str]:
+def _findings(findings: Sequence[JobFindingText]) -> Iterator[str]:
     yield "| gains the job *(projected)* | waits *(measured)* | on | what | where |"
     yield "|--:|--:|---|---|---|"
-    for t in told:
+    for t in findings:
         gain = "; ".join(part for part in (t.share, t.doubt) if part)
         saves = f"{t.saves} ({gain})" if gain else t.saves
         intended = " (intended)" if t.of.first.intended else ""
@@ -57,8 +57,8 @@ def _findings(told: Sequence[ToldJobFinding]) -> Iterator[str]:
 def _ranks(story: FleetStory) -> Iterator[str]:
     yield f"| rank | {' | '.join(FIGURES)} | late by |"
     yield f"|--:|{'--:|' * len(FIGURES)}---|"
-    for told in story.ranks:
-        yield f"| {told.rank} | {' | '.join(told.figures)} | {told.why} |"
+    for rank in story.ranks:
+        yield f"| {rank.rank} | {' | '.join(rank.figures)} | {rank.why} |"
 
 
 def _quantiles(story: FleetStory) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""From a Fleet to Parquet, the frame of `Fleet.to_frame()` with each column's meaning in the file's own metadata."""
+"""Render a Fleet as Parquet: the frame of `Fleet.to_frame()`, with each column's meaning in the file's metadata."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncscan.report.fleet_table import COLUMNS, fleet_frame
 
 
 def render(fleet: Fleet) -> bytes:
-    """The frame as a Parquet file.
+    """Return the frame as a Parquet file.
 
     Raises:
         MissingExtra: pyarrow isn't installed.
@@ -21,7 +21,7 @@ def render(fleet: Fleet) -> bytes:
     except ImportError:
         raise MissingExtra("Parquet needs pyarrow.", f"Run: {installing('fleet')}.") from None
     table = pa.Table.from_pandas(fleet_frame(fleet), preserve_index=False)
-    said = [field.with_metadata({"holds": COLUMNS[field.name].holds}) for field in table.schema]
+    fields = [field.with_metadata({"holds": COLUMNS[field.name].holds}) for field in table.schema]
     out = io.BytesIO()
-    pq.write_table(table.cast(pa.schema(said, metadata=table.schema.metadata)), out)
+    pq.write_table(table.cast(pa.schema(fields, metadata=table.schema.metadata)), out)
     return out.getvalue()

@@ -1,6 +1,6 @@
-"""From a Fleet to what is drawn of it: rows of ranks, a cell a step coloured by lateness, and the critical path.
+"""Lay out the picture of a Fleet: rows of ranks, a cell per step colored by lateness, and the critical path.
 
-A large job has a row for each rank that stands out, and one for each run of ranks between them.
+A large job has a row for each outlier, and one for each range of ranks between them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from syncscan.report.fleet_story import SHORT_CAUSES
 from syncscan.report.units import duration
 
 WIDTH = 1000
-"""Units of the drawing from the first column's begin to the last one's end."""
+"""Width of the drawing, in units."""
 ROWS = 64
-"""Ranks that have a row each; of more only those that stand out have."""
+"""Most ranks that get a row each; a larger job has rows only for ranks that stand out."""
 OUT = 24
-"""How many of those, at most."""
+"""Most ranks of a larger job that get a row each."""
 STEPS = 24
-"""Consecutive steps that are drawn, those with the most lateness."""
+"""Most consecutive steps drawn, chosen for the most lateness."""
 SEGMENTS = 4000
-"""Parts of the path that are drawn."""
+"""Most segments of the path that are drawn."""
 FAINTEST = 0.3
-"""How much of its colour the least late cell has."""
+"""Color strength of the least late cell."""
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -35,14 +35,14 @@ class Cell(msgspec.Struct, frozen=True):
     x: float
     width: float
     cause: str
-    """Empty where none of the row's ranks is late in it."""
+    """Cause of the lateness; empty where no rank of the row is late."""
     strength: float
-    """How late it is: of the latest cell 1."""
+    """Lateness as a fraction of the latest cell's."""
     said: str
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One rank, or consecutive ones."""
+    """One rank, or consecutive ranks."""
 
     label: str
     alone: bool
@@ -51,7 +51,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Leg(msgspec.Struct, frozen=True):
-    """A part of the path in one row."""
+    """A part of the critical path within one row."""
 
     row: int
     x: float
@@ -60,18 +60,18 @@ class Leg(msgspec.Struct, frozen=True):
 
 
 class FleetPicture(msgspec.Struct, frozen=True):
-    """Rows from the top, a column a step, and legs in the order of time."""
+    """Rows from the top, a column per step, and path legs ordered by time."""
 
     rows: tuple[Row, ...]
     legs: tuple[Leg, ...]
     steps: tuple[tuple[float, str], ...]
-    """Where each drawn step's column begins, and its number."""
+    """Begin and number of each drawn step's column."""
     note: str
-    """What isn't drawn; empty where all is."""
+    """Sentences on the parts that aren't drawn; empty where everything is."""
 
 
 def picture_of(fleet: Fleet) -> FleetPicture | None:
-    """The picture of any job; None of one without a step that all ranks have."""
+    """Return the picture of a job; None if no step is on all ranks."""
     if not fleet.ranks or not fleet.steps:
         return None
     steps, groups = _drawn_steps(fleet), _groups(fleet)
@@ -86,7 +86,7 @@ def picture_of(fleet: Fleet) -> FleetPicture | None:
 
 
 def _drawn_steps(fleet: Fleet) -> tuple[int, ...]:
-    """All, or the consecutive ones with the most lateness."""
+    """Return all steps, or the consecutive ones with the most lateness."""
     late: defaultdict[int, float] = defaultdict(float)
     for entry in fleet.lateness:
         late[entry.step] += entry.late_us
@@ -96,7 +96,7 @@ def _drawn_steps(fleet: Fleet) -> tuple[int, ...]:
 
 
 def _groups(fleet: Fleet) -> list[list[JobRank]]:
-    """The ranks of each row."""
+    """Return the ranks of each row."""
     if len(fleet.ranks) <= ROWS:
         return [[rank] for rank in fleet.ranks]
     weight: defaultdict[int, float] = defaultdict(float)
@@ -109,7 +109,7 @@ def _groups(fleet: Fleet) -> list[list[JobRank]]:
 
 
 class _Canvas:
-    """Where what of a job is drawn: a column a step, and in it the path by its own time."""
+    """Maps a job to coordinates: a column per step, and within it the path by its own time."""
 
     def __init__(self, fleet: Fleet, steps: Sequence[int]) -> None:
         self.fleet, self.steps = fleet, steps
@@ -121,27 +121,27 @@ class _Canvas:
         self.most = max((entry.late_us for entry in fleet.lateness), default=0.0) or 1.0
 
     def column(self, step: int) -> float:
-        """Where a step's column begins."""
+        """Return where a step's column begins."""
         return round(self.place[step] * self.width, 2)
 
     def row(self, ranks: Sequence[JobRank]) -> Row:
-        """One rank, or some that lie side by side."""
+        """Return the row of one rank, or of several neighboring ones."""
         first, last = ranks[0].number, ranks[-1].number
         label = str(first) if first == last else f"{first}-{last}"
         which = f"rank {label}:" if len(ranks) == 1 else f"{len(ranks)} ranks, {label}, at most:"
         holds, waits = max(rank.holds_us for rank in ranks), max(rank.waits_us for rank in ranks)
-        said = f"{which} holds others up by {duration(holds)} a step, waits {duration(waits)} for others"
-        return Row(label, len(ranks) == 1, said, tuple(self._cell(ranks, step) for step in self.steps))
+        sentence = f"{which} delays others by {duration(holds)} a step, waits {duration(waits)} for others"
+        return Row(label, len(ranks) == 1, sentence, tuple(self._cell(ranks, step) for step in self.steps))
 
     def _cell(self, ranks: Sequence[JobRank], step: int) -> Cell:
         late = [entry for rank in ranks for entry in self.late[rank.number, step]]
         latest = max(late, key=lambda entry: entry.late_us, default=None)
         strength = FAINTEST + (1 - FAINTEST) * latest.late_us / self.most if latest else 0.0
         cause = latest.cause.value if latest else ""
-        return Cell(self.column(step), round(self.width, 2), cause, round(strength, 3), _said(step, latest))
+        return Cell(self.column(step), round(self.width, 2), cause, round(strength, 3), _sentence(step, latest))
 
     def legs(self, place: dict[int, int]) -> Iterator[Leg]:
-        """The path, in each step's column from its left to its right; what follows in the same row is one leg."""
+        """Yield the path, scaled to each step's column; consecutive parts in one row are one leg."""
         wanted = [s for s in self.fleet.path if s.step in self.place and s.rank in place][:SEGMENTS]
         for step, of_step in groupby(wanted, key=lambda s: s.step):
             segments = list(of_step)
@@ -151,12 +151,12 @@ class _Canvas:
                 parts = list(group)
                 x, until = ((us - begin) * scale for us in (parts[0].begin_us, parts[-1].end_us))
                 to = f" up to {parts[-1].collective}" if parts[-1].collective else ""
-                said = f"step {step}: rank {rank}, {duration(parts[-1].end_us - parts[0].begin_us)}{to}"
+                sentence = f"step {step}: rank {rank}, {duration(parts[-1].end_us - parts[0].begin_us)}{to}"
                 left = self.column(step)
-                yield Leg(place[rank], round(left + max(x, 0.0), 2), round(left + max(until, 0.0), 2), said)
+                yield Leg(place[rank], round(left + max(x, 0.0), 2), round(left + max(until, 0.0), 2), sentence)
 
 
-def _said(step: int, late: Lateness | None) -> str:
+def _sentence(step: int, late: Lateness | None) -> str:
     if late is None:
         return f"step {step}: not late"
     parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in late.parts)
@@ -165,11 +165,11 @@ def _said(step: int, late: Lateness | None) -> str:
 
 
 def _note(fleet: Fleet, steps: Sequence[int], groups: Sequence[Sequence[JobRank]]) -> str:
-    said = []
+    notes = []
     if len(steps) < len(fleet.steps):
-        said.append(f"{len(steps)} of {len(fleet.steps)} steps are drawn, those around the most lateness.")
+        notes.append(f"{len(steps)} of {len(fleet.steps)} steps are drawn, those around the most lateness.")
     if len(groups) < len(fleet.ranks):
-        said.append("Ranks that hold nobody up share a row with their neighbours.")
+        notes.append("Ranks that delay nobody share a row with their neighbours.")
     if len(fleet.path) > SEGMENTS:
-        said.append("The path is drawn in part.")
-    return " ".join(said)
+        notes.append("The path is drawn in part.")
+    return " ".join(notes)

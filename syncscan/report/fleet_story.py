@@ -1,7 +1,6 @@
-"""From a Fleet to its story: who holds the job up and why, what removing which sync gains it, rank by rank.
+"""Derive a job's story: who delays it and why, what removing each sync gains, rank by rank.
 
-Derived once, drawn by every renderer. Names in a story are as they stand in the traces: each renderer escapes them for
-its own medium.
+All renderers share a story. Names are as recorded: each renderer escapes them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ CAUSES = {
     Cause.SYNC: "its device stands idle behind a sync",
     Cause.KERNELS: "its kernels take longer",
     Cause.INPUT: "its DataLoader takes longer",
-    Cause.HOST: "its host comes later",
+    Cause.HOST: "its host is slower",
     Cause.BEFORE: "it was late before the recording began",
 }
 SHORT_CAUSES = {
@@ -37,129 +36,129 @@ _REMEDIES = {
     Cause.INPUT: "DataLoader takes longer: give it more workers, or them less work",
     Cause.HOST: "host takes longer, for no sync: look at what it does meanwhile",
 }
-"""What to do about a rank that is late for no sync, behind its name."""
+"""Advice on a rank that is late for another reason than a sync, following its name."""
 ALL_SHOWN = 16
-"""Ranks from which on a report shows outliers and quantiles instead of each."""
+"""Most ranks of a report that lists each; a larger job shows outliers and quantiles."""
 OUTLIERS = 8
 """Ranks of a larger job that are shown one by one."""
 ALIKE = 0.5
-"""A rank that is never the latest holds the job up too if it does as much of what the worst one does."""
+"""A rank that is never the latest is also reported if it delays the job by this fraction of the worst rank's delay."""
 RUNS = 4
 """Runs of consecutive ranks that are listed; more are counted."""
 FIGURES = (
-    "holds up",
+    "delays",
     "waits for others",
     "waits for its device",
     "idle behind",
     "exposed communication",
     "gains alone",
 )
-"""What is told of each rank, µs a step: how much later than the others it comes, how long it waits in collectives, its
-host is blocked, its device idle behind syncs, or in collectives with nothing computed beside them; and what its trace
-alone says that it could gain."""
+"""Figures of each rank, µs per step: how much later than the others it arrives, how long it waits in collectives, how
+long its host is blocked, how long its device is idle behind syncs, how long only collectives run on it, and what its
+trace alone suggests it could gain."""
 
 
-class ToldHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that holds the others up."""
+class HolderText(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank that delays the others."""
 
     rank: int
     late: str
     share: str
     steps: int
-    """In how many steps it was the one that came latest."""
+    """Number of steps in which this rank arrived last."""
     cause: Cause | None
-    """None of a rank that is late too, but never the latest."""
+    """Why it is late; None for a rank that is never the latest."""
     why: str
-    """As in `its kernels take longer`; of a sync with what and where."""
+    """Reason in words, e.g. `its kernels take longer`; for a sync, its title and place."""
 
 
-class ToldJobFinding(msgspec.Struct, frozen=True, kw_only=True):
+class JobFindingText(msgspec.Struct, frozen=True, kw_only=True):
     """A finding of the job."""
 
     of: JobFinding
     saves: str
-    """The job, a step; a dash where it can't be replayed."""
+    """The job's gain per step; a dash where it can't be replayed."""
     share: str
     doubt: str
-    """Between which limits; empty where it says no more."""
+    """Range of the gain; empty where it adds nothing."""
     on: str
-    """As in `only on rank 0`."""
+    """Ranks in words, e.g. `only on rank 0`."""
     where: str
     waits: str
     idle: str
     often: str
     wrong: str
-    """What one rank's trace alone says instead; empty where that is in the range."""
+    """The claim of a single rank's trace; empty where that lies in the range."""
 
 
-class ToldRank(msgspec.Struct, frozen=True, kw_only=True):
-    """One rank's figures, in the order of `FIGURES`."""
+class RankText(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of one rank, in the order of `FIGURES`."""
 
     rank: int
     figures: tuple[str, ...]
     why: str
-    """Why it holds the others up; empty where it doesn't."""
+    """Why it delays the others; empty where it doesn't."""
     path: str
     numbered_from: str
-    """What its number is from, where that isn't the trace itself."""
+    """Where the rank's number came from, unless from the trace itself."""
 
 
-class ToldFigure(msgspec.Struct, frozen=True, kw_only=True):
-    """How one figure lies over the ranks."""
+class FigureText(msgspec.Struct, frozen=True, kw_only=True):
+    """Distribution of one figure over the ranks."""
 
     name: str
     least: str
     median: str
     high: str
-    """Of 95 % of the ranks it is no more."""
+    """95th percentile."""
     most: str
     rank: int
-    """Which has the most."""
+    """Rank with the maximum."""
 
 
-class ToldLateness(msgspec.Struct, frozen=True, kw_only=True):
-    """The rank that came latest in one step."""
+class LatenessText(msgspec.Struct, frozen=True, kw_only=True):
+    """The rank that arrived last in one step."""
 
     step: int
     rank: int
     late: str
     parts: str
-    """What it was made of, the most first: `a sync 650 µs, host 50 µs`."""
+    """Causes of the lateness, largest first: `a sync 650 µs, host 50 µs`."""
 
 
 class FleetStory(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report tells of a job, in the order in which it tells it."""
+    """The report on a job, in the order in which it is read."""
 
     headline: tuple[str, ...]
     verdict: str
-    """Who holds the job up, without a full stop."""
+    """Who delays the job, without a full stop."""
     reason: str
-    holders: tuple[ToldHolder, ...]
+    holders: tuple[HolderText, ...]
     summary: str
     """How many places wait, and how much shorter the job's step would be without them."""
-    remedies: tuple[ToldJobFinding, ...]
-    """Syncs whose removal gains the job something that can be measured, the most first."""
+    remedies: tuple[JobFindingText, ...]
+    """Syncs whose removal gains the job something measurable, largest first."""
     then: tuple[str, ...]
-    """What else to do: about ranks that are late for no sync."""
+    """Further advice, on ranks that are late for other reasons than syncs."""
     wrong: tuple[str, ...]
-    """What a single rank's trace gets wrong, a sentence each, the largest error first."""
-    findings: tuple[ToldJobFinding, ...]
-    late: tuple[ToldLateness, ...]
-    """Step by step."""
-    ranks: tuple[ToldRank, ...]
-    """All of a small job; of a larger one those that stand out."""
-    quantiles: tuple[ToldFigure, ...]
-    """Over all ranks; empty where each is told."""
+    """Errors of single-rank traces, one sentence each, largest first."""
+    findings: tuple[JobFindingText, ...]
+    late: tuple[LatenessText, ...]
+    """The latest rank of each step."""
+    ranks: tuple[RankText, ...]
+    """All ranks of a small job; the outliers of a larger one."""
+    quantiles: tuple[FigureText, ...]
+    """Distributions over all ranks; empty where each rank is listed."""
     missing: str
     unread: tuple[tuple[str, str], ...]
-    """Path and reason."""
+    """Path of each unreadable trace, and why."""
     notes: tuple[str, ...]
     next: tuple[str, ...]
-    """The command that fits best, word for word."""
+    """The best next command, as arguments."""
 
 
 def story_of(fleet: Fleet) -> FleetStory:
-    """The story of any job; what can't be told of it is empty."""
+    """Return the story of a job; fields that can't be determined are empty."""
     holders = tuple(_holders(fleet))
     findings = tuple(_finding(f, fleet) for f in fleet.findings)
     gaining = tuple(t for t in findings if _gains(t.of, fleet) and not t.of.first.intended)
@@ -184,12 +183,12 @@ def story_of(fleet: Fleet) -> FleetStory:
 
 
 def step_us(fleet: Fleet) -> float:
-    """The job's step that gains are parts of: as replayed, else without the profiler, else as recorded."""
+    """Return the job's step time that gains are fractions of: replayed, else without the profiler, else recorded."""
     return fleet.baseline_us or fleet.unprofiled_us or fleet.observed_us
 
 
-def ranks_said(ranks: Sequence[int], count: int) -> str:
-    """On which ranks of how many: `on 512 of 512`, `only on rank 0`, `on ranks 0-7`, `on 5 of 512: 0, 3, 17-19`.
+def rank_phrase(ranks: Sequence[int], count: int) -> str:
+    """Return the ranks as text: `on 512 of 512`, `only on rank 0`, `on ranks 0-7`, `on 5 of 512: 0, 3, 17-19`.
 
     Args:
         ranks: ascending.
@@ -199,37 +198,37 @@ def ranks_said(ranks: Sequence[int], count: int) -> str:
         return f"on {count} of {count}"
     if len(ranks) == 1:
         return f"only on rank {ranks[0]}" if count > 1 else f"on rank {ranks[0]}"
-    found = runs(ranks)
-    if len(found) == 1:
-        return f"on ranks {found[0]}"
-    more = ", …" if len(found) > RUNS else ""
-    return f"on {len(ranks)} of {count}: {', '.join(found[:RUNS])}{more}"
+    parts = runs(ranks)
+    if len(parts) == 1:
+        return f"on ranks {parts[0]}"
+    more = ", …" if len(parts) > RUNS else ""
+    return f"on {len(ranks)} of {count}: {', '.join(parts[:RUNS])}{more}"
 
 
 def runs(numbers: Iterable[int]) -> list[str]:
-    """Ascending numbers as runs: `0-7`, `9`."""
-    found: list[list[int]] = []
+    """Return ascending numbers as runs: `0-7`, `9`."""
+    pairs: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if pairs and number == pairs[-1][1] + 1:
+            pairs[-1][1] = number
         else:
-            found.append([number, number])
-    return [f"{first}-{last}" if last > first else str(first) for first, last in found]
+            pairs.append([number, number])
+    return [f"{first}-{last}" if last > first else str(first) for first, last in pairs]
 
 
 def place(f: RankFinding) -> str:
-    """`train.py:52`; the function where no line is known, empty where neither is."""
+    """Return `train.py:52`, the function where no line is known, or nothing."""
     if f.file and f.line:
         return f"{f.file}:{f.line}"
     return f"{f.function}() in {f.file}" if f.file and f.function else f.file
 
 
 def whereabouts(f: RankFinding) -> str:
-    """Line, innermost scopes, op."""
+    """Return line, innermost scopes and op."""
     return " · ".join(part for part in (place(f), " › ".join(f.scope[-2:]), f.op) if part)
 
 
-# who holds the job up
+# who delays the job
 
 
 def _headline(fleet: Fleet) -> Iterator[str]:
@@ -244,14 +243,14 @@ def _headline(fleet: Fleet) -> Iterator[str]:
 
 
 def _folder(paths: Sequence[str]) -> str:
-    """The name of the innermost folder that all traces lie in."""
+    """Return the name of the innermost folder that holds all traces."""
     parts = [path.replace("\\", "/").split("/")[:-1] for path in paths]
     common = takewhile(lambda names: len(set(names)) == 1, zip(*parts, strict=False))
     return next((names[0] for names in reversed(list(common)) if names[0] not in ("", ".")), "")
 
 
-def _holders(fleet: Fleet) -> Iterator[ToldHolder]:
-    """Ranks that hold the job up by what can be measured, the most first."""
+def _holders(fleet: Fleet) -> Iterator[HolderText]:
+    """Yield the ranks that measurably delay the job, largest delay first."""
     entries: defaultdict[int, list[Lateness]] = defaultdict(list)
     for entry in fleet.lateness:
         entries[entry.rank].append(entry)
@@ -262,13 +261,13 @@ def _holders(fleet: Fleet) -> Iterator[ToldHolder]:
             yield _holder(fleet, rank, entries[rank.number])
 
 
-def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> ToldHolder:
+def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> HolderText:
     causes: Counter[tuple[Cause, str]] = Counter()
     for entry in entries:
         causes[entry.cause, entry.finding] += round(entry.late_us * 1e3)
-    told = Counter({cause: late for cause, late in causes.items() if cause[0] is not Cause.BEFORE}) or causes
-    cause, finding = told.most_common(1)[0][0] if told else (None, "")
-    return ToldHolder(
+    known = Counter({cause: late for cause, late in causes.items() if cause[0] is not Cause.BEFORE}) or causes
+    cause, finding = known.most_common(1)[0][0] if known else (None, "")
+    return HolderText(
         rank=rank.number,
         late=duration(rank.holds_us),
         share=percent(rank.holds_us, fleet.observed_us),
@@ -279,62 +278,66 @@ def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> ToldHol
 
 
 def _why(fleet: Fleet, cause: Cause, finding: str) -> str:
-    found = next((f.first for f in fleet.findings if f.id == finding), None)
-    if cause is not Cause.SYNC or found is None:
+    first = next((f.first for f in fleet.findings if f.id == finding), None)
+    if cause is not Cause.SYNC or first is None:
         return CAUSES[cause]
-    return f"{CAUSES[cause]}, {found.title}{f' ({place(found)})' if place(found) else ''}"
+    return f"{CAUSES[cause]}, {first.title}{f' ({place(first)})' if place(first) else ''}"
 
 
-def _late(entry: Lateness) -> ToldLateness:
+def _late(entry: Lateness) -> LatenessText:
     parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in entry.parts)
-    return ToldLateness(
+    return LatenessText(
         step=entry.step, rank=entry.rank, late=duration(entry.late_us), parts=parts or SHORT_CAUSES[entry.cause]
     )
 
 
-def _verdict(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
+def _verdict(fleet: Fleet, holders: Sequence[HolderText]) -> str:
     if not fleet.matched:
-        return "Who holds the job up can't be told"
+        return "Who delays the job is unknown"
     if not holders:
-        return "No rank holds the others up"
-    said = _who(holders)
-    return f"Under the profiler {said[0].lower()}{said[1:]}" if any(_doubted(fleet, h) for h in holders) else said
+        return "No rank delays the others"
+    sentence = _who(holders)
+    return (
+        f"Under the profiler {sentence[0].lower()}{sentence[1:]}"
+        if any(_doubted(fleet, h) for h in holders)
+        else sentence
+    )
 
 
-def _who(holders: Sequence[ToldHolder]) -> str:
+def _who(holders: Sequence[HolderText]) -> str:
     if len(holders) == 1:
-        return f"Rank {holders[0].rank} holds the job up by {holders[0].late} a step ({holders[0].share})"
+        return f"Rank {holders[0].rank} delays the job by {holders[0].late} a step ({holders[0].share})"
     if len(holders) > RUNS:
         first = holders[0]
-        return f"{len(holders)} ranks hold the job up, rank {first.rank} the most: {first.late} a step ({first.share})"
+        return f"{len(holders)} ranks delay the job, rank {first.rank} the most: {first.late} a step ({first.share})"
     names = [str(holder.rank) for holder in holders]
-    each = ", ".join(holder.late for holder in holders)
-    return f"Ranks {', '.join(names[:-1])} and {names[-1]} hold the job up: by {each} a step"
+    delays = ", ".join(holder.late for holder in holders)
+    return f"Ranks {', '.join(names[:-1])} and {names[-1]} delay the job: by {delays} a step"
 
 
-def _doubted(fleet: Fleet, holder: ToldHolder) -> bool:
-    """Whether a rank may be late for what the profiler does to its host alone."""
+def _doubted(fleet: Fleet, holder: HolderText) -> bool:
+    """Return whether a rank may be late only because the profiler slows its host."""
     return holder.cause is Cause.HOST and (fleet.stretch or 0.0) > STRETCHED
 
 
-def _reason(fleet: Fleet, holders: Sequence[ToldHolder]) -> str:
+def _reason(fleet: Fleet, holders: Sequence[HolderText]) -> str:
     if len(fleet.ranks) < 2:
-        return "There is one rank's trace alone."
+        return "Only one rank's trace was given."
     if not fleet.matched:
         return "No collective of one rank's trace could be matched with another's."
     if not holders:
         every = f"{fleet.matched} collective{'s' * (fleet.matched != 1)}"
         return f"At the {every} that the traces share, whoever comes last is less than 1% of a step late."
     if len(holders) == 1:
-        return sentences(f"It {_said_of(holders[0], len(fleet.steps))}")
+        return sentences(f"It {_holder_phrase(holders[0], len(fleet.steps))}")
     if len(holders) == 2:
-        return sentences(*(f"Rank {holder.rank} {_said_of(holder, len(fleet.steps))}" for holder in holders))
-    each = [f"{h.rank} in {h.steps} ({SHORT_CAUSES[h.cause]})" for h in holders if h.cause]
-    more = ", …" if len(each) > 2 * RUNS else ""
-    return f"Of {len(fleet.steps)} steps the latest is rank {', '.join(each[: 2 * RUNS])}{more}."
+        return sentences(*(f"Rank {holder.rank} {_holder_phrase(holder, len(fleet.steps))}" for holder in holders))
+    latest = [f"{h.rank} in {h.steps} ({SHORT_CAUSES[h.cause]})" for h in holders if h.cause]
+    more = ", …" if len(latest) > 2 * RUNS else ""
+    return f"Of {len(fleet.steps)} steps the latest is rank {', '.join(latest[: 2 * RUNS])}{more}."
 
 
-def _said_of(holder: ToldHolder, steps: int) -> str:
+def _holder_phrase(holder: HolderText, steps: int) -> str:
     if not holder.why:
         return "comes late, though never the latest of a step"
     return f"comes last in {holder.steps} of {steps} step{'s' * (steps != 1)}: {holder.why}"
@@ -365,7 +368,7 @@ def _gains(f: JobFinding, fleet: Fleet) -> bool:
     return f.gain_us is not None and measurable(f.gain_us, step_us(fleet))
 
 
-def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJobFinding]) -> Iterator[str]:
+def _then(fleet: Fleet, holders: Sequence[HolderText], gaining: Sequence[JobFindingText]) -> Iterator[str]:
     real = [f for f in fleet.findings if not f.first.intended]
     for holder in holders[:RUNS]:
         if _doubted(fleet, holder):
@@ -376,30 +379,30 @@ def _then(fleet: Fleet, holders: Sequence[ToldHolder], gaining: Sequence[ToldJob
     if real and fleet.replayed and not gaining:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
         yield (
-            "No sync alone gains the job anything: only together they do."
+            "No single sync gains the job anything; only all together do."
             if together
             else ("Removing syncs gains the job nothing that could be measured.")
         )
 
 
-def _all_wrong(findings: Sequence[ToldJobFinding]) -> Iterator[str]:
-    told = [t for t in findings if t.wrong]
-    told.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.gain_us or 0.0)))
-    for t in told:
+def _all_wrong(findings: Sequence[JobFindingText]) -> Iterator[str]:
+    wrong = [t for t in findings if t.wrong]
+    wrong.sort(key=lambda t: -abs((t.of.alone_us or 0.0) - (t.of.gain_us or 0.0)))
+    for t in wrong:
         where = f" ({place(t.of.first)})" if place(t.of.first) else ""
         yield f"{t.of.first.title}{where}: {t.wrong}."
 
 
-def _finding(f: JobFinding, fleet: Fleet) -> ToldJobFinding:
+def _finding(f: JobFinding, fleet: Fleet) -> JobFindingText:
     whole, us = step_us(fleet), f.gain_us
     known = us is not None and measurable(us, whole)
     doubted = f.range_us is not None and measurable(f.range_us[1], whole)
-    return ToldJobFinding(
+    return JobFindingText(
         of=f,
         saves="–" if us is None else saving(us, whole),
         share=percent(us, whole) if us is not None and known else "",
         doubt=spread(f.range_us, whole) if f.range_us and doubted else "",
-        on=ranks_said(f.ranks, len(fleet.ranks)),
+        on=rank_phrase(f.ranks, len(fleet.ranks)),
         where=whereabouts(f.first),
         waits=_figure(f.wait_us),
         idle=_figure(f.bubble_us),
@@ -409,7 +412,7 @@ def _finding(f: JobFinding, fleet: Fleet) -> ToldJobFinding:
 
 
 def _wrong(f: JobFinding, whole: float) -> str:
-    """What a trace alone says, where the job's range doesn't hold it and a measurement could tell the two."""
+    """Return the claim of a single rank's trace, where it lies measurably outside of the job's range."""
     if f.alone_us is None or f.gain_us is None or f.range_us is None or f.first.intended:
         return ""
     low, high = f.range_us
@@ -423,19 +426,19 @@ def _wrong(f: JobFinding, whole: float) -> str:
 
 
 def figures(rank: JobRank) -> tuple[float | None, ...]:
-    """In the order of `FIGURES`, µs a step; None where the trace can't tell."""
+    """Return a rank's figures in the order of `FIGURES`, µs per step; None where the trace can't tell."""
     of = rank.of
     return (rank.holds_us, rank.waits_us, of.wait_us, of.bubble_us, of.communication_us, of.recoverable_us)
 
 
-def _ranks(fleet: Fleet, holders: Sequence[ToldHolder]) -> Iterator[ToldRank]:
+def _ranks(fleet: Fleet, holders: Sequence[HolderText]) -> Iterator[RankText]:
     causes = {holder.rank: SHORT_CAUSES[holder.cause] if holder.cause else "late too" for holder in holders}
     shown = fleet.ranks
     if len(shown) > ALL_SHOWN:
         out = [holder.rank for holder in holders[:OUTLIERS]]
         shown = tuple(rank for rank in shown if rank.number in out)
     for rank in shown:
-        yield ToldRank(
+        yield RankText(
             rank=rank.number,
             figures=tuple(_figure(us) for us in figures(rank)),
             why=causes.get(rank.number, ""),
@@ -444,11 +447,11 @@ def _ranks(fleet: Fleet, holders: Sequence[ToldHolder]) -> Iterator[ToldRank]:
         )
 
 
-def _quantiles(fleet: Fleet) -> Iterator[ToldFigure]:
+def _quantiles(fleet: Fleet) -> Iterator[FigureText]:
     for column, name in enumerate(FIGURES):
         known = sorted((us, -r.number) for r in fleet.ranks if (us := figures(r)[column]) is not None)
         if known:
-            yield ToldFigure(
+            yield FigureText(
                 name=name,
                 least=duration(known[0][0]),
                 median=duration(known[(len(known) - 1) // 2][0]),
@@ -465,15 +468,15 @@ def _figure(us: float | None) -> str:
 def _missing(fleet: Fleet) -> str:
     if not fleet.missing:
         return ""
-    found = runs(fleet.missing)
-    more = f" and {len(found) - 2 * RUNS} more runs" if len(found) > 2 * RUNS else ""
-    ranks, lack = ("Rank", "lacks") if len(fleet.missing) == 1 else ("Ranks", "lack")
+    missing = runs(fleet.missing)
+    more = f" and {len(missing) - 2 * RUNS} more runs" if len(missing) > 2 * RUNS else ""
+    ranks, have = ("Rank", "has") if len(fleet.missing) == 1 else ("Ranks", "have")
     of = f" ({len(fleet.missing)} of {fleet.world_size})" if len(fleet.missing) > 1 else ""
-    return f"{ranks} {', '.join(found[: 2 * RUNS])}{more} {lack} a trace that can be read{of}."
+    return f"{ranks} {', '.join(missing[: 2 * RUNS])}{more} {have} no readable trace{of}."
 
 
-def _next(fleet: Fleet, holders: Sequence[ToldHolder]) -> tuple[str, ...]:
-    """The trace of the rank that holds the others up; else the first with the most syncs."""
+def _next(fleet: Fleet, holders: Sequence[HolderText]) -> tuple[str, ...]:
+    """Return the command for the trace of the rank that delays the others, or for the first rank's trace."""
     if not fleet.ranks:
         return ()
     first = holders[0].rank if holders else fleet.ranks[0].number

@@ -1,4 +1,4 @@
-"""From the ranks of a job to flat rows, one a rank, step and finding: what a data frame, CSV and Parquet hold."""
+"""Build flat rows of a job, one per rank, step and finding, for data frames, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ COLUMNS = {
     "title": Column("string", "what it is, in a sentence"),
     "trace": Column("string", "path of the rank's trace"),
 }
-"""Column → its pandas dtype and what it holds, in order; documents `Fleet.to_frame()`, and CSV and Parquet of a job."""
+"""Columns in order, with pandas dtype and meaning; documents `Fleet.to_frame()`, and CSV and Parquet of a job."""
 
 
 def fleet_rows(fleet: Fleet) -> Iterator[dict[str, Any]]:
-    """Yield a flat row a rank, step and finding, with the keys of `COLUMNS`; one a step of a rank without findings."""
+    """Yield a flat row per rank, step and finding (one per step without findings), with the keys of `COLUMNS`."""
     wanted = frozenset(fleet.steps)
     late = {(x.rank, x.step): x for x in fleet.lateness}
     of_job = {f.id: f for f in fleet.findings}
     for rank in fleet.ranks:
-        found = [_finding(f, rank.of, of_job.get(f.id)) for f in rank.of.findings] or [{}]
+        findings = [_finding(f, rank.of, of_job.get(f.id)) for f in rank.of.findings] or [{}]
         for step in rank.of.steps:
             if step.number in wanted:
                 head = _step(rank.number, step, late.get((rank.number, step.number)))
-                yield from ({**head, **row, "trace": rank.of.path} for row in found)
+                yield from ({**head, **row, "trace": rank.of.path} for row in findings)
 
 
 def fleet_frame(fleet: Fleet) -> pd.DataFrame:
-    """Return the rows as a pandas frame with the dtypes of `COLUMNS`, also without any row."""
+    """Return the rows as a pandas frame with the dtypes of `COLUMNS`, also where there are none."""
     return frame_of(fleet_rows(fleet), COLUMNS)
 
 

@@ -1,4 +1,4 @@
-"""From a Fleet to a terminal report: ten lines of who holds the job up and what to change, then ranks and findings."""
+"""Render a Fleet for a terminal: ten lines on who delays the job and what to change, then ranks and findings."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.fleet import Fleet
-from syncscan.report.fleet_story import FleetStory, ToldJobFinding, place, story_of
+from syncscan.report.fleet_story import FleetStory, JobFindingText, place, story_of
 from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 WORST = 3
-"""Things to change that the first screen lists."""
+"""Changes that the first screen lists."""
 ROWS = 20
 """Findings in the table; JSON has all."""
 UNREAD = 20
-"""Traces that aren't part of the analysis, likewise."""
+"""Unreadable traces that are listed."""
 SCREEN = 10
-"""Lines of the first screen: as long as there is room it says how to change the first of what it lists."""
-_HEADS = ("holds\nup", "waits for\nothers", "waits for\ndevice", "idle\nbehind", "exposed\ncomm.", "gains\nalone")
+"""Lines of the first screen; room that is left shows how to make the first change."""
+_HEADS = ("delays\njob", "waits for\nothers", "waits for\ndevice", "idle\nbehind", "exposed\ncomm.", "gains\nalone")
 
 
 def render(fleet: Fleet, width: int = 100, color: bool = False) -> str:
-    """The report of a job as text.
+    """Return the report of a job as text.
 
     Args:
         fleet: any job.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     return written(_parts(story_of(fleet), width), width, color)
 
@@ -49,8 +49,8 @@ def _parts(story: FleetStory, width: int) -> Iterator[RenderableType]:
     yield from _closing(story)
 
 
-def _text(said: str, style: str = "", limit: int = 0) -> Text:
-    return Text(printable(said, limit), style)
+def _text(text: str, style: str = "", limit: int = 0) -> Text:
+    return Text(printable(text, limit), style)
 
 
 def _first_screen(story: FleetStory, width: int) -> Iterator[RenderableType]:
@@ -72,30 +72,30 @@ def _first_screen(story: FleetStory, width: int) -> Iterator[RenderableType]:
     yield from below
 
 
-def _fix(told: ToldJobFinding) -> str:
-    return printable(_SENTENCE.split(told.of.first.fix, 1)[0])
+def _fix(finding: JobFindingText) -> str:
+    return printable(_SENTENCE.split(finding.of.first.fix, 1)[0])
 
 
 def _fitting(text: str, lines: int, width: int) -> str:
-    """As much of a sentence as these lines hold; empty without one."""
+    """Return as much of a sentence as fits into these lines; empty without any."""
     if lines < 1:
         return ""
     return " ".join(wrap(text, width, max_lines=lines, placeholder=" …", break_long_words=False))
 
 
 def _wrong(story: FleetStory) -> Iterator[RenderableType]:
-    """All but what the first screen has."""
+    """Yield the sentences that the first screen leaves out."""
     if story.wrong[1:]:
         yield Text("")
-        yield Text("What one rank's trace alone gets wrong beside that:", "bold")
+        yield Text("What else one rank's trace alone gets wrong:", "bold")
         yield from (Padding(_text(sentence, limit=300), (0, 0, 0, 1)) for sentence in story.wrong[1:ROWS])
 
 
-def _remedies(told: tuple[ToldJobFinding, ...], fix: str = "") -> Table:
+def _remedies(findings: tuple[JobFindingText, ...], fix: str = "") -> Table:
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="ellipsis")
-    for number, t in enumerate(told, 1):
+    for number, t in enumerate(findings, 1):
         gain = "; ".join(part for part in (t.share, t.doubt) if part)
         line = Text.assemble((t.saves, "bold"), f" ({gain})" if gain else "", f", {t.on}: ")
         grid.add_row(f" {number}. ", line.append_text(_text(_named(t), limit=200)))
@@ -104,7 +104,7 @@ def _remedies(told: tuple[ToldJobFinding, ...], fix: str = "") -> Table:
     return grid
 
 
-def _named(t: ToldJobFinding) -> str:
+def _named(t: JobFindingText) -> str:
     where = place(t.of.first) or t.where
     return f"{t.of.first.title} ({where})" if where else t.of.first.title
 
@@ -125,10 +125,10 @@ def _rank_table(story: FleetStory) -> Table:
     for head in _HEADS:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("late by", vertical="bottom")
-    for told in story.ranks:
-        style = "bold" if told.why else ""
-        said = f"{told.why}{f' (rank by {told.numbered_from})' if told.numbered_from else ''}"
-        table.add_row(str(told.rank), *told.figures, said.strip(), style=style)
+    for rank in story.ranks:
+        style = "bold" if rank.why else ""
+        why = f"{rank.why}{f' (rank by {rank.numbered_from})' if rank.numbered_from else ''}"
+        table.add_row(str(rank.rank), *rank.figures, why.strip(), style=style)
     return table
 
 
@@ -137,8 +137,8 @@ def _quantile_table(story: FleetStory) -> Table:
     table.add_column("")
     for head in ("least", "median", "95%", "most", "rank"):
         table.add_column(head, justify="right", no_wrap=True)
-    for told in story.quantiles:
-        table.add_row(told.name, told.least, told.median, told.high, told.most, str(told.rank))
+    for figure in story.quantiles:
+        table.add_row(figure.name, figure.least, figure.median, figure.high, figure.most, str(figure.rank))
     return table
 
 

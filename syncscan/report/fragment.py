@@ -1,4 +1,4 @@
-"""From an Analysis to an HTML fragment for a notebook's output: verdict, table, and what to do about each finding."""
+"""Render an Analysis as an HTML fragment for a notebook: verdict, table, and what to do about each finding."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, picture, remedies, source
 from syncscan.report.assets import template
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, facts, places
-from syncscan.report.remedies import ToldRemedy
-from syncscan.report.story import ToldFinding, story_of
+from syncscan.report.remedies import RemedyText
+from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
 
 MAX_ROWS = 20
@@ -27,7 +27,7 @@ _TEXT = 600
 
 
 def render(analysis: Analysis) -> str:
-    """The report as HTML without scripts and without a page around it; text from the trace is escaped."""
+    """Return the report as HTML without scripts or a page around it; text from the trace is escaped."""
     story = story_of(analysis)
     return template("fragment.html.j2").render(
         headline=_headline(analysis),
@@ -38,17 +38,17 @@ def render(analysis: Analysis) -> str:
         reason=shown(story.opening, 2 * _TEXT),
         nothing=shown(story.nothing, _TEXT),
         remedies_title=story.to_do,
-        remedies=[_remedy(told) for told in story.remedies[: remedies.SHOWN]],
+        remedies=[_remedy(entry) for entry in story.remedies[: remedies.SHOWN]],
         more_remedies=max(0, len(story.remedies) - remedies.SHOWN),
         then=shown(story.then, _TEXT),
         habits_title=habits.TITLE,
-        habits=[_habit(told) for told in story.habits[: habits.SHOWN]],
+        habits=[_habit(entry) for entry in story.habits[: habits.SHOWN]],
         more_habits=max(0, len(story.habits) - habits.SHOWN),
         host_title=host.TITLE,
         host_tables=[_of_host(table) for table in story.host_tables] if story.host_leads else [],
         host_notes=story.host_notes,
         costed=story.costed,
-        rows=[_row(told, analysis.step) for told in story.findings[:MAX_ROWS]],
+        rows=[_row(entry, analysis.step) for entry in story.findings[:MAX_ROWS]],
         more=max(0, len(story.findings) - MAX_ROWS),
         warnings=[shown(w, _TEXT) for w in story.warnings],
         picture=_timeline(analysis),
@@ -56,7 +56,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _timeline(analysis: Analysis) -> dict[str, str] | None:
-    """The costliest step, for notebooks that are read where no script runs; None where nothing can draw it."""
+    """Return the costliest step as an image, for notebooks shown where no script runs; None if nothing can draw it."""
     if not picture.available():
         return None
     try:
@@ -94,40 +94,40 @@ def _of_host(table: host.Table) -> dict[str, Any]:
     }
 
 
-def _remedy(told: ToldRemedy) -> dict[str, str]:
+def _remedy(remedy: RemedyText) -> dict[str, str]:
     return {
-        "saves": told.saves,
-        "doubt": told.doubt,
-        "what": shown(told.what, 160),
-        "where": shown(told.where, 200),
-        "fix": shown(told.fix, _TEXT),
+        "saves": remedy.saves,
+        "doubt": remedy.doubt,
+        "what": shown(remedy.what, 160),
+        "where": shown(remedy.where, 200),
+        "fix": shown(remedy.fix, _TEXT),
     }
 
 
-def _habit(told: ToldHabit) -> dict[str, Any]:
-    facts_of = [*habits.facts(told), ("id", told.id)]
+def _habit(habit: HabitText) -> dict[str, Any]:
+    facts_of = [*habits.facts(habit), ("id", habit.id)]
     return {
-        "severity": told.severity.value,
-        "color": _COLORS[told.severity],
-        "saves": f"{told.saves}, {told.doubt}" if told.doubt else told.saves,
-        "title": shown(told.title, 160),
-        "where": shown(told.where, 120),
+        "severity": habit.severity.value,
+        "color": _COLORS[habit.severity],
+        "saves": f"{habit.saves}, {habit.doubt}" if habit.doubt else habit.saves,
+        "title": shown(habit.title, 160),
+        "where": shown(habit.where, 120),
         "facts": [(name, shown(text, _TEXT)) for name, text in facts_of if text],
     }
 
 
-def _row(told: ToldFinding, step: StepSummary) -> dict[str, Any]:
-    f = told.of
+def _row(finding: FindingText, step: StepSummary) -> dict[str, Any]:
+    f = finding.of
     return {
-        "severity": told.severity.value,
-        "color": _COLORS[told.severity],
-        "saves": told.saves,
-        "waits": told.waits,
-        "idle": told.idle,
-        "title": shown(told.title, 120),
-        "what": shown(told.what, 120),
+        "severity": finding.severity.value,
+        "color": _COLORS[finding.severity],
+        "saves": finding.saves,
+        "waits": finding.waits,
+        "idle": finding.idle,
+        "title": shown(finding.title, 120),
+        "what": shown(finding.what, 120),
         "place": shown(places(f.where), 120),
-        "circumstances": ", ".join(told.circumstances),
+        "circumstances": ", ".join(finding.circumstances),
         "facts": [(name, shown(text, _TEXT)) for name, text in _facts(f, step) if text],
         "source": source.numbered(f.excerpt) if f.excerpt else [],
         "newer": source.NEWER if f.excerpt and f.excerpt.newer else "",

@@ -1,4 +1,4 @@
-"""From flagged lines to GitHub's workflow commands, which its runner shows as annotations at their lines."""
+"""Render flagged lines as GitHub workflow commands, which the runner shows as annotations at their lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from syncscan.report.phrases import sentences
 from syncscan.report.workflow_command import command
 
 KINDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
-"""An error annotation doesn't fail the job: that is what `syncscan check` is for."""
+"""Annotation kind by severity. An error annotation doesn't fail the job: use `syncscan check` for that."""
 A_KIND = 10
-"""GitHub shows at most so many annotations of a kind from a step, and 50 from a job."""
+"""Most annotations of a kind that GitHub shows per step (and 50 per job)."""
 CLOSING = 4000
-"""Characters of the annotation that sums up."""
+"""Characters of the summary annotation."""
 
 
 def render(analysis: Analysis) -> str:
-    """One workflow command a finding above `info`, the most important first, and a closing notice with the verdict."""
+    """Return a workflow command per finding above `info`, most important first, and a notice with the verdict."""
     return drawn([flagged_findings(analysis)])
 
 

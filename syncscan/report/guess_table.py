@@ -1,4 +1,4 @@
-"""From guesses to flat rows, one each: what a CSV file holds."""
+"""Build flat rows of lint warnings for a CSV file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = (
 
 
 def guess_rows(linted: Linted) -> Iterator[dict[str, Any]]:
-    """Yield one flat row a guess, in their order, with the keys of `COLUMNS`."""
+    """Yield one flat row per lint warning, in order, with the keys of `COLUMNS`."""
     return map(_row, linted.guesses)
 
 

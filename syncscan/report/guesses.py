@@ -1,4 +1,4 @@
-"""From guesses to text in one of the formats; the renderer is imported when it is asked for."""
+"""Render lint warnings in one of the formats; the renderer is imported on first use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from syncscan.model.guess import Linted
 
 FORMATS = ("text", "json", "github", "sarif", "csv", "markdown")
-"""Each is a module `guesses_…` of this package with a function `render(linted) -> str`, or draws any flagged lines."""
+"""Formats; each is a module `guesses_…` of this package with a function `render(linted) -> str`, or renders flagged
+lines."""
 
 
 def render(linted: Linted, form: str, **options: Any) -> str:
-    """What was guessed, in one of `FORMATS`.
+    """Render lint warnings in one of `FORMATS`.
 
     Args:
         linted: any.

@@ -1,4 +1,4 @@
-"""From guesses to the JSON that other programs rely on (schema `syncscan.lint/1`)."""
+"""Render lint warnings as the JSON that other programs rely on (schema `syncscan.lint/1`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SCHEMA = "syncscan.lint/1"
 
 
 class GuessedSource(Struct, frozen=True):
-    """Where a guess stands."""
+    """Source position of a lint warning."""
 
     file: str
-    line: Annotated[int, about("from 1; of a notebook within its cell")]
+    line: Annotated[int, about("from 1; in a notebook, within the cell")]
     column: Annotated[int, about("from 1, in characters")]
     end_line: int
     cell: Annotated[int | None, about("the number of a notebook's cell, from 1")]
@@ -29,7 +29,7 @@ class GuessedSource(Struct, frozen=True):
 
 
 class GuessDocument(Struct, frozen=True):
-    """One place in the source that would wait by its shape."""
+    """A place in the source that matches the pattern of a sync."""
 
     rule: str
     name: str
@@ -39,7 +39,7 @@ class GuessDocument(Struct, frozen=True):
     scope: tuple[str, ...]
     source: GuessedSource
     place: Annotated[str, about("the loop or function that runs in each step")]
-    because: Annotated[str, about("why it was guessed to wait, and to run in each step")]
+    because: Annotated[str, about("why it may wait, and run in each step")]
     title: str
     why: str
     fix: str
@@ -47,26 +47,26 @@ class GuessDocument(Struct, frozen=True):
 
 
 class AllowedGuess(GuessDocument, frozen=True):
-    """One that the source, or the project's file, allows."""
+    """A lint warning that the source or the project's configuration allows."""
 
     by: str
     reason: str
 
 
 class LintDocument(Document, frozen=True):
-    """Guesses from the source alone."""
+    """Lint warnings, from the source alone."""
 
     limits: str
-    files: Annotated[int, about("how many were read")]
+    files: Annotated[int, about("number of files read")]
     guesses: tuple[GuessDocument, ...]
     allowed: tuple[AllowedGuess, ...]
-    hidden: Annotated[int, about("what --select and --ignore leave out")]
+    hidden: Annotated[int, about("number hidden by --select and --ignore")]
     notes: tuple[str, ...]
     unread: Annotated[tuple[str, ...], about("files that couldn't be read: a sentence each")]
 
 
 def render(linted: Linted) -> str:
-    """The guesses as indented JSON, with the keys of findings as far as a guess has them."""
+    """Return the lint warnings as indented JSON, with the keys of findings where they apply."""
     document = LintDocument(
         schema=SCHEMA,
         syncscan=__version__,
@@ -82,7 +82,7 @@ def render(linted: Linted) -> str:
 
 
 def guess_document(g: Guess) -> GuessDocument:
-    """Return one guess as its JSON has it."""
+    """Return one lint warning as its JSON document."""
     d = g.diagnosis
     return GuessDocument(
         rule=d.rule,

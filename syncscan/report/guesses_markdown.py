@@ -1,4 +1,4 @@
-"""From guesses to Markdown for a pull request's comment or a job's summary."""
+"""Render lint warnings as Markdown for a pull request's comment or a job's summary."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from syncscan.report.guess_phrases import beside, verdict
 from syncscan.report.markup import cell, escaped
 
 MAX_ROWS = 100
-"""Guesses in the table: a comment holds 65,536 characters."""
+"""Rows in the table: a comment holds 65,536 characters."""
 
 
 def render(linted: Linted) -> str:
-    """The guesses as a table in GitHub-flavoured Markdown, and what to write instead, once for each rule."""
+    """Return the lint warnings as a table in GitHub-flavored Markdown, and each rule's fix once."""
     parts = [f"### {verdict(linted)}"]
     if linted.guesses:
         parts.append("\n".join(_table(linted)))
@@ -22,7 +22,7 @@ def render(linted: Linted) -> str:
     left = len(linted.guesses) - MAX_ROWS
     if left > 0:
         parts.append(f"… and {left} more.")
-    parts += [escaped(said) for said in beside(linted)]
+    parts += [escaped(sentence) for sentence in beside(linted)]
     return "\n\n".join([*parts, f"<sub>{escaped(LIMITS)}</sub>"]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""From guesses to a terminal report: each with what it stands in; what to write instead once for each rule."""
+"""Render lint warnings for a terminal, each with its code; each rule's fix once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _COLORS = {Severity.MEDIUM: "yellow", Severity.LOW: "dim"}
 
 
 def render(linted: Linted, width: int = 100, color: bool = False) -> str:
-    """The guesses as text.
+    """Return the lint warnings as text.
 
     Args:
         linted: any.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     return written(_parts(linted), width, color)
 

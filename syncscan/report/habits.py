@@ -1,4 +1,4 @@
-"""From habits to what a report says of each: what it costs, what proves it, what to do instead."""
+"""Describe habits in words: cost, evidence, and what to do instead."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from syncscan.report.phrases import figure, spread
 from syncscan.report.units import duration
 
 SHOWN = 5
-"""How many habits a report shows unasked."""
+"""Habits that a report shows by default."""
 SHOWN_PARTS = 4
-"""How many segments of launches, and things in their way, a line names."""
+"""Segments of launches, and things between them, that a line names."""
 TITLE = "Besides syncs"
 
 
-class ToldSplit(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in the way of one graph."""
+class SplitText(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that prevents one CUDA graph from holding the step."""
 
     text: str
     finding: int | None
-    """The place among the findings of the sync that it is, from 0."""
+    """Index of the finding that it is, or None."""
 
 
-class ToldHabit(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report says of a habit. Names in it are as they stand in the trace."""
+class HabitText(msgspec.Struct, frozen=True, kw_only=True):
+    """A habit in words; names are as recorded, unescaped."""
 
     id: str
     rule: str
     severity: Severity
     title: str
     where: str
-    """The innermost scope; empty without."""
+    """Innermost scope; empty without one."""
     basis: Basis | None
-    """None where it spoils a measurement instead of taking time."""
+    """Basis of the gain; None where the habit distorts a measurement instead of taking time."""
     saves: str
-    """`2.55 ms (57%)`, or that it spoils the measurement."""
+    """Gain in words, e.g. `2.55 ms (57%)`, or that the habit distorts the measurement."""
     doubt: str
-    """Between which limits; empty where there is nothing to doubt."""
+    """Range of the gain; empty where there is no doubt."""
     evidence: str
     segments: tuple[str, ...]
-    """Launches that graphs can hold, each with what it saves alone."""
-    splits: tuple[ToldSplit, ...]
+    """Launches that graphs can hold, each with its own saving."""
+    splits: tuple[SplitText, ...]
     why: str
     fix: str
     when_fine: str
@@ -54,31 +54,31 @@ class ToldHabit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What and where."""
+        """Title and place."""
         return f"{self.title} ({self.where})" if self.where else self.title
 
 
-def told(analysis: Analysis, step_us: float) -> tuple[ToldHabit, ...]:
-    """The habits in their order.
+def describe(analysis: Analysis, step_us: float) -> tuple[HabitText, ...]:
+    """Return the habits in order, in words.
 
     Args:
         analysis: with its habits.
         step_us: the time of a step that the gains are parts of.
     """
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
-    return tuple(_told(habit, step_us, numbers) for habit in analysis.shown.habits)
+    return tuple(_habit_text(habit, step_us, numbers) for habit in analysis.shown.habits)
 
 
-def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
-    a, gain = habit.advice, habit.gain
-    return ToldHabit(
+def _habit_text(habit: Habit, step_us: float, numbers: dict[str, int]) -> HabitText:
+    advice, gain = habit.advice, habit.gain
+    return HabitText(
         id=habit.id,
-        rule=a.rule,
+        rule=advice.rule,
         severity=habit.severity,
-        title=a.title,
+        title=advice.title,
         where="".join(habit.scope[-1:]),
         basis=gain.basis if gain else None,
-        saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "spoils the measurement",
+        saves=figure(gain.recoverable_us, gain.basis, step_us) if gain else "distorts the measurement",
         doubt=""
         if gain is None
         else "not projected"
@@ -86,16 +86,16 @@ def _told(habit: Habit, step_us: float, numbers: dict[str, int]) -> ToldHabit:
         else spread(gain.range_us, step_us),
         evidence="; ".join(habit.evidence),
         segments=tuple(map(_segment, habit.segments)),
-        splits=tuple(ToldSplit(text=_split(s), finding=numbers.get(s.finding)) for s in habit.splits),
-        why=a.why,
-        fix=a.fix,
-        when_fine=a.when_fine,
+        splits=tuple(SplitText(text=_split(s), finding=numbers.get(s.finding)) for s in habit.splits),
+        why=advice.why,
+        fix=advice.fix,
+        when_fine=advice.when_fine,
         confidence=habit.confidence.value,
     )
 
 
-def facts(habit: ToldHabit) -> list[tuple[str, str]]:
-    """What proves it, why it costs time, what to do and when it is fine, each with its name."""
+def facts(habit: HabitText) -> list[tuple[str, str]]:
+    """Return the evidence, cause, fix and exception of a habit, each with its label."""
     return [
         ("evidence", habit.evidence),
         *graphs(habit),
@@ -105,8 +105,8 @@ def facts(habit: ToldHabit) -> list[tuple[str, str]]:
     ]
 
 
-def graphs(habit: ToldHabit, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
-    """What CUDA graphs can hold of a step's launches, and what stands between them, each with its name."""
+def graphs(habit: HabitText, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
+    """Yield what CUDA graphs can hold of a step's launches, and what separates them, each with its label."""
     if habit.segments:
         yield "alone", _listed(habit.segments, most)
     if habit.splits:

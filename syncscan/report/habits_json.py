@@ -1,4 +1,4 @@
-"""From habits to their part of the JSON report."""
+"""Build the habits' part of the JSON report."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from syncscan.report.document import Range, about
 
 
 class SegmentDocument(Struct, frozen=True):
-    """Launches that one graph can hold."""
+    """Launches that one CUDA graph can hold."""
 
     phase: Phase
     launches: float
-    host_us: Annotated[float, about("from the first to the end of the last")]
-    ended_by: Annotated[str, about("what stands behind it; empty where the next phase or the end does")]
+    host_us: Annotated[float, about("from the start of the first to the end of the last")]
+    ended_by: Annotated[str, about("what follows it; empty for the next phase or the end")]
     recoverable_us: float | None
     recoverable_range_us: Range | None
 
 
 class SplitDocument(Struct, frozen=True):
-    """What stands in the way of one graph."""
+    """Something that prevents one CUDA graph from holding the step."""
 
     what: str
     file: str | None
     line: int | None
-    finding: Annotated[str | None, about("the id of the sync that it is")]
+    finding: Annotated[str | None, about("id of the sync that it is")]
     per_step: float
     us: float
 
 
 class HabitDocument(Struct, frozen=True):
-    """What costs a step time besides its syncs."""
+    """A cost of the step besides its syncs."""
 
     id: str
     rule: str
@@ -44,13 +44,13 @@ class HabitDocument(Struct, frozen=True):
     scope: tuple[str, ...]
     op: str
     per_step: float
-    evidence: Annotated[tuple[str, ...], about("the numbers that prove it")]
+    evidence: Annotated[tuple[str, ...], about("numbers that prove it")]
     segments: Annotated[tuple[SegmentDocument, ...], about("launches that graphs can hold")]
-    splits: Annotated[tuple[SplitDocument, ...], about("what stands between them")]
+    splits: Annotated[tuple[SplitDocument, ...], about("what separates them")]
     cost_us: Annotated[float | None, about("measured")]
     recoverable_us: float | None
     recoverable_range_us: Range | None
-    basis: Annotated[Basis | None, about("what the gain rests on")]
+    basis: Annotated[Basis | None, about("basis of the gain")]
     title: str
     why: str
     fix: str
@@ -58,7 +58,7 @@ class HabitDocument(Struct, frozen=True):
 
 
 def habit_document(h: Habit) -> HabitDocument:
-    """Return one habit; all times in µs a step."""
+    """Return one habit as its JSON document; all times in µs per step."""
     a, gain = h.advice, h.gain
     return HabitDocument(
         id=h.id,

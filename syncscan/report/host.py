@@ -1,7 +1,7 @@
-"""From where a step's host time goes to what every report says of it: a sentence, tables.
+"""Describe where a step's host time goes: a sentence and tables.
 
-What is sampled is the step without the profiler, by function; what is counted is the trace, by op and call. Names are
-as they were recorded: each renderer escapes them for its own medium.
+Samples show the step without the profiler, by function; counts come from the trace, by op and call. Names are as
+recorded: each renderer escapes them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from syncscan.report.units import duration, part_of, percent
 
 TITLE = "Where the host's time goes"
 SHOWN = 10
-"""Rows of a table that are shown; JSON has them all."""
+"""Rows shown per table; JSON has them all."""
 TOLD = 0.01
-"""The part of a step from which something is worth a word in the sentence."""
+"""Least fraction of a step that the sentence mentions."""
 MOST = 0.5
-"""A step of which the host waits more than this for the device is none whose host's own time is worth a sentence."""
+"""The sentence is left out where the host waits for the device for more than this fraction of the step."""
 DRAWN = 0.0005
-"""The part of the step that is a pixel of a picture 2000 wide."""
+"""Fraction of the step that is one pixel of a picture 2000 pixels wide."""
 MOST_DRAWN = 5000
-"""Nodes of a tree in a page."""
+"""Most nodes of a tree drawn in a page."""
 PROGRAM = "the program"
-"""What the program's own code is called among the packages."""
+"""Label of the program's own code among the packages."""
 
 _PHASES = {Phase.FORWARD: "forward", Phase.BACKWARD: "backward", Phase.OPTIMIZER: "optimizer", Phase.DATA: "input"}
 _PARTS = (
@@ -43,9 +43,9 @@ _PARTS = (
     ("other_calls_us", "in other calls", "other runtime calls"),
     ("python_us", "in Python between them", "Python between ops and calls"),
     ("input_us", "in the loader", "the loader"),
-    ("waits_us", "held by the device", "held by the device"),
+    ("waits_us", "blocked on the device", "blocked on the device"),
 )
-"""Field, and what it is called in a sentence and in a table."""
+"""Field, its name in a sentence, and its name in a table."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -54,23 +54,23 @@ class Table(msgspec.Struct, frozen=True):
     title: str
     head: tuple[str, ...]
     words: int
-    """Of the columns the first that hold words; the others hold numbers."""
+    """Number of leading columns that hold words; the others hold numbers."""
     code: int
-    """Of these the first that hold names of code."""
+    """Number of leading columns that hold code."""
     rows: tuple[tuple[str, ...], ...]
     more: int = 0
     """Rows that are left out."""
 
 
 def leads(analysis: Analysis) -> bool:
-    """Whether the first screen says where the host's time goes: the host is the limit, or all that is known of."""
+    """Return whether the first screen shows the host's time: the host is the limit, or nothing else is known."""
     if analysis.step.bound is Bound.HOST:
         return bool(sentence(analysis))
     return analysis.step.bound is Bound.UNKNOWN and analysis.host_time.sampled is not None
 
 
 def sentence(analysis: Analysis) -> str:
-    """Where the step's time goes, in one sentence; empty where nothing tells it.
+    """Return where the step's time goes, in one sentence; empty where unknown.
 
     As sampled, where it was: that is the step without the profiler. Else as the trace has it.
     """
@@ -83,36 +83,35 @@ def sentence(analysis: Analysis) -> str:
 
 
 def tables(host: Host) -> list[Table]:
-    """All that is known, each table with its first rows."""
-    found = [*_sampled_tables(host.sampled)] if host.sampled and host.sampled.nodes else []
-    return [*found, *_counted_tables(host.counted)] if host.counted else found
+    """Return all tables on the host's time, each cut to its first rows."""
+    sampled = [*_sampled_tables(host.sampled)] if host.sampled and host.sampled.nodes else []
+    return [*sampled, *_counted_tables(host.counted)] if host.counted else sampled
 
 
 def notes(host: Host) -> list[str]:
-    """What the numbers rest on, a sentence each."""
-    said = [_sampling(host.sampled)] if host.sampled and host.sampled.nodes else []
+    """Return what the numbers are based on, one sentence each."""
+    sampling = [_sampling(host.sampled)] if host.sampled and host.sampled.nodes else []
     if host.counted is None:
-        return said
+        return sampling
     if host.counted.scaled:
-        return [*said, "What is counted in the trace is on the scale of the step without the profiler."]
+        return [*sampling, "Times from the trace are scaled to the step without the profiler."]
     return [
-        *said,
-        "What is counted in the trace is as recorded under the profiler, which makes it longer (--step-ms says by how "
-        "much).",
+        *sampling,
+        "Times from the trace include the profiler's overhead (--step-ms removes it).",
     ]
 
 
 def picture(host: Host) -> dict[str, Any] | None:
-    """The sampled tree as columns for the icicle; None without one. Names in it are safe to show.
+    """Return the sampled tree as columns for the icicle, with names that are safe to show; None without samples.
 
-    The program comes first among the owners, so that its colour is always the same, then the costliest.
+    The program comes first among the owners, so that its color is always the same, then the costliest.
     """
     sampled = host.sampled
     if sampled is None or not sampled.nodes or not sampled.step_us:
         return None
-    kept = _drawn(sampled)
-    place_of = {number: k for k, number in enumerate(kept)}
-    nodes = [sampled.nodes[number] for number in kept]
+    drawn = _drawn(sampled)
+    place_of = {number: k for k, number in enumerate(drawn)}
+    nodes = [sampled.nodes[number] for number in drawn]
     owners = sorted(sampled.by_owner(), key=lambda share: share.name != USER)
     known = {share.name: k for k, share in enumerate(owners)}
     texts: dict[str, int] = {}
@@ -132,7 +131,7 @@ def picture(host: Host) -> dict[str, Any] | None:
 
 
 def _drawn(sampled: SampledHost) -> list[int]:
-    """The nodes that could be seen: a caller takes no less than what it calls, so none is drawn without its own."""
+    """Return the nodes wide enough to be seen; callers are as wide as callees, so none lacks its caller."""
     least = DRAWN * sampled.step_us
     wide = [number for number, node in enumerate(sampled.nodes) if node.us >= least]
     if len(wide) <= MOST_DRAWN:
@@ -145,16 +144,16 @@ def _drawn(sampled: SampledHost) -> list[int]:
 
 
 def _sentence(step_us: float, how: str, parts: Sequence[tuple[str, float]]) -> str:
-    told = [f"{part_of(us, step_us)} {name}" for name, us in parts if us >= TOLD * step_us]
-    return f"Of {duration(step_us)}{how}: {', '.join(told)}."
+    mentioned = [f"{part_of(us, step_us)} {name}" for name, us in parts if us >= TOLD * step_us]
+    return f"Of {duration(step_us)}{how}: {', '.join(mentioned)}."
 
 
 def _phases(sampled: SampledHost) -> list[tuple[str, float]]:
-    """The step's phases in their order, and what lies in between, by who has the most of it."""
+    """Return the step's phases in order, and the time between them, labeled with its main owner."""
     total = {share.name: share.us for share in sampled.by_phase()}
     first, rest = list(_PHASES)[:3], list(_PHASES)[3:]
-    others = [node for node in sampled.nodes if node.phase not in _PHASES]
-    between = (f"{_mostly(others)} in between".strip(), sum(node.self_us for node in others))
+    between_nodes = [node for node in sampled.nodes if node.phase not in _PHASES]
+    between = (f"{_mostly(between_nodes)} in between".strip(), sum(node.self_us for node in between_nodes))
     return [
         *((_PHASES[phase], total.get(phase.value, 0.0)) for phase in first),
         between,
@@ -163,7 +162,7 @@ def _phases(sampled: SampledHost) -> list[tuple[str, float]]:
 
 
 def _mostly(nodes: Sequence[HostNode]) -> str:
-    """The owner of more than half of what these take themselves; empty where nobody has so much."""
+    """Return the owner of more than half of the nodes' self time; empty where there is none."""
     took: dict[str, float] = {}
     for node in nodes:
         took[node.owner] = took.get(node.owner, 0.0) + node.self_us
@@ -172,7 +171,7 @@ def _mostly(nodes: Sequence[HostNode]) -> str:
 
 
 def called(owner: str) -> str:
-    """An owner, as a reader knows it."""
+    """Return an owner's name for readers."""
     return PROGRAM if owner == USER else owner
 
 
@@ -189,14 +188,14 @@ def _sampled_tables(sampled: SampledHost) -> Iterator[Table]:
 
 
 def _by_phase_and_owner(sampled: SampledHost) -> Table:
-    """A row an owner, a column a phase; the costliest first of both."""
+    """Return a table with a row per owner and a column per phase, costliest first."""
     took: dict[tuple[str, str], float] = {}
     for node in sampled.nodes:
         key = (node.owner, node.phase.value)
         took[key] = took.get(key, 0.0) + node.self_us
     phases = [share.name for share in sampled.by_phase()]
     owners = sampled.by_owner()
-    whole = ("in all", *(_time(share.us) for share in sampled.by_phase()), _time(sum(s.us for s in owners)), "")
+    whole = ("total", *(_time(share.us) for share in sampled.by_phase()), _time(sum(s.us for s in owners)), "")
     rows = [
         (
             called(owner.name),
@@ -206,10 +205,8 @@ def _by_phase_and_owner(sampled: SampledHost) -> Table:
         )
         for owner in owners[: SHOWN - 1]
     ]
-    head = ("whose code", *(_called_phase(phase) for phase in phases), "in all", "of the step")
-    return Table(
-        "By phase and owner, without what each calls", head, 1, 0, (*rows, whole), max(0, len(owners) - len(rows))
-    )
+    head = ("whose code", *(_called_phase(phase) for phase in phases), "total", "of the step")
+    return Table("Self time by phase and owner", head, 1, 0, (*rows, whole), max(0, len(owners) - len(rows)))
 
 
 def _called_phase(phase: str) -> str:
@@ -217,7 +214,7 @@ def _called_phase(phase: str) -> str:
 
 
 def _functions(sampled: SampledHost) -> Table:
-    """The lines that take most themselves, whatever called them."""
+    """Return a table of the lines with the most self time, over all callers."""
     took: dict[tuple[str, str, int, str], float] = {}
     for node in sampled.nodes:
         key = (node.function, node.file, node.line, node.owner)
@@ -228,12 +225,12 @@ def _functions(sampled: SampledHost) -> Table:
         for key in lines[:SHOWN]
         for function, file, line, owner in (key,)
     )
-    head = ("function", "line", "whose code", "itself", "of the step")
-    return Table("Lines that take most themselves", head, 3, 2, rows, len(lines) - len(rows))
+    head = ("function", "line", "whose code", "self", "of the step")
+    return Table("Lines with the most self time", head, 3, 2, rows, len(lines) - len(rows))
 
 
 def place(file: str, line: int) -> str:
-    """A sampled line, from its package's root on."""
+    """Return a sampled line, with its path from the package's root on."""
     return f"{path_in_package(file)}:{line}" if line > 0 else path_in_package(file)
 
 
@@ -252,9 +249,9 @@ def _counted_tables(counted: CountedHost) -> Iterator[Table]:
 
 
 def _dearest(counted: CountedHost) -> Table:
-    """Without a column for scopes where the trace has none."""
-    found = counted.dearest[:SHOWN]
-    scoped = any(dear.scope for dear in found)
+    """Return a table of the costliest ops; without a scope column if the trace has no scopes."""
+    ops = counted.dearest[:SHOWN]
+    scoped = any(dear.scope for dear in ops)
     rows = tuple(
         (
             _op(dear.op),
@@ -263,16 +260,16 @@ def _dearest(counted: CountedHost) -> Table:
             _time(dear.self_us),
             _time(dear.us),
         )
-        for dear in found
+        for dear in ops
     )
-    title = "Ops that take most themselves, a step (in all: with what they call)"
+    title = "Ops with the most self time per step (total: with what they call)"
     words = ("op", "scope") if scoped else ("op",)
-    head = (*words, "times", "itself", "in all")
+    head = (*words, "times", "self", "total")
     return Table(title, head, len(words), len(words), rows, len(counted.dearest) - len(rows))
 
 
 def _op(name: str) -> str:
-    """The engine's ranges without the words that each of them begins with."""
+    """Return an op's name; autograd engine ranges lose their common prefix."""
     return f"engine: {name.partition(': ')[2]}" if is_engine(name) and ": " in name else name
 
 
@@ -285,10 +282,10 @@ def _time(us: float) -> str:
 
 
 def _sampling(sampled: SampledHost) -> str:
-    """How it was sampled, and what that did to the steps."""
-    said = f"Sampled without the profiler: {sampled.samples:,} samples in {sampled.steps:,} steps"
+    """Return how the host was sampled, and how much that slowed the steps."""
+    sentence = f"Sampled without the profiler: {sampled.samples:,} samples in {sampled.steps:,} steps"
     if sampled.overhead is None:
-        return f"{said}."
+        return f"{sentence}."
     if sampled.overhead < 0.005:
-        return f"{said}, which it made no longer."
-    return f"{said}, which it made {percent(sampled.overhead, 1.0)} longer."
+        return f"{sentence}, at no measurable cost."
+    return f"{sentence}, slowed by {percent(sampled.overhead, 1.0)}."

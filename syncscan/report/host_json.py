@@ -1,4 +1,4 @@
-"""From where a step's host time goes to its part of the JSON report."""
+"""Build the host time's part of the JSON report."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from syncscan.report.document import about
 
 
 class SampledDocument(Struct, frozen=True):
-    """The host's time by function, without the profiler."""
+    """Host time by function, without the profiler."""
 
     step_us: float
     steps: int
     samples: int
-    overhead: Annotated[float | None, about("how much longer the sampled steps took, as a part")]
+    overhead: Annotated[float | None, about("slowdown of the sampled steps, as a fraction")]
     phases: tuple[HostShare, ...]
     owners: tuple[HostShare, ...]
     nodes: tuple[HostNode, ...]
 
 
 class CountedDocument(Struct, frozen=True):
-    """The host's time as the trace has it, by what it is in."""
+    """Host time in the trace, by kind of activity."""
 
     step_us: float
-    dispatch_us: Annotated[float, about("in ops, without the calls in them")]
+    dispatch_us: Annotated[float, about("in ops, without the calls inside them")]
     launches_us: float
     allocations_us: float
     queries_us: float
     other_calls_us: float
-    waits_us: Annotated[float, about("held by the device")]
+    waits_us: Annotated[float, about("blocked on the device")]
     input_us: Annotated[float, about("in a loader's `__next__`")]
     python_us: Annotated[float, about("between ops and calls")]
     ops_per_step: float
     launches_per_step: float
     kernels_per_launch: float
-    scaled: Annotated[bool, about("whether the profiler's share was taken out of the times")]
-    dearest: Annotated[tuple[DearOp, ...], about("the ops that take most themselves")]
+    scaled: Annotated[bool, about("whether profiler overhead was removed from the times")]
+    dearest: Annotated[tuple[DearOp, ...], about("ops with the most self time")]
 
 
 class HostDocument(Struct, frozen=True):
@@ -49,7 +49,7 @@ class HostDocument(Struct, frozen=True):
 
 
 def host_document(host: Host) -> HostDocument | None:
-    """Return all of it, times in µs a step; None where nothing is known."""
+    """Return the host's time as its JSON document, in µs per step; None where nothing is known."""
     if host.sampled is None and host.counted is None:
         return None
     return HostDocument(

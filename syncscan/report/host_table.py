@@ -1,4 +1,4 @@
-"""From where the host's time goes to flat rows, one a line of a function: what a data frame holds."""
+"""Build flat rows of the host's time, one per line of a function, for data frames."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ COLUMNS = {
     "self_us": Column("float64", "of a step, in itself and what it calls that isn't Python, µs"),
     "share": Column("float64", "`us` as a part of the step, 0 to 1"),
 }
-"""Column → its pandas dtype and what it holds, in order; documents `Analysis.host`."""
+"""Columns in order, with pandas dtype and meaning; documents `Analysis.host`."""
 
 
 def host_rows(sampled: SampledHost) -> list[dict[str, Any]]:
-    """One flat row a node, in their order: callers before what they call."""
+    """Return one flat row per node, callers before callees."""
     depths: list[int] = []
     rows = []
     for node in sampled.nodes:
@@ -47,5 +47,5 @@ def host_rows(sampled: SampledHost) -> list[dict[str, Any]]:
 
 
 def host_frame(host: Host) -> pd.DataFrame:
-    """Return the rows as a pandas frame with the dtypes of `COLUMNS`, without any where nothing was sampled."""
+    """Return the rows as a pandas frame with the dtypes of `COLUMNS`; empty without samples."""
     return frame_of(host_rows(host.sampled) if host.sampled else [], COLUMNS)

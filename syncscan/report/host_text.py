@@ -1,4 +1,4 @@
-"""From where a host's time goes, as a story tells it, to tables that a terminal has room for."""
+"""Render the tables on the host's time for a terminal's width."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from syncscan.report.printable import printable
 from syncscan.report.story import Story
 
 NAME = 12
-"""Columns that a name in a table of the host's time keeps, however narrow the terminal."""
+"""Least width of a name in a table of the host's time, in columns."""
 _GAP = 2
 """Columns between two of a table."""
 
 
 def host_tables(story: Story, width: int) -> Iterator[RenderableType]:
-    """The tables, and what they rest on; nothing where it isn't known.
+    """Yield the tables, and what they are based on; nothing where the host's time isn't known.
 
     Args:
         width: of the terminal, in characters.
@@ -34,43 +34,43 @@ def host_tables(story: Story, width: int) -> Iterator[RenderableType]:
         yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.host_notes)
 
 
-def _of_host(found: host.Table, width: int) -> Group:
+def _of_host(source: host.Table, width: int) -> Group:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    cells = [[printable(text, 60) for text in row] for row in found.rows]
-    widths = _widths(found, cells, width)
-    for number, (name, room) in enumerate(zip(found.head, widths, strict=True)):
-        table.add_column(name, justify="left" if number < found.words else "right", width=room)
+    cells = [[printable(text, 60) for text in row] for row in source.rows]
+    widths = _widths(source, cells, width)
+    for number, (name, room) in enumerate(zip(source.head, widths, strict=True)):
+        table.add_column(name, justify="left" if number < source.words else "right", width=room)
     for row in cells:
         table.add_row(*(Text(_ending(text, room)) for text, room in zip(row, widths, strict=True)))
-    if found.more:
-        table.add_row(f"… {found.more} more", *[""] * (len(found.head) - 1))
-    return Group(Text(found.title), table)
+    if source.more:
+        table.add_row(f"… {source.more} more", *[""] * (len(source.head) - 1))
+    return Group(Text(source.title), table)
 
 
-def _widths(found: host.Table, cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Of the columns: no number is cut or broken, heads may take two lines, and the longest names make room first."""
-    columns = list(zip(*cells, strict=True)) if cells else [()] * len(found.head)
+def _widths(source: host.Table, cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return column widths: numbers are never cut, heads may take two lines, the longest names shrink first."""
+    columns = list(zip(*cells, strict=True)) if cells else [()] * len(source.head)
     longest = [max(map(cell_len, column), default=0) for column in columns]
-    least = [max(_in_two_lines(head), room) for head, room in zip(found.head, longest, strict=True)]
-    widths = [max(cell_len(head), room) for head, room in zip(found.head, longest, strict=True)]
+    least = [max(_in_two_lines(head), room) for head, room in zip(source.head, longest, strict=True)]
+    widths = [max(cell_len(head), room) for head, room in zip(source.head, longest, strict=True)]
     over = sum(widths) + _GAP * len(widths) - width
     if over > 0:
-        widths = [*widths[: found.words], *least[found.words :]]
+        widths = [*widths[: source.words], *least[source.words :]]
         over = sum(widths) + _GAP * len(widths) - width
-    while over > 0 and max(widths[: found.words]) > NAME:
-        widths[widths.index(max(widths[: found.words]))] -= 1
+    while over > 0 and max(widths[: source.words]) > NAME:
+        widths[widths.index(max(widths[: source.words]))] -= 1
         over -= 1
     return widths
 
 
 def _in_two_lines(head: str) -> int:
-    """How narrow a head may be."""
+    """Return the least width at which a head fits into two lines."""
     words = head.split()
     return min(max(len(" ".join(words[:k])), len(" ".join(words[k:]))) for k in range(1, len(words) + 1))
 
 
 def _ending(text: str, room: int) -> str:
-    """A path, or scopes in scopes, without its begin where it is too long: its end tells it from others."""
+    """Return the end of a path or scope chain that is too long: its end distinguishes it."""
     if cell_len(text) <= room:
         return text
     begin = next(k for k in range(1, len(text) + 1) if cell_len(text[k:]) < room)

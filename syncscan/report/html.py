@@ -1,7 +1,7 @@
-"""From an Analysis to one self-contained HTML file: verdict, timeline, findings; it loads nothing and runs no name.
+"""Render an Analysis as one self-contained HTML file: verdict, timeline, findings.
 
-What a trace calls its things is hostile input. Three walls keep it text: jinja2 escapes every value, the script puts
-names on the page only as text, and the file's Content-Security-Policy allows no script or style but its own, by hash.
+Names in a trace are untrusted input. Three measures keep them text: jinja2 escapes every value, the script inserts
+names only as text, and the file's Content-Security-Policy allows only its own scripts and styles, by hash.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report import habits, host, program_run, races, source
 from syncscan.report.assets import asset, template
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
-from syncscan.report.remedies import ToldRemedy
-from syncscan.report.story import Story, ToldFinding, story_of
+from syncscan.report.remedies import RemedyText
+from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.tiles import bars, key, tiles
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
@@ -36,9 +36,9 @@ MAX_FINDINGS = 300
 MAX_OCCURRENCES = 6
 MAX_PHASES = 50
 HUES = 6
-"""Phases of the run that have a look of their own."""
+"""Phases of the run with a color of their own."""
 MAX_PARTS = 12
-"""Stretches of launches in a habit's card, and things between them."""
+"""Segments of launches, and things between them, in a habit's card."""
 _SCRIPTS = (
     "columns.js",
     "view.js",
@@ -57,20 +57,20 @@ _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0
 
 
 class _Page(msgspec.Struct, frozen=True, eq=False):
-    """What the page's parts need of the whole."""
+    """Shared inputs of the page's parts."""
 
     analysis: Analysis
     origin: int
     """The timeline's zero, ns on the trace's clock."""
     drawn_without: dict[tuple[int, ...], int]
-    """Of findings, by their numbers, which of the steps that are drawn twice is without exactly them."""
+    """Index of the replayed step without exactly these findings, by their numbers."""
     numbers: frozenset[int]
-    """Of the findings that are on the page."""
+    """Numbers of the findings on the page."""
     story: Story
 
 
 def render(analysis: Analysis) -> str:
-    """The report as one HTML document.
+    """Return the report as one HTML document.
 
     Args:
         analysis: any analysis. Projections are shown where it can replay the step.
@@ -80,7 +80,7 @@ def render(analysis: Analysis) -> str:
     """
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    numbers = frozenset(told.number for told in findings)
+    numbers = frozenset(entry.number for entry in findings)
     page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), numbers, story)
     shapes, icicle = bars(analysis), host.picture(analysis.host_time)
     return template("report.html.j2").render(
@@ -108,10 +108,10 @@ def render(analysis: Analysis) -> str:
             for race in story.races[:MAX_FINDINGS]
         ],
         habits_title=habits.TITLE,
-        habits=[_habit(told, page) for told in story.habits],
+        habits=[_habit(entry, page) for entry in story.habits],
         host=_host(story, icicle is not None),
         timeline_note=_timeline_note(drawn),
-        findings=[_finding(told, page) for told in findings],
+        findings=[_finding(entry, page) for entry in findings],
         findings_note=_findings_note(story),
         timed=story.timed,
         costed=story.costed,
@@ -125,7 +125,7 @@ def render(analysis: Analysis) -> str:
             {
                 **drawn,
                 "host": icicle,
-                "labels": {told.number: _label(told) for told in findings},
+                "labels": {entry.number: _label(entry) for entry in findings},
             }
         ),
     )
@@ -153,60 +153,60 @@ def _size(size: int) -> str:
 
 
 def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
-    """Which of the steps drawn twice is without exactly these findings."""
+    """Return the index of the replayed step without exactly these findings."""
     return {tuple(step["findings"]): number for number, step in reversed(list(enumerate(drawn["without"])))}
 
 
 def _todo(story: Story, page: _Page) -> dict[str, Any]:
-    """What to change; each entry leads to its findings, or to its habit."""
-    cards = {told.id: number for number, told in enumerate(story.habits)}
+    """Return what to change; each entry links to its findings or its habit."""
+    cards = {entry.id: number for number, entry in enumerate(story.habits)}
     return {
         "title": story.to_do,
         "nothing": shown(story.nothing, 600),
         "then": shown(story.then, 600),
-        "remedies": [_remedy(told, cards.get(told.habit), page) for told in story.remedies],
+        "remedies": [_remedy(entry, cards.get(entry.habit), page) for entry in story.remedies],
     }
 
 
-def _remedy(told: ToldRemedy, habit: int | None, page: _Page) -> dict[str, Any]:
-    members = [m for m in told.members if m.number in page.numbers]
+def _remedy(remedy: RemedyText, habit: int | None, page: _Page) -> dict[str, Any]:
+    members = [m for m in remedy.members if m.number in page.numbers]
     return {
-        "without": page.drawn_without.get(tuple(sorted(m.number for m in told.members))),
-        "saves": told.saves,
-        "doubts": told.doubt.split("; "),
-        "projected": told.basis is Basis.REPLAY,
+        "without": page.drawn_without.get(tuple(sorted(m.number for m in remedy.members))),
+        "saves": remedy.saves,
+        "doubts": remedy.doubt.split("; "),
+        "projected": remedy.basis is Basis.REPLAY,
         "syncs": [(m.number, shown(m.title, 160), shown(m.where, 200)) for m in members],
         "habit": habit,
-        "title": shown(told.what, 160),
-        "where": shown(told.where, 200),
-        "fix": shown(told.fix, 900),
+        "title": shown(remedy.what, 160),
+        "where": shown(remedy.where, 200),
+        "fix": shown(remedy.fix, 900),
     }
 
 
-def _habit(told: ToldHabit, page: _Page) -> dict[str, Any]:
+def _habit(habit: HabitText, page: _Page) -> dict[str, Any]:
     return {
-        "severity": told.severity.value,
-        "title": shown(told.title, 160),
-        "where": shown(told.where, 120),
-        "saves": told.saves,
-        "doubt": told.doubt,
-        "projected": told.basis is Basis.REPLAY,
-        "id": told.id,
-        "confidence": told.confidence,
-        "evidence": shown(told.evidence, 900),
-        "segments": [shown(segment, 200) for segment in told.segments[:MAX_PARTS]],
+        "severity": habit.severity.value,
+        "title": shown(habit.title, 160),
+        "where": shown(habit.where, 120),
+        "saves": habit.saves,
+        "doubt": habit.doubt,
+        "projected": habit.basis is Basis.REPLAY,
+        "id": habit.id,
+        "confidence": habit.confidence,
+        "evidence": shown(habit.evidence, 900),
+        "segments": [shown(segment, 200) for segment in habit.segments[:MAX_PARTS]],
         "splits": [
-            (shown(s.text, 200), s.finding if s.finding in page.numbers else None) for s in told.splits[:MAX_PARTS]
+            (shown(s.text, 200), s.finding if s.finding in page.numbers else None) for s in habit.splits[:MAX_PARTS]
         ],
-        "more": max(len(told.segments), len(told.splits)) > MAX_PARTS,
-        "why": shown(told.why, 1500),
-        "fix": shown(told.fix, 1500),
-        "when_fine": shown(told.when_fine, 1500),
+        "more": max(len(habit.segments), len(habit.splits)) > MAX_PARTS,
+        "why": shown(habit.why, 1500),
+        "fix": shown(habit.fix, 1500),
+        "when_fine": shown(habit.when_fine, 1500),
     }
 
 
 def _host(story: Story, drawn: bool) -> dict[str, Any]:
-    """Where the host's time goes: a sentence, tables, and whether there is a picture and it all leads."""
+    """Return the host's time: a sentence, tables, and whether there is a picture and it comes first."""
     return {
         "title": host.TITLE,
         "leads": story.host_leads,
@@ -218,7 +218,7 @@ def _host(story: Story, drawn: bool) -> dict[str, Any]:
 
 
 def _run(analysis: Analysis, story: Story) -> dict[str, Any]:
-    """The run as a strip, and what of it isn't its steps; a phase's look is by its place among them."""
+    """Return the run as a strip, and its parts outside of the steps; a phase's color is by its index."""
     cells = program_run.strip(analysis)
     names = [shown(phase.name, 60) for phase in analysis.run.phases] if analysis.run else []
     labels = {-1: "the steps", -2: "the capture's own work", **dict(enumerate(names))}
@@ -280,7 +280,7 @@ def _findings_note(story: Story) -> str:
     total = len(story.findings)
     if not total:
         return ""
-    points = sum(told.of.count for told in story.findings)
+    points = sum(finding.of.count for finding in story.findings)
     cut = f" The first {MAX_FINDINGS} are shown." if total > MAX_FINDINGS else ""
     counted = f"{total} finding{'s' * (total != 1)}, {points:,} sync point{'s' * (points != 1)}"
     return f"{counted}.{' Times are means per step.' if story.costed else ''}{cut}"
@@ -293,11 +293,11 @@ _SORTS = (
     ("often", "how often"),
     ("severity", "severity"),
 )
-"""What findings can be sorted by besides their order: an attribute of theirs, and how it is called."""
+"""Sort orders of findings besides the default: an attribute, and its label."""
 
 
 def _nothing_found(analysis: Analysis, story: Story) -> str:
-    """Why there are no findings, as far as the trace tells."""
+    """Return why there are no findings."""
     if analysis.findings:
         return story.hidden
     if not len(analysis.trace.device_rows):
@@ -305,26 +305,28 @@ def _nothing_found(analysis: Analysis, story: Story) -> str:
     return "No sync point was found: the host never waits for the device in this trace."
 
 
-def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
-    f = told.of
+def _finding(finding: FindingText, page: _Page) -> dict[str, Any]:
+    f = finding.of
     d, w = f.diagnosis, f.where
     return {
-        "number": told.number,
+        "number": finding.number,
         "severity": f.severity.value,
-        "rank": _RANK[f.severity] * 1000 - told.number,
-        "title": shown(told.title, 200),
-        "place": shown(told.where, 200),
+        "rank": _RANK[f.severity] * 1000 - finding.number,
+        "title": shown(finding.title, 200),
+        "place": shown(finding.where, 200),
         "cause": d.cause.value,
         "phase": w.phase.value,
         "owner": shown(w.owner, 40),
         "scope": shown(" > ".join(w.scope), 120) or "(no scope)",
-        "without": page.drawn_without.get((told.number,)),
+        "without": page.drawn_without.get((finding.number,)),
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,
-        "cost": _cost(told, page.story),
-        "saves": (f"{told.saves} ({told.share})" if told.share else told.saves) if page.story.costed else "",
-        "numbers": _numbers(told) if page.story.costed else [],
+        "cost": _cost(finding, page.story),
+        "saves": (f"{finding.saves} ({finding.share})" if finding.share else finding.saves)
+        if page.story.costed
+        else "",
+        "numbers": _numbers(finding) if page.story.costed else [],
         "projection": shown(projected(f, page.analysis.step), 900),
         "source": _source(f.excerpt) if f.excerpt else None,
         "why": shown(d.why, 1500),
@@ -336,13 +338,13 @@ def _finding(told: ToldFinding, page: _Page) -> dict[str, Any]:
     }
 
 
-def _cost(told: ToldFinding, story: Story) -> str:
-    often = ", ".join(told.circumstances) if not story.timed else times(told.of.per_step)
-    return f"waits {told.waits}, idle behind {told.idle}, {often}" if story.costed else often
+def _cost(finding: FindingText, story: Story) -> str:
+    often = ", ".join(finding.circumstances) if not story.timed else times(finding.of.per_step)
+    return f"waits {finding.waits}, idle behind {finding.idle}, {often}" if story.costed else often
 
 
 def _source(excerpt: Excerpt) -> dict[str, Any]:
-    """The flagged lines with those around them."""
+    """Return the flagged lines and those around them."""
     digits = len(str(excerpt.first + len(excerpt.lines) - 1))
     return {
         "place": shown(f"{PurePath(excerpt.path).name}:{','.join(map(str, excerpt.marked))}", 120),
@@ -351,14 +353,14 @@ def _source(excerpt: Excerpt) -> dict[str, Any]:
     }
 
 
-def _numbers(told: ToldFinding) -> list[tuple[str, str, str]]:
-    """The four numbers of a finding, means per step, each with its name and whether it is projected."""
-    gain = told.of.gain
+def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:
+    """Return the four numbers of a finding, means per step, each with its label and its style if projected."""
+    gain = finding.of.gain
     return [
-        ("wait", told.waits, ""),
-        ("idle behind", told.idle, ""),
+        ("wait", finding.waits, ""),
+        ("idle behind", finding.idle, ""),
         ("moved", duration(gain.moved_us) if gain else "–", "projected-text"),
-        ("recoverable", told.saves, "projected-text"),
+        ("recoverable", finding.saves, "projected-text"),
     ]
 
 
@@ -399,15 +401,15 @@ def _occurrences(f: Finding, page: _Page) -> list[dict[str, Any]]:
     ]
 
 
-def _label(told: ToldFinding) -> dict[str, str]:
-    return {"title": shown(told.title, 120), "place": shown(told.where, 200)}
+def _label(finding: FindingText) -> dict[str, str]:
+    return {"title": shown(finding.title, 120), "place": shown(finding.where, 200)}
 
 
 # script and data
 
 
 def _json(value: Any) -> Markup:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    """Return JSON that is safe inside a script element: it can neither end the element nor begin another."""
     text = msgspec.json.encode(value).decode()
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

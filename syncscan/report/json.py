@@ -1,4 +1,4 @@
-"""From an Analysis to the JSON that other programs rely on (schema `syncscan.analysis/1`)."""
+"""Render an Analysis as the JSON that other programs rely on (schema `syncscan.analysis/1`)."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ SCHEMA = "syncscan.analysis/1"
 
 
 class Has(Struct, frozen=True):
-    """What of a trace's kinds of events it has."""
+    """Kinds of events that a trace has."""
 
-    steps: Annotated[bool, about("marks, or ranges that count as steps")]
+    steps: Annotated[bool, about("step markers, or ranges that count as steps")]
     stacks: Annotated[bool, about("Python frames")]
     shapes: Annotated[bool, about("shapes of ops' arguments")]
-    sync_events: Annotated[bool, about("CUPTI's synchronisation rows")]
-    exact_lines: Annotated[bool, about("lines that capture stored at the syncs")]
+    sync_events: Annotated[bool, about("CUPTI's synchronization rows")]
+    exact_lines: Annotated[bool, about("source lines that capture recorded at the syncs")]
 
 
 class StepsFound(Struct, frozen=True):
     """How the steps were found."""
 
     by: FoundBy
-    name: Annotated[str | None, about("of the ranges that are steps")]
-    calls: Annotated[int | None, about("launches and synchronises of the sequence that repeats")]
-    sentence: Annotated[str, about("the same as every report says it")]
+    name: Annotated[str | None, about("name of the ranges that are steps")]
+    calls: Annotated[int | None, about("launches and synchronizations of the sequence that repeats")]
+    sentence: Annotated[str, about("the sentence in every report")]
     earlier_work_us: Annotated[float, about("how long the device works on what was launched before the first step")]
-    later_work_us: Annotated[float, about("how long it goes on when the host is done")]
+    later_work_us: Annotated[float, about("how long the device works after the host is done")]
 
 
 class TraceDocument(Struct, frozen=True):
-    """What was read, what it has, what it lacks."""
+    """The trace that was read, and the data it is missing."""
 
     path: Annotated[str, about("as it was given")]
     size_bytes: int
@@ -62,32 +62,32 @@ class TraceDocument(Struct, frozen=True):
     rank: Annotated[int | None, about("of a distributed job")]
     world_size: int | None
     has: Has
-    integrity: Annotated[tuple[str, ...], about("what the trace lacks, and which numbers are withheld for it")]
+    integrity: Annotated[tuple[str, ...], about("missing data, and the numbers withheld because of it")]
     steps_found: StepsFound
     phases: Annotated[tuple[PhaseSummary, ...], about("of served steps")]
     warnings: tuple[str, ...]
 
 
 class StepDocument(Struct, frozen=True):
-    """A step: measured, what its syncs' removal gains, and what is said of it."""
+    """A step: measurements, the gain without its syncs, and the report's sentences."""
 
-    count: Annotated[int, about("steps analysed")]
+    count: Annotated[int, about("steps analyzed")]
     observed_us: Annotated[float | None, about("throughput: host and device both done")]
     host_us: Annotated[float | None, about("how long a step lasts on its thread")]
-    wait_us: Annotated[float | None, about("how long its host is held by syncs")]
+    wait_us: Annotated[float | None, about("how long syncs block its host")]
     device_busy_us: Annotated[float | None, about("of the busiest device, exposed collectives left out")]
     device_idle_us: Annotated[float | None, about("when it neither works nor communicates")]
     bubble_us: Annotated[float | None, about("idle behind syncs")]
     input_us: Annotated[float | None, about("in a loader")]
     communication_us: float | None
     devices: tuple[DeviceTime, ...]
-    processes: Annotated[tuple[ProcessSteps, ...], about("of a file of several; the first is analysed")]
-    device_share: Annotated[float | None, about("the part of the unprofiled step that the device works")]
+    processes: Annotated[tuple[ProcessSteps, ...], about("processes of a file with several; the first is analyzed")]
+    device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device works")]
     communication_share: float | None
-    guessed_overhead: Annotated[float | None, about("the part of the host that is guessed to be the profiler's")]
+    guessed_overhead: Annotated[float | None, about("estimated fraction of host time that is profiler overhead")]
     unprofiled_us: Annotated[float | None, about("the step's time without the profiler")]
     bound: Bound
-    reason: Annotated[str, about("the numbers that the verdict rests on, in a sentence")]
+    reason: Annotated[str, about("the numbers behind the verdict, in a sentence")]
     recoverable_us: Annotated[float | None, about("projected: how much shorter without all syncs")]
     recoverable_range_us: Range | None
     verdict: str
@@ -96,7 +96,7 @@ class StepDocument(Struct, frozen=True):
 
 
 class HiddenDocument(Struct, frozen=True):
-    """What an option leaves out."""
+    """Results that an option hides."""
 
     by: Annotated[str, about("the option")]
     findings: int
@@ -104,38 +104,38 @@ class HiddenDocument(Struct, frozen=True):
 
 
 class AnalysisDocument(Document, frozen=True):
-    """All that was found out about one trace."""
+    """The whole analysis of one trace."""
 
     trace: TraceDocument
     step: StepDocument
     dry_run: Annotated[DryRunDocument | None, about("None of a recording")]
-    findings: Annotated[tuple[FindingDocument, ...], about("sorted by what they save, then by wait")]
+    findings: Annotated[tuple[FindingDocument, ...], about("sorted by saving, then by wait")]
     races: Annotated[tuple[RaceDocument, ...], about("uses of one memory that nothing orders, of a dry run")]
     groups: tuple[Group, ...]
     habits: tuple[HabitDocument, ...]
     host: HostDocument | None
-    run: Annotated[RunDocument | None, about("None if capture didn't watch it")]
-    remedies: Annotated[tuple[RemedyDocument, ...], about("what to change, in order")]
+    run: Annotated[RunDocument | None, about("None unless capture watched the run")]
+    remedies: Annotated[tuple[RemedyDocument, ...], about("changes to make, in order")]
     hidden: tuple[HiddenDocument, ...]
     overlaps: tuple[OverlapDocument, ...]
 
 
 class SavedDocument(AnalysisDocument, frozen=True):
-    """An analysis with all that it takes to ask further; `report.saved` writes its last key."""
+    """An analysis with the data to query it further; `report.saved` writes its last key."""
 
     saved: Saved
 
 
 def render(analysis: Analysis) -> str:
-    """The analysis as indented JSON; all times in µs, means per step unless the name says otherwise."""
+    """Return the analysis as indented JSON; all times in µs, means per step unless the name says otherwise."""
     return indented(document(analysis))
 
 
 def document(analysis: Analysis) -> AnalysisDocument:
-    """Return the analysis as its JSON has it."""
+    """Return the analysis as its JSON document."""
     shown = analysis.shown
     conclusion = conclusion_of(analysis, shown)
-    remedies = ((analysis.remedies[told.number - 1], told) for told in conclusion.remedies if analysis.remedies)
+    remedies = ((analysis.remedies[entry.number - 1], entry) for entry in conclusion.remedies if analysis.remedies)
     return AnalysisDocument(
         schema=SCHEMA,
         syncscan=__version__,
@@ -148,7 +148,7 @@ def document(analysis: Analysis) -> AnalysisDocument:
         habits=tuple(habit_document(h) for h in shown.habits),
         host=host_document(analysis.host_time),
         run=run_document(analysis),
-        remedies=tuple(remedy_document(remedy, told) for remedy, told in remedies),
+        remedies=tuple(remedy_document(remedy, entry) for remedy, entry in remedies),
         hidden=tuple(HiddenDocument(h.option, h.findings, h.habits) for h in shown.hidden),
         overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),
     )
@@ -173,11 +173,11 @@ def _trace(analysis: Analysis) -> TraceDocument:
 
 
 def _steps_found(analysis: Analysis) -> StepsFound:
-    found, earlier, later = analysis.trace.steps_found, earlier_work(analysis.trace), later_work(analysis.trace)
+    steps, earlier, later = analysis.trace.steps_found, earlier_work(analysis.trace), later_work(analysis.trace)
     return StepsFound(
-        by=found.by,
-        name=found.name or None,
-        calls=found.calls or None,
+        by=steps.by,
+        name=steps.name or None,
+        calls=steps.calls or None,
         sentence=phrases.steps_found(analysis),
         earlier_work_us=earlier.length / 1e3 if earlier else 0.0,
         later_work_us=later.length / 1e3 if later else 0.0,

@@ -1,4 +1,4 @@
-"""From flagged lines to JUnit XML, for CI servers that show tests: each is a failed test, or a skipped one."""
+"""Render flagged lines as JUnit XML for CI servers: each is a failed or a skipped test."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.xml_text import clean
 
 FAILING = (Severity.HIGH, Severity.MEDIUM)
-"""Severities that count as failures; what lies below is a skipped test, since it costs nothing worth a red build."""
+"""Severities that count as failures; lower ones are skipped tests, since they aren't worth a red build."""
 
 _TEXT = 1000
 
 
 def render(analysis: Analysis) -> str:
-    """The findings as one test suite; times in seconds a step, as the format wants them."""
+    """Return the findings as one test suite; times in seconds per step, as the format requires."""
     return drawn([flagged_findings(analysis)])
 
 
 def drawn(flagged: Sequence[Flagged]) -> str:
-    """Return a suite a recording, with a test a limit that isn't kept, or where no limit is tested a flagged line.
+    """Return a suite per recording, with a test per exceeded limit, or per flagged line where no limits are tested.
 
     Args:
         flagged: one or more of the same command.

@@ -1,4 +1,4 @@
-"""From an Analysis to Markdown for a pull request's comment or a job's summary: verdict, table, what to do."""
+"""Render an Analysis as Markdown for a pull request's comment or a job's summary: verdict, table, what to do."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, races, remedies, source
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, facts, places
-from syncscan.report.remedies import ToldRemedy
-from syncscan.report.story import Story, ToldFinding, story_of
+from syncscan.report.remedies import RemedyText
+from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.units import duration
 from syncscan.version import __version__
 
 MAX_CHARACTERS = 60_000
-"""GitHub cuts a comment at 65,536 characters."""
+"""Characters of the report; GitHub cuts a comment at 65,536."""
 OPENING = 1200
 """Characters between the verdict and what to do."""
 MAX_ROWS = 50
@@ -29,7 +29,7 @@ MAX_ROWS = 50
 
 
 def render(analysis: Analysis) -> str:
-    """The report as GitHub-flavoured Markdown, never longer than a comment may be."""
+    """Return the report as GitHub-flavored Markdown, no longer than a comment may be."""
     story, s = story_of(analysis), analysis.step
     top = [f"### {story.verdict}", escaped(story.opening, OPENING), *_to_do(story)]
     if story.phases:
@@ -49,34 +49,34 @@ def render(analysis: Analysis) -> str:
         _provenance(analysis),
     ]
     room = MAX_CHARACTERS - sum(len(part) + 2 for part in top + bottom)
-    return "\n\n".join([*top, *_details([told.of for told in story.findings], s, room), *bottom]) + "\n"
+    return "\n\n".join([*top, *_details([entry.of for entry in story.findings], s, room), *bottom]) + "\n"
 
 
 def _to_do(story: Story) -> Iterator[str]:
-    """What to change as a numbered list, between why that is no sync and what limits the step then."""
+    """Yield what to change as a numbered list, with the sentences before and after it."""
     if story.nothing:
         yield f"→ {escaped(story.nothing)}"
     if story.remedies:
         yield f"**{story.to_do}**"
-        yield "\n".join(_remedy(told) for told in story.remedies[: remedies.SHOWN])
+        yield "\n".join(_remedy(entry) for entry in story.remedies[: remedies.SHOWN])
     if len(story.remedies) > remedies.SHOWN:
         yield f"… and {len(story.remedies) - remedies.SHOWN} more."
     if story.then:
         yield f"→ {escaped(story.then)}"
 
 
-def _remedy(told: ToldRemedy) -> str:
-    where = f" ({code(told.where)})" if told.where else ""
-    return f"{told.number}. **{told.saves}**, {told.doubt}: {escaped(told.what)}{where}. {escaped(told.fix)}"
+def _remedy(remedy: RemedyText) -> str:
+    where = f" ({code(remedy.where)})" if remedy.where else ""
+    return f"{remedy.number}. **{remedy.saves}**, {remedy.doubt}: {escaped(remedy.what)}{where}. {escaped(remedy.fix)}"
 
 
-def _habits(found: Sequence[ToldHabit]) -> Iterator[str]:
-    """What proves each habit, and what to do, folded."""
-    if found:
+def _habits(entries: Sequence[HabitText]) -> Iterator[str]:
+    """Yield each habit's evidence and fix, folded."""
+    if entries:
         yield f"<details><summary>{habits.TITLE}: what proves each habit, and what to do instead</summary>"
-        yield from (_habit(told) for told in found[: habits.SHOWN])
-        if len(found) > habits.SHOWN:
-            yield f"*… and {len(found) - habits.SHOWN} more.*"
+        yield from (_habit(habit) for habit in entries[: habits.SHOWN])
+        if len(entries) > habits.SHOWN:
+            yield f"*… and {len(entries) - habits.SHOWN} more.*"
         yield "</details>"
 
 
@@ -92,12 +92,12 @@ def _races(story: Story) -> Iterator[str]:
         yield f"… and {len(story.races) - races.SHOWN} more."
 
 
-def _habit(told: ToldHabit) -> str:
-    where = f" ({code(told.where)})" if told.where else ""
-    doubt = f", {told.doubt}" if told.doubt else ""
+def _habit(habit: HabitText) -> str:
+    where = f" ({code(habit.where)})" if habit.where else ""
+    doubt = f", {habit.doubt}" if habit.doubt else ""
     lines = [
-        f"**{escaped(told.title)}**{where}: {told.saves}{doubt} ({code(told.id)}, {told.severity.value})",
-        *(f"- {name}: {escaped(text)}" for name, text in habits.facts(told)),
+        f"**{escaped(habit.title)}**{where}: {habit.saves}{doubt} ({code(habit.id)}, {habit.severity.value})",
+        *(f"- {name}: {escaped(text)}" for name, text in habits.facts(habit)),
     ]
     return "\n".join(lines)
 
@@ -110,7 +110,7 @@ def _phases(phases: Sequence[PhaseSummary]) -> Iterator[str]:
 
 
 def _host(story: Story) -> Iterator[str]:
-    """Where the host's time goes: folded tables, and what they rest on."""
+    """Yield the host's time as folded tables, with what they are based on."""
     if story.host_tables:
         yield f"<details><summary>{host.TITLE}</summary>"
         for table in story.host_tables:
@@ -130,19 +130,19 @@ def _of_host(table: host.Table) -> Iterator[str]:
         yield f"| … {table.more} more |{' |' * (len(table.head) - 1)}"
 
 
-def _table(findings: Sequence[ToldFinding], costed: bool) -> Iterator[str]:
-    """A row for each; without costs, as of a dry run, what waits and where alone."""
+def _table(findings: Sequence[FindingText], costed: bool) -> Iterator[str]:
+    """Yield a table row per finding; without costs, for a dry run, only what waits and where."""
     costs = " saves *(projected)* | waits *(measured)* | idle behind |" if costed else ""
     yield f"| severity |{costs} what | where |"
     yield f"|---|{'--:|--:|--:|' if costed else ''}---|---|"
-    for told in findings:
-        where = ", ".join(part for part in (cell(told.where), *told.circumstances) if part)
-        numbers = f" {told.saves} | {told.waits} | {told.idle} |" if costed else ""
-        yield f"| {told.severity.value} |{numbers} {escaped(shown(told.title, 160))} | {where} |"
+    for finding in findings:
+        where = ", ".join(part for part in (cell(finding.where), *finding.circumstances) if part)
+        numbers = f" {finding.saves} | {finding.waits} | {finding.idle} |" if costed else ""
+        yield f"| {finding.severity.value} |{numbers} {escaped(shown(finding.title, 160))} | {where} |"
 
 
 def _details(findings: Sequence[Finding], step: StepSummary, room: int) -> Iterator[str]:
-    """A folded list of what each finding is and what to do, as many as there is room for."""
+    """Yield a folded list of each finding's reason and fix, as many as fit."""
     items: list[str] = []
     used = 200
     for number, f in enumerate(findings, 1):
@@ -171,7 +171,7 @@ def _detail(number: int, f: Finding, step: StepSummary) -> str:
 
 
 def _source(excerpt: Excerpt | None) -> Iterator[str]:
-    """The flagged line with those around it, as a fenced block that no line in it can end."""
+    """Yield the flagged line and those around it, in a fenced block that no line can close."""
     if excerpt:
         text = "\n".join(source.numbered(excerpt))
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))

@@ -1,4 +1,4 @@
-"""From hostile text to Markdown that shows it and does nothing else: no markup, link, mention or HTML."""
+"""Turn untrusted text into Markdown that shows it literally: no markup, link, mention or HTML."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from syncscan.report.names import shown
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _BREAK = "\u200b"
-"""Zero-width space: in a mention, a reference or a bare link it keeps GitHub from making one, invisibly."""
+"""Zero-width space that keeps GitHub from turning text into a mention, a reference or a bare link."""
 _LINKING = re.compile(r"(@|#|GH-)(?=\S)", re.IGNORECASE)
 _BARE_LINK = re.compile(r"(?<=www)\.|:(?=//)|(?<=mailto):|(?<=xmpp):", re.IGNORECASE)
-"""Where GitHub finds a link without marks: the dot or colon is escaped, and what stands before it broken off
-(cmark-gfm, extensions/autolink.c)."""
+"""Where GitHub detects a bare link: the dot or colon is escaped, and the text before it separated (cmark-gfm,
+extensions/autolink.c)."""
 _TEXT, _NAME = 600, 160
 
 
 def escaped(text: str, limit: int = _TEXT) -> str:
-    """Text as Markdown prose on one line: every mark stands for itself."""
+    """Return text as Markdown prose on one line, with every mark escaped."""
     text = _LINKING.sub(rf"\1{_BREAK}", shown(text, limit))
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _BARE_LINK.sub(rf"{_BREAK}\\\g<0>", _SPECIAL.sub(r"\\\1", text))
 
 
 def code(text: str, limit: int = _NAME) -> str:
-    """Text as a code span, with a fence that nothing in it can close; empty for empty text."""
+    """Return text as a code span with a fence that nothing in it can close; empty for empty text."""
     text = shown(text, limit).strip()
     if not text:
         return ""
@@ -34,5 +34,5 @@ def code(text: str, limit: int = _NAME) -> str:
 
 
 def cell(text: str, limit: int = _NAME) -> str:
-    """Text as a code span in a table, where a bar would end the cell even inside of code."""
+    """Return text as a code span in a table cell, with bars escaped: they end a cell even in code."""
     return code(text, limit).replace("|", "\\|")

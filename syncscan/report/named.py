@@ -1,4 +1,4 @@
-"""From what a user calls a part of a report (its number, its id, the beginning of that) to findings or a habit."""
+"""Resolve a user's name for a part of a report (its number, id or id prefix) to findings or a habit."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.habit import Habit
 from syncscan.report.phrases import whereabouts
-from syncscan.report.remedies import ToldRemedy
+from syncscan.report.remedies import RemedyText
 from syncscan.report.story import Story, story_of
 
 SHOWN = 8
-"""How many of those that a name can mean an error lists."""
+"""Possible meanings of a name that an error lists."""
 
 Part = Finding | Habit
 
 
 def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
-    """What the user means: several findings only where they stand under one number, as syncs to remove together.
+    """Return the findings or habit that a user names; several findings only if they share one number.
 
     Args:
         analysis: whose report the user has.
@@ -28,41 +28,41 @@ def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
             rule's name is too.
 
     Raises:
-        UsageError: nothing, or more than one thing, is called that; the message lists those that may be meant.
+        UsageError: nothing, or more than one thing, matches the name; the message lists candidates.
     """
     if name.isdecimal():
         return _numbered(analysis, int(name))
     wanted = name.strip().lower().replace("_", "-")
     parts: tuple[Part, ...] = (*analysis.findings, *analysis.habits)
-    for found in (
+    for matches in (
         [p for p in parts if p.id == wanted],
         [p for p in parts if p.rule == wanted],
         [p for p in parts if wanted and p.id.startswith(wanted)],
     ):
-        if len(found) == 1:
-            return (found[0],)
-        if found:
-            listed = "; ".join(map(_told, found[:SHOWN])) + (" …" if len(found) > SHOWN else "")
-            raise UsageError(f"{len(found)} things in {_path(analysis)} are called '{name}'.", f"It can be {listed}.")
+        if len(matches) == 1:
+            return (matches[0],)
+        if matches:
+            listed = "; ".join(map(_describe, matches[:SHOWN])) + (" …" if len(matches) > SHOWN else "")
+            raise UsageError(f"{len(matches)} things in {_path(analysis)} are called '{name}'.", f"It can be {listed}.")
     raise UsageError(f"Nothing in {_path(analysis)} is called '{name}'.", _near(analysis, wanted))
 
 
 def _numbered(analysis: Analysis, number: int) -> tuple[Part, ...]:
     entries = _entries(analysis, story_of(analysis))
     if not 1 <= number <= len(entries):
-        there = f"Its list goes from 1 to {len(entries)}." if entries else "It has nothing to list."
-        raise UsageError(f"There is no number {number} in the report of {_path(analysis)}.", there)
+        hint = f"Its list goes from 1 to {len(entries)}." if entries else "It has nothing to list."
+        raise UsageError(f"There is no number {number} in the report of {_path(analysis)}.", hint)
     return tuple(entries[number - 1])
 
 
 def _entries(analysis: Analysis, story: Story) -> list[Sequence[Part]]:
-    """What stands under each number: of what to change; where nothing is worth it, of the findings."""
+    """Return the findings or habit under each number of the list of changes; without one, each finding."""
     if story.remedies:
         return [_members(analysis, remedy) for remedy in story.remedies]
-    return [[told.of] for told in story.findings if told.severity is not Severity.INFO]
+    return [[finding.of] for finding in story.findings if finding.severity is not Severity.INFO]
 
 
-def _members(analysis: Analysis, remedy: ToldRemedy) -> Sequence[Part]:
+def _members(analysis: Analysis, remedy: RemedyText) -> Sequence[Part]:
     if remedy.habit:
         return [habit for habit in analysis.habits if habit.id == remedy.habit]
     return [analysis.findings[member.number] for member in remedy.members]
@@ -76,7 +76,7 @@ def _near(analysis: Analysis, wanted: str) -> str:
     return f"Did you mean {' or '.join(near)}?" if near else f"Its ids are like {', '.join(ids[:3])}; -v shows them."
 
 
-def _told(part: Part) -> str:
+def _describe(part: Part) -> str:
     where = whereabouts(part) if isinstance(part, Finding) else " › ".join(part.scope[-2:])
     return f"{part.id} ({where})" if where else part.id
 

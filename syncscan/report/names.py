@@ -1,4 +1,4 @@
-"""From a name out of a trace, which may hold anything, to text that is safe to show and short enough to read."""
+"""Make any name of a trace safe to show and short enough to read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ LIMIT = 300
 """Characters of a name that are shown at most."""
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories that change how the text around them is read: controls, direction marks, surrogates, line ends."""
+"""Unicode categories that change how nearby text is read: controls, direction marks, surrogates, line ends."""
 _JOINERS = frozenset("\u200c\u200d")
 """Format characters that words and emoji need."""
 
 
 def shown(name: str, limit: int = LIMIT) -> str:
-    """The name on one line: unsafe characters become U+FFFD, a long name loses its middle.
+    """Return the name on one line: unsafe characters become U+FFFD, a long name loses its middle.
 
     Args:
         name: any string, lone surrogates included.

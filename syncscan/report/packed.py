@@ -1,4 +1,4 @@
-"""From integer columns to the text that the report's script reads them back from."""
+"""Encode integer columns as text for the report's script."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def pack(values: npt.ArrayLike, delta: bool = False) -> str:
-    """A column as base64 of variable-length integers: 7 bits a byte, the lowest first, the top bit set if more follow.
+    """Return a column as base64 of variable-length integers: 7 bits per byte, lowest first, top bit set if more follow.
 
     Slices lie close together and last briefly, so a start or a length takes two or three bytes instead of eight.
 

@@ -1,6 +1,6 @@
-"""From findings and steps to the phrases that the reports share: what waits, where, how long, and what it would gain.
+"""Phrases that the reports share, on findings and steps: what waits, where, how long, and what removal gains.
 
-The phrases hold names of the trace as they stand: each renderer escapes them for its own medium.
+Names in the phrases are as recorded: each renderer escapes them.
 """
 
 from __future__ import annotations
@@ -21,76 +21,77 @@ from syncscan.model.trace import NONE, Trace
 from syncscan.report.units import duration, percent, times
 
 PROFILERS = 0.01
-"""What the profiler's own rows take is worth a sentence where it is more than this part of the steps."""
+"""The profiler's own rows are mentioned if they take more than this fraction of the steps."""
 ACROSS = 0.05
-"""Work across the steps' begin and across their end is worth sentences where the two differ by more than this part of a
-step; what the loader took before the first, where it is more than that. As much work at both ends is the queue of a
-host that runs ahead all the time, and takes nothing from a step's time."""
+"""Work that crosses the steps' begin or end is mentioned if the two differ by more than this fraction of a step, and
+time in the loader before the first step if it exceeds it. Equal work at both ends is the queue of a host that runs
+ahead, and takes nothing from the step time."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that aren't intended waits: those above `info`."""
+    """Return the findings that aren't intended waits: those above `info`."""
     return [f for f in findings if f.severity is not Severity.INFO]
 
 
 def summary(analysis: Analysis) -> str:
-    """How many places wait, how often and how long, and how much shorter the step would be without them."""
-    found, s = real(analysis.findings), analysis.step
-    if not found:
+    """Return how many places wait, how often and how long, and how much shorter the step would be without them."""
+    waiting, s = real(analysis.findings), analysis.step
+    if not waiting:
         return "No host-device syncs found."
-    places = "1 place waits" if len(found) == 1 else f"{len(found)} places wait"
-    often = times(sum(f.per_step for f in found))
+    places = "1 place waits" if len(waiting) == 1 else f"{len(waiting)} places wait"
+    often = times(sum(f.per_step for f in waiting))
     if s.waits_withheld:
         return f"{places} {often}; how long can't be measured."
     waits = f"{places} {often}, {share(s.wait_us, s)}"
     if s.recoverable_us is None:
         return f"{waits}."
-    them = "it" if len(found) == 1 else "them"
-    return f"{waits}; a step without {them} is {_shorter(s, s.recoverable_us)}."
+    them = "it" if len(waiting) == 1 else "them"
+    return f"{waits}; removing {them} saves {_saved(s, s.recoverable_us)}."
 
 
-def _shorter(s: StepSummary, us: float) -> str:
-    """`432 µs shorter (9%; up to 571 µs)`."""
+def _saved(s: StepSummary, us: float) -> str:
+    """Return a saving in words: `432 µs (9%; up to 571 µs)`."""
     whole, limits = replayed(s), s.recoverable_range_us
     doubt = f"; {spread(limits, whole)}" if limits else ""
     if measurable(us, whole):
-        return f"{duration(us)} shorter ({percent(us, whole)}{doubt})"
+        return f"{duration(us)} ({percent(us, whole)}{doubt})"
     most = f" ({spread(limits, whole)})" if limits and measurable(limits[1], whole) else ""
-    return f"{saving(us, whole)} shorter{most}"
+    return f"{saving(us, whole)}{most}"
 
 
 def steps_found(analysis: Analysis) -> str:
-    """How the steps were found, and what of the device's work lies across their begin and their end."""
+    """Return how the steps were found, and how much device work crosses their begin and end."""
     return " ".join((_how_found(analysis.trace), *_profilers(analysis), *_across(analysis)))
 
 
 def _how_found(trace: Trace) -> str:
-    found = trace.steps_found
-    if found.chosen is None:
+    steps = trace.steps_found
+    if steps.chosen is None:
         return _all_found(trace, len(trace.steps))
-    begin, end = found.chosen
-    return f"{_all_found(trace, found.count)[:-1]}; analysed are {begin}:{end} of them, counted from 0, as asked for."
+    begin, end = steps.chosen
+    whole = _all_found(trace, steps.count)[:-1]
+    return f"{whole}; steps {begin}:{end} of them (counted from 0) were analyzed, as requested."
 
 
 def _all_found(trace: Trace, count: int) -> str:
-    found = trace.steps_found
-    if found.by is FoundBy.PROFILER:
-        return f"Steps are the profiler's marks: {count}."
-    if found.by is FoundBy.SCOPE:
-        return f"Steps are the ranges called {found.name}: {count}."
-    if found.by is FoundBy.FRAMEWORK:
-        return f"Steps are ranges named as {found.name} names its steps: {count}."
-    if found.by is FoundBy.REPETITION:
-        calls = f"{found.calls} call{'s' * (found.calls != 1)}"
-        return f"No steps are marked: the shortest sequence that repeats, {calls}, counts as one, {count} times."
-    if found.asked:
-        return "The whole trace counts as one step, as asked for."
+    steps, counted = trace.steps_found, f"{count} step{'s' * (count != 1)} found"
+    if steps.by is FoundBy.PROFILER:
+        return f"{counted} (ProfilerStep markers)."
+    if steps.by is FoundBy.SCOPE:
+        return f"{counted} (ranges named {steps.name})."
+    if steps.by is FoundBy.FRAMEWORK:
+        return f"{counted} (ranges named as {steps.name} names its steps)."
+    if steps.by is FoundBy.REPETITION:
+        calls = f"{steps.calls} call{'s' * (steps.calls != 1)}"
+        return f"No step markers: the shortest repeating sequence ({calls}) counts as a step, {count} times."
+    if steps.asked:
+        return "The whole trace counts as one step, as requested."
     whole = f"all from {_first(trace)} to last completion" if len(trace.device_rows) else "the whole trace"
-    return f"No steps are marked and nothing repeats: {whole} counts as one."
+    return f"No step markers and no repetition: {whole} counts as one step."
 
 
 def _profilers(analysis: Analysis) -> Iterator[str]:
-    """In how many steps the profiler itself held the host, and for how long, where that matters."""
+    """Yield in how many steps the profiler itself blocked the host, and for how long, where that matters."""
     own = profilers_own_within(analysis.trace, step_intervals(analysis.trace))
     us, held = sum(own) / 1e3, sum(ns > 0 for ns in own)
     if own and us > PROFILERS * analysis.step.observed_us * len(own):
@@ -99,54 +100,54 @@ def _profilers(analysis: Analysis) -> Iterator[str]:
 
 
 def _first(trace: Trace) -> str:
-    """What the window of a trace without steps begins with."""
+    """Return what begins the window of a trace without steps."""
     calls = trace.device_calls[trace.device_calls != NONE]
     loads = len(calls) and window(trace).begin < trace.slices.ts[calls].min()
     return "the loader before the first launch" if loads else "first launch"
 
 
 def _across(analysis: Analysis) -> Iterator[str]:
-    """What of the device's work lies across the begin of the first step and the end of the last, where it matters."""
+    """Yield how much device work crosses the begin of the first step and the end of the last, where it matters."""
     ends = earlier_work(analysis.trace), later_work(analysis.trace)
     earlier, later = (interval.length / 1e3 if interval else 0.0 for interval in ends)
     if abs(earlier - later) <= ACROSS * analysis.step.observed_us:
         return
     if earlier:
         works = f"the device works {duration(earlier)} on what was launched before"
-        yield f"When the first begins, {works}: that is neither the steps' work nor idle."
+        yield f"When the first step begins, {works}; this counts neither as the steps' work nor as idle."
     if later and analysis.trace.steps:
-        yield f"Behind the last it takes {duration(later)} until what the steps launched is done."
+        yield f"After the last step the device needs {duration(later)} more to finish the steps' work."
     elif later:
         yield f"When the host is done, the device works {duration(later)} more on what it launched."
 
 
 def lacking(analysis: Analysis) -> list[str]:
-    """What the trace lacks, and what is withheld for it, but for what the verdict's reason says already."""
+    """Return the sentences on missing data and withheld numbers, except those in the verdict's reason."""
     return [s for s in analysis.integrity.sentences() if s not in analysis.step.reason]
 
 
 def waited(us: float, step: StepSummary) -> str:
-    """A measured wait or idle time; a dash where the trace can't tell it."""
+    """Return a measured wait or idle time; a dash where the trace can't tell."""
     return "–" if step.waits_withheld else duration(us)
 
 
 def replayed(step: StepSummary) -> float:
-    """The step that projections are made of, in µs: without the profiler where that is known."""
+    """Return the step time that projections start from, in µs: without the profiler where known."""
     return step.unprofiled_us or step.observed_us
 
 
 def measurable(us: float, step_us: float) -> bool:
-    """Whether two measurements of a step could tell a saving from none."""
+    """Return whether two measurements of a step could tell a saving from none."""
     return us >= REPEATABILITY * step_us and us > 0.0
 
 
 def saving(us: float, step_us: float) -> str:
-    """What something saves of a step: `432 µs`, or `less than 1%` where that is less than can be measured."""
+    """Return a saving in words: `432 µs`, or `less than 1%` where it is too small to measure."""
     return duration(us) if measurable(us, step_us) else f"less than {REPEATABILITY:.0%}"
 
 
 def figure(us: float, basis: Basis, step_us: float) -> str:
-    """What something saves, and its part of the step: `432 µs (9%)`; `at most` where that is only an upper bound."""
+    """Return a saving and its share of the step: `432 µs (9%)`, or `at most 432 µs (9%)` for an upper bound."""
     if not measurable(us, step_us):
         return saving(us, step_us)
     most = "at most " if basis is Basis.UPPER_BOUND else ""
@@ -154,7 +155,7 @@ def figure(us: float, basis: Basis, step_us: float) -> str:
 
 
 def spread(limits: tuple[float, float], step_us: float) -> str:
-    """The limits of a projection: `951 µs to 3.28 ms`; `up to 571 µs` where the lower is less than can be measured."""
+    """Return the range of a projection: `951 µs to 3.28 ms`; `up to 571 µs` where the lower end isn't measurable."""
     low, high = limits
     if not measurable(high, step_us):
         return saving(high, step_us)
@@ -162,7 +163,7 @@ def spread(limits: tuple[float, float], step_us: float) -> str:
 
 
 def share(us: float, step: StepSummary) -> str:
-    """A time and its part of the step: `253 ms (88 %)`."""
+    """Return a time and its share of the step: `253 ms (88 %)`."""
     return f"{duration(us)}{_part(us, step)}"
 
 
@@ -171,23 +172,23 @@ def _part(us: float, step: StepSummary) -> str:
 
 
 def sentences(*parts: str) -> str:
-    """Parts as sentences, each with a full stop; empty ones are left out."""
+    """Return parts as sentences, each with a full stop; empty ones are left out."""
     return " ".join(p if p.endswith((".", "!", "?")) else f"{p}." for p in parts if p)
 
 
 def what(f: Finding) -> str:
-    """The op and its innermost scope: `aten::nonzero in mask`."""
+    """Return the op and its innermost scope: `aten::nonzero in mask`."""
     op = f.where.op or f.api
     return f"{op} in {f.where.scope[-1]}" if f.where.scope else op
 
 
 def line(source: Source) -> int:
-    """The line to point at: the exact one, the only one that it can be, or the function's first."""
+    """Return the line to point at: the exact one, the only candidate, or the function's first."""
     return source.candidates[0] if not source.exact and len(source.candidates) == 1 else max(source.line, 1)
 
 
 def place(source: Source | None) -> str:
-    """The line as exactly as it is known: `train.py:42`, `train.py:42 or 44?`, `loss() in train.py`; empty without."""
+    """Return the line as far as known: `train.py:42`, `train.py:42 or 44?`, `loss() in train.py`, or nothing."""
     if source is None:
         return ""
     if source.exact:
@@ -198,7 +199,7 @@ def place(source: Source | None) -> str:
 
 
 def places(where: Attribution) -> str:
-    """The user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without.
+    """Return the user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without both.
 
     A line that only starts a training loop comes last: `transformers/trainer.py:1847, from train.py:15`.
     """
@@ -209,42 +210,42 @@ def places(where: Attribution) -> str:
 
 
 def whereabouts(f: Finding) -> str:
-    """Where a finding is, as short as it can be told: line, scopes, op."""
+    """Return where a finding is, in short: line, scopes, op."""
     parts = (places(f.where), " › ".join(f.where.scope[-2:]), f.where.op)
     return " · ".join(part for part in parts if part)
 
 
 def in_library(where: Attribution) -> str:
-    """The library's line, from its package's root on: `transformers/trainer.py:1847`; empty where it's the user's."""
+    """Return the library's line relative to its package: `transformers/trainer.py:1847`; empty for the user's own."""
     source = where.in_library
     return place(replace(source, file=path_in_package(source.file))) if source else ""
 
 
 USES = {
     Use.STEERS: "no: it steers the host (a branch, a shape, an index or an argument), and a fix has to keep that",
-    Use.SHOWN: "yes, as far as the program goes: the value is only shown or stored",
-    Use.NOTHING: "no value is read: what counts is that the order of work stays right",
-    Use.UNKNOWN: "not known: neither the trace nor the source at hand tells what the value is used for",
+    Use.SHOWN: "yes: the value is only shown or stored",
+    Use.NOTHING: "yes, if the order of work stays right (no value is read)",
+    Use.UNKNOWN: "unknown: neither the trace nor the source shows what the value is used for",
 }
 """Whether a wait is safe to remove, by what the host does with the value."""
 
 
 def certainty(source: Source) -> str:
-    """How the line is known."""
+    """Return how the line is known."""
     if source.exact:
         return f"in {source.function}; recorded at the sync itself"
     if source.candidates:
-        return f"in {source.function}; a guess: the calls in it that can be this op"
-    return f"defined in line {source.line}; the trace doesn't tell the line itself"
+        return f"in {source.function}; candidates: its calls that can be this op"
+    return f"defined in line {source.line}; the trace doesn't record the line itself"
 
 
 def chain(f: Finding) -> tuple[str, ...]:
-    """From the outermost op to the runtime call that waits."""
+    """Return the ops from the outermost one to the runtime call that waits."""
     return (*f.where.op_stack, f.api)
 
 
 def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
-    """What a finding costs and would gain, why it waits, what to do and when it is fine, each with its name."""
+    """Return a finding's cost, gain, cause, fix and exception, each with its label."""
     return [
         ("measured", measured(f, step)),
         ("projected", projected(f, step)),
@@ -256,9 +257,9 @@ def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
 
 
 def measured(f: Finding, step: StepSummary) -> str:
-    """Wait and bubble, how often."""
+    """Return wait, idle time and frequency in words."""
     if step.waits_withheld:
-        return f"waits {times(f.per_step)}, nobody knows how long"
+        return f"waits {times(f.per_step)}, for an unknown time"
     return (
         f"waits {duration(f.wait_us)} a step{_part(f.wait_us, step)}, {times(f.per_step)}; "
         f"the device stands idle {duration(f.bubble_us)} behind it"
@@ -266,7 +267,7 @@ def measured(f: Finding, step: StepSummary) -> str:
 
 
 def projected(f: Finding, step: StepSummary) -> str:
-    """What removing it would gain, with its range and what would only move; empty where nothing was projected."""
+    """Return the gain of removing a finding, with its range and what would move; empty without a projection."""
     if f.gain is None:
         return ""
     us, whole = f.gain.recoverable_us, replayed(step)

@@ -1,6 +1,6 @@
-"""From an Analysis to a picture that needs no browser: its costliest step as lanes, or its host's time as an icicle.
+"""Draw an Analysis without a browser: its costliest step as lanes, or its host's time as an icicle.
 
-The lanes and the boxes are found first, as plain values; matplotlib, which is imported here alone, only draws them.
+Lanes and boxes are computed first, as plain values; matplotlib, imported only in this module, draws them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from syncscan.model.picture import Picture
 from syncscan.model.trace import DEVICE, Category, Trace
 from syncscan.report import host
 from syncscan.report.names import shown
-from syncscan.report.story import ToldFinding, story_of
+from syncscan.report.story import FindingText, story_of
 from syncscan.report.timeline import CLOCK_SLACK_NS
 from syncscan.report.timeline_intervals import home, home_step
 from syncscan.report.timeline_lanes import stacked
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, ROW, DPI = 10.0, 0.34, 100
-"""Inches a picture is wide and a row high; dots an inch."""
+"""Width of a picture and height of a row in inches; dots per inch."""
 MAX_STREAMS, MAX_BARS, MAX_DEPTH = 6, 4000, 24
-"""Streams, bars of one lane (the longest), and rows of an icicle that are drawn."""
+"""Most streams, bars per lane (longest first) and rows of an icicle that are drawn."""
 _SEVERITIES = {Severity.HIGH: "#c62828", Severity.MEDIUM: "#ef6c00", Severity.LOW: "#c9a400", Severity.INFO: "#9e9e9e"}
 _SCOPES = ("#b3cde3", "#ccebc5", "#decbe4", "#fed9a6", "#e5d8bd", "#fddaec", "#d9d9d9")
 _OP, _KERNEL, _COPY, _IDLE = "#8da0b3", "#3b6fb6", "#2a9d8f", "#f4a6a6"
 _OWNERS = ("#e07a3f", "#7fa6cc", "#9cc59c", "#b9a3cf", "#d3b48c", "#8fc7c3", "#cccccc")
 _LETTER = 0.075
-"""Inches that a letter takes, about: a bar gets the text that fits."""
+"""Approximate width of a letter in inches, by which text is fitted to a bar."""
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One rectangle of a lane: ns since the trace's begin (an icicle: µs of a step), colour, text in it if it fits."""
+    """A rectangle of a lane: ns since the trace's begin (in an icicle µs of a step), color, and text if it fits."""
 
     begin: float
     length: float
@@ -55,14 +55,14 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """A row of bars and what stands beside it."""
+    """A row of bars and its label."""
 
     label: str
     bars: tuple[Bar, ...]
 
 
 def render(analysis: Analysis, of: str) -> Picture:
-    """A picture of an analysis.
+    """Return a picture of an analysis.
 
     Args:
         analysis: any analysis.
@@ -79,7 +79,7 @@ def render(analysis: Analysis, of: str) -> Picture:
 
 
 def available() -> bool:
-    """Whether pictures can be drawn here."""
+    """Return whether pictures can be drawn: matplotlib is installed."""
     import importlib.util
 
     return importlib.util.find_spec("matplotlib") is not None
@@ -117,18 +117,18 @@ def _view(analysis: Analysis) -> Interval | None:
 
 
 def lanes(analysis: Analysis, view: Interval) -> Iterator[Lane]:
-    """From top to bottom: scopes, ops and syncs of each host thread that a step or a sync is on, and the streams."""
-    t, told = analysis.trace, story_of(analysis).findings
-    waiting = {o.sync.track for f in told for o in f.of.occurrences if view.touches(o.sync.ts, o.sync.end)}
+    """Yield lanes from the top: scopes, ops and syncs of each host thread with a step or sync, then the streams."""
+    t, findings = analysis.trace, story_of(analysis).findings
+    waiting = {o.sync.track for f in findings for o in f.of.occurrences if view.touches(o.sync.ts, o.sync.end)}
     tracks = dict.fromkeys([*(s.track for s in t.steps), *sorted(waiting)])
     for number, track in enumerate(tracks):
         thread = "" if len(tracks) == 1 else f", {t.tracks[track].thread or f'thread {t.tracks[track].tid}'}"
-        mine = t.track_rows(track)
-        rows = np.arange(mine.start, mine.stop)
+        own = t.track_rows(track)
+        rows = np.arange(own.start, own.stop)
         if number == 0:
             yield from _lane("scopes", _scopes(t, rows, view))
         yield from _lane(shown(f"ops{thread}", 30), _outermost(t, rows, view, (Category.CPU_OP,), _OP))
-        yield from _lane(shown(f"syncs{thread}", 30), _syncs(told, track, view))
+        yield from _lane(shown(f"syncs{thread}", 30), _syncs(findings, track, view))
     yield from _streams(analysis, view)
 
 
@@ -153,7 +153,7 @@ def _outermost(t: Trace, rows: Int64, view: Interval, kinds: tuple[Category, ...
 
 
 def _visible(t: Trace, rows: Int64, view: Interval, slack: int = 0) -> Int64:
-    """Of these rows those that touch the view and lie in no other of them."""
+    """Return the rows that touch the view and lie inside no other of them."""
     s = t.slices
     rows = rows[(s.ts[rows] < view.end) & (s.end[rows] > view.begin)]
     rows = rows[np.lexsort((-s.dur[rows], s.ts[rows]))]
@@ -165,10 +165,10 @@ def _bar(t: Trace, row: int, color: str, text: str) -> Bar:
     return Bar(int(t.slices.ts[row]), int(t.slices.dur[row]), color, shown(text, 60))
 
 
-def _syncs(told: Sequence[ToldFinding], track: int, view: Interval) -> list[Bar]:
+def _syncs(findings: Sequence[FindingText], track: int, view: Interval) -> list[Bar]:
     return [
         Bar(o.sync.ts, o.sync.end - o.sync.ts, _SEVERITIES[f.severity], f"{f.rule}, saves {f.saves}")
-        for f in told
+        for f in findings
         for o in f.of.occurrences
         if o.sync.track == track and view.touches(o.sync.ts, o.sync.end)
     ]
@@ -181,8 +181,8 @@ def _streams(analysis: Analysis, view: Interval) -> Iterator[Lane]:
     keys = sorted({(int(s.device[r]), int(s.stream[r])) for r in seen.tolist()})
     several = len({device for device, _ in keys}) > 1
     for device, stream in keys[:MAX_STREAMS]:
-        mine = _visible(t, seen[(s.device[seen] == device) & (s.stream[seen] == stream)], view, CLOCK_SLACK_NS)
-        kernels = [_bar(t, r, _KERNEL if s.category[r] == Category.KERNEL else _COPY, "") for r in mine.tolist()]
+        visible = _visible(t, seen[(s.device[seen] == device) & (s.stream[seen] == stream)], view, CLOCK_SLACK_NS)
+        kernels = [_bar(t, r, _KERNEL if s.category[r] == Category.KERNEL else _COPY, "") for r in visible.tolist()]
         yield from _lane(f"device {device}, stream {stream}" if several else f"stream {stream}", kernels)
     for device in sorted({device for device, _ in keys}):
         yield from _lane(
@@ -237,28 +237,28 @@ def _host(analysis: Analysis) -> Picture:
 
 
 def icicle(analysis: Analysis) -> tuple[list[Lane], float]:
-    """The sampled tree, a lane a depth, in µs of a step, and the step's length; nothing where it wasn't sampled."""
+    """Return the sampled tree as one lane per depth, in µs of a step, and the step's length; empty without samples."""
     columns = host.picture(analysis.host_time)
     if columns is None:
         return [], 0.0
     depth: list[int] = []
     at: list[float] = []
     filled: dict[int, float] = {}
-    found: dict[int, list[Bar]] = {}
+    lanes_by_depth: dict[int, list[Bar]] = {}
     for k, parent in enumerate(columns["parent"]):
         begin = filled.get(parent, at[parent] if parent >= 0 else 0.0)
         filled[parent] = begin + columns["us"][k]
         at.append(begin)
         depth.append(depth[parent] + 1 if parent >= 0 else 0)
         color = _OWNERS[min(columns["owner"][k], len(_OWNERS) - 1)]
-        found.setdefault(depth[k], []).append(
+        lanes_by_depth.setdefault(depth[k], []).append(
             Bar(begin, columns["us"][k], color, _short(columns["texts"][columns["name"][k]]))
         )
-    return [Lane("", tuple(found[d])) for d in sorted(found)[:MAX_DEPTH]], float(columns["step"])
+    return [Lane("", tuple(lanes_by_depth[d])) for d in sorted(lanes_by_depth)[:MAX_DEPTH]], float(columns["step"])
 
 
 def _short(function: str) -> str:
-    """A function's name without the functions that it is defined in."""
+    """Return a function's name without the functions it is defined in."""
     return function.rpartition("<locals>.")[2] or function
 
 
@@ -295,13 +295,13 @@ def _paint(axes: Axes, rows: Sequence[Lane], begin: float, end: float) -> None:
 
 
 def _ink(color: str) -> str:
-    """Black or white, whichever reads better on a colour."""
+    """Return black or white, whichever is more legible on a color."""
     red, green, blue = (int(color[k : k + 2], 16) for k in (1, 3, 5))
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
 
 
 def _ticks(view: Interval) -> list[float]:
-    """Round times since the view's begin, 5 to 10 of them."""
+    """Return 5 to 10 round times within the view, counted from its begin."""
     size = 10.0 ** np.floor(np.log10(max(view.length, 1)))
     every = next(size * part for part in (0.1, 0.2, 0.5, 1.0) if view.length / (size * part) <= 10)
     return [view.begin + every * k for k in range(int(view.length / every) + 1)]

@@ -1,10 +1,10 @@
-"""From text that a trace, a path or an error holds to text that a terminal shows and doesn't obey."""
+"""Make text from a trace, path or error safe for a terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str, limit: int = 0, lines: bool = False) -> str:
-    """Text with each control and format character replaced.
+    """Return text with each control and format character replaced.
 
     Args:
         text: any string.

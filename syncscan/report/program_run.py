@@ -1,4 +1,4 @@
-"""From a program's whole run to what every report says of it: a sentence, a table, a strip.
+"""Describe a program's whole run: a sentence, a table, a strip.
 
 Names are as they were recorded: each renderer escapes them for its own medium.
 """
@@ -19,17 +19,17 @@ from syncscan.report.units import duration, percent, times
 
 TITLE = "The run"
 WORTH = 0.02
-"""The part of the run's time from which a phase is worth a word."""
+"""Least fraction of the run's time that a mentioned phase takes."""
 OFF = 0.15
-"""The recorded steps' time and that of the run's own steps differ where they lie further apart than this."""
+"""Relative difference from which the timed steps and the run's own steps count as different."""
 SHOWN = 5
-"""Findings of a phase that are shown; JSON has them all."""
+"""Findings shown per phase; JSON has them all."""
 STRIP = 400
-"""Cells of the strip: the run's time in so many parts."""
+"""Cells of the strip, equal parts of the run's time."""
 
 
 class PhaseLine(msgspec.Struct, frozen=True):
-    """A row of the run's table: a part of the run, its share, where it is, what it comes to and what waits in it."""
+    """A row of the run's table: a part of the run, its share, place and verdict, and what waits in it."""
 
     name: str
     share: str
@@ -42,28 +42,28 @@ class PhaseLine(msgspec.Struct, frozen=True):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A part of the strip: its width in per cent, and what it is of (-1 the steps, -2 the capture's own work)."""
+    """A part of the strip: width in percent, and phase index (-1 the steps, -2 the capture's own work)."""
 
     width: float
     phase: int
 
 
 def sentence(analysis: Analysis) -> str:
-    """Return what the recorded steps stand for in the run, in some sentences; empty where the run wasn't watched."""
+    """Return what the recorded steps represent in the run, in a few sentences; empty if the run wasn't watched."""
     run = analysis.run
     if run is None or analysis.trace.info.capture.pretended:
         return ""
-    each = f"{run.counted} undisturbed steps took {duration(run.mean_us)} each in the mean"
+    typical = f"{run.counted} undisturbed steps took {duration(run.mean_us)} each on average"
     if run.steps_share is None:
-        return f"The run's {each}."
-    first = f"{_recorded(analysis)} like {_share(run.steps_share)} of the run's time: its {each}."
+        return f"The run's {typical}."
+    first = f"{_recorded(analysis)} like {_share(run.steps_share)} of the run's time: its {typical}."
     pairs = zip(run.phases, analyses_of(analysis), strict=True)
     rest = "; ".join(_part(phase, of) for phase, of in pairs if phase.share >= WORTH)
     return sentences(first, f"The rest: {rest}." if rest else "", _gain(analysis), _apart(analysis))
 
 
 def leads(analysis: Analysis) -> bool:
-    """Return whether the first screen speaks of the run: where the recorded steps don't stand for nearly all of it."""
+    """Return whether the first screen mentions the run: the recorded steps don't represent nearly all of it."""
     run = analysis.run
     if run is None or run.steps_share is None:
         return False
@@ -71,7 +71,7 @@ def leads(analysis: Analysis) -> bool:
 
 
 def gain_share(analysis: Analysis) -> float | None:
-    """Return the part of the run's time that its syncs could save, of all that is recorded; None where none tells."""
+    """Return the fraction of the run's time that removing all recorded syncs would save; None where unknown."""
     run = analysis.run
     if run is None or run.steps_share is None:
         return None
@@ -84,16 +84,16 @@ def gain_share(analysis: Analysis) -> float | None:
 
 
 def rows(analysis: Analysis) -> list[PhaseLine]:
-    """Return the phases that are worth a word, the longest first."""
+    """Return the phases worth mentioning, longest first."""
     run = analysis.run
     if run is None:
         return []
-    told = zip(run.phases, analyses_of(analysis), strict=True)
-    return [_row(phase, of) for phase, of in told if phase.share >= WORTH or of is not None]
+    phases = zip(run.phases, analyses_of(analysis), strict=True)
+    return [_row(phase, of) for phase, of in phases if phase.share >= WORTH or of is not None]
 
 
 def strip(analysis: Analysis) -> list[Cell]:
-    """Return the run from its first step to its last, cell by cell; empty where nothing was sampled."""
+    """Return the run from its first step to its last, as cells; empty without samples."""
     run = analysis.run
     if run is None or not run.stretches or not run.watched_us:
         return []
@@ -130,7 +130,7 @@ def _share(share: float) -> str:
 
 
 def _part(phase: RunPhase, of: Analysis | None) -> str:
-    """`rollout 61% (ppo.py:190-210, each 16 steps)`, and what is not recorded of it."""
+    """Return a phase in words: `rollout 61% (ppo.py:190-210, each 16 steps)`, and why it wasn't recorded."""
     every = f", each {phase.every:.3g} steps" if phase.every and phase.every > 1 else ""
     why = f", not recorded: {phase.missing}" if phase.missing and of is None else ""
     return f"{phase.name} {_share(phase.share)} ({_place(phase)}{every}{why})"
@@ -142,7 +142,7 @@ def _place(phase: RunPhase) -> str:
 
 
 def _gain(analysis: Analysis) -> str:
-    """How much of the whole run its syncs could save, where more than the steps is recorded."""
+    """Return how much of the whole run its syncs cost, where more than the steps is recorded."""
     share, alone = gain_share(analysis), saved_share(analysis)
     if share is None or share < WORTH / 2 or alone is None:
         return ""
@@ -150,7 +150,7 @@ def _gain(analysis: Analysis) -> str:
 
 
 def _apart(analysis: Analysis) -> str:
-    """Where the timed steps aren't like the run's own: what those took."""
+    """Return how long the timed steps and the run's own took, where they differ."""
     run, timed = analysis.run, analysis.step.unprofiled_us
     if run is None or run.steps_share is None or not timed:
         return ""
@@ -158,13 +158,13 @@ def _apart(analysis: Analysis) -> str:
     if abs(own - timed) <= OFF * timed:
         return ""
     return (
-        f"The steps that were timed took {duration(timed)}, those of the run {duration(own)} in the mean without its"
+        f"The steps that were timed took {duration(timed)}, those of the run {duration(own)} on average without its"
         " phases: they are not alike."
     )
 
 
 def saved_share(analysis: Analysis) -> float | None:
-    """Return the part of a step that its syncs could save; None if it can't be projected."""
+    """Return the fraction of a step that removing its syncs would save; None without a projection."""
     step = analysis.step
     whole = step.unprofiled_us or step.observed_us
     return step.recoverable_us / whole if step.recoverable_us is not None and whole else None
@@ -189,7 +189,7 @@ def _wait(f: Finding, step: StepSummary) -> str:
 
 
 def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
-    """Return what a phase comes to: its bound, or why it wasn't recorded."""
+    """Return a phase's verdict: its bound, or why it wasn't recorded."""
     if of is not None:
         saves = saved_share(of)
         without = f", {_share(saves)} less without its syncs" if saves else ""
@@ -202,7 +202,7 @@ def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
 
 
 def _fill(held: list[list[float]], begin: float, end: float, width: float, phase: int) -> None:
-    """Count a stretch for the cells that it lies in."""
+    """Add an interval's time to the cells it overlaps."""
     for number in range(max(0, int(begin / width)), min(len(held) - 1, int(end / width)) + 1):
         inside = min(end, (number + 1) * width) - max(begin, number * width)
         held[number][phase] += max(0.0, inside)

@@ -1,4 +1,4 @@
-"""The whole run of a program as its part of the JSON report; times in µs."""
+"""Build the run's part of the JSON report; times in µs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RunPhaseDocument(Struct, frozen=True):
     bound: Bound | None
     verdict: str
     step_us: Annotated[float | None, about("a round of its loop, or the whole phase")]
-    recoverable_us: Annotated[float | None, about("of that")]
+    recoverable_us: Annotated[float | None, about("of that time")]
     gain_share: Annotated[float | None, about("of the run's time")]
     findings: tuple[PhaseFindingDocument, ...]
 
@@ -63,10 +63,10 @@ class RunDocument(Struct, frozen=True):
     """The program's whole run, as far as capture watched it."""
 
     sentence: str
-    steps: Annotated[int, about("all that were seen")]
+    steps: Annotated[int, about("number of steps seen")]
     watched_us: Annotated[float, about("their total time")]
-    counted: Annotated[int, about("undisturbed steps, which the mean and the shares are of")]
-    mean_us: Annotated[float, about("per step, with the phases between them")]
+    counted: Annotated[int, about("undisturbed steps, on which the mean and the shares are based")]
+    mean_us: Annotated[float, about("per step, including the phases between steps")]
     median_us: float
     period: Annotated[int, about("after how many steps their times repeat")]
     period_us: Annotated[tuple[float, ...], about("the median time of each step of a period")]
@@ -76,7 +76,7 @@ class RunDocument(Struct, frozen=True):
 
 
 def run_document(analysis: Analysis) -> RunDocument | None:
-    """Return the run as the JSON report has it; None if it wasn't watched."""
+    """Return the run as its JSON document; None if it wasn't watched."""
     run = analysis.run
     if run is None:
         return None

@@ -1,4 +1,4 @@
-"""From a Proof to text, JSON (schema `syncscan.prove/1`) and Markdown for a pull request."""
+"""Render a Proof as text, JSON (schema `syncscan.prove/1`) or Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = 12
 
 
 class GainDocument(Struct, frozen=True):
-    """A part of the step, with its interval."""
+    """A share of the step, with its interval."""
 
     share: float
     range: Range
@@ -66,25 +66,25 @@ class ProofDocument(Document, frozen=True):
     after_us: float | None
     gain: Annotated[GainDocument | None, about("parts of the step")]
     confidence: Annotated[float, about("of the interval")]
-    matters: Annotated[float, about("the least gain that counts")]
-    projected: Annotated[GainDocument | None, about("where a trace of before was given")]
+    matters: Annotated[float, about("least gain that counts")]
+    projected: Annotated[GainDocument | None, about("set if a trace of the earlier state was given")]
     result: ResultDocument
     pairs: tuple[PairDocument, ...]
     steps: int
     clock: str
-    together: Annotated[bool, about("whether both took turns")]
+    together: Annotated[bool, about("whether both ran in turns")]
     seconds: float
-    stopped: Annotated[str, about("why no more was measured")]
+    stopped: Annotated[str, about("why measuring stopped")]
     notes: tuple[str, ...]
 
 
 def render_text(proof: Proof, width: int = 100, color: bool = False) -> str:
-    """The verdict, the gain beside its projection, whether both compute the same, and each pair."""
+    """Return the verdict, the gain beside its projection, whether both compute the same, and each pair, as text."""
     return written(_parts(proof), width, color)
 
 
 def render_markdown(proof: Proof) -> str:
-    """The same without the pairs, for a pull request."""
+    """Return the proof as Markdown for a pull request, without the pairs."""
     rows = [f"| {name} | {escaped(text, 500)} |" for name, text in _facts(proof)]
     lines = [
         f"### {escaped(_verdict(proof), 300)}",
@@ -100,12 +100,12 @@ def render_markdown(proof: Proof) -> str:
 
 
 def render_json(proof: Proof) -> str:
-    """The same as indented JSON; times in µs, gains and differences as parts."""
+    """Return the proof as indented JSON; times in µs, gains and differences as fractions."""
     return indented(document(proof))
 
 
 def document(proof: Proof) -> ProofDocument:
-    """Return the proof as its JSON has it; what isn't finite is null."""
+    """Return the proof as its JSON document; numbers that aren't finite are null."""
     p = proof
     return ProofDocument(
         schema=SCHEMA,
@@ -181,13 +181,13 @@ def _verdict(proof: Proof) -> str:
 
 
 def _nothing(proof: Proof) -> str:
-    """What is ruled out where no gain is left: any difference, or a gain alone."""
+    """Return what is ruled out where there is no gain: any difference, or only a gain."""
     known = proof.gain is None or proof.gain.within(proof.matters)
     return "no difference that matters" if known else "no gain that matters"
 
 
 def _unknown(proof: Proof) -> str:
-    """What isn't known: nothing to be said where no gain follows."""
+    """Return what isn't known where no gain was proven; empty without a measured gain."""
     if proof.gain is None:
         return ""
     if proof.gain.low > proof.matters:

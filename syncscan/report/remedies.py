@@ -1,6 +1,6 @@
-"""From remedies to what a report says of each: what to change and where, what that saves, how.
+"""Describe remedies in words: what to change and where, what that saves, how.
 
-Names in what is told are as they stand in the trace: each renderer escapes them for its own medium.
+Names are as recorded: each renderer escapes them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from syncscan.report.phrases import (
 from syncscan.report.units import duration
 
 SHOWN = 5
-"""How many remedies a report lists unasked."""
+"""Remedies that a report lists by default."""
 WORST = 3
-"""How many findings stand in for remedies where nothing could be projected."""
-UNTIMED = "waits, nobody knows how long"
-"""What a sync costs where waits can't be measured."""
+"""Findings that replace remedies where nothing could be projected."""
+UNTIMED = "waits for an unknown time"
+"""Cost of a sync whose waits can't be measured."""
 PLACES = 3
-"""How many places are named of syncs that go together."""
+"""Places that are named, of syncs that go together."""
 FIXES = 2
-"""How many fixes are told of syncs that go together; the findings have them all."""
+"""Fixes that are shown, of syncs that go together; the findings have them all."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,36 +44,36 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     number: int
-    """Its place among the findings, from 0."""
+    """Index of its finding."""
     title: str
     where: str
 
 
-class ToldRemedy(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the list of what to change; times in µs a step, None where nothing was projected."""
+class RemedyText(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the list of changes; times in µs per step, None without a projection."""
 
     number: int
-    """Its place in the list, from 1."""
+    """Position in the list, from 1."""
     what: str
     where: str
-    """Line, scope, op; empty where nothing tells it."""
+    """Line, scope and op; empty where unknown."""
     members: tuple[Member, ...]
-    """The syncs that go; empty for a habit."""
+    """The syncs that it removes; empty for a habit."""
     habit: str
     """The habit's id; empty for syncs."""
     alone_us: float | None
     basis: Basis | None
     saves: str
-    """`432 µs (9%)`; what it costs, where what it saves isn't projected."""
+    """Gain in words, e.g. `432 µs (9%)`; the cost where the gain isn't projected."""
     doubt: str
-    """Between which limits, what is left of it after those above, and how sure that is."""
+    """Range of the gain, what remains of it after the entries above, and the confidence."""
     left: str
-    """Of the doubt what the shortest report needs: what saves nothing alone, or something else after those above."""
+    """The part of `doubt` for the shortest report: no saving alone, or a different one after the entries above."""
     fix: str
 
     @property
     def name(self) -> str:
-        """What and where."""
+        """The change and its place."""
         return f"{self.what} ({self.where})" if self.where else self.what
 
     @property
@@ -82,8 +82,8 @@ class ToldRemedy(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.number}. {self.name}: {self.saves}, {self.doubt}."
 
 
-def told(analysis: Analysis) -> tuple[ToldRemedy, ...]:
-    """The remedies in their order; where nothing was projected, the costliest findings without what they would save."""
+def describe(analysis: Analysis) -> tuple[RemedyText, ...]:
+    """Return the remedies in order; where nothing was projected, the costliest findings without a saving."""
     findings = {f.id: (number, f) for number, f in enumerate(analysis.findings)}
     if analysis.remedies:
         return tuple(_remedy(n, r, analysis, findings) for n, r in enumerate(analysis.remedies, 1))
@@ -93,18 +93,18 @@ def told(analysis: Analysis) -> tuple[ToldRemedy, ...]:
 
 
 def _worst(analysis: Analysis) -> list[Finding]:
-    """What costs the step something that matters; where waits can't be measured, whatever waits first."""
-    found = real(analysis.findings)
-    costly = [f for f in found if f.severity in (Severity.HIGH, Severity.MEDIUM)]
-    return costly[:WORST] or (found[:1] if analysis.step.waits_withheld else [])
+    """Return the findings with a notable cost; where waits can't be measured, the first that waits."""
+    waits = real(analysis.findings)
+    costly = [f for f in waits if f.severity in (Severity.HIGH, Severity.MEDIUM)]
+    return costly[:WORST] or (waits[:1] if analysis.step.waits_withheld else [])
 
 
-def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> ToldRemedy:
+def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> RemedyText:
     members = [findings[id] for id in remedy.findings]
     habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
     more = f", and {len(members) - 1} more together with it" if len(members) > 1 else ""
     fixes = [habit.advice.fix] if habit else [f.diagnosis.fix for _, f in members]
-    return ToldRemedy(
+    return RemedyText(
         number=number,
         what=f"{remedy.what}{more}",
         where=_places([f for _, f in members]) if members else "".join(habit.scope[-1:]) if habit else "",
@@ -119,14 +119,14 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
     )
 
 
-def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> ToldRemedy:
+def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> RemedyText:
     step = analysis.step
     if dry.is_dry(analysis):
         saves, doubt = dry.to_change(f, analysis)
     else:
         costs = f"waits {waited(f.wait_us, step)}, device idle {waited(f.bubble_us, step)} behind it"
         saves, doubt = UNTIMED if step.waits_withheld else costs, "not projected"
-    return ToldRemedy(
+    return RemedyText(
         number=number,
         what=f.diagnosis.title,
         where=whereabouts(f),
@@ -154,46 +154,46 @@ def _places(members: Sequence[Finding]) -> str:
 def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: float) -> str:
     if remedy.basis is Basis.UPPER_BOUND:
         return "not projected"
-    said = [
+    doubts = [
         spread(remedy.range_us, step_us),
         "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after those above",
         _alone(members, step_us),
         "" if remedy.confidence is Confidence.HIGH else f"confidence {remedy.confidence.value}",
     ]
-    return "; ".join(part for part in said if part)
+    return "; ".join(part for part in doubts if part)
 
 
 def _left_of(remedy: Remedy, members: Sequence[Finding], step_us: float) -> str:
-    """Said where it isn't what the remedy saves alone, as far as that can be measured."""
+    """Return what remains of a remedy's saving after those above, where it measurably differs from its saving alone."""
     if remedy.basis is Basis.UPPER_BOUND:
         return "not projected"
     changed = remedy.after_us is not None and measurable(abs(remedy.after_us - remedy.alone_us), step_us)
     left = duration(remedy.after_us) if remedy.after_us else "nothing measurable"
-    said = [f"{left} after those above" if changed else "", _alone(members, step_us)]
-    return "; ".join(part for part in said if part)
+    doubts = [f"{left} after those above" if changed else "", _alone(members, step_us)]
+    return "; ".join(part for part in doubts if part)
 
 
 def _alone(members: Sequence[Finding], step_us: float) -> str:
-    """What the best of several syncs saves without the others; empty of one."""
+    """Return what the best of several syncs saves without the others; empty for one."""
     if len(members) < 2:
         return ""
     us = max((f.gain.recoverable_us for f in members if f.gain), default=0.0)
-    return f"any one of them alone {'at most ' if measurable(us, step_us) else ''}{saving(us, step_us)}"
+    return f"each alone {'at most ' if measurable(us, step_us) else ''}{saving(us, step_us)}"
 
 
 def _left(after_us: float) -> str:
-    return duration(after_us) if after_us else "nothing that can be measured"
+    return duration(after_us) if after_us else "nothing measurable"
 
 
-def title(remedies: Sequence[ToldRemedy]) -> str:
-    """The list's heading: by what it is ordered, where that was measured."""
+def title(remedies: Sequence[RemedyText]) -> str:
+    """Return the list's heading: what it is sorted by, where that was measured."""
     first = remedies[0] if remedies else None
     if first and first.alone_us is None:
         return "What to change" if first.saves == UNTIMED else "What to change, by what it costs"
     return "What to change, by what each saves alone" if len(remedies) > 1 else "What to change"
 
 
-def in_words(remedies: Sequence[ToldRemedy]) -> list[str]:
-    """The first remedies as sentences, the first with its fix."""
-    said = [sentences(r.sentence, r.fix if r.number == 1 else "") for r in remedies[:SHOWN]]
-    return [*said, f"… and {len(remedies) - SHOWN} more."] if len(remedies) > SHOWN else said
+def in_words(remedies: Sequence[RemedyText]) -> list[str]:
+    """Return the first remedies as sentences, the first with its fix."""
+    listed = [sentences(r.sentence, r.fix if r.number == 1 else "") for r in remedies[:SHOWN]]
+    return [*listed, f"… and {len(remedies) - SHOWN} more."] if len(remedies) > SHOWN else listed

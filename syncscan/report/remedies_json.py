@@ -1,4 +1,4 @@
-"""From remedies to their part of the JSON report."""
+"""Build the remedies' part of the JSON report."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from syncscan.model.finding import Confidence
 from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
 from syncscan.report.document import Range, about
-from syncscan.report.remedies import ToldRemedy
+from syncscan.report.remedies import RemedyText
 
 
 class RemedyDocument(Struct, frozen=True):
-    """One thing to change: syncs to remove together, or a habit to give up."""
+    """A change to make: syncs to remove together, or a habit to drop."""
 
     findings: Annotated[tuple[str, ...], about("ids of the syncs that go together")]
-    habit: Annotated[str | None, about("its id, where it is one")]
+    habit: Annotated[str | None, about("id of the habit, if it is one")]
     what: str
     where: str
     fix: str
     alone_us: Annotated[float, about("what it saves alone")]
     range_us: Range
-    after_us: Annotated[float | None, about("what it gains after all those above; None for an upper bound")]
+    after_us: Annotated[float | None, about("gain after all entries above; None for an upper bound")]
     basis: Basis
     confidence: Confidence
 
 
-def remedy_document(r: Remedy, told: ToldRemedy) -> RemedyDocument:
-    """Return one remedy with what every report says of it; all times in µs a step."""
+def remedy_document(r: Remedy, text: RemedyText) -> RemedyDocument:
+    """Return one remedy with its sentences; all times in µs per step."""
     return RemedyDocument(
         findings=r.findings,
         habit=r.habit or None,
         what=r.what,
-        where=told.where,
-        fix=told.fix,
+        where=text.where,
+        fix=text.fix,
         alone_us=r.alone_us,
         range_us=r.range_us,
         after_us=r.after_us,

@@ -1,4 +1,4 @@
-"""From a name and the rules' documentation to the page of the rule that is meant, as Markdown."""
+"""Find the rule that a name means, and render its page as Markdown."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from syncscan.errors import UsageError
 from syncscan.model.rule_doc import RuleDoc
 
 _HASH = re.compile(r"-[0-9a-f]{8}$")
-"""What an id of a finding or a habit has behind its rule's."""
+"""Suffix of a finding's or habit's id, after the rule's id."""
 
 
 def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
-    """The documentation of the rule that a name means: an id, its unique beginning, or the id of a finding of it.
+    """Return the documentation of a rule named by its id, a unique prefix of it, or the id of a finding.
 
     Args:
         name: as a user writes it.
         documents: of all rules.
 
     Raises:
-        UsageError: it means none, or several; the hint names those that it can be.
+        UsageError: no rule or several match; the hint lists candidates.
     """
     rules = {document.id: document for document in documents}
     if name.isdecimal():
@@ -41,7 +41,7 @@ def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
 
 
 def render(doc: RuleDoc, preamble: str) -> str:
-    """The page of a rule as Markdown.
+    """Return the page of a rule as Markdown.
 
     Args:
         doc: its documentation.

@@ -1,4 +1,4 @@
-"""From the catalogues of rules to the JSON that other programs rely on (schema `syncscan.rules/1`)."""
+"""Render the catalogs of rules as the JSON that other programs rely on (schema `syncscan.rules/1`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "syncscan.rules/1"
 
 
 class RuleEntry(msgspec.Struct, frozen=True):
-    """What there is to read about a rule."""
+    """Documentation of a rule."""
 
     id: str
     name: str
@@ -24,19 +24,19 @@ class RuleEntry(msgspec.Struct, frozen=True):
 
 
 class SyncRuleEntry(RuleEntry, frozen=True):
-    """Of a rule that names syncs."""
+    """A rule that identifies syncs."""
 
     cause: Cause
 
 
 class HabitRuleEntry(RuleEntry, frozen=True):
-    """Of a rule that finds habits."""
+    """A rule that finds habits."""
 
     area: Area
 
 
 class RulesDocument(msgspec.Struct, frozen=True):
-    """The catalogue of rules."""
+    """The catalog of rules."""
 
     schema: str
     rules: tuple[SyncRuleEntry, ...]
@@ -44,11 +44,11 @@ class RulesDocument(msgspec.Struct, frozen=True):
 
 
 def render(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:
-    """Return both catalogues as indented JSON.
+    """Return both catalogs as indented JSON.
 
     Args:
-        rules: those that name syncs, in the order in which they are asked.
-        habits: those that find habits, likewise.
+        rules: rules that identify syncs, in matching order.
+        habits: rules that find habits, in matching order.
     """
     document = RulesDocument(
         schema=SCHEMA,

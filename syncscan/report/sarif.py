@@ -1,4 +1,4 @@
-"""From flagged lines to SARIF 2.1.0, for code scanning: a result a line, with its rule."""
+"""Render flagged lines as SARIF 2.1.0 for code scanning: a result per line, with its rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LINK = re.compile(r"\](?=\()")
 
 
 def render(analysis: Analysis) -> str:
-    """The findings as a SARIF log with one run.
+    """Return the findings as a SARIF log with one run.
 
     A finding without a source is located at the trace: code scanning refuses results that are nowhere.
     """
@@ -45,7 +45,7 @@ def _run(flagged: Flagged) -> dict[str, Any]:
             rules.setdefault(line.rule, line.diagnosis)
     driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
-    notes = [{"level": level, "message": {"text": _text(said)}} for level, said in flagged.notifications]
+    notes = [{"level": level, "message": {"text": _text(sentence)}} for level, sentence in flagged.notifications]
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
@@ -56,7 +56,7 @@ def _run(flagged: Flagged) -> dict[str, Any]:
 
 
 def _texts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts whose texts are safe, at every depth."""
+    """Return facts with safe texts at every depth."""
     return {
         key: _texts(value) if isinstance(value, Mapping) else _text(value) if isinstance(value, str) else value
         for key, value in facts.items()
@@ -64,7 +64,7 @@ def _texts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rule(d: Diagnosis) -> dict[str, Any]:
-    """A rule as the driver lists it."""
+    """Return a rule as the driver lists it."""
     return {
         "id": d.rule,
         "name": "".join(part.capitalize() for part in re.findall(r"[A-Za-z0-9]+", d.rule)) or "Rule",
@@ -108,7 +108,7 @@ def _physical(place: Place) -> dict[str, Any]:
 
 
 def _artifact(file: str) -> dict[str, str]:
-    """A file as a URI: absolute as it is, relative to the repository's root otherwise."""
+    """Return a file as a URI: absolute paths as they are, others relative to the repository's root."""
     name = shown(file, TEXT)
     if PurePosixPath(name).is_absolute():
         return {"uri": f"file://{quote(name)}"}
@@ -119,5 +119,5 @@ def _artifact(file: str) -> dict[str, str]:
 
 
 def _text(words: str) -> str:
-    """Message text in which nothing becomes a link: SARIF reads `[text](target)` as one."""
+    """Return message text without links: SARIF reads `[text](target)` as one."""
     return _LINK.sub("] ", shown(words, TEXT))

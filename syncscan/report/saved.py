@@ -1,4 +1,4 @@
-"""From an Analysis to its saved form: the JSON report with one key more, `saved`, of which it can be made anew."""
+"""Save an Analysis: its JSON report with one more key, `saved`, from which it can be rebuilt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncscan.model.trace import Flows, Frames, Slices, Trace
 
 
 def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
-    """The saved analysis as JSON, the report indented and what was saved on one line.
+    """Return the saved analysis as JSON: the report indented, the saved data on one line.
 
     Args:
         analysis: as `syncscan.analyze` makes it.
@@ -28,30 +28,30 @@ def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
 
 def _saved(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
     trace = analysis.whole or analysis.trace
-    kept = trace.info.kept.sources if trace.info.kept else sources
+    source_texts = trace.info.kept.sources if trace.info.kept else sources
     newer = {f.where.source.file for f in analysis.findings if f.where.source and f.excerpt and f.excerpt.newer}
     return Saved(
-        asked=_asked(analysis),
-        sources=strict_value(dict(kept)),
-        newer=tuple(sorted(newer & kept.keys())),
+        asked=_options(analysis),
+        sources=strict_value(dict(source_texts)),
+        newer=tuple(sorted(newer & source_texts.keys())),
         trace=saved_trace(trace),
     )
 
 
-def _asked(analysis: Analysis) -> Asked:
-    found, step = analysis.trace.steps_found, analysis.step
+def _options(analysis: Analysis) -> Asked:
+    steps, step = analysis.trace.steps_found, analysis.step
     given = step.unprofiled_us if step.unprofiled_us != analysis.trace.info.capture.unprofiled_step_us else None
     return Asked(
         step_ms=given / 1e3 if given else None,
-        step_scope=found.name if found.by is FoundBy.SCOPE else None,
-        steps="none" if found.asked else "auto",
+        step_scope=steps.name if steps.by is FoundBy.SCOPE else None,
+        steps="none" if steps.asked else "auto",
         process=step.processes[0].process if step.processes else None,
-        chosen=found.chosen,
+        chosen=steps.chosen,
     )
 
 
 def saved_trace(trace: Trace, level: int = 6) -> SavedTrace:
-    """A linked trace, as much of it as analyses read.
+    """Return the parts of a linked trace that analyses read.
 
     Args:
         trace: any trace.

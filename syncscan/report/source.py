@@ -1,4 +1,4 @@
-"""From an excerpt of a source file to its lines as reports show them: numbered, cut to length, flagged ones marked."""
+"""Format an excerpt of a source file: lines numbered, cut to length, flagged ones marked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 160
 
 
 class SourceLine(msgspec.Struct, frozen=True):
-    """A line of a source file; control characters of its text are replaced."""
+    """A line of a source file; control characters are replaced."""
 
     number: int
     text: str
@@ -20,7 +20,7 @@ class SourceLine(msgspec.Struct, frozen=True):
 
 
 def lines(excerpt: Excerpt) -> tuple[SourceLine, ...]:
-    """The lines without the indentation that all of them have."""
+    """Return the lines without their common indentation."""
     expanded = [text.expandtabs(4).rstrip() for text in excerpt.lines]
     indent = min((len(text) - len(text.lstrip()) for text in expanded if text), default=0)
     return tuple(
@@ -30,11 +30,11 @@ def lines(excerpt: Excerpt) -> tuple[SourceLine, ...]:
 
 
 def numbered(excerpt: Excerpt) -> list[str]:
-    """The same as text: `> 52 | total += loss.item()`."""
-    found = lines(excerpt)
-    digits = len(str(found[-1].number)) if found else 0
-    return [f"{'>' if x.flagged else ' '} {x.number:{digits}} | {x.text}".rstrip() for x in found]
+    """Return the lines as text: `> 52 | total += loss.item()`."""
+    source_lines = lines(excerpt)
+    digits = len(str(source_lines[-1].number)) if source_lines else 0
+    return [f"{'>' if x.flagged else ' '} {x.number:{digits}} | {x.text}".rstrip() for x in source_lines]
 
 
 NEWER = "(the file is dated after the trace: lines may have moved)"
-"""Said of such a file; it may have been changed, or only cloned or installed, since."""
+"""Note on a file newer than the trace; it may have been changed, or only cloned or installed, since."""

@@ -1,4 +1,4 @@
-"""From a value to a cell of a CSV file that no spreadsheet runs."""
+"""Make a value safe for a cell of a CSV file: no spreadsheet runs it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from syncscan.report.names import shown
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins so is run as a formula by spreadsheets (OWASP, CSV injection)."""
+"""First characters of cells that spreadsheets run as formulas (OWASP, CSV injection)."""
 _CELL = 2000
 
 
 def cell(value: Any) -> Any:
-    """A number with three decimals; text on one line, with an apostrophe in front where a spreadsheet would run it."""
+    """Return a number with three decimals, or text on one line, with an apostrophe before a formula."""
     if isinstance(value, float):
         return round(value, 3)
     if not isinstance(value, str):

@@ -1,6 +1,6 @@
-"""From an Analysis to its story: verdict, what to change, findings, habits; derived once, drawn by every renderer.
+"""Derive an analysis's story: verdict, what to change, findings, habits; all renderers share it.
 
-Names in a story are as they stand in the trace: each renderer escapes them for its own medium.
+Names are as recorded: each renderer escapes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from syncscan.model.race import Race
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
 from syncscan.report import dry, habits, host, program_run, races, remedies
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.phrases import (
     lacking,
     measurable,
@@ -31,19 +31,19 @@ from syncscan.report.phrases import (
     what,
     whereabouts,
 )
-from syncscan.report.remedies import ToldRemedy
+from syncscan.report.remedies import RemedyText
 from syncscan.report.units import percent, times
 
 NOT_PROJECTED = "–"
-RANKED = "Ranked by what each saves alone; what is 'at most' or not projected comes last."
+RANKED = "Sorted by what each saves alone; upper bounds and unprojected items come last."
 
 
-class ToldFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report says of a finding first; `of` has the rest."""
+class FindingText(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding's summary in words; `of` is the finding itself."""
 
     of: Finding
     number: int
-    """Its place among the findings, from 0."""
+    """Index of the finding."""
     id: str
     rule: str
     severity: Severity
@@ -51,117 +51,118 @@ class ToldFinding(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     """Op and innermost scope."""
     where: str
-    """Line, scopes, op."""
+    """Line, scopes and op."""
     saves: str
-    """Alone; a dash where it wasn't projected."""
+    """Saving alone; a dash without a projection."""
     share: str
-    """That as a part of the step; empty where it can't be measured."""
+    """That saving as a share of the step; empty where it can't be measured."""
     doubt: str
-    """Between which limits; empty where it says no more."""
+    """Range of the saving; empty where it adds nothing."""
     waits: str
     idle: str
-    """How long the device stands idle behind it."""
+    """How long the device is idle behind it."""
     circumstances: tuple[str, ...]
-    """What is unusual of it: that it is intended, in the backward, how often where not once a step."""
+    """Special circumstances: intended, in the backward pass, frequency unless once per step."""
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report comes to: what bounds the step, and what to do."""
+    """A report's conclusion: what bounds the step, and what to do."""
 
     verdict: str
-    """What the step is bound by, without a full stop."""
+    """The step's bound in words, without a full stop."""
     summary: str
     """How many places wait, how long, and how much shorter the step would be without them."""
     nothing: str
-    """Why removing syncs gains nothing; empty where it does, or where the verdict says it. Stands before the list."""
-    remedies: tuple[ToldRemedy, ...]
-    """What to change, the largest gain first."""
+    """Why removing syncs gains nothing, shown before the list; empty where it gains, or where the verdict says so."""
+    remedies: tuple[RemedyText, ...]
+    """List of changes, largest gain first."""
     then: str
-    """What limits the step without its syncs; empty where removing them gains nothing. Stands behind the list."""
+    """The step's limit without its syncs, shown after the list; empty where removing them gains nothing."""
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to do, in sentences."""
-        return tuple(said for said in (self.nothing, *remedies.in_words(self.remedies), self.then) if said)
+        """The advice, in sentences."""
+        return tuple(sentence for sentence in (self.nothing, *remedies.in_words(self.remedies), self.then) if sentence)
 
 
 class Story(Conclusion, frozen=True, kw_only=True):
-    """All that a report tells."""
+    """The whole content of a report."""
 
     bound: Bound
     reason: str
-    """The numbers that rests on."""
+    """The numbers behind the verdict."""
     lacking: tuple[str, ...]
-    """What the trace lacks, and what is withheld for it."""
-    findings: tuple[ToldFinding, ...]
-    habits: tuple[ToldHabit, ...]
-    ranked: tuple[ToldFinding | ToldHabit, ...]
-    """Both in one list, the largest saving first."""
+    """Sentences on missing data, and on what is withheld for it."""
+    findings: tuple[FindingText, ...]
+    habits: tuple[HabitText, ...]
+    ranked: tuple[FindingText | HabitText, ...]
+    """Findings and habits in one list, largest saving first."""
     ranking: str
-    """What that list is ordered by."""
+    """The sort order of that list."""
     to_do: str
-    """The heading of what to change."""
+    """Heading of the list of changes."""
     timed: bool
-    """Whether anything was timed: not in a dry run."""
+    """Whether anything was timed: false for a dry run."""
     costed: bool
-    """Whether anything is said of what a finding costs: not of a dry run alone."""
+    """Whether findings have costs: false for a dry run without a recording."""
     hidden: str
-    """How many findings and habits an option hides; empty where none."""
+    """How many findings and habits an option hides; empty for none."""
     host_leads: bool
-    """Whether where the host's time goes belongs on the first screen."""
+    """Whether the host's time belongs on the first screen."""
     host_sentence: str
-    """Where it goes; empty where nothing tells it."""
+    """Where the host's time goes; empty where unknown."""
     host_tables: tuple[host.Table, ...]
     host_notes: tuple[str, ...]
     run_leads: bool
-    """Whether the first screen says what the recorded steps stand for in the run."""
+    """Whether the first screen says what the recorded steps represent in the run."""
     run_sentence: str
-    """Empty where capture didn't watch the run."""
+    """How much of the run the recorded steps represent; empty if capture didn't watch it."""
     run: tuple[program_run.PhaseLine, ...]
-    """What of the run isn't its steps."""
+    """Parts of the run outside of its steps."""
     races: tuple[Race, ...]
-    """Of a dry run."""
+    """Races of a dry run."""
     races_sentence: str
+    """How many races there are; empty without one."""
     phases: tuple[PhaseSummary, ...]
-    """What a served step does, by batch."""
+    """Work of a served step, by batch."""
     steps_found: str
     warnings: tuple[str, ...]
     next: tuple[str, ...]
-    """The command that fits this trace best, word for word."""
+    """The best next command, as arguments."""
 
     @property
     def because(self) -> str:
-        """The verdict's reason with what the trace lacks."""
+        """The verdict's reason, and sentences on missing data."""
         return sentences(self.reason, *self.lacking)
 
     @property
     def opening(self) -> str:
-        """All that stands between the verdict and what to do."""
+        """The sentences between the verdict and what to do."""
         host_says = self.host_sentence if self.host_leads else ""
         run_says = self.run_sentence if self.run_leads else ""
         return sentences(self.reason, run_says, host_says, *self.lacking, self.races_sentence, self.summary)
 
 
 def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
-    """What the report of any analysis comes to; of it that is shown which its own view lets through."""
-    told, timeless = remedies.told(analysis), dry.is_dry(analysis)
+    """Return the conclusion of an analysis; the list of changes keeps what its view shows."""
+    entries, timeless = remedies.describe(analysis), dry.is_dry(analysis)
     listed = {f.id for f in shown.findings} | {h.id for h in shown.habits}
     return Conclusion(
         verdict=dry.verdict(analysis) if timeless else analysis.step.bound.verdict.capitalize(),
         summary=dry.summary(analysis) if timeless else summary(analysis),
-        nothing=_nothing(analysis, told),
-        remedies=tuple(r for r in told if r.habit in listed or any(m.id in listed for m in r.members)),
-        then=_then(analysis, told),
+        nothing=_nothing(analysis, entries),
+        remedies=tuple(r for r in entries if r.habit in listed or any(m.id in listed for m in r.members)),
+        then=_then(analysis, entries),
     )
 
 
 def story_of(analysis: Analysis) -> Story:
-    """The story of any analysis; what can't be told of it is empty."""
+    """Return the story of an analysis; fields that can't be determined are empty."""
     shown = analysis.shown
     conclusion = conclusion_of(analysis, shown)
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
     findings = {f.id: _finding(numbers[f.id], f, analysis) for f in shown.findings}
-    found = {habit.id: habit for habit in habits.told(analysis, replayed(analysis.step))}
+    habit_texts = {habit.id: habit for habit in habits.describe(analysis, replayed(analysis.step))}
     timeless = dry.is_dry(analysis)
     return Story(
         **asdict(conclusion),
@@ -169,8 +170,8 @@ def story_of(analysis: Analysis) -> Story:
         reason=dry.reason(analysis) if timeless else analysis.step.reason,
         lacking=() if timeless else tuple(lacking(analysis)),
         findings=tuple(findings.values()),
-        habits=tuple(found.values()),
-        ranked=tuple(findings.get(x.id) or found[x.id] for x in shown.ranked),
+        habits=tuple(habit_texts.values()),
+        ranked=tuple(findings.get(x.id) or habit_texts[x.id] for x in shown.ranked),
         ranking=dry.ranking(analysis) if timeless else RANKED,
         to_do=dry.title(analysis) if timeless else remedies.title(conclusion.remedies),
         timed=not timeless,
@@ -193,13 +194,13 @@ def story_of(analysis: Analysis) -> Story:
 
 
 def _hidden(hidden: Sequence[Hidden]) -> str:
-    """As in `12 findings and 1 habit are hidden by --select, 3 findings by --min-saves`."""
+    """Return what is hidden, e.g. `12 findings and 1 habit are hidden by --select, 3 findings by --min-saves`."""
     if not hidden:
         return ""
     (first, *more) = [(_counted(h), h.option) for h in hidden]
     verb = "is" if hidden[0].findings + hidden[0].habits == 1 else "are"
-    said = [f"{first[0]} {verb} hidden by {first[1]}", *(f"{count} by {option}" for count, option in more)]
-    return f"{', '.join(said)}."
+    listed = [f"{first[0]} {verb} hidden by {first[1]}", *(f"{count} by {option}" for count, option in more)]
+    return f"{', '.join(listed)}."
 
 
 def _counted(hidden: Hidden) -> str:
@@ -207,33 +208,33 @@ def _counted(hidden: Hidden) -> str:
     return " and ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in parts if count)
 
 
-def _next(analysis: Analysis, told: Sequence[ToldRemedy]) -> tuple[str, ...]:
-    """Several syncs: what they save together; one change: why, and what to write; else a look at the timeline."""
+def _next(analysis: Analysis, entries: Sequence[RemedyText]) -> tuple[str, ...]:
+    """Return the next command: `whatif` for several syncs, `explain` for one change, else `report`."""
     trace = analysis.trace.info.path
     if not len(analysis.trace.device_rows):
         return "syncscan", "profile", "train.py"
-    if told and len(told[0].members) > 1 and trace != "-":
-        rules = dict.fromkeys(analysis.findings[m.number].rule for m in told[0].members)
+    if entries and len(entries[0].members) > 1 and trace != "-":
+        rules = dict.fromkeys(analysis.findings[m.number].rule for m in entries[0].members)
         return "syncscan", "whatif", trace, *(word for rule in rules for word in ("--remove", f"rule:{rule}"))
-    if told:
-        rule = next((h.rule for h in analysis.habits if h.id == told[0].habit), "")
-        return "syncscan", "explain", rule or analysis.findings[told[0].members[0].number].rule
+    if entries:
+        rule = next((h.rule for h in analysis.habits if h.id == entries[0].habit), "")
+        return "syncscan", "explain", rule or analysis.findings[entries[0].members[0].number].rule
     return ("syncscan", "rules") if trace == "-" else ("syncscan", "report", trace, "-o", "report.html")
 
 
-def _nothing(analysis: Analysis, told: tuple[ToldRemedy, ...]) -> str:
-    """Said only where the list doesn't say otherwise: a sync that saves a little may stand in it."""
+def _nothing(analysis: Analysis, entries: tuple[RemedyText, ...]) -> str:
+    """Return why removing syncs gains nothing, unless the list holds a sync."""
     outlook = analysis.step.outlook
-    if outlook is None or outlook.gains or any(r.members for r in told):
+    if outlook is None or outlook.gains or any(r.members for r in entries):
         return ""
-    return outlook.beside if told else outlook.said
+    return outlook.beside if entries else outlook.said
 
 
-def _then(analysis: Analysis, told: tuple[ToldRemedy, ...]) -> str:
+def _then(analysis: Analysis, entries: tuple[RemedyText, ...]) -> str:
     outlook = analysis.step.outlook
     if outlook is None or not outlook.gains:
         return ""
-    return outlook.beside if any(r.habit for r in told) else outlook.said
+    return outlook.beside if any(r.habit for r in entries) else outlook.said
 
 
 def _doubt(f: Finding, step_us: float) -> str:
@@ -268,9 +269,9 @@ def _circumstances(f: Finding, analysis: Analysis) -> Iterator[str]:
         yield times(f.per_step)
 
 
-def _finding(number: int, f: Finding, analysis: Analysis) -> ToldFinding:
+def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
     costs = dry.figures(f, analysis) if dry.is_dry(analysis) else _figures(f, analysis)
-    return ToldFinding(
+    return FindingText(
         of=f,
         number=number,
         id=f.id,

@@ -1,4 +1,4 @@
-"""From rich renderables to the text that a terminal shows, the same way for every text report."""
+"""Render rich renderables as terminal text, in one way for every text report."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rich.text import Text
 
 
 def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
-    """Draw the parts one below the other, without spaces at the ends of lines.
+    """Return the parts below one another, without trailing spaces.
 
     Args:
         parts: what to draw; a `Text` that says `no_wrap` is cut at the terminal's edge; one
             that ignores its overflow stands on one line, however long, so that it can be copied.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     out = io.StringIO()
     console = Console(

@@ -1,4 +1,4 @@
-"""From an Analysis to a terminal report: a first screen of ten lines, a table of ten rows, and the rest on demand."""
+"""Render an Analysis for a terminal: a first screen of ten lines, a table of ten rows, and the rest on demand."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.report import races
 from syncscan.report.details import details, flagged_lines
-from syncscan.report.habits import ToldHabit
+from syncscan.report.habits import HabitText
 from syncscan.report.host_text import host_tables
 from syncscan.report.printable import printable
-from syncscan.report.remedies import ToldRemedy
-from syncscan.report.story import NOT_PROJECTED, Story, ToldFinding, story_of
+from syncscan.report.remedies import RemedyText
+from syncscan.report.story import NOT_PROJECTED, FindingText, Story, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration
 
@@ -36,28 +36,28 @@ _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
 SCREEN = 10
-"""Lines of the first screen: as long as there is room, it says how to change what it lists."""
+"""Lines of the first screen; room that is left shows how to make the changes."""
 _FULL_WIDTH = 120
-"""At which the first screen's lines are counted; of narrower ones each ten columns less may cost one."""
+"""Width for which the first screen's lines are counted; every ten columns less may cost a line."""
 WORST = 3
-"""How many things to change the first screen lists."""
+"""Changes that the first screen lists."""
 ROWS = 10
-"""How many findings and habits the table shows unasked."""
+"""Findings and habits that the table shows by default."""
 WIDE = 100
-"""Columns from which a finding may have its row to itself; below it takes two lines."""
+"""Least width at which a finding may take one line; below it takes two."""
 _GAP = 2
 """Columns between two of a table."""
 
 
 class Terminal(msgspec.Struct, frozen=True):
-    """Where the text goes, and how much of it is wanted."""
+    """Width of the terminal, and what to show."""
 
     width: int
     verbose: bool
     links: bool
-    """Whether a place in a file at hand is a hyperlink."""
+    """Whether a file at hand gets a hyperlink."""
     rows: int | None
-    """Of the table; None for all."""
+    """Rows of the table; None for all."""
 
 
 def render(
@@ -68,13 +68,13 @@ def render(
     links: bool = False,
     everything: bool = False,
 ) -> str:
-    """The report as text.
+    """Return the report as text.
 
     Args:
-        verbose: 0 for first screen, table and flagged lines, 1 for why, fix and evidence of each finding and habit too.
+        verbose: 0 for first screen, table and flagged lines; 1 adds why, fix and evidence of each finding and habit.
         width: of the terminal, in characters.
-        color: whether to write colours.
-        links: whether to write hyperlinks (OSC 8), which need colours.
+        color: whether to write colors.
+        links: whether to write hyperlinks (OSC 8), which need colors.
         everything: whether the table has all rows.
     """
     rows = None if everything or analysis.view.top is not None else ROWS
@@ -119,8 +119,8 @@ def _height(parts: Sequence[RenderableType], width: int) -> int:
     return len(written(parts, width, False).splitlines()) if parts else 0
 
 
-def _text(said: str, limit: int = 0) -> Text:
-    return Text(printable(said, limit))
+def _text(text: str, limit: int = 0) -> Text:
+    return Text(printable(text, limit))
 
 
 def _arrow(sentence: str) -> Text:
@@ -128,12 +128,12 @@ def _arrow(sentence: str) -> Text:
 
 
 def _headline(analysis: Analysis, width: int) -> str:
-    """On one line where it can be: the device's name is the first to go."""
-    parts = [_told_of_trace(analysis, device) for device in (True, False)]
-    return next((said for said in parts if cell_len(said) <= width), parts[0])
+    """Return the headline, without the device's name if it doesn't fit on one line otherwise."""
+    parts = [_trace_headline(analysis, device) for device in (True, False)]
+    return next((headline for headline in parts if cell_len(headline) <= width), parts[0])
 
 
-def _told_of_trace(analysis: Analysis, device: bool) -> str:
+def _trace_headline(analysis: Analysis, device: bool) -> str:
     info, s = analysis.trace.info, analysis.step
     parts = [PurePath(info.path).name or info.path]
     if info.devices and device:
@@ -149,7 +149,7 @@ def _told_of_trace(analysis: Analysis, device: bool) -> str:
 
 
 def _devices(names: Sequence[str]) -> str:
-    """`8 × NVIDIA H200`; a trace may have devices without a name."""
+    """Return device names, e.g. `8 × NVIDIA H200`; devices may lack a name."""
     count, name = len(names), names[0]
     if not name:
         return f"{count} device{'s' * (count != 1)}"
@@ -157,60 +157,62 @@ def _devices(names: Sequence[str]) -> str:
 
 
 def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[RenderableType]:
-    """What to change, each on its line; below it how, as far as there is room: all of it stands with `-v`."""
-    found = story.remedies if terminal.verbose else story.remedies[:WORST]
+    """Yield the changes, one per line, with their fixes below as far as they fit; `-v` shows all."""
+    entries = story.remedies if terminal.verbose else story.remedies[:WORST]
     then = [_arrow(story.then)] if story.then else []
-    if not found:
+    if not entries:
         yield from then
         return
-    lines = [_remedy(told, story, terminal) for told in found]
+    lines = [_remedy(entry, story, terminal) for entry in entries]
     room -= 1 + _height(then, terminal.width)
     if not terminal.verbose:
         most = room + max(
             0, (_FULL_WIDTH - terminal.width) // 10
-        )  # the same words are more lines where these are short
-        while len(found) > 1 and _height([_listed(lines, found, {})], terminal.width) >= most:
-            found, lines = found[:-1], lines[:-1]
-    more = len(story.remedies) - len(found)
+        )  # the same words take more lines on a narrow terminal
+        while len(entries) > 1 and _height([_listed(lines, entries, {})], terminal.width) >= most:
+            entries, lines = entries[:-1], lines[:-1]
+    more = len(story.remedies) - len(entries)
     left = f" ({more} more with -v)" if more else ""
     yield Text(f"{story.to_do}{left}:", "bold")
-    room -= _height([_listed(lines, found, {})], terminal.width)
-    fixes = {t.number: t.fix for t in found} if terminal.verbose else _fitting(found, room, terminal.width - 4)
-    yield _listed(lines, found, fixes)
+    room -= _height([_listed(lines, entries, {})], terminal.width)
+    fixes = {t.number: t.fix for t in entries} if terminal.verbose else _fitting(entries, room, terminal.width - 4)
+    yield _listed(lines, entries, fixes)
     yield from then
 
 
-def _fitting(found: Sequence[ToldRemedy], room: int, width: int) -> dict[int, str]:
-    """The first sentences of the fixes for which there is room, by number; the first in one line at least."""
+def _fitting(entries: Sequence[RemedyText], room: int, width: int) -> dict[int, str]:
+    """Return the first sentences of those fixes that fit, by number; at least one line of the first."""
     fixes: dict[int, str] = {}
-    for told in found:
-        sentence = printable(_SENTENCE.split(told.fix, 1)[0])
+    for entry in entries:
+        sentence = printable(_SENTENCE.split(entry.fix, 1)[0])
         lines = wrap(sentence, width, break_long_words=False)
-        if told is found[0]:
+        if entry is entries[0]:
             lines = wrap(sentence, width, max_lines=max(room, 1), placeholder=" …", break_long_words=False)
         room -= len(lines)
-        if room >= 0 or told is found[0]:
-            fixes[told.number] = " ".join(lines)
+        if room >= 0 or entry is entries[0]:
+            fixes[entry.number] = " ".join(lines)
     return fixes
 
 
-def _listed(lines: Sequence[Text], found: Sequence[ToldRemedy], fixes: dict[int, str]) -> Table:
+def _listed(lines: Sequence[Text], entries: Sequence[RemedyText], fixes: dict[int, str]) -> Table:
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="ellipsis")
-    for line, told in zip(lines, found, strict=True):
-        grid.add_row(f" {told.number}. ", line)
-        if fix := fixes.get(told.number):
+    for line, entry in zip(lines, entries, strict=True):
+        grid.add_row(f" {entry.number}. ", line)
+        if fix := fixes.get(entry.number):
             grid.add_row("", Text(printable(fix), "dim"))
     return grid
 
 
-def _remedy(told: ToldRemedy, story: Story, terminal: Terminal) -> Text:
-    """`432 µs (9%), 468 µs after those above: .item() waits for a number (train.py:52)`."""
-    doubt = told.doubt if terminal.verbose else told.left
-    line = Text.assemble((told.saves, "bold"), f", {printable(doubt)}" if doubt else "", ": ", _text(told.what, 160))
-    first = next((f for f in story.findings if told.members and f.id == told.members[0].id), None)
-    where = next(iter(_circumstances(first, terminal)), Text()) if first else _text(told.where, 60)
+def _remedy(remedy: RemedyText, story: Story, terminal: Terminal) -> Text:
+    """Return a change as a line: `432 µs (9%), 468 µs after those above: .item() waits for a number (train.py:52)`."""
+    doubt = remedy.doubt if terminal.verbose else remedy.left
+    line = Text.assemble(
+        (remedy.saves, "bold"), f", {printable(doubt)}" if doubt else "", ": ", _text(remedy.what, 160)
+    )
+    first = next((f for f in story.findings if remedy.members and f.id == remedy.members[0].id), None)
+    where = next(iter(_circumstances(first, terminal)), Text()) if first else _text(remedy.where, 60)
     if where:
         line.append(" (").append_text(where).append(")")
     return line
@@ -220,9 +222,9 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
     shown = story.ranked[: terminal.rows]
     if not shown:
         return
-    rows = [_row(told, terminal) for told in shown]
+    rows = [_row(entry, terminal) for entry in shown]
     yield Text("")
-    if not story.costed or any(told.saves != NOT_PROJECTED for told in shown):
+    if not story.costed or any(entry.saves != NOT_PROJECTED for entry in shown):
         yield Text(story.ranking, style="dim")
     if story.costed:
         yield _one_line_each(rows, terminal.width) or _two_lines_each(rows, terminal.width)
@@ -248,30 +250,32 @@ def _races(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """What the table says of a finding or a habit."""
+    """A table row for a finding or a habit."""
 
     saves: Text
     doubt: str
-    """Between which limits; empty where it saves nothing that can be measured."""
+    """Range of the saving; empty where it isn't measurable."""
     waits: str
-    """Empty of a habit, which is no wait."""
+    """Wait; empty for a habit."""
     title: Text
     rule: str
     where: tuple[Text, ...]
 
 
-def _row(told: ToldFinding | ToldHabit, terminal: Terminal) -> _Row:
-    saves, title = Text(told.saves, _COLORS[told.severity]), _text(told.title, 160)
-    if isinstance(told, ToldHabit):
-        return _Row(saves, told.doubt, "", title, told.rule, (_text(told.where, 60),))
-    saves.append(f" ({told.share})" if told.share else "")
-    return _Row(saves, told.doubt if told.share else "", told.waits, title, told.rule, _circumstances(told, terminal))
+def _row(entry: FindingText | HabitText, terminal: Terminal) -> _Row:
+    saves, title = Text(entry.saves, _COLORS[entry.severity]), _text(entry.title, 160)
+    if isinstance(entry, HabitText):
+        return _Row(saves, entry.doubt, "", title, entry.rule, (_text(entry.where, 60),))
+    saves.append(f" ({entry.share})" if entry.share else "")
+    return _Row(
+        saves, entry.doubt if entry.share else "", entry.waits, title, entry.rule, _circumstances(entry, terminal)
+    )
 
 
-def _circumstances(told: ToldFinding, terminal: Terminal) -> tuple[Text, ...]:
-    """Place, scope, backward, how often."""
-    f = told.of
-    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60), *map(Text, told.circumstances)]
+def _circumstances(finding: FindingText, terminal: Terminal) -> tuple[Text, ...]:
+    """Return place, scope, backward pass and frequency."""
+    f = finding.of
+    parts = [_place(f, terminal), _text(" › ".join(f.where.scope[-1:]), 60), *map(Text, finding.circumstances)]
     return tuple(part for part in parts if part)
 
 
@@ -284,7 +288,7 @@ def _headed(*names: str) -> Table:
 
 
 def _one_line_each(rows: Sequence[_Row], width: int) -> Table | None:
-    """None where a line is too short for one of them."""
+    """Return a table with one line per row; None where one doesn't fit."""
     cells = [(row.saves, Text(row.waits or "–"), row.title, Text(row.rule), _joined(row.where, width)) for row in rows]
     names = ("saves alone", "waits", "what", "rule", "where")
     columns = zip(names, *cells, strict=True)
@@ -315,38 +319,38 @@ def _without_costs(rows: Sequence[_Row], width: int) -> Table:
 
 
 def _joined(parts: Sequence[Text], width: int) -> Text:
-    """Parts with points between them; a line ends between two parts where it can."""
-    said = Text()
+    """Return the parts separated by points, with line breaks between parts."""
+    line = Text()
     left = width
     for part in parts:
-        if said and part and part.cell_len + 3 > left:
-            said.append(" ·\n")
+        if line and part and part.cell_len + 3 > left:
+            line.append(" ·\n")
             left = width
-        elif said and part:
-            said.append(" · ")
+        elif line and part:
+            line.append(" · ")
             left -= 3
-        said.append_text(part)
+        line.append_text(part)
         left -= part.cell_len
-    return said
+    return line
 
 
 def _sources(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    """The flagged lines of what to change first, each once; where nothing is to be changed, of the first finding."""
-    listed = [m.id for told in story.remedies[:WORST] for m in told.members]
-    found = {told.id: told for told in story.findings if told.of.excerpt}
-    chosen = [found[id] for id in listed if id in found] if story.remedies else list(found.values())[:1]
+    """Yield the flagged lines of the first changes, each once; without changes, of the first finding."""
+    listed = [m.id for entry in story.remedies[:WORST] for m in entry.members]
+    excerpted = {entry.id: entry for entry in story.findings if entry.of.excerpt}
+    chosen = [excerpted[id] for id in listed if id in excerpted] if story.remedies else list(excerpted.values())[:1]
     shown: list[Excerpt] = []
-    for told in chosen:
-        excerpt = told.of.excerpt
+    for entry in chosen:
+        excerpt = entry.of.excerpt
         if excerpt and excerpt not in shown and len(shown) < WORST:
             shown.append(excerpt)
             yield Text("")
-            yield Text.assemble(" ", _place(told.of, terminal), f"  {told.rule}")
+            yield Text.assemble(" ", _place(entry.of, terminal), f"  {entry.rule}")
             yield flagged_lines(excerpt)
 
 
 def _run(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    """What of the run isn't its steps, each with what it comes to and what waits in it."""
+    """Yield the run's parts outside of its steps, with verdict and waits."""
     if story.run_sentence and terminal.verbose and not story.run_leads:
         yield Text("")
         yield _text(story.run_sentence)
@@ -358,7 +362,7 @@ def _run(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         yield Text.assemble(
             f" {row.share} ", (printable(row.name, 60), "bold"), f" {printable(row.where, 80)}: ", _text(row.verdict)
         )
-        yield from (Padding(_text(said), (0, 0, 0, 6)) for said in row.waits)
+        yield from (Padding(_text(wait), (0, 0, 0, 6)) for wait in row.waits)
         if row.more:
             yield Padding(Text(f"{row.more} more: syncscan analyze {printable(row.trace, 120)}", "dim"), (0, 0, 0, 6))
 
@@ -386,11 +390,11 @@ def _closing(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
 
 
 def _place(f: Finding, terminal: Terminal) -> Text:
-    """The line with its file's name alone, and the library's with its package; a link where the file is at hand."""
-    said = Text(_where(f), "blue")
-    if said and terminal.links and f.excerpt:
-        said.stylize(Style(link=PurePath(f.excerpt.path).as_uri()))
-    return said
+    """Return the line as its file's name and number, a library's with its package; a link if the file is at hand."""
+    text = Text(_where(f), "blue")
+    if text and terminal.links and f.excerpt:
+        text.stylize(Style(link=PurePath(f.excerpt.path).as_uri()))
+    return text
 
 
 def _where(f: Finding) -> str:

@@ -1,4 +1,4 @@
-"""From an Analysis to what stands below the verdict of the HTML report: the step's numbers, and its bars."""
+"""Build the step's numbers and bars below the verdict of the HTML report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tile(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A rectangle of a bar; in per cent of its width."""
+    """A rectangle of a bar, in percent of the bar's width."""
 
     look: str
     x: float
@@ -31,7 +31,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A step as a bar; `spoken` says the same in words, `range` is where its end may lie."""
+    """A step as a bar; `spoken` describes it in words, `range` is where its end may lie."""
 
     label: str
     value: str
@@ -42,42 +42,42 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 def tiles(analysis: Analysis) -> list[Tile]:
-    """The step's numbers; what can't be told of it is left out."""
+    """Return the step's known numbers."""
     step = analysis.step
     if not step.observed_us:
         return []
-    found = [Tile("step", duration(step.observed_us), f"host {duration(step.host_us)}")]
+    numbers = [Tile("step", duration(step.observed_us), f"host {duration(step.host_us)}")]
     if step.unprofiled_us is not None:
-        found.append(Tile("step, unprofiled", duration(step.unprofiled_us), "timed without the profiler"))
+        numbers.append(Tile("step, unprofiled", duration(step.unprofiled_us), "timed without the profiler"))
     if len(analysis.trace.device_rows):
-        found += [
+        numbers += [
             Tile("device works", _device_share(step), f"{duration(step.device_busy_us)} a step"),
             Tile("host waits", waited(step.wait_us, step), "in syncs, a step"),
             Tile("device idle behind syncs", waited(step.bubble_us, step), "a step"),
         ]
     if step.communication_us > 0:
-        found.append(Tile("waits for ranks or network", duration(step.communication_us), "a step, nothing beside it"))
+        numbers.append(Tile("waits for ranks or network", duration(step.communication_us), "a step, nothing beside it"))
     if step.input_us > 0:
-        found.append(Tile("waits for input", duration(step.input_us), "a step"))
+        numbers.append(Tile("waits for input", duration(step.input_us), "a step"))
     if _projected_step(analysis):
         us, limits, whole = step.recoverable_us or 0.0, step.recoverable_range_us or (0.0, 0.0), replayed(step)
         doubt = f"{spread(limits, whole)}, " if measurable(limits[1], whole) else ""
-        found.append(Tile("recoverable", saving(us, whole), f"{doubt}projected", projected=True))
-    return found
+        numbers.append(Tile("recoverable", saving(us, whole), f"{doubt}projected", projected=True))
+    return numbers
 
 
 def _device_share(step: StepSummary) -> str:
-    """How much of the step the device works: as the verdict says, or a dash where there is none."""
+    """Return the share of the step in which the device works; a dash where unknown."""
     return "–" if step.device_share is None else f"{step.device_share:.0%}"
 
 
 def _projected_step(analysis: Analysis) -> bool:
-    """Whether there is anything to remove, and a projection of the step without it."""
+    """Return whether there are syncs to remove and a projection without them."""
     return bool(real(analysis.findings)) and analysis.step.recoverable_range_us is not None
 
 
 def bars(analysis: Analysis) -> list[Bar]:
-    """The measured step on device and host, without the profiler too where that was timed, and the projected one.
+    """Return the measured step on device and host, the unprofiled step if it was timed, and the projected one.
 
     All to one scale; where waits are withheld the host's has no parts, and isn't drawn.
     """
@@ -86,21 +86,21 @@ def bars(analysis: Analysis) -> list[Bar]:
         return []
     before = step.unprofiled_us or step.observed_us
     whole = max(step.observed_us, before, step.host_us)
-    found = [_parted("device", step.observed_us, _device_parts(step), whole)]
+    drawn = [_parted("device", step.observed_us, _device_parts(step), whole)]
     if step.host_us and not step.waits_withheld:
-        found.append(_parted("host", step.host_us, _host_parts(step), whole))
+        drawn.append(_parted("host", step.host_us, _host_parts(step), whole))
     if step.unprofiled_us is not None:
         part = Part("free", 0.0, across(before, whole), f"timed without the profiler: {duration(before)}")
-        found.append(Bar("no profiler", duration(before), f"Step without the profiler: {duration(before)}", (part,)))
+        drawn.append(Bar("no profiler", duration(before), f"Step without the profiler: {duration(before)}", (part,)))
     if _projected_step(analysis) and step.recoverable_range_us:
-        found.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, whole))
-    return found
+        drawn.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, whole))
+    return drawn
 
 
-def key(found: Sequence[Bar]) -> list[tuple[str, str]]:
-    """What the bars' looks mean, with how long each lasts; those of length 0 are left out."""
-    parts = [part for bar in found for part in bar.parts if part.width and not bar.projected]
-    projected = [("hatch", "projected, with its range")] if any(bar.projected for bar in found) else []
+def key(drawn: Sequence[Bar]) -> list[tuple[str, str]]:
+    """Return the meanings of the bars' styles, with durations; those of length 0 are left out."""
+    parts = [part for bar in drawn for part in bar.parts if part.width and not bar.projected]
+    projected = [("hatch", "projected, with its range")] if any(bar.projected for bar in drawn) else []
     return [*((part.look, part.label) for part in parts), *projected]
 
 
@@ -127,7 +127,7 @@ def _host_parts(step: StepSummary) -> list[tuple[str, str, float]]:
 
 
 def _parted(label: str, length: float, looks: Sequence[tuple[str, str, float]], whole: float) -> Bar:
-    """A measured bar of several parts, one behind the other; those that last no time are left out."""
+    """Return a measured bar of consecutive parts; those of length 0 are left out."""
     parts, at = [], 0.0
     for look, name, us in looks:
         if us > 0:
@@ -147,5 +147,5 @@ def _projected_bar(before: float, gain: float, limits: tuple[float, float], whol
 
 
 def across(us: float, whole: float) -> float:
-    """A time as a part of a bar, in per cent."""
+    """Return a time as a percentage of a bar."""
     return round(max(0.0, min(100.0, 100.0 * us / whole)), 2) if whole else 0.0

@@ -1,7 +1,7 @@
-"""From an Analysis to what the report's timeline draws: lanes of packed slices, sync points, bubbles and steps.
+"""Build the data of the report's timeline: lanes of packed slices, sync points, bubbles and steps.
 
-A small trace is drawn whole. Of a big one the slices around the findings are kept and the rest is told as how busy each
-lane was, so that a report stays small enough to be mailed (`choose` has the order in which slices are kept).
+A small trace is drawn whole. Of a big one, only the slices around the findings are kept, and the rest becomes a
+curve of how busy each lane was, so that a report stays small enough to mail (`choose` defines which slices are kept).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from syncscan.report.timeline_lanes import Group, Names, groups_of, stacked
 from syncscan.report.timeline_without import packed_steps, steps_without, why_none
 
 MAX_SLICES = 120_000
-"""Slices that a report holds at most: about 1.5 MB of it."""
+"""Most slices in a report: about 1.5 MB."""
 MAX_SYNCS = 20_000
-"""The costliest sync points that a report holds at most."""
+"""Most sync points in a report, costliest first."""
 MAX_ROWS = 24
-"""Slices nested deeper than this aren't drawn."""
+"""Most rows of nested slices that are drawn."""
 BINS = 1024
 CLOCK_SLACK_NS = 2_000
-"""Work of one stream doesn't overlap; where the device's clock says it does, it is by less than this (H200: 1.3 µs)."""
+"""Tolerated overlap on a stream, ns. Work of one stream doesn't overlap; the device's clock may show up to this (H200:
+1.3 µs)."""
 SYNC_CALL, INPUT, COMMUNICATION = 9, 10, 11
-"""What a lane's `what` says besides a `Category`: a runtime call that a sync point is made of, a loader's `__next__`, a
+"""Kinds of slices besides a `Category`: a runtime call that is part of a sync point, a loader's `__next__`, a
 collective."""
 
 _NOTHING: dict[str, Any] = {"origin": 0, "length": 0, "home": [0, 1], "without": [], "why_none": "", "unprofiled": 0}
@@ -42,7 +43,7 @@ _NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": []}
 
 
 def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
-    """Everything the timeline draws, ready for JSON; times are ns since the first slice, which stands at `origin`.
+    """Return all data of the timeline, ready for JSON; times are ns since the first slice, which begins at `origin`.
 
     Args:
         analysis: any analysis, also of a trace without steps, device work or findings.
@@ -59,18 +60,18 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     intervals = choose(analysis, drawn, budget, Interval(origin, end), first)
     book = Names(trace)
     whole = intervals == [Interval(origin, end)]
-    kept = drawn if whole else drawn[inside(trace, drawn, intervals)]
+    kept_rows = drawn if whole else drawn[inside(trace, drawn, intervals)]
     kinds = _kinds(analysis)
     return {
         "origin": origin,
         "length": end - origin,
         "whole": whole,
-        "slices": len(kept),
+        "slices": len(kept_rows),
         "of": len(drawn),
         "intervals": [[a - origin, b - origin] for a, b in intervals],
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
-        "groups": [_packed_group(trace, g, kept, kinds, book, origin, end, whole) for g in groups],
+        "groups": [_packed_group(trace, g, kept_rows, kinds, book, origin, end, whole) for g in groups],
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
         "without": packed_steps(twice, trace, groups, book, origin),
@@ -80,7 +81,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
 
 
 def _extent(trace: Trace, drawn: Int64) -> Interval:
-    """From the first begin to the last end of a slice or a step."""
+    """Return the interval from the first begin to the last end of a slice or step."""
     s = trace.slices
     start = min([int(s.ts[drawn].min()), *(step.ts for step in trace.steps)])
     return Interval(start, max([int(s.end[drawn].max()), start + 1, *(step.end for step in trace.steps)]))
@@ -90,11 +91,11 @@ def _extent(trace: Trace, drawn: Int64) -> Interval:
 
 
 def _packed_group(
-    trace: Trace, group: Group, kept: Int64, kinds: Int64, book: Names, origin: int, end: int, whole: bool
+    trace: Trace, group: Group, kept_rows: Int64, kinds: Int64, book: Names, origin: int, end: int, whole: bool
 ) -> dict[str, Any]:
     lanes = []
     for lane in group.lanes:
-        packed = _packed_lane(trace, lane.kind, lane.rows[np.isin(lane.rows, kept)], kinds, book, origin)
+        packed = _packed_lane(trace, lane.kind, lane.rows[np.isin(lane.rows, kept_rows)], kinds, book, origin)
         if not whole:
             packed["busy"] = _busy(trace, lane.rows, origin, end)
         lanes.append({"kind": lane.kind, "label": lane.label, **packed})
@@ -119,7 +120,7 @@ def _packed_lane(trace: Trace, kind: str, rows: Int64, kinds: Int64, book: Names
 
 
 def _kinds(analysis: Analysis) -> Int64:
-    """What each slice of the trace is drawn as."""
+    """Return the kind that each slice of the trace is drawn as."""
     trace = analysis.trace
     kinds = trace.slices.category.astype(np.int64)
     kinds[trace.named(is_loader) & trace.is_category(*HOST)] = INPUT
@@ -130,7 +131,7 @@ def _kinds(analysis: Analysis) -> Int64:
 
 
 def _lag(trace: Trace, rows: Int64) -> Int64:
-    """How long before it began device work was launched, in ns; 0 where the launch wasn't recorded."""
+    """Return how long before its start device work was launched, ns; 0 where the launch wasn't recorded."""
     work = trace.device_rows
     order = np.argsort(work)
     launched = trace.launched_at[order[np.searchsorted(work[order], rows)]]
@@ -139,7 +140,7 @@ def _lag(trace: Trace, rows: Int64) -> Int64:
 
 
 def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
-    """How much of each of `BINS` equal parts of the trace a lane is busy, 0 to 255, as base64 bytes."""
+    """Return how busy a lane is in each of `BINS` equal parts of the trace, 0 to 255, as base64 bytes."""
     s = trace.slices
     rows = rows[np.argsort(s.ts[rows], kind="stable")]
     start, stop = union(s.ts[rows], s.end[rows])
@@ -154,31 +155,31 @@ def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
 
 
 def _syncs(analysis: Analysis, groups: Sequence[Group], origin: int) -> dict[str, Any]:
-    """Sync points as columns in order of time, and the idle time of the device behind them."""
-    found = [(o, number) for number, f in enumerate(analysis.findings) for o in f.occurrences]
-    found.sort(key=lambda pair: -(pair[0].cost.wait_ns + pair[0].cost.bubble_ns))
+    """Return sync points as columns ordered by time, and the device's idle time behind them."""
+    occurrences = [(o, number) for number, f in enumerate(analysis.findings) for o in f.occurrences]
+    occurrences.sort(key=lambda pair: -(pair[0].cost.wait_ns + pair[0].cost.bubble_ns))
     host = {g.track: at for at, g in enumerate(groups) if g.device == NONE}
-    found = [pair for pair in found if pair[0].sync.track in host][:MAX_SYNCS]
-    found.sort(key=lambda pair: pair[0].sync.ts)
-    points = [o.sync for o, _ in found]
+    occurrences = [pair for pair in occurrences if pair[0].sync.track in host][:MAX_SYNCS]
+    occurrences.sort(key=lambda pair: pair[0].sync.ts)
+    points = [o.sync for o, _ in occurrences]
     return {
         "start": pack([max(p.ts - origin, 0) for p in points], delta=True),
         "dur": pack([max(p.end - p.ts, 0) for p in points]),
-        "wait": pack([max(o.cost.wait_ns, 0) for o, _ in found]),
-        "bubble": pack([max(o.cost.bubble_ns, 0) for o, _ in found]),
-        "finding": pack([number for _, number in found]),
+        "wait": pack([max(o.cost.wait_ns, 0) for o, _ in occurrences]),
+        "bubble": pack([max(o.cost.bubble_ns, 0) for o, _ in occurrences]),
+        "finding": pack([number for _, number in occurrences]),
         "group": pack([host[p.track] for p in points]),
-        "idle": _idle(analysis.trace, [o for o, _ in found], groups, origin),
+        "idle": _idle(analysis.trace, [o for o, _ in occurrences], groups, origin),
     }
 
 
-def _idle(trace: Trace, found: Sequence[Occurrence], groups: Sequence[Group], origin: int) -> dict[str, str]:
-    """Where the bubbles lie: each from when its sync point's wait was over and the device had nothing to do."""
+def _idle(trace: Trace, occurrences: Sequence[Occurrence], groups: Sequence[Group], origin: int) -> dict[str, str]:
+    """Return the bubbles as columns: each begins when its sync point's wait is over and the device has no work."""
     work = trace.kept(DeviceWork)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}
     parts: list[tuple[int, int, int, int]] = []
     for device, number in group.items():
-        of_device = [(at, o) for at, o in enumerate(found) if o.sync.device == device and o.cost.bubble_ns > 0]
+        of_device = [(at, o) for at, o in enumerate(occurrences) if o.sync.device == device and o.cost.bubble_ns > 0]
         begins = work.of(device).idle_from(np.array([o.sync.released for _, o in of_device], np.int64)).tolist()
         parts += [(begin, o.cost.bubble_ns, at, number) for begin, (at, o) in zip(begins, of_device, strict=True)]
     columns = list(zip(*sorted(parts), strict=True)) if parts else [(), (), (), ()]

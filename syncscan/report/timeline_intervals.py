@@ -1,4 +1,4 @@
-"""From an Analysis to the intervals that the report's timeline shows: first of all, and slice by slice."""
+"""Choose the intervals that the report's timeline shows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from syncscan.model.schedule import Schedule
 from syncscan.model.trace import Step, Trace
 
 MAX_WHOLE_STEPS, MAX_KEPT = 60, 30
-"""How many whole steps, and how many sync points of one finding, are kept at most in a big trace."""
+"""Most whole steps, and most sync points per finding, that are kept of a big trace."""
 _PAD_NS = (500_000, 20_000_000)
-"""The least and the most that is kept before and after a sync point in a big trace."""
+"""Least and most time that is kept before and after a sync point of a big trace, ns."""
 
 
 def home(analysis: Analysis, whole: Interval, plan: Schedule | None = None) -> Interval:
-    """What the timeline shows first: the step of the worst sync point, or a typical step, or everything.
+    """Return the interval shown first: the step of the worst sync point, else a typical step, else everything.
 
     A replayed step, if there is one, goes first: it is what is drawn twice.
     """
@@ -33,7 +33,7 @@ def home(analysis: Analysis, whole: Interval, plan: Schedule | None = None) -> I
 
 
 def home_step(analysis: Analysis) -> Step | None:
-    """The step of the worst sync point, or one of the usual length; None without steps."""
+    """Return the step of the worst sync point, else one of the usual length; None without steps."""
     steps = analysis.trace.steps
     if not steps:
         return None
@@ -46,12 +46,12 @@ def home_step(analysis: Analysis) -> Step | None:
 
 
 def worst(finding: Finding) -> Occurrence:
-    """The occurrence of a finding that cost the most."""
+    """Return the occurrence of a finding that cost the most."""
     return max(finding.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
 
 
 def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Interval, first: Interval) -> list[Interval]:
-    """The intervals whose slices are kept, disjoint and ascending.
+    """Return the intervals whose slices are kept, disjoint and ascending.
 
     Everything, if it fits. Else the first view, then the surroundings of the findings' costliest sync points, then
     whole steps, those nearest to the first view before the others, for as long as the budget lasts.
@@ -59,12 +59,12 @@ def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Interval, first
     if len(drawn) <= budget:
         return [whole]
     starts = np.sort(analysis.trace.slices.ts[drawn])
-    kept: list[Interval] = []
+    chosen: list[Interval] = []
     for interval in _wanted(analysis, whole, first):
-        tried = union_of([*kept, interval])
+        tried = union_of([*chosen, interval])
         if _count(starts, tried) <= budget:
-            kept = tried
-    return kept or [_first(starts, budget, whole)]
+            chosen = tried
+    return chosen or [_first(starts, budget, whole)]
 
 
 def _wanted(analysis: Analysis, whole: Interval, first: Interval) -> list[Interval]:
@@ -77,7 +77,7 @@ def _wanted(analysis: Analysis, whole: Interval, first: Interval) -> list[Interv
 
 
 def _costly(findings: Sequence[Finding]) -> list[Occurrence]:
-    """The costliest sync point of each finding, then the second of each, and so on."""
+    """Return the costliest sync point of each finding, then the second of each, and so on."""
     ranked = [sorted(f.occurrences, key=lambda o: -(o.cost.wait_ns + o.cost.bubble_ns)) for f in findings]
     return [r[k] for k in range(MAX_KEPT) for r in ranked if k < len(r)][: 4 * MAX_KEPT]
 
@@ -97,7 +97,7 @@ def _first(starts: Int64, budget: int, whole: Interval) -> Interval:
 
 
 def inside(trace: Trace, rows: Int64, intervals: list[Interval]) -> Bool:
-    """A mask over these rows: those that reach into an interval."""
+    """Return a mask of the rows that reach into an interval."""
     s = trace.slices
     start, end = s.ts[rows], s.end[rows]
     inside = np.zeros(len(rows), np.bool_)

@@ -1,4 +1,4 @@
-"""From a trace and its findings to the lanes of the report's timeline: which there are, and the row of each slice."""
+"""Arrange a trace into the lanes of the report's timeline, and each slice into a row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ON_HOST = (*HOST, Category.OVERHEAD)
 
 
 class Lane(msgspec.Struct, frozen=True, eq=False):
-    """Rows of slices under one label: the scopes of a thread, its ops, or the work of a stream."""
+    """Rows of slices under one label: a thread's scopes, its ops, or a stream's work."""
 
     kind: str
     label: str
@@ -30,7 +30,7 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
 
 
 class Group(msgspec.Struct, frozen=True, eq=False):
-    """What belongs together on the screen: a host thread (`track`), or a device (`device`)."""
+    """Lanes shown together: of a host thread (`track`) or a device (`device`)."""
 
     title: str
     track: int = NONE
@@ -40,14 +40,14 @@ class Group(msgspec.Struct, frozen=True, eq=False):
 
 
 def groups_of(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
-    """From top to bottom: the threads that drive the device, the devices, and all other threads, folded up."""
+    """Return groups from top to bottom: threads that drive the device, devices, then all other threads, folded."""
     threads = _threads(trace, findings)
     driving = [g for g in threads if g.open]
     return [*driving, *_devices(trace), *(g for g in threads if not g.open)]
 
 
 def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
-    """Host threads: that of the steps first, then those with sync points, then those that launch, then the busiest."""
+    """Return host threads, those with steps first, then with sync points, then with launches, then the busiest."""
     s = trace.slices
     rows = np.flatnonzero(trace.is_category(*_ON_HOST))
     tracks, counts = np.unique(s.track[rows], return_counts=True)
@@ -71,22 +71,22 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
     ]
 
 
-def _host_lanes(trace: Trace, mine: Int64) -> list[Lane]:
-    scope = trace.slices.category[mine] == Category.ANNOTATION
-    step = np.isin(mine, np.array([s.row for s in trace.steps], np.int64))
-    lanes = [Lane("scopes", "scopes", mine[scope & ~step]), Lane("ops", "ops and calls", mine[~scope & ~step])]
+def _host_lanes(trace: Trace, rows: Int64) -> list[Lane]:
+    scope = trace.slices.category[rows] == Category.ANNOTATION
+    step = np.isin(rows, np.array([s.row for s in trace.steps], np.int64))
+    lanes = [Lane("scopes", "scopes", rows[scope & ~step]), Lane("ops", "ops and calls", rows[~scope & ~step])]
     return [lane for lane in lanes if len(lane.rows)]
 
 
 def _thread(trace: Trace, track: int, several: bool) -> str:
-    """A thread's name, and what it does where that is known."""
+    """Return a thread's name, and what it does where that is known."""
     t = trace.tracks[track]
-    mine = trace.track_rows(track)
-    kinds = set(trace.slices.category[mine].tolist())
+    own = trace.track_rows(track)
+    kinds = set(trace.slices.category[own].tolist())
     if kinds == {Category.OVERHEAD}:
         return "profiler overhead"
     parts = [t.thread or f"thread {t.tid}", f"process {t.pid}" if several else ""]
-    if any(is_engine(trace.strings[n]) for n in distinct(trace.slices.name[mine]).tolist()):
+    if any(is_engine(trace.strings[n]) for n in distinct(trace.slices.name[own]).tolist()):
         parts.append("autograd")
     return shown(" · ".join(p for p in parts if p), 80)
 
@@ -96,10 +96,10 @@ def _devices(trace: Trace) -> list[Group]:
     rows = np.flatnonzero(trace.is_category(*DEVICE))
     groups: list[Group] = []
     for device in distinct(s.device[rows]).tolist():
-        mine = rows[s.device[rows] == device]
-        streams, counts = np.unique(s.stream[mine], return_counts=True)
+        own = rows[s.device[rows] == device]
+        streams, counts = np.unique(s.stream[own], return_counts=True)
         busiest = [n for _, n in sorted(zip((-counts).tolist(), streams.tolist(), strict=True))][: 4 * OPEN_STREAMS]
-        lanes = [Lane("stream", f"stream {n}", mine[s.stream[mine] == n]) for n in sorted(busiest)]
+        lanes = [Lane("stream", f"stream {n}", own[s.stream[own] == n]) for n in sorted(busiest)]
         groups.append(Group(_device(trace, device), device=device, open=len(groups) < 4, lanes=lanes))
     return groups
 
@@ -111,27 +111,27 @@ def _device(trace: Trace, device: int) -> str:
 
 
 class Names:
-    """The names that are drawn, numbered as they turn up."""
+    """Names that are drawn, numbered in order of first use."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._known: dict[int, int] = {}
 
     def numbers(self, rows: Int64) -> Int64:
-        """For each of these slices its name's number."""
+        """Return the number of each slice's name."""
         known = self._known
         distinct, at = np.unique(self._trace.slices.name[rows], return_inverse=True)
         numbers = [known.setdefault(n, len(known)) for n in distinct.tolist()]
         return np.array(numbers, np.int64)[at.reshape(-1)] if len(rows) else np.zeros(0, np.int64)
 
     def texts(self) -> list[str]:
-        """The names by their numbers, as they can be shown."""
+        """Return the names by number, safe to show."""
         limit = max(12, min(200, MAX_NAMES // max(1, len(self._known))))
         return [shown(self._trace.strings[n], limit) for n in self._known]
 
 
 def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:
-    """The row each slice is drawn in: the first that is free when it starts.
+    """Return the row each slice is drawn in: the first that is free when it starts.
 
     For slices that nest this is their depth; those that overlap without nesting don't cover each other either.
 

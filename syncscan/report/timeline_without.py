@@ -1,4 +1,4 @@
-"""From an Analysis to the steps that the timeline draws twice: each as the replay has it without some of its syncs."""
+"""Build the steps that the timeline draws twice: as recorded, and as replayed without some syncs."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from syncscan.report.timeline_intervals import home_step, worst
 from syncscan.report.timeline_lanes import Group, Names, stacked
 
 MAX_ALONE = 8
-"""Findings of which each is taken out alone, besides those that remedies take out."""
+"""Findings that are removed one at a time, besides those of remedies."""
 MAX_REPLAYED = 60_000
-"""Slices of all replayed steps together; the step without any sync goes first."""
+"""Most slices of all replayed steps together; the step without any sync goes first."""
 
 
 class StepWithout(msgspec.Struct, frozen=True, eq=False):
-    """One step without some findings, and which."""
+    """A step without some findings."""
 
     findings: tuple[int, ...]
-    """Their places among the analysis's."""
+    """Indices of the removed findings."""
     name: str
-    """What is taken out, as in `without …`."""
+    """The removed syncs in words, after `without …`."""
     schedule: Schedule
     untold: str
-    """What such a replay leaves open, in a sentence; empty where it leaves nothing."""
+    """A sentence on uncertainty that such a replay leaves; empty for none."""
 
 
 def steps_without(analysis: Analysis) -> list[StepWithout]:
-    """The step without any sync, then without those of each remedy, then without each of the first findings alone.
+    """Return the step without any sync, then without those of each remedy, then without each of the first findings.
 
     Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed, where no
     gain was projected, or where steps launch more than a report can hold.
     """
     if not analysis.replayable or analysis.step.recoverable_us is None or not real(analysis.findings):
         return []
-    found: list[StepWithout] = []
+    steps: list[StepWithout] = []
     left = MAX_REPLAYED
     for removed in _choices(analysis):
-        schedule = _schedule(analysis, removed, everything=not found)
+        schedule = _schedule(analysis, removed, everything=not steps)
         if schedule is None or len(schedule.rows) > left:
             break
         left -= len(schedule.rows)
-        found.append(StepWithout(removed, _name(analysis, removed, not found), schedule, _untold(analysis, removed)))
-    return found
+        steps.append(StepWithout(removed, _name(analysis, removed, not steps), schedule, _untold(analysis, removed)))
+    return steps
 
 
 def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
@@ -61,9 +61,9 @@ def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
     return next((shown(gain.untold, 300) for gain in gains if gain and gain.untold), "")
 
 
-def why_none(analysis: Analysis, found: Sequence[StepWithout]) -> str:
-    """Why no step is drawn twice, in a sentence; empty where one is."""
-    if found:
+def why_none(analysis: Analysis, steps: Sequence[StepWithout]) -> str:
+    """Return why no step is drawn twice, in a sentence; empty where one is."""
+    if steps:
         return ""
     if not real(analysis.findings):
         return "There is no sync to take out, so no step is drawn without one."
@@ -101,10 +101,10 @@ def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
 
 
 def packed_steps(
-    found: Sequence[StepWithout], trace: Trace, groups: Sequence[Group], book: Names, origin: int
+    steps: Sequence[StepWithout], trace: Trace, groups: Sequence[Group], book: Names, origin: int
 ) -> list[dict[str, Any]]:
-    """What the timeline draws of each; times are ns since `origin`."""
-    return [_packed(step, trace, groups, book, origin) for step in found]
+    """Return the data that the timeline draws of each step; times are ns since `origin`."""
+    return [_packed(step, trace, groups, book, origin) for step in steps]
 
 
 def _packed(step: StepWithout, trace: Trace, groups: Sequence[Group], book: Names, origin: int) -> dict[str, Any]:
@@ -126,8 +126,8 @@ def _lanes(plan: Schedule, trace: Trace, groups: Sequence[Group], book: Names, o
     for at, group in enumerate(groups):
         for number, lane in enumerate(group.lanes):
             if lane.kind == "stream":
-                mine = np.isin(plan.rows, lane.rows)
-                packed = _columns(plan.rows[mine], plan.start[mine], plan.dur[mine], book, origin)
+                own = np.isin(plan.rows, lane.rows)
+                packed = _columns(plan.rows[own], plan.start[own], plan.dur[own], book, origin)
             elif lane.kind == "scopes" and group.track in plan.tracks:
                 packed = _outermost(trace, plan, lane.rows, book, origin)
             else:
@@ -136,7 +136,7 @@ def _lanes(plan: Schedule, trace: Trace, groups: Sequence[Group], book: Names, o
 
 
 def _outermost(trace: Trace, plan: Schedule, rows: Int64, book: Names, origin: int) -> dict[str, str]:
-    """The outermost scopes of the step."""
+    """Return the outermost scopes of the step."""
     s = trace.slices
     rows = rows[(s.ts[rows] >= plan.begin) & (s.end[rows] <= plan.end)]
     rows = rows[stacked(s.ts[rows], s.end[rows]) == 0]

@@ -1,4 +1,4 @@
-"""From a Timing to text and JSON (schema `syncscan.timing/1`)."""
+"""Render a Timing as text or JSON (schema `syncscan.timing/1`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PERCENTILES = (5, 25, 50, 75, 95, 99)
 
 
 class OneOffDocument(Struct, frozen=True):
-    """What is paid once."""
+    """A cost that is paid once."""
 
     name: str
     us: float
@@ -32,7 +32,7 @@ class OneOffDocument(Struct, frozen=True):
 
 
 class NaiveDocument(Struct, frozen=True):
-    """What a usual mistake would have said."""
+    """The time that a common mistake would have measured."""
 
     mistake: str
     us: float
@@ -71,10 +71,10 @@ class TimingDocument(Document, frozen=True):
     std_us: float
     spread: Annotated[float, about("between the quartiles, as a part of the median")]
     percentiles_us: dict[str, float]
-    alone_us: Annotated[float, about("a lone call, from an idle device to its answer")]
+    alone_us: Annotated[float, about("a single call, from an idle device to its result")]
     samples: int
-    calls_per_sample: Annotated[int, about("in a row, of which a sample is the mean")]
-    stable: Annotated[bool, about("whether the time had settled")]
+    calls_per_sample: Annotated[int, about("consecutive calls whose mean is a sample")]
+    stable: Annotated[bool, about("whether the time had stabilized")]
     one_offs: tuple[OneOffDocument, ...]
     naive: tuple[NaiveDocument, ...]
     throughput: ThroughputDocument | None
@@ -82,7 +82,7 @@ class TimingDocument(Document, frozen=True):
 
 
 def render_text(timing: Timing, width: int = 100, color: bool = False) -> str:
-    """The time of a call, what is paid once, what mistakes would have said, and the best batch size, as text."""
+    """Return the time of a call, one-time costs, results of common mistakes, and the best batch size, as text."""
     return written(_parts(timing), width, color)
 
 
@@ -98,12 +98,12 @@ def _parts(timing: Timing) -> Iterator[RenderableType]:
 
 
 def render_json(timing: Timing) -> str:
-    """The same as indented JSON; all times in µs."""
+    """Return the timing as indented JSON; all times in µs."""
     return indented(document(timing))
 
 
 def document(timing: Timing) -> TimingDocument:
-    """Return the timing as its JSON has it."""
+    """Return the timing as its JSON document."""
     t = timing
     return TimingDocument(
         schema=SCHEMA,
@@ -127,29 +127,29 @@ def document(timing: Timing) -> TimingDocument:
     )
 
 
-def _throughput(found: Throughput | None) -> ThroughputDocument | None:
-    if found is None:
+def _throughput(search: Throughput | None) -> ThroughputDocument | None:
+    if search is None:
         return None
     return ThroughputDocument(
-        best_batch=found.best.batch,
-        samples_per_second=found.best.per_second,
-        enough_batch=found.enough.batch,
-        largest_batch=found.largest,
-        out_of_memory_seen=not found.fits_all,
-        ended=found.ended,
-        tried=tuple(TriedBatch(t.batch, t.us, t.per_second) for t in found.tried),
+        best_batch=search.best.batch,
+        samples_per_second=search.best.per_second,
+        enough_batch=search.enough.batch,
+        largest_batch=search.largest,
+        out_of_memory_seen=not search.fits_all,
+        ended=search.ended,
+        tried=tuple(TriedBatch(t.batch, t.us, t.per_second) for t in search.tried),
     )
 
 
 def _head(t: Timing) -> list[Text]:
     whose = "the device's own events" if t.clock is Clock.DEVICE else "the host's clock"
-    each = "each of one call" if t.block == 1 else f"each the mean of {t.block} calls in a row"
+    sample = "each of one call" if t.block == 1 else f"each the mean of {t.block} calls in a row"
     lines = [
         Text.assemble((printable(t.name, 60), "bold"), f" on {printable(t.device, 60)}, timed by {whose}"),
         Text.assemble(
             "  a call takes  ",
             (duration(t.median_us), "bold green"),
-            f"  median of {len(t.samples_us)} samples, {each}",
+            f"  median of {len(t.samples_us)} samples, {sample}",
         ),
         Text(
             f"  spread        {percent(t.spread, 1)} between the quartiles; "
@@ -176,24 +176,24 @@ def _mistakes(t: Timing) -> Table:
     return table
 
 
-def _batches(found: Throughput) -> Table:
+def _batches(search: Throughput) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     for name in ("batch", "a call", "samples/s"):
         table.add_column(name, justify="right", no_wrap=True)
-    for t in found.tried:
+    for t in search.tried:
         rate = t.per_second
         table.add_row(str(t.batch), duration(t.us) if t.us else "out of memory", f"{rate:,.0f}" if rate else "–")
     return table
 
 
-def _best(found: Throughput) -> Text:
-    rate, enough = found.best.per_second or 0.0, found.enough
+def _best(search: Throughput) -> Text:
+    rate, enough = search.best.per_second or 0.0, search.enough
     text = Text.assemble(
         "Best: ",
-        (f"batch {found.best.batch}, {rate:,.0f} samples/s", "bold green"),
-        f". The search ended: {found.ended}.",
+        (f"batch {search.best.batch}, {rate:,.0f} samples/s", "bold green"),
+        f". The search ended: {search.ended}.",
     )
-    if enough.batch != found.best.batch:
+    if enough.batch != search.best.batch:
         text.append(f" Batch {enough.batch} already reaches {percent(enough.per_second or 0.0, rate)} of that.")
     return text
 

@@ -1,4 +1,4 @@
-"""From several analyses to one table: per trace its step, what bounds it, its syncs, and what to change first."""
+"""Render several analyses as one table: step, bound, syncs and first change of each trace."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 
 _SUFFIX = re.compile(r"(\.pt)?\.trace\.json(\.gz|\.zst)?$")
-"""What the names of most traces end in."""
+"""Common suffix of trace file names."""
 
 
 class TraceRow(msgspec.Struct, frozen=True):
-    """One trace of the table, in words."""
+    """A trace of the table, in words."""
 
     trace: str
     step: str
-    """Without the profiler where that is known."""
+    """Step time, without the profiler where known."""
     bound: str
     syncs: str
-    """How many a step."""
+    """Syncs per step."""
     recoverable: str
-    """What all its syncs together would save; a dash where nobody can tell."""
+    """Saving of all syncs together; a dash where unknown."""
     first: str
-    """The first thing to change; or why the trace can't be read."""
+    """The first thing to change, or why the trace can't be read."""
 
 
 def row(analysis: Analysis) -> TraceRow:
-    """What the table says of a trace: of all of it, whatever its view lets through."""
-    step, told = analysis.step, remedies.told(analysis)
+    """Return the table row of a trace, whatever its view hides."""
+    step, entries = analysis.step, remedies.describe(analysis)
     often = sum(f.per_step for f in real(analysis.findings))
     us = step.recoverable_us
     part = f" ({percent(us, replayed(step))})" if us is not None and measurable(us, replayed(step)) else ""
@@ -51,12 +51,12 @@ def row(analysis: Analysis) -> TraceRow:
         bound=step.bound.value,
         syncs=f"{often:.3g}",
         recoverable="–" if us is None or not often else f"{saving(us, replayed(step))}{part}",
-        first=f"{told[0].saves}: {told[0].what}" if told else "nothing",
+        first=f"{entries[0].saves}: {entries[0].what}" if entries else "nothing",
     )
 
 
 def unread(path: str, why: str) -> TraceRow:
-    """What it says of one that can't be read."""
+    """Return the table row of a trace that can't be read."""
     return TraceRow(_name(path), "–", "–", "–", "–", why)
 
 
@@ -65,12 +65,12 @@ def _name(path: str) -> str:
 
 
 def render(rows: Sequence[TraceRow], width: int, color: bool) -> str:
-    """The table as text, two lines a trace: its name, and below what to change first.
+    """Return the table as text, two lines per trace: its name, and what to change first.
 
     Args:
         rows: one a trace.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for name in ("step", "bound by", "syncs a step", "recoverable"):
@@ -83,7 +83,7 @@ def render(rows: Sequence[TraceRow], width: int, color: bool) -> str:
 
 
 def markdown(rows: Sequence[TraceRow]) -> str:
-    """The table as Markdown."""
+    """Return the table as Markdown."""
     head = ("trace", "step", "bound by", "syncs a step", "recoverable", "to change first")
     lines = [f"### {len(rows)} traces", "", f"| {' | '.join(head)} |", "|---|--:|---|--:|--:|---|"]
     for one in rows:

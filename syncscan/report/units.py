@@ -1,22 +1,22 @@
-"""From numbers to words: times, shares, how often."""
+"""Format numbers: times, shares, frequencies."""
 
 from __future__ import annotations
 
 from syncscan.model.units import duration
 
 _SELDOM = 0.095
-"""Of what happens less often a decimal says too little, or nothing: then it is said in how many steps it happens."""
+"""Frequency per step below which the number of steps per occurrence is shown instead of a decimal."""
 
 
 def part_of(us: float, whole_us: float) -> str:
-    """A part of a time in the unit of the whole and with as many decimals, but without the unit: `5.9` of `14.3 ms`."""
+    """Return a time in the unit and precision of the whole, without the unit: `5.9` of `14.3 ms`."""
     number, unit = duration(whole_us).split()
     size = {"s": 1e6, "ms": 1e3, "µs": 1.0}[unit]
     return f"{us / size:.{len(number.partition('.')[2])}f}"
 
 
 def percent(part: float, whole: float) -> str:
-    """`part` of `whole` as a percentage: `31%`, `0.4%`, `<0.1%`; `–` of nothing."""
+    """Return `part` of `whole` as a percentage: `31%`, `0.4%`, `<0.1%`; `–` if the whole is 0."""
     if not whole:
         return "–"
     share = 100 * part / whole
@@ -26,7 +26,7 @@ def percent(part: float, whole: float) -> str:
 
 
 def times(per_step: float) -> str:
-    """How often something happens: `once a step`, `14 times a step`, `0.3 times a step`, `once in 24 steps`."""
+    """Return how often something happens: `once a step`, `14 times a step`, `0.3 times a step`, `once in 24 steps`."""
     if abs(per_step - 1) < 0.005:
         return "once a step"
     if 0 < per_step < _SELDOM:

@@ -1,4 +1,4 @@
-"""From a Projection to a terminal report, to brief lines, and to JSON (schema `syncscan.whatif/1`)."""
+"""Render a Projection as text, brief lines or JSON (schema `syncscan.whatif/1`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syncscan.report import brief, remedies
 from syncscan.report.document import Document, OverlapDocument, Range, about
 from syncscan.report.phrases import steps_found
 from syncscan.report.printable import printable
-from syncscan.report.story import Story, ToldFinding, story_of
+from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
@@ -31,14 +31,14 @@ SHOWN = 12
 
 
 class LimitsDocument(Struct, frozen=True):
-    """What no step can be shorter than."""
+    """Lower bounds of the step time."""
 
     host_us: float
     device_us: float
 
 
 class PipelineDocument(Struct, frozen=True):
-    """One scope's work beside another's."""
+    """A scope's work that runs beside another's."""
 
     scope: str
     beside: str
@@ -64,7 +64,7 @@ class WhatifDocument(Document, frozen=True):
     notes: tuple[str, ...]
     profiled_us: Annotated[float, about("the step in the trace")]
     calibrated: Annotated[bool, about("whether the unprofiled step's time is known")]
-    host_scale: Annotated[float, about("what is left of the host's time without the profiler")]
+    host_scale: Annotated[float, about("fraction of host time that isn't profiler overhead")]
     advice: tuple[str, ...]
     groups: tuple[Group, ...]
     overlaps: tuple[OverlapDocument, ...]
@@ -78,20 +78,20 @@ def render(
     width: int = 100,
     color: bool = False,
 ) -> str:
-    """The projection as text.
+    """Return the projection as text.
 
     Args:
         analysis: with gains and groups.
         projection: of the findings that were to be removed.
         pipelines: bounds that were asked for.
         width: of the terminal, in characters.
-        color: whether to write colours.
+        color: whether to write colors.
     """
     return written(_parts(analysis, projection, pipelines), width, color)
 
 
 def render_brief(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = (), page: int = 1) -> str:
-    """One page of the projection without ornament, a finding a line; see `brief.paged`."""
+    """Return one page of the projection without ornament, a finding per line; see `brief.paged`."""
     return brief.paged(_lines(analysis, projection, pipelines), page)
 
 
@@ -100,8 +100,8 @@ def _lines(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
     yield from (text.plain for text in _headline(analysis, projection))
     if story.findings:
         yield f"findings, each alone (removed or kept; {brief.OF_FINDING}):"
-        for told in story.findings:
-            yield f"- {'removed' if told.id in removed else 'kept'} {brief.finding(told).removeprefix('- ')}"
+        for finding in story.findings:
+            yield f"- {'removed' if finding.id in removed else 'kept'} {brief.finding(finding).removeprefix('- ')}"
     yield from (text.plain for text in _streams(analysis, pipelines))
     if story.nothing:
         yield story.nothing
@@ -152,7 +152,7 @@ def _these(analysis: Analysis, p: Projection) -> str:
 
 def _basis(p: Projection) -> str:
     agrees = (
-        f"replayed as it was: {duration(p.baseline_us)}, {abs(p.baseline_us / p.observed_us - 1):.1%} off"
+        f"replay of the recorded step: {duration(p.baseline_us)}, {abs(p.baseline_us / p.observed_us - 1):.1%} off"
         if p.observed_us
         else ""
     )
@@ -164,31 +164,31 @@ def _basis(p: Projection) -> str:
     return f"The step takes {duration(p.observed_us)} in the trace ({agrees})."
 
 
-def _table(found: Sequence[ToldFinding], removed: frozenset[str]) -> Table:
+def _table(findings: Sequence[FindingText], removed: frozenset[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     table.add_column("saves alone", justify="right", no_wrap=True)
     table.add_column("waits", justify="right", no_wrap=True)
     table.add_column("sync, and where", overflow="fold")
-    for told in found[:SHOWN]:
-        saves = f"{told.saves} ({told.share})" if told.share else told.saves
-        where = " · ".join(part for part in (told.where, told.doubt) if part)
-        sync = Rows(Text(printable(told.id)), Text(printable(where, 160), "dim"))
-        table.add_row("✗" if told.id in removed else "", saves, told.waits, sync)
-    if len(found) > SHOWN:
-        table.add_row("", "", "", f"… {len(found) - SHOWN} more")
+    for finding in findings[:SHOWN]:
+        saves = f"{finding.saves} ({finding.share})" if finding.share else finding.saves
+        where = " · ".join(part for part in (finding.where, finding.doubt) if part)
+        sync = Rows(Text(printable(finding.id)), Text(printable(where, 160), "dim"))
+        table.add_row("✗" if finding.id in removed else "", saves, finding.waits, sync)
+    if len(findings) > SHOWN:
+        table.add_row("", "", "", f"… {len(findings) - SHOWN} more")
     return table
 
 
 def _advice(story: Story) -> Iterator[RenderableType]:
-    """What to change, as every report of this trace says it."""
+    """Yield what to change, as every report of this trace states it."""
     if story.nothing:
         yield _arrow(story.nothing)
     if story.remedies:
         yield Text(f"{remedies.title(story.remedies)}:", style="bold")
         grid = Table.grid()
-        for told in story.remedies[: remedies.SHOWN]:
-            grid.add_row(f" {told.number}. ", Text(printable(f"{told.saves}, {told.doubt}: {told.name}")))
+        for entry in story.remedies[: remedies.SHOWN]:
+            grid.add_row(f" {entry.number}. ", Text(printable(f"{entry.saves}, {entry.doubt}: {entry.name}")))
         yield grid
     if len(story.remedies) > remedies.SHOWN:
         yield Text(f" … and {len(story.remedies) - remedies.SHOWN} more.")
@@ -221,12 +221,12 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
 
 
 def render_json(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> str:
-    """The projection as indented JSON; times in µs a step."""
+    """Return the projection as indented JSON; times in µs per step."""
     return indented(document(analysis, projection, pipelines))
 
 
 def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = ()) -> WhatifDocument:
-    """Return the projection as its JSON has it."""
+    """Return the projection as its JSON document."""
     p = projection
     return WhatifDocument(
         schema=SCHEMA,

@@ -1,4 +1,4 @@
-"""From a message and its place to a workflow command of GitHub's, which its runner shows as an annotation."""
+"""Format a GitHub workflow command, which the runner shows as an annotation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TEXT = 2000
 
 
 def command(kind: str, properties: dict[str, str], message: str, limit: int = TEXT) -> str:
-    """One command on one line; nothing in it can begin another.
+    """Return one command on one line; nothing in it can begin another.
 
     Args:
         kind: `error`, `warning` or `notice`.
@@ -22,7 +22,7 @@ def command(kind: str, properties: dict[str, str], message: str, limit: int = TE
 
 
 def _data(text: str, limit: int = TEXT) -> str:
-    """Escaped as the runner unescapes it (actions/toolkit, core/src/command.ts)."""
+    """Return text escaped as the runner unescapes it (actions/toolkit, core/src/command.ts)."""
     return shown(text, limit).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

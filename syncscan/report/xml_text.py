@@ -1,4 +1,4 @@
-"""From any text to text that XML 1.0 can hold."""
+"""Make text safe for XML 1.0."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ NAME = 200
 
 
 def clean(text: str, limit: int = NAME) -> str:
-    """Text without what XML 1.0 can't hold in any form; not escaped."""
+    """Return text without characters that XML 1.0 can't hold; not escaped."""
     return _ILLEGAL.sub("\ufffd", shown(text, limit))

@@ -48,7 +48,7 @@ def test_first_screen_has_ten_lines_at_most(tmp_path: Path, monkeypatch: pytest.
             t.sync("aten::item", at=3001 + 50 * k)
     lines = run(str(t.write(tmp_path / "t.json"))).stdout.splitlines()
     assert lines.index("") <= 10
-    assert lines[lines.index("") + 1].startswith("Ranked by")
+    assert lines[lines.index("") + 1].startswith("Sorted by")
     assert " 11 more: --all" in lines
 
 

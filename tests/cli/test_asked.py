@@ -34,14 +34,14 @@ def test_a_scope_makes_the_steps(trace: str) -> None:
     found = json.loads(run("analyze", trace, "--step-scope", "par*", "--format", "json").stdout)
     assert found["step"]["count"] == 6
     assert found["trace"]["steps_found"]["by"] == "scope"
-    assert "Steps are the ranges called par*: 6." in run("analyze", trace, "--step-scope", "par*").stdout
+    assert "6 steps found (ranges named par*)." in run("analyze", trace, "--step-scope", "par*").stdout
 
 
 def test_the_whole_as_one_step(trace: str) -> None:
     """And no advice to mark steps: none were wanted."""
     found = json.loads(run("analyze", trace, "--steps", "none", "--format", "json").stdout)
     assert (found["step"]["count"], found["trace"]["has"]["steps"]) == (1, False)
-    assert found["trace"]["steps_found"]["sentence"] == "The whole trace counts as one step, as asked for."
+    assert found["trace"]["steps_found"]["sentence"] == "The whole trace counts as one step, as requested."
     assert not any("No steps" in warning for warning in found["trace"]["warnings"])
 
 
@@ -49,7 +49,7 @@ def test_commands_take_the_same_options(trace: str, tmp_path: Path) -> None:
     """Whatif replays the scopes; report and annotate write what they saw."""
     projected = json.loads(run("whatif", trace, "--step-scope", "part", "--format", "json").stdout)
     assert projected["observed_us"] == pytest.approx(300, rel=0.2)
-    assert "Steps are the ranges called part: 6." in run("report", trace, "-o", "-", "--step-scope", "part").stdout
+    assert "6 steps found (ranges named part)." in run("report", trace, "-o", "-", "--step-scope", "part").stdout
     assert run("annotate", trace, "-o", str(tmp_path / "a.pt.trace.json"), "--step-scope", "part").exit_code == 0
 
 
@@ -74,7 +74,7 @@ def test_some_of_the_steps(trace: str) -> None:
     """Counted from 0, as slices are; the report says which of how many."""
     found = json.loads(run("analyze", trace, "--steps", "1:2", "--format", "json").stdout)
     assert (found["step"]["count"], found["findings"][0]["count"]) == (1, 3)
-    said = "Steps are the profiler's marks: 2; analysed are 1:2 of them, counted from 0, as asked for."
+    said = "2 steps found (ProfilerStep markers); steps 1:2 of them (counted from 0) were analyzed, as requested."
     assert found["trace"]["steps_found"]["sentence"] == said
     assert json.loads(run("analyze", trace, "--steps", ":", "--format", "json").stdout)["step"]["count"] == 2
     scoped = run("analyze", trace, "--step-scope", "part", "--steps", "2:", "--format", "json").stdout

@@ -41,7 +41,7 @@ def error(*words: str | Path) -> BaseException | None:
         ("text", "job · 4 of 5 ranks"),
         ("json", '{\n  "schema": "syncscan.fleet/1"'),
         ("html", "<!doctype html>"),
-        ("markdown", "### Rank 0 holds"),
+        ("markdown", "### Rank 0 delay"),
         ("csv", "rank,step,step_us"),
     ],
 )
@@ -160,7 +160,7 @@ def test_diff_takes_saved_jobs(saved: Path, tmp_path: Path, words: list[str]) ->
     before.write_text(fleet_json.render(even()))
     result = run("diff", before, saved, *words, "--fail-on", "new")
     assert result.exit_code == 1
-    assert "2 syncs came in." in result.stdout
+    assert "2 syncs added." in result.stdout
     assert json.loads(run("diff", before, saved, "--format", "json").stdout)["schema"] == "syncscan.fleet-diff/1"
     assert isinstance(error("diff", before, saved, "--format", "html"), UsageError)
 

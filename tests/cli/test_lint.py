@@ -44,7 +44,7 @@ def lint(*args: str, code: int = 0, stdin: str | None = None) -> Result:
 def test_a_guess_says_where_and_why(file: Path) -> None:
     """Line, function, loop, scope and condition; and what it can't know."""
     text = lint("train.py").stdout
-    assert "2 guesses at a sync in 1 of 1 file, 1 of them where it runs seldom." in text
+    assert "2 possible syncs in 1 of 1 file; 1 runs rarely." in text
     assert "train.py:10:19: medium [item] .item() waits for a number" in text
     assert "It stands in a training loop (line 5). Scope log." in text
     assert "and runs only where step % 10 == 0" in text
@@ -68,7 +68,7 @@ def test_json_has_the_keys_of_findings(file: Path) -> None:
 def test_other_formats_name_the_line(file: Path) -> None:
     """GitHub's annotations, SARIF, CSV and Markdown."""
     assert (
-        "::warning file=train.py,line=10,endLine=10,col=19,title=guess%3A"
+        "::warning file=train.py,line=10,endLine=10,col=19,title=possible sync%3A"
         in lint("train.py", "--format", "github").stdout
     )
     log = json.loads(lint("train.py", "--format", "sarif").stdout)["runs"][0]
@@ -90,7 +90,7 @@ def test_exit_codes(file: Path) -> None:
 
 def test_filters_are_counted_and_checked(file: Path) -> None:
     """What they hide is said, and a rule that isn't there is an error."""
-    assert "1 guess hidden by --select or --ignore." in lint("train.py", "--ignore", "it*").stdout
+    assert "1 warning hidden by --select or --ignore." in lint("train.py", "--ignore", "it*").stdout
     result = CliRunner().invoke(group, ["lint", "train.py", "--select", "itm"])
     assert isinstance(result.exception, UsageError)
 
@@ -113,7 +113,7 @@ def test_a_comment_that_allows_nothing_is_said(file: Path) -> None:
         file.write_text(CODE.replace("loss.item())", f"loss.item())  # syncscan: {comment}"))
         assert why in lint("train.py").stderr
     file.write_text(CODE.replace("loss.item())", "loss.item())  # syncscan: allow[item] once an hour"))
-    assert "1 guess allowed by" in lint("train.py").stdout
+    assert "1 warning allowed by" in lint("train.py").stdout
 
 
 def test_standard_input(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Jobs for the tests of their reports, made by hand: one rank of some holds the others up, or none does."""
+"""Jobs for the tests of their reports, made by hand: one rank of some delays the others, or none does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rank(number: int, findings: tuple[RankFinding, ...] = (), steps: int = 3, **
 
 
 def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
-    """A job whose rank `late` waits for a number that no other does, which holds the others up in every step.
+    """A job whose rank `late` waits for a number that no other does, which delays the others in every step.
 
     Another sync is on all ranks, and gains the job nothing though each trace alone says otherwise.
     """
@@ -92,7 +92,7 @@ def damaged(count: int = 4) -> Fleet:
 
 
 def even(count: int = 4) -> Fleet:
-    """One in which no rank holds the others up, and no sync gains anything."""
+    """One in which no rank delays the others, and no sync gains anything."""
     fleet = job(count)
     ranks = tuple(replace(r, of=rank(r.number), holds_us=0.0, waits_us=0.0) for r in fleet.ranks)
     return replace(fleet, ranks=ranks, lateness=(), path=(), findings=(), recoverable_us=0.0,

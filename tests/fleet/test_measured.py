@@ -19,7 +19,7 @@ HOLDS = {
     "ddp.straggler": (1, Cause.KERNELS),
     "fsdp2.one_rank_item": (0, Cause.SYNC),
 }
-"""Who holds the others up, and why, as the job was written."""
+"""Who delays the others, and why, as the job was written."""
 
 
 def joined(name: str) -> Fleet:
@@ -29,7 +29,7 @@ def joined(name: str) -> Fleet:
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_the_jobs_gain_is_what_was_measured(name: str) -> None:
-    """Inside its range, off by less than 1 % of the step; who holds the others up is named, with the cause."""
+    """Inside its range, off by less than 1 % of the step; who delays the others is named, with the cause."""
     fleet = joined(name)
     assert fleet.baseline_us is not None
     assert fleet.recoverable_us is not None

@@ -62,7 +62,7 @@ def test_what_removing_would_save_is_of_the_job() -> None:
 def test_how_long_ranks_hold_each_other_up_is_a_limit() -> None:
     """For whatever reason of the whole step; of some syncs only behind these."""
     assert sentences(check(job(), Limit(held_up=0.05))) == [
-        "the step: the latest ranks hold the job up for 7.00% of its step, rank 0 the most, and 5.00% are allowed"
+        "the step: the latest ranks delay the job for 7.00% of its step, rank 0 the most, and 5.00% are allowed"
     ]
     assert check(job(), Limit(held_up=0.08)).passed
     assert check(job(), Limit(by="rule", glob="nonzero", held_up=0.0)).passed
@@ -131,10 +131,10 @@ def test_what_is_gone_kept_what_was_projected() -> None:
     assert (found.promise.saving_us, found.promise.range_us, found.promise.kept) == (700, (600, 800), Kept.YES)
     assert (found.before.held_up_us, found.before.holders, found.after.holders) == (700, (0,), ())
     story = story_of(found)
-    assert story.verdict == "1 sync is gone"
+    assert story.verdict == "1 sync removed"
     for text in (fleet_diff_text.render(found, 300), fleet_diff_markdown.render(found).replace("\\", "")):
         assert [said for said in (story.verdict, story.step, story.held_up, story.promise) if said not in text] == []
-    assert story.held_up.endswith("by nothing that could be measured, before 700 µs (rank 0).")
+    assert story.held_up.endswith("by nothing that could be measured, 700 µs (rank 0) before.")
 
 
 def test_a_sync_on_more_ranks_is_worse() -> None:
@@ -145,7 +145,7 @@ def test_a_sync_on_more_ranks_is_worse() -> None:
     assert diff_fleets(spread, job()).worse == ()
     assert diff_fleets(job(), job()).worse == ()
     (told,) = story_of(diff_fleets(job(), spread)).changes[Change.CHANGED]
-    assert told.numbers == "on 4 of 4, before only on rank 0"
+    assert told.numbers == "on 4 of 4, only on rank 0 before"
 
 
 def test_jobs_of_other_sizes_have_no_step_to_compare() -> None:

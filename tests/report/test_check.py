@@ -27,7 +27,7 @@ def failed() -> Verdict:
 def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
     """And the line once, though two limits name it."""
     text = check_text.render([failed()], "pyproject.toml", width=200)
-    assert text.startswith("failed: built.pt.trace.json, 1 sync held against pyproject.toml")
+    assert text.startswith("failed: built.pt.trace.json, 1 sync checked against pyproject.toml")
     assert text.count("train.py:10: aten::item in loss") == 1
     assert "✗ the step: 1 sync a step, and 0 are allowed" in text
     assert "chain: aten::item > aten::_local_scalar_dense > cudaStreamSynchronize" in text

@@ -30,10 +30,10 @@ def example() -> Diff:
 def test_the_story_counts_what_came_and_went() -> None:
     """The verdict has each kind once, and the step its margin."""
     story = story_of(example())
-    assert story.verdict == "1 sync came in, 1 sync is gone, nothing else"
+    assert story.verdict == "1 sync added, 1 sync removed, nothing else"
     assert "not distinguishable from noise (±" in story.step
-    assert story.step.endswith("syncscan prove runs both in turn, until it is known.")
-    assert story.promise.startswith("Removing what is gone was projected to save")
+    assert story.step.endswith("syncscan prove measures both in turns until it is certain.")
+    assert story.promise.startswith("Removing these syncs was projected to save")
     assert story.same == "1 sync is as before"
 
 
@@ -51,8 +51,8 @@ def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
     )
     found, back = api.diff([loop], [fused]), api.diff([fused], [loop])
     for text in (diff_text.render(found), diff_markdown.render(found), diff_html.render(found, loop, fused)):
-        assert "Habits gone: optimizer" in text.replace("\\", "")
-    assert story_of(back).habits == "Habits that came in: optimizer-loop in optimizer."
+        assert "Habits removed: optimizer" in text.replace("\\", "")
+    assert story_of(back).habits == "Habits added: optimizer-loop in optimizer."
     assert json.loads(diff_json.render(found))["habits"] == [
         {"change": "gone", "rule": "optimizer-loop", "scope": ["optimizer"]}
     ]
@@ -68,7 +68,7 @@ def test_text_and_markdown_tell_the_same() -> None:
         assert said in text
         assert said in markdown
     assert " + " in text
-    assert "**Gone**" in markdown
+    assert "**Removed**" in markdown
 
 
 def test_json_follows_its_schema() -> None:

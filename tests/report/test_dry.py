@@ -81,8 +81,8 @@ def test_nothing_found_is_no_clean_bill() -> None:
 
     assert [verdict(block) for block in (launched, lambda: torch.ones(2).add(1), replayed)] == [
         "Nothing that ran would make the host wait",
-        "Nothing ran on the pretended device",
-        "No wait was found in what was understood",
+        "Nothing ran on the simulated device",
+        "No wait found among the recognized ops",
     ]
 
 

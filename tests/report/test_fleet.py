@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.model.fleet import Cause, Fleet, Lateness
 from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_text
 from syncscan.report.fleet_picture import OUT, picture_of
-from syncscan.report.fleet_story import ranks_said, story_of
+from syncscan.report.fleet_story import rank_phrase, story_of
 from syncscan.report.fleet_table import COLUMNS, fleet_rows
 from tests.fleet.example import damaged, even, hostile, job
 from tests.report.example import HOSTILE
@@ -58,13 +58,13 @@ def test_csv_golden(golden: Callable[[str, str], None]) -> None:
 )
 def test_on_which_ranks(ranks: list[int], count: int, said: str) -> None:
     """All, one, a run, or some."""
-    assert ranks_said(list(ranks), count) == said
+    assert rank_phrase(list(ranks), count) == said
 
 
 def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains() -> None:
     """With the range, and what the trace of one rank alone gets wrong."""
     story = story_of(job())
-    assert story.verdict == "Rank 0 holds the job up by 700 µs a step (7%)"
+    assert story.verdict == "Rank 0 delays the job by 700 µs a step (7%)"
     assert story.reason.endswith("idle behind a sync, .item() waits for a number (train.py:52).")
     assert [(t.saves, t.share, t.doubt, t.on) for t in story.remedies] == [
         ("700 µs", "7%", "600 µs to 800 µs", "only on rank 0")
@@ -92,7 +92,7 @@ def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
     """Of a step that it makes twice as long; of a rank that is late by its kernels it says nothing."""
     late = tuple(replace(x, cause=Cause.HOST, finding="") for x in job().lateness)
     story = story_of(job(lateness=late, unprofiled_us=5_000.0))
-    assert story.verdict == "Under the profiler rank 0 holds the job up by 700 µs a step (7%)"
+    assert story.verdict == "Under the profiler rank 0 delays the job by 700 µs a step (7%)"
     assert story.then == (
         "Rank 0's host takes longer, but the profiler makes this step 2.0 times as long: "
         "without it another rank may be the last.",
@@ -105,13 +105,13 @@ def test_of_many_that_are_late_each_is_named_briefly() -> None:
     ranks = tuple(replace(r, holds_us=900.0 - 100 * r.number) for r in job(6).ranks)
     late = tuple(Lateness(step, step, 500.0, Cause.KERNELS) for step in range(3))
     story = story_of(replace(job(6), ranks=ranks[:3], lateness=late))
-    assert story.verdict == "Ranks 0, 1 and 2 hold the job up: by 900 µs, 800 µs, 700 µs a step"
+    assert story.verdict == "Ranks 0, 1 and 2 delay the job: by 900 µs, 800 µs, 700 µs a step"
     assert story.reason == "Of 3 steps the latest is rank 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
 
 
 def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
     """Of a job without syncs, and of one whose sync gains nothing."""
-    assert story_of(even()).verdict == "No rank holds the others up"
+    assert story_of(even()).verdict == "No rank delays the others"
     assert story_of(even()).summary == "No host-device syncs found on any rank."
     idle = job(findings=job().findings[1:], recoverable_us=0.0, recoverable_range_us=(0.0, 0.0))
     assert story_of(idle).then == ("Removing syncs gains the job nothing that could be measured.",)
@@ -122,7 +122,7 @@ def test_what_cannot_be_told_is_not_told() -> None:
     story = story_of(
         job(matched=0, lateness=(), path=(), baseline_us=None, recoverable_us=None, recoverable_range_us=None)
     )
-    assert story.verdict == "Who holds the job up can't be told"
+    assert story.verdict == "Who delays the job is unknown"
     assert story.summary == "2 places wait; what removing them gains the job can't be replayed."
 
 

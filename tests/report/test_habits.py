@@ -18,7 +18,7 @@ GAIN = LAUNCHES.gain
 
 def told(*habits, step_us=10_000.0):
     """What is told of habits beside the typical finding."""
-    return report.told(replace(analysis(finding()), habits=habits), step_us)
+    return report.describe(replace(analysis(finding()), habits=habits), step_us)
 
 
 def test_a_projection_is_told_from_a_bound_and_from_a_spoilt_measurement():
@@ -28,7 +28,7 @@ def test_a_projection_is_told_from_a_bound_and_from_a_spoilt_measurement():
     assert said == [
         ("3.00 ms (30%)", "2.00 ms to 3.50 ms"),
         ("at most 3.00 ms (30%)", "not projected"),
-        ("spoils the measurement", ""),
+        ("distorts the measurement", ""),
     ]
 
 
@@ -76,7 +76,7 @@ def test_each_is_shown_with_what_proves_it_and_what_to_do(form):
         "backward: 130 launches in 1.56 ms saves 1.00 ms",
         "aten::nonzero in mask (detect.py:42)",
         'torch.compile(mode="reduce-overhead") or a CUDA graph',
-        "spoils the measurement",
+        "distorts the measurement",
     ):
         assert words in shown
 

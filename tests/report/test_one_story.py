@@ -182,7 +182,7 @@ def of_fragment(text: str) -> Facts:
     """From a notebook's cell."""
     items = re.findall(r"<li><strong>(.*?)</strong>, .*?: (.*?)(?: <code>.*)?$", text, re.M)
     rows = re.findall(r"<tr style.*?</td>\n<td[^>]*>(.*?)</td>.*?<td style=\"text-align: left\">(.*?)<br>", text, re.S)
-    habits = re.findall(r"</span> \w+: (.*?)(?: <code>.*?</code>)?: ((?:at most )?[\d.]+ .*|spoils .*)$", text, re.M)
+    habits = re.findall(r"</span> \w+: (.*?)(?: <code>.*?</code>)?: ((?:at most )?[\d.]+ .*|distorts .*)$", text, re.M)
     return Facts(
         verdict=re.findall(r"<strong>(.*?)\.</strong>", text)[0],
         remedies=[figure(saves) for saves, _ in items],
@@ -315,7 +315,7 @@ def test_the_first_screen_is_one_screen(found: Analysis) -> None:
         screen, *rest = render(found, "text", width=width).split("\n\n")
         assert screen.count("\n") < most
         assert max(map(len, "\n".join([screen, *rest]).splitlines()[:-1])) <= width
-        ranked = [part.split("\n", 3)[3] for part in rest if part.startswith("Ranked by")]
+        ranked = [part.split("\n", 3)[3] for part in rest if part.startswith("Sorted by")]
         assert words("".join(ranked)) - known == set()
 
 

@@ -15,7 +15,7 @@ from tests.whatif.test_remedies import step
 
 def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left():
     """Numbered, the largest gain first; what it gains after those above stands behind each but the first."""
-    first, habit, together = report.told(typical())
+    first, habit, together = report.describe(typical())
     assert first.sentence == (
         "1. nonzero waits to learn how many elements there are (train/detect.py:42 · detect › mask · aten::index):"
         " 9.00 ms (34%), 8.10 ms to 9.90 ms."
@@ -25,21 +25,20 @@ def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left()
         " 1.00 ms after those above; confidence medium."
     )
     assert together.doubt == (
-        "up to 500 µs; nothing that can be measured after those above; any one of them alone at most 310 µs;"
-        " confidence medium"
+        "up to 500 µs; nothing measurable after those above; each alone at most 310 µs; confidence medium"
     )
 
 
 def test_an_upper_bound_is_called_one():
     """No promise is made of it."""
     bound = replace(of_habit(LAUNCHES), basis=Basis.UPPER_BOUND, after_us=None)
-    (told,) = report.told(replace(analysis(), habits=(LAUNCHES,), remedies=(bound,)))
+    (told,) = report.describe(replace(analysis(), habits=(LAUNCHES,), remedies=(bound,)))
     assert (told.saves, told.doubt) == ("at most 3.00 ms (11%)", "not projected")
 
 
 def test_syncs_that_go_together_are_each_named_and_each_fix_once():
     """Their places, and ways to their findings."""
-    told = report.told(typical())[2]
+    told = report.describe(typical())[2]
     assert [m.id for m in told.members] == ["item-00aa11bb", "mask-22cc33dd"]
     assert [m.number for m in told.members] == [1, 2]
     assert told.what.endswith(", and 1 more together with it")
@@ -51,7 +50,7 @@ def test_where_nothing_was_projected_the_costliest_findings_stand_in():
     """With what they cost, and no word of what they would save."""
     bare = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None)
     low = finding("low-1", severity=Severity.LOW, gain=None)
-    (told,) = report.told(analysis(finding(gain=None), low, step=bare))
+    (told,) = report.describe(analysis(finding(gain=None), low, step=bare))
     assert (told.saves, told.doubt) == ("waits 8.21 ms, device idle 8.90 ms behind it", "not projected")
     assert told.alone_us is None
 
@@ -60,17 +59,17 @@ def test_a_list_that_nothing_was_measured_for_is_in_no_order_of_cost():
     """As of a dry run: neither its heading nor the table below says by what it is ranked."""
     untimed = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None, waits_withheld=True)
     found = analysis(finding("low-1", severity=Severity.LOW, gain=None), step=untimed)
-    (told,) = report.told(found)
+    (told,) = report.describe(found)
     text = render(found, "text")
-    assert told.saves == "waits, nobody knows how long"
+    assert told.saves == "waits for an unknown time"
     assert "What to change:" in text.splitlines()
-    assert "Ranked by" not in text
+    assert "Sorted by" not in text
 
 
 def test_of_many_the_first_are_named():
     """Five in words, and how many more there are; the terminal shows three, and all with -v."""
     many = replace(analysis(finding()), remedies=(remedy(),) * 8)
-    assert len(report.in_words(report.told(many))) == 6
+    assert len(report.in_words(report.describe(many))) == 6
     assert "… and 3 more." in render(many, "markdown")
     assert "What to change, by what each saves alone (5 more with -v):" in render(many, "text").splitlines()
     assert " 8. 9.00 ms" in render(many, "text", verbose=1)
@@ -79,7 +78,7 @@ def test_of_many_the_first_are_named():
 def test_the_json_holds_all_of_it():
     """Ids lead to the findings and habits of the same document."""
     analysis = step()
-    pairs = zip(analysis.remedies, report.told(analysis), strict=True)
+    pairs = zip(analysis.remedies, report.describe(analysis), strict=True)
     document = [remedy_document(remedy, told) for remedy, told in pairs]
     ids = {f.id for f in analysis.findings} | {h.id for h in analysis.habits}
     assert {r.habit or r.findings[0] for r in document} <= ids

@@ -54,7 +54,7 @@ def test_without_a_replay_no_advice_is_made_up() -> None:
 def test_each_change_is_said_once_on_the_first_screen(form: str) -> None:
     """Between the verdict and the table, or the timeline."""
     shown = render(typical(), form)
-    end = {"text": "Ranked by", "markdown": "| severity", "fragment": "<table", "html": 'class="findings"'}[form]
+    end = {"text": "Sorted by", "markdown": "| severity", "fragment": "<table", "html": 'class="findings"'}[form]
     first = " ".join(
         shown[shown.index("Syncs are the limit") : shown.index(end, shown.index("What to change"))].split()
     )

@@ -60,7 +60,7 @@ def test_phases_stand_in_a_table() -> None:
     lines = [line.split() for line in report(t).splitlines()]
     assert ["prefill", "1", "1", "1.00", "ms"] in lines
     assert ["decode", "1", "3", "1.00", "ms"] in lines
-    assert "Steps are ranges named as SGLang names its steps: 4." in report(t)
+    assert "4 steps found (ranges named as SGLang names its steps)." in report(t)
 
 
 def test_what_repeats_is_said_to_be_a_guess() -> None:
@@ -68,7 +68,7 @@ def test_what_repeats_is_said_to_be_a_guess() -> None:
     t = TraceBuilder()
     for k in range(4):
         t.launch("gemm", at=100 * k, lasts=90)
-    assert "the shortest sequence that repeats, 1 call, counts as one, 4 times" in " ".join(report(t).split())
+    assert "the shortest repeating sequence (1 call) counts as a step, 4 times" in " ".join(report(t).split())
 
 
 def test_what_was_launched_before_is_told_apart() -> None:
@@ -79,7 +79,7 @@ def test_what_was_launched_before_is_told_apart() -> None:
         t.launch("gemm", at=5, lasts=1100, begins=5000)
     shown = " ".join(report(t).split())
     assert "the device works 5.00 ms on what was launched before" in shown
-    assert "Behind the last it takes 5.10 ms until what the steps launched is done." in shown
+    assert "After the last step the device needs 5.10 ms more to finish the steps' work." in shown
 
 
 def test_a_queue_that_is_as_long_at_both_ends_is_not_mentioned() -> None:

@@ -1,4 +1,4 @@
-"""From an Analysis and the recorded events of a trace to its annotated copy: the same events, and tracks of ours."""
+"""Annotate a trace: its recorded events as they are, and tracks that syncscan adds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from syncscan.report.annotate.tracks import added_events
 
 
 def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of the whole trace, its own events as they stand and in order, with syncscan's tracks behind them.
+    """Yield the text of the whole trace: its own events, unchanged and in order, then syncscan's tracks.
 
     Args:
         analysis: of the trace.
         head: its text up to the list of events; empty for a bare list.
         recorded: the text of its events, separated by commas in a piece.
-        added: the text of what `added_events` draws, likewise.
+        added: the text of the events of `added_events`, separated in the same way.
     """
     return document(head, analysis.trace.info.metadata, recorded, added)
 
@@ -27,7 +27,7 @@ def annotate(analysis: Analysis, head: bytes, recorded: Iterable[bytes], added: 
 def annotate_around(
     analysis: Analysis, head: bytes, recorded: Iterable[bytes], finding: str, margin_ns: int | None = None
 ) -> Iterator[bytes]:
-    """The text of the part of the trace around a finding's most expensive sync point, small enough for any viewer.
+    """Yield the part of the trace around a finding's most expensive sync point, small enough for any viewer.
 
     Args:
         analysis: of the trace.

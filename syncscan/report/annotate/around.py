@@ -1,4 +1,4 @@
-"""From one finding to the part of a trace around it: which times to keep, and the recorded events that touch them."""
+"""Select the part of a trace around one finding: its interval, and the recorded events that touch it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncscan.model.interval import Interval
 from syncscan.report.named import named
 
 LEAST_MARGIN = 1_000_000
-"""At least this many ns are shown on both sides of a sync point."""
+"""Least margin shown on both sides of a sync point, ns."""
 
 
 class _Event(msgspec.Struct):
@@ -29,7 +29,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def chosen(analysis: Analysis, which: str) -> Finding:
-    """The finding that a user means, as in `named`; of those to remove together the costliest.
+    """Return the finding that `which` names, as `named` resolves it; of several to remove together, the costliest.
 
     Raises:
         UsageError: nothing, or more than one thing, is called that, or a habit is.
@@ -41,7 +41,7 @@ def chosen(analysis: Analysis, which: str) -> Finding:
 
 
 def interval_around(finding: Finding, margin_ns: int | None = None) -> Interval:
-    """The times around the sync point of this finding that cost the most.
+    """Return the interval around the sync point of a finding that cost the most.
 
     Args:
         finding: at least one occurrence.
@@ -54,7 +54,7 @@ def interval_around(finding: Finding, margin_ns: int | None = None) -> Interval:
 
 
 def costliest(finding: Finding) -> Occurrence:
-    """The sync point of a finding that waited and left its device idle the longest; of equals, the first."""
+    """Return the sync point of a finding with the largest sum of wait and idle time; the first of equals."""
     return max(finding.occurrences, key=_cost)
 
 
@@ -63,7 +63,7 @@ def _cost(o: Occurrence) -> tuple[int, int]:
 
 
 def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
-    """The recorded events that touch an interval: names of all rows, and arrows with both ends in it.
+    """Yield the recorded events that touch an interval: all row names, and arrows with both ends in it.
 
     Args:
         events: text of one event each.

@@ -1,4 +1,4 @@
-"""From the text of recorded events and of added ones to the text of a trace that every viewer reads."""
+"""Join the text of recorded and added events to a trace that every viewer reads."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from syncscan.model.json_text import strict_text
 def document(
     head: bytes, metadata: Mapping[str, Any], recorded: Iterable[bytes], added: Iterable[bytes]
 ) -> Iterator[bytes]:
-    """A trace in pieces: the recorded events as they stand and in order, and the added ones behind them.
+    """Yield a trace in pieces: the recorded events, unchanged and in order, then the added ones.
 
-    TensorBoard's plugin decides the shape. It reads no bare list, so one gets an object around it; and it cuts a trace
-    behind its last `]`, so members that stood behind the events move before them when they hold one.
+    The layout suits TensorBoard's plugin. It rejects a bare list, so that gets an object around it; and it cuts a trace
+    after its last `]`, so members after the events move before them if they hold one.
 
     Args:
         head: recorded text up to the list of events; empty for a bare list, or where it is broken.
         metadata: all members of the trace but its events.
         recorded: text of events, separated by commas in a piece.
-        added: text of added events, likewise.
+        added: text of added events, separated in the same way.
 
     Source: torch_tb_profiler 0.4.3: `append_gpu_metrics` in `run.py`, `_preprocess_file` in `profiler/data.py`.
     """
@@ -43,7 +43,7 @@ def _keys(head: bytes) -> set[str]:
 
 
 def _members(members: Mapping[str, Any]) -> bytes:
-    """The text of an object's members, without its braces."""
+    """Return the text of an object's members, without its braces."""
     return strict_text(members)[1:-1].encode()
 
 

@@ -1,8 +1,7 @@
-"""From a slice's name and the colour it has in Trace View to the name that Perfetto draws in a colour like it.
+"""Choose a slice name that Perfetto draws in a color close to the one Trace View uses.
 
-Perfetto takes no colours from a trace: it hashes a slice's name without digits, and the hash is hue and lightness. A
-space that doesn't break (U+00A0) looks like any other and hashes to something else, so a name with some of them can be
-found for most hues.
+Perfetto ignores colors in a trace: it hashes a slice's name without digits to a hue and a lightness. A non-breaking
+space (U+00A0) looks like a space but hashes differently, so most hues can be reached by replacing some spaces.
 
 Source: Perfetto 52, `ui/src/components/colorizer.ts` (`getColorForSlice`) and `ui/src/base/hash.ts`.
 """
@@ -15,18 +14,19 @@ from functools import cache
 from itertools import product
 
 _HUES = {"rail_animation": 12, "rail_idle": 42, "startup": 78, "rail_response": 255, "grey": 200}
-"""Hue (HSLuv, degrees) by name of a colour in Trace View: red, orange, yellow, blue; for grey a pale blue-green."""
+"""Hue (HSLuv, degrees) of each Trace View color name: red, orange, yellow, blue; pale blue-green stands for grey."""
 _NEAR = 10
-"""Degrees within which a hue is taken for the one that is wanted: yellow and orange are 36 apart."""
+"""Largest distance in degrees at which a hue counts as the wanted one; yellow and orange are 36 apart."""
 _LIGHTNESS, _OF_YELLOW = range(46, 68), range(68, 80)
-"""Percent: neither so dark that red is brown and yellow olive, nor so light that red is pink."""
+"""Allowed lightness, percent: dark red would look brown and dark yellow olive; light red would look pink."""
 _SPACES, _BETWEEN, _BEHIND = (" ", "\u00a0"), 5, 3
-"""At most so many spaces are varied, and stand behind: 480 names, and one in about thirty has hue and lightness."""
+"""Spaces to vary between words and to append: up to 480 names, of which about one in thirty has the hue and lightness.
+"""
 
 
 @cache
 def hued(name: str, color: str) -> str:
-    """The name, with some of its spaces and a few behind it not breaking, that comes closest to a colour.
+    """Return the name, with some spaces made non-breaking and a few appended, whose color in Perfetto is closest.
 
     Args:
         name: of a slice.
@@ -44,7 +44,7 @@ def hued(name: str, color: str) -> str:
 
 
 def _lookalikes(name: str) -> Iterator[str]:
-    """The name with other spaces, the fewest behind it first."""
+    """Yield variants of the name with other spaces, those with the fewest appended first."""
     words = name.split(" ", _BETWEEN)
     for behind in range(_BEHIND + 1):
         for spaces in product(_SPACES, repeat=len(words) - 1 + behind):
@@ -53,7 +53,7 @@ def _lookalikes(name: str) -> Iterator[str]:
 
 
 def _off(name: str, color: str) -> int:
-    """How far what a name is drawn in is from a colour, 0 where it is taken for it."""
+    """Return the distance of a name's color from the wanted one; 0 where it is close enough."""
     hue, lightness = color_of(name)
     away = abs((hue - _HUES[color] + 180) % 360 - 180)
     fits = lightness in (_OF_YELLOW if color == "startup" else _LIGHTNESS)
@@ -61,13 +61,13 @@ def _off(name: str, color: str) -> int:
 
 
 def color_of(name: str) -> tuple[int, int]:
-    """Hue (degrees) and lightness (percent) in HSLuv that Perfetto gives slices of this name."""
+    """Return the hue (degrees) and lightness (percent) in HSLuv that Perfetto gives slices of this name."""
     hashed = re.sub(r" ?[0-9]+", "", name)
     return _hash(hashed, 360), _hash(hashed + "x", 40) + 40
 
 
 def _hash(text: str, size: int) -> int:
-    """Perfetto's hash, an FNV-1a whose products are rounded as JavaScript's numbers are."""
+    """Return Perfetto's hash: FNV-1a with products rounded as JavaScript's numbers are."""
     units = text.encode("utf-16-le", "surrogatepass")
     value = 18652613
     for low, high in zip(units[::2], units[1::2], strict=True):

@@ -1,4 +1,4 @@
-"""From an Analysis to the times its devices stood idle, each with its cause."""
+"""Find when each device was idle, and why."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from syncscan.model.names import is_loader
 from syncscan.model.trace import Trace
 
 SHORTEST = 2_000
-"""Idle times below this many ns aren't drawn: so long does a device take from one kernel to the next."""
+"""Shortest idle time drawn, ns: a device takes about this long from one kernel to the next."""
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """Why a device stood idle: behind a sync (`finding` is set), for input, or because the host was late."""
+    """Why a device was idle: a sync (`finding` is set), input, or late launches by the host."""
 
     kind: str
     """`sync`, `input` or `host`."""
@@ -26,20 +26,20 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class IdleTimes(msgspec.Struct, frozen=True, eq=False):
-    """When a device stood idle, in columns of one length: in order, and no two overlap."""
+    """Idle times of a device, as columns of one length, ascending and disjoint."""
 
     begin: Int64
     end: Int64
     cause: Int64
-    """Place in `causes`."""
+    """Index into `causes`."""
     causes: tuple[Cause, ...]
 
 
 def idle_times(analysis: Analysis, device: int) -> IdleTimes:
-    """When this device stood idle between its first and its last work, ns.
+    """Return when this device was idle between its first and its last work, ns.
 
-    An idle time is behind a sync for as long as its bubble, which `cost` counted; the rest is input where the host was
-    mostly in the DataLoader, and else the host that came late with its launches.
+    The part of an idle time that is a sync's bubble (measured by `cost`) is caused by that sync. The rest is caused by
+    input where the host was mostly in the DataLoader, else by late launches.
     """
     work = analysis.trace.kept(DeviceWork).of(device)
     gaps_from, gaps_to = work.busy_to[:-1], work.busy_from[1:]
@@ -60,21 +60,21 @@ def idle_times(analysis: Analysis, device: int) -> IdleTimes:
 
 
 def _bubbles(analysis: Analysis, device: int, work: Work) -> tuple[Int64, Int64, Int64]:
-    """The bubbles on this device: begin, end and the place of the finding, in order; they never overlap."""
-    found = [
+    """Return begin, end and finding index of the bubbles on this device; ascending and disjoint."""
+    bubbles = [
         (o.sync.released, o.cost.bubble_ns, place)
         for place, f in enumerate(analysis.findings)
         for o in f.occurrences
         if o.sync.device == device and o.cost.bubble_ns > 0
     ]
-    released, length, place = np.array(found, np.int64).reshape(-1, 3).T
+    released, length, place = np.array(bubbles, np.int64).reshape(-1, 3).T
     begin = work.idle_from(released)
     order = np.lexsort((place, length, begin))
     return begin[order], (begin + length)[order], place[order]
 
 
 def _loading(trace: Trace) -> Cover:
-    """When the steps' own threads were in the DataLoader's `__next__`."""
+    """Return when the steps' own threads were in the DataLoader's `__next__`."""
     s = trace.slices
     mask = trace.named(is_loader)
     if trace.steps:

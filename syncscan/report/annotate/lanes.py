@@ -1,4 +1,4 @@
-"""From slices to trace events on rows of our own: pids and tids that nobody else uses, no two slices that overlap."""
+"""Turn slices into trace events on rows whose pids and tids nobody else uses, without overlaps."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from syncscan.report.annotate.hues import hued
 from syncscan.report.names import shown
 
 MAX_NAME, MAX_TEXT = 120, 1000
-"""Longest name of a slice, and longest text in its args, in characters: viewers draw rows of names."""
+"""Longest name of a slice and longest text in its args, in characters."""
 SHORTER = 1
-"""By so many ns slices for Perfetto end early: its address names a slice by begin and length, and where a sync is one
-call, those are the call's too."""
+"""Nanoseconds by which slices for Perfetto end early. Perfetto addresses a slice by begin and length; without this, a
+sync of one call would share them with the call."""
 _FIRST_PID = 4_200_000
-"""Above what Linux gives a process or a thread (pid_max is 2**22 = 4,194,304)."""
+"""First process id: above what Linux assigns to a process or thread (pid_max is 2**22 = 4,194,304)."""
 _FIRST_FLOW = 1 << 40
-"""Above the ids of recorded flows, which are 32-bit correlations; below what a JavaScript number holds."""
+"""First flow id: above recorded flows, which are 32-bit correlation ids, and below the largest exact JavaScript
+integer."""
 _GAP = msgspec.Raw(b"\0")
-"""Stands in an event's text, which has no such byte, where a number comes."""
+"""Placeholder for numbers in an event's text, which holds no such byte otherwise."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """One slice to draw: times in ns on the trace's clock, and what a click on it shows."""
+    """A slice to draw: times in ns on the trace's clock, and the args that a click shows."""
 
     ts: int
     end: int
@@ -41,7 +42,7 @@ class Drawn(msgspec.Struct, frozen=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What many slices have in common; `args` without their length."""
+    """Properties that many slices share; `args` omits their length."""
 
     name: str
     args: Mapping[str, Any]
@@ -49,16 +50,16 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Times(msgspec.Struct, frozen=True, eq=False):
-    """Slices of some kinds in columns of one length, int64: ns on the trace's clock, ascending, none over another."""
+    """Slices of several kinds as int64 columns of one length: ns on the trace's clock, ascending and disjoint."""
 
     begin: Int64
     end: Int64
     kind: Int64
-    """Place among the kinds."""
+    """Index of the slice's kind."""
 
 
 class Arrow(msgspec.Struct, frozen=True):
-    """A flow from one of our slices to a recorded one: times in ns, `to` the track that it ends on."""
+    """A flow from an added slice to a recorded one: times in ns; `to` is the track it ends on."""
 
     name: str
     ts: int
@@ -67,10 +68,10 @@ class Arrow(msgspec.Struct, frozen=True):
 
 
 class Lanes:
-    """Hands out the rows of our process and writes what lies on them as JSON text, one event at a time.
+    """Allocates rows of syncscan's process and yields what lies on them as JSON text, event by event.
 
     Args:
-        tracks: the trace's own, whose ids are avoided.
+        tracks: tracks of the trace, whose ids are avoided.
         perfetto: name rows and slices for Perfetto.
     """
 
@@ -83,19 +84,19 @@ class Lanes:
         self._order = 0
 
     def process(self, name: str) -> Iterator[bytes]:
-        """The name of our process, and that it goes on top."""
+        """Yield the metadata that names syncscan's process and sorts it to the top."""
         yield _encode(self._label("process_name", self.pid, name=name))
         yield _encode(self._label("process_labels", self.pid, labels="syncscan"))
         yield _encode(self._label("process_sort_index", self.pid, sort_index=-1))
 
     def row_apart(self, name: str, cat: str, times: Times, kinds: Sequence[Kind]) -> Iterator[bytes]:
-        """One row of many slices that don't overlap and of which there are few kinds; each shows its length.
+        """Yield one row of many disjoint slices of few kinds; each slice shows its length.
 
         Args:
             name: shown beside the row.
             cat: category of its slices.
             times: when they are, and of which kind.
-            kinds: what is the same of all of one.
+            kinds: the properties of each kind.
         """
         tid, begin = next(self._free), times.begin
         yield from self._titles(name, tid)
@@ -104,21 +105,21 @@ class Lanes:
         ends = np.append(np.maximum(begin[:-1], np.minimum(times.end[:-1], begin[1:] - gaps[1:])), times.end[-1:])
         lengths = np.maximum(ends - begin - self._shorter, 0)
         around = [self._around_times(kind, cat, tid) for kind in kinds]
-        said = _durations(times.end - begin)
+        durations = _durations(times.end - begin)
         for kind, start, lasting, length in zip(
-            times.kind.tolist(), starts, (lengths / 1000).tolist(), said, strict=True
+            times.kind.tolist(), starts, (lengths / 1000).tolist(), durations, strict=True
         ):
             before, between, behind, end = around[kind]
             yield f'{before}{start!r}{between}{lasting!r}{behind}"{length}"{end}'.encode()
 
     def _around_times(self, kind: Kind, cat: str, tid: int) -> list[str]:
-        """The text of a slice of this kind, without its start, its duration, and the length that it shows."""
+        """Return the text of a slice of this kind, split where its start, duration and displayed length belong."""
         event = self._slice(Drawn(0, 0, kind.name, kind.args, kind.color), cat, tid)
         event |= {"ts": _GAP, "dur": _GAP, "args": {"length": _GAP, **event["args"]}}
         return _encode(event).decode().split("\0")
 
     def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[Arrow] = ()) -> Iterator[bytes]:
-        """One row, and further ones with the same name for the slices that overlap on it.
+        """Yield one row, and further rows of the same name for slices that overlap.
 
         Args:
             name: shown beside the row.
@@ -135,7 +136,7 @@ class Lanes:
             yield from self._arrows(starts, lane, tid)
 
     def _titles(self, name: str, tid: int) -> Iterator[bytes]:
-        """What a row is called, and that it goes below those before it."""
+        """Yield the metadata that names a row and sorts it below earlier ones."""
         self._order += 1
         yield _encode(self._label("thread_name", tid, name=self._row_name(name)))
         yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
@@ -153,7 +154,7 @@ class Lanes:
             yield _encode({"ph": "f", "bp": "e", **there, **flow})
 
     def _row_name(self, name: str) -> str:
-        """For Perfetto it begins with a slash, which the empty groups around rows leave out: they aren't pinned."""
+        """Return the name of a row; in Perfetto a leading slash keeps empty groups around it from being pinned."""
         return f"/{name}" if self._perfetto else name
 
     def _slice(self, s: Drawn, cat: str, tid: int) -> dict[str, Any]:
@@ -172,7 +173,7 @@ class Lanes:
 
 
 def _lanes(slices: Iterable[Drawn]) -> list[list[Drawn]]:
-    """Spread slices, sorted by start, over as few lanes as keep them apart."""
+    """Distribute slices, sorted by start, over the fewest lanes without overlaps."""
     lanes: list[list[Drawn]] = []
     for s in slices:
         gap = _rounding(s.ts)
@@ -188,16 +189,16 @@ def _lanes(slices: Iterable[Drawn]) -> list[list[Drawn]]:
 
 
 def _rounding(ts: int) -> int:
-    """How far two slices must stay apart, in ns, so that they don't overlap once µs are 64-bit floats."""
+    """Return the distance in ns that keeps two slices disjoint after rounding to µs in 64-bit floats."""
     return 2 * math.ceil(math.ulp(ts / 1000) * 1000)
 
 
 def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: _said(v) if isinstance(v, str) else v for k, v in args.items()}
+    return {k: _short_text(v) if isinstance(v, str) else v for k, v in args.items()}
 
 
 @lru_cache(1 << 12)  # a hundred thousand slices have few different texts
-def _said(text: str) -> str:
+def _short_text(text: str) -> str:
     return shown(text, MAX_TEXT)
 
 
@@ -207,14 +208,14 @@ def _named(name: str) -> str:
 
 
 def _durations(lengths: Int64) -> Iterator[str]:
-    """Times in ns as words."""
-    each, which = np.unique(lengths, return_inverse=True)
-    words = [duration(ns / 1000) for ns in each.tolist()]
+    """Return times in ns as text."""
+    distinct, which = np.unique(lengths, return_inverse=True)
+    words = [duration(ns / 1000) for ns in distinct.tolist()]
     return map(words.__getitem__, which.tolist())
 
 
 def _number(text: str) -> int | str:
-    """A pid or tid as the trace has it: the model keeps them as text."""
+    """Return a pid or tid as the trace wrote it; the model stores them as text."""
     if text.isascii() and text.removeprefix("-").isdecimal():
         return int(text)
     return text.encode("utf-8", "replace").decode()

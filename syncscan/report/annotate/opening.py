@@ -1,4 +1,4 @@
-"""From an Analysis to where a viewer of its annotated copy opens: the costliest sync, and the step around it."""
+"""Choose what a viewer of the annotated copy shows first: the costliest sync and the step around it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from syncscan.report.annotate.around import costliest, interval_around
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """The sync point to select, and the times to show; ns on the trace's clock."""
+    """The sync point to select and the interval to show; ns on the trace's clock."""
 
     id: str
-    """Of its finding."""
+    """Id of the sync's finding."""
     number: int
-    """Its place among the sync points of its finding in order of time, from 0."""
+    """Index of the sync point among those of its finding, by time."""
     sync: Interval
     view: Interval
-    """Within the recorded times: Perfetto shows all of a trace where it is asked for more than there is."""
+    """Interval to show, within the recorded times: Perfetto zooms out fully where asked for more."""
     pids: tuple[str, ...]
-    """Processes with rows worth opening: the sync's host thread and its device's streams."""
+    """Processes to expand: the sync's host thread and its device's streams."""
 
 
 def opening_of(analysis: Analysis) -> Opening | None:
-    """The costliest sync point of the report's first finding; None where nothing was found."""
+    """Return the costliest sync point of the report's first finding; None without findings."""
     if not analysis.findings:
         return None
     first = analysis.findings[0]
@@ -40,7 +40,7 @@ def opening_of(analysis: Analysis) -> Opening | None:
 
 
 def _step_around(analysis: Analysis, o: Occurrence) -> Interval | None:
-    """The step that a sync begins in, and what is left of the sync and of the idle time behind it."""
+    """Return the step in which a sync begins, extended to the end of the sync and the idle time after it."""
     step = next((s for s in analysis.trace.steps if s.ts <= o.sync.ts < s.end), None)
     return Interval(step.ts, max(step.end, o.sync.end + o.cost.bubble_ns)) if step else None
 

@@ -1,4 +1,4 @@
-"""From an Analysis to the events that syncscan adds to a trace: findings, steps, idle devices, held-up launches."""
+"""Build the events that syncscan adds to a trace: findings, steps, idle devices, delayed launches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncscan.model.trace import CALLS, DRAWN, Trace
 from syncscan.report.annotate.idle import Cause, IdleTimes, idle_times
 from syncscan.report.annotate.lanes import Arrow, Drawn, Kind, Lanes, Times
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
-from syncscan.report.story import ToldFinding, story_of
+from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
 
 _COLORS = {
@@ -26,15 +26,15 @@ _COLORS = {
     Severity.LOW: "startup",
     Severity.INFO: "grey",
 }
-"""Red, orange, yellow and grey by their names in Chrome's trace viewer, bright enough for black text on them."""
+"""Chrome trace viewer's names for red, orange, yellow and grey, bright enough for black text."""
 _IDLE_COLORS = {"sync": "rail_animation", "input": "rail_idle", "host": "grey"}
 _STEP_COLOR = "rail_response"
 
 
 def added_events(analysis: Analysis, around: Interval | None = None, perfetto: bool = False) -> Iterator[bytes]:
-    """The JSON text of one added event after the other.
+    """Yield the JSON text of the added events.
 
-    A copy of a copy is that copy: nothing is added to a trace that has these tracks already.
+    Nothing is added to a trace that has these tracks already.
 
     Args:
         analysis: of the trace that the events are added to.
@@ -62,35 +62,35 @@ def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
 
 
 def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow]]]:
-    """One row a host thread that waits: its name, its sync points, and the launches they held up."""
+    """Yield each waiting host thread's row name, its sync points, and arrows to the launches they delayed."""
     t = analysis.trace
-    by_track: dict[int, list[tuple[ToldFinding, Occurrence]]] = {}
-    for told in story_of(analysis).findings:
-        for o in told.of.occurrences:
-            by_track.setdefault(o.sync.track, []).append((told, o))
+    by_track: dict[int, list[tuple[FindingText, Occurrence]]] = {}
+    for finding in story_of(analysis).findings:
+        for o in finding.of.occurrences:
+            by_track.setdefault(o.sync.track, []).append((finding, o))
     launches = _launches(t) if by_track else np.zeros(0, np.int64)
     for track in sorted(by_track):
-        mine = by_track[track]
-        name = "findings" if len(by_track) == 1 else f"findings, {mine[0][1].where.thread or t.tracks[track].tid}"
+        own = by_track[track]
+        name = "findings" if len(by_track) == 1 else f"findings, {own[0][1].where.thread or t.tracks[track].tid}"
         begins = _begins(t, launches, track)
-        arrows = [a for _, o in mine if (a := _arrow(t, o, begins))]
-        yield name, [_finding_slice(told, o, analysis.step) for told, o in mine], arrows
+        arrows = [a for _, o in own if (a := _arrow(t, o, begins))]
+        yield name, [_finding_slice(finding, o, analysis.step) for finding, o in own], arrows
 
 
-def _finding_slice(told: ToldFinding, o: Occurrence, step: StepSummary) -> Drawn:
-    args = _finding_args(told.number + 1, told.of, o, step)
-    return Drawn(o.sync.ts, o.sync.end, _short(told, step), args, _COLORS[told.severity])
+def _finding_slice(finding: FindingText, o: Occurrence, step: StepSummary) -> Drawn:
+    args = _finding_args(finding.number + 1, finding.of, o, step)
+    return Drawn(o.sync.ts, o.sync.end, _short(finding, step), args, _COLORS[finding.severity])
 
 
-def _short(told: ToldFinding, step: StepSummary) -> str:
-    """What fits on a slice: what is saved, or waited where that isn't projected, and the rule."""
-    if told.of.gain:
-        return f"saves {told.saves} · {told.rule}"
-    return told.rule if step.waits_withheld else f"waits {told.waits} · {told.rule}"
+def _short(finding: FindingText, step: StepSummary) -> str:
+    """Return a slice's text: what removal saves, or the wait where that isn't projected, and the rule."""
+    if finding.of.gain:
+        return f"saves {finding.saves} · {finding.rule}"
+    return finding.rule if step.waits_withheld else f"waits {finding.waits} · {finding.rule}"
 
 
 def _finding_args(number: int, f: Finding, o: Occurrence, step: StepSummary) -> dict[str, Any]:
-    """What a click shows: in words for a reader, and in µs for queries (PerfettoSQL) under the names of the JSON."""
+    """Return what a click shows: text for readers, and µs under the JSON report's keys for queries (PerfettoSQL)."""
     gain = f.gain.recoverable_us if f.gain else None
     args = {
         "title": f.diagnosis.title,
@@ -127,8 +127,8 @@ def _gain(f: Finding) -> str:
     if f.gain is None:
         return "not projected"
     low, high = f.gain.range_us
-    said = f"{duration(f.gain.recoverable_us)} a step, {duration(low)} to {duration(high)} (projected)"
-    return sentences(said, f.gain.untold) if f.gain.untold else said
+    gain = f"{duration(f.gain.recoverable_us)} a step, {duration(low)} to {duration(high)} (projected)"
+    return sentences(gain, f.gain.untold) if f.gain.untold else gain
 
 
 def _line(o: Occurrence) -> str:
@@ -137,13 +137,13 @@ def _line(o: Occurrence) -> str:
 
 
 def _launches(t: Trace) -> Int64:
-    """Rows of the calls that started device work, in row order: by track, then by time."""
+    """Return the rows of calls that started device work, ordered by track and time."""
     calls = np.flatnonzero(t.is_category(*CALLS))
     return calls[t.started_work(calls)]
 
 
 def _begins(t: Trace, launches: Int64, track: int) -> Int64:
-    """When the launches of a thread begin, ascending."""
+    """Return when the launches of a thread begin, ascending."""
     own = t.track_rows(track)
     first, behind = np.searchsorted(launches, [own.start, own.stop])
     begins: Int64 = t.slices.ts[launches[first:behind]]
@@ -151,21 +151,21 @@ def _begins(t: Trace, launches: Int64, track: int) -> Int64:
 
 
 def _arrow(t: Trace, o: Occurrence, launches: Int64) -> Arrow | None:
-    """From a sync point that waited to the next launch of its thread; None where nothing waited or nothing followed."""
+    """Return an arrow from a sync point that waited to its thread's next launch; None without a wait or a launch."""
     if not (o.cost.wait_ns or o.cost.bubble_ns):
         return None
     k = int(launches.searchsorted(o.sync.end))
     if k == len(launches):
         return None
-    return Arrow("held up by a sync", o.sync.ts, launches.item(k), t.tracks[o.sync.track])
+    return Arrow("delayed by a sync", o.sync.ts, launches.item(k), t.tracks[o.sync.track])
 
 
 def _steps(analysis: Analysis) -> list[Drawn]:
-    """The marked steps; a click shows what bounds them."""
+    """Return the marked steps as slices; a click shows what bounds them."""
     story = story_of(analysis)
-    said = {"verdict": story.verdict, "reason": story.opening}
+    conclusion = {"verdict": story.verdict, "reason": story.opening}
     return [
-        Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **said}, _STEP_COLOR)
+        Drawn(s.ts, s.end, f"step {s.number}", {"length": duration((s.end - s.ts) / 1000), **conclusion}, _STEP_COLOR)
         for s in analysis.trace.steps
     ]
 
@@ -191,7 +191,7 @@ def _idle_kind(cause: Cause) -> Kind:
 
 
 _CAUSES = {
-    "sync": "The host had been held in a sync and launched too late.",
+    "sync": "The host had been blocked in a sync and launched too late.",
     "input": "The host waited for the DataLoader.",
-    "host": "The host launched too late, without having been held in a sync.",
+    "host": "The host launched too late, without having been blocked in a sync.",
 }

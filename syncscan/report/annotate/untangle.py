@@ -1,4 +1,4 @@
-"""From the recorded events of a trace to the same events with overlapping slices moved to rows of their own.
+"""Move slices that overlap others on their row to rows of their own.
 
 Slices on a row of a trace must nest. With stacks recorded they don't: every `record_function` scope and every
 `ProfilerStep` begins inside the Python call that enters it and outlives it, and kernels may overlap on a stream.
@@ -19,7 +19,7 @@ import msgspec
 from syncscan.model.json_text import strict_text
 
 _FIRST_TID = 4_300_000
-"""Above what Linux gives a thread, and above the rows that we add."""
+"""First row id: above what Linux gives a thread, and above the rows that syncscan adds."""
 
 
 class _Slice(msgspec.Struct):
@@ -36,11 +36,11 @@ _texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 Row = tuple[Any, Any]
 SliceTimes = tuple[int, int, int]
-"""Start and end of a slice in ns, and its place among the events."""
+"""Start and end of a slice in ns, and its index among the events."""
 
 
 def untangled(pieces: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """The events with every slice that overlaps another on its row moved to a row beside it.
+    """Yield the events, with each slice that overlaps another on its row moved to a row beside it.
 
     Args:
         pieces: gives the text of the events, separated by commas in a piece; called twice.
@@ -69,7 +69,7 @@ def _rows(pieces: Iterable[bytes]) -> dict[Row, list[SliceTimes]]:
 
 
 def _decoded(piece: bytes) -> list[_Slice]:
-    """The events of a piece; one with numbers that no decoder takes has no times, and stays where it is."""
+    """Decode the events of a piece; those with numbers that msgspec rejects have no times and stay where they are."""
     try:
         return _slices(b"[" + piece + b"]")
     except msgspec.MsgspecError:
@@ -96,7 +96,7 @@ def _times(s: _Slice, place: int) -> SliceTimes | None:
 
 
 def _tids(rows: dict[Row, list[SliceTimes]]) -> dict[int, tuple[Row, int]]:
-    """For each slice that must move, by its place: the row it leaves, and its new tid."""
+    """Return, by event index, the row that each moved slice leaves and its new tid."""
     taken = {tid for _, tid in rows}
     free = (tid for tid in range(_FIRST_TID, 1 << 31) if tid not in taken)
     tids = {}
@@ -113,7 +113,7 @@ def _tids(rows: dict[Row, list[SliceTimes]]) -> dict[int, tuple[Row, int]]:
 
 
 def _crossing(slices: list[SliceTimes]) -> list[SliceTimes]:
-    """The slices, of some sorted by start, that end behind an earlier one that they begin in."""
+    """Return those slices, of a list sorted by start, that begin inside an earlier slice and end after it."""
     open_until: list[int] = []
     crossing = []
     for times in slices:
@@ -128,10 +128,10 @@ def _crossing(slices: list[SliceTimes]) -> list[SliceTimes]:
 
 
 class _RowsBeside:
-    """Rows for slices that come in order of their start, the longest first; each goes on the first on which it nests.
+    """Assigns slices, ordered by start and longest first, to the first row on which each nests.
 
-    A tree keeps the innermost open end of each row and the latest below each node, so that the row is found by its
-    height alone: asked one after the other, as many rows as slices would take the square of their number.
+    A tree holds the innermost open end of each row, and at each node the latest end below it, so that a row is found in
+    logarithmic time: a linear search would be quadratic if there were as many rows as slices.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class _RowsBeside:
         self._latest: list[float] = [math.inf, math.inf]
 
     def first_for(self, start: int, end: int) -> int:
-        """Number of the row that this slice goes on; the number of rows so far for a new one."""
+        """Return the number of the row for this slice; the current number of rows means a new one."""
         self._close(start)
         node = 1
         while node < self._leaves:
@@ -157,14 +157,14 @@ class _RowsBeside:
         return row
 
     def _close(self, start: int) -> None:
-        """End the slices that are over when this one begins."""
+        """Close the slices that end before this start."""
         while self._ending and self._ending[0][0] <= start:
             _, row = heappop(self._ending)
             self._open_until[row].pop()
             self._note(row)
 
     def _note(self, row: int) -> None:
-        """Keep a row's innermost open end; one without an open slice takes any."""
+        """Store a row's innermost open end; a row without an open slice accepts any slice."""
         node = self._leaves + row
         self._latest[node] = self._open_until[row][-1] if self._open_until[row] else math.inf
         while node > 1:
@@ -172,7 +172,7 @@ class _RowsBeside:
             self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
 
     def _grow(self) -> None:
-        """Twice as many rows, so that there is always one without a slice."""
+        """Double the rows, so that one without a slice always exists."""
         self._leaves *= 2
         self._latest = [math.inf] * (2 * self._leaves)
         for row in range(len(self._open_until)):

@@ -102,7 +102,7 @@ class Icicle {
 
   facts(node) {
     const whole = this.nodes[0].us, share = (us) => `${icicleTime(us)}, ${((100 * us) / whole).toFixed(1)}%`;
-    const facts = [["", node.name], ["at", node.place], ["in all", share(node.us)], ["itself", share(node.self)]];
+    const facts = [["", node.name], ["at", node.place], ["total", share(node.us)], ["self", share(node.self)]];
     facts.push(["whose", node.number ? this.data.owners[node.owner][0] : ""], ["phase", node.phase]);
     return facts.filter(([, text]) => text);
   }
