@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from pathlib import Path
 
 import click
 
@@ -55,6 +56,9 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
+        if name not in COMMANDS and _is_trace(name):
+            args = ["analyze", *args]
+            name = "analyze"
         if name and not name.startswith("-") and name not in COMMANDS:
             import difflib
 
@@ -66,6 +70,12 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _is_trace(word: str) -> bool:
+    """Return whether a word names a file or folder rather than a command: `syncscan TRACE` analyzes it."""
+    named = word.endswith((".json", ".json.gz", ".json.zst"))
+    return named or (bool(word) and (Path(word).is_file() or ("/" in word and Path(word).is_dir())))
+
+
 def _is_empty(word: str) -> bool:
     return not word or (word.startswith("--") and word.endswith("="))
 
@@ -75,7 +85,7 @@ _USERS = ("demo", "profile", "dryrun", "time")
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="syncscan")
+@click.version_option(__version__, "-V", "--version", prog_name="syncscan")
 @click.pass_context
 def group(ctx: click.Context) -> None:
     """Find where a PyTorch program makes its host wait for its device, and what removing a wait would really gain."""

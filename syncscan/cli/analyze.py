@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
 from syncscan.cli.terminal import colors, links, width
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
     from syncscan.model.view import View
     from syncscan.report.traces import TraceRow
 
-FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "brief")
 
 
 @click.command("analyze")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the report to FILE. NAME.syncscan.json saves the whole analysis."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the report to FILE, in the format of its name (.html, .json, .md, .csv, .sarif, .xml). "
+    "NAME.syncscan.json saves the whole analysis.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
@@ -45,6 +50,7 @@ FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit", "brief
 @click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @view_options
 @options
+@format_by_name(FORMATS)
 @needs(
     Need("verbose", "form", ("text",)),
     Need("verbose", "evidence", never=True),

@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
@@ -47,6 +48,7 @@ FAILED = 1
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @options
+@format_by_name(FORMATS)
 @needs(Need("form", "update_baseline", never=True), Need("output", "update_baseline", never=True))
 def command(
     traces: tuple[str, ...],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, say, warn
@@ -34,6 +35,7 @@ FAILED = 1
 @page_option
 @click.option("--fleet", is_flag=True, help="Treat the traces of each state as the ranks of one job.")
 @options_of_several
+@format_by_name(FORMATS)
 @needs(Need("page", "form", ("brief",)))
 def command(
     states: tuple[str, ...],

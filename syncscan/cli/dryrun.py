@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.terminal import colors, width
@@ -45,6 +46,7 @@ class _Enough(BaseException):
 @click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@format_by_name(FORMATS)
 @needs(Need("verbose", "form", ("text",)), Need("everything", "form", ("text",)))
 def command(
     module: bool,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, deliver_bytes, refuse
@@ -29,6 +30,7 @@ FORMATS = ("text", "json", "html", "markdown", "csv", "parquet")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
 @options_of_a_job
+@format_by_name(FORMATS)
 @needs(Need("jobs", "scheduler", never=True))
 def command(
     where: tuple[str, ...],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.terminal import colors, width
 
@@ -31,6 +32,7 @@ FAILED, UNREADABLE = 1, 3
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@format_by_name(FORMATS)
 def command(
     paths: tuple[str, ...],
     select: tuple[str, ...],

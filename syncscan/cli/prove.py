@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
@@ -76,6 +77,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.argument("before", metavar="BEFORE")
 @click.argument("rest", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@format_by_name(("text", "json", "markdown"))
 @needs(Need("remove", "trace"))
 def command(
     revisions: tuple[str, ...],

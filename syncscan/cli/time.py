@@ -11,6 +11,7 @@ from types import TracebackType
 import click
 from msgspec.structs import replace
 
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse
@@ -34,6 +35,7 @@ _PACKAGE = Path(__file__).parent.parent
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@format_by_name(["text", "json"])
 @needs(Need("max_batch", "throughput"))
 def command(
     target: str,

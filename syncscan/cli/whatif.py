@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, warn
 from syncscan.cli.terminal import colors, width
@@ -23,6 +24,7 @@ from syncscan.cli.terminal import colors, width
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @page_option
 @options
+@format_by_name(("text", "json", "brief"))
 @needs(Need("beside", "pipeline"), Need("page", "form", ("brief",)))
 def command(
     trace: str,

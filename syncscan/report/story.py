@@ -187,10 +187,17 @@ def story_of(analysis: Analysis) -> Story:
         races=analysis.races,
         races_sentence=races.sentence(analysis),
         phases=tuple(phases_of(analysis.trace)),
-        steps_found=dry.steps(analysis) if timeless else steps_found(analysis),
+        steps_found=dry.steps(analysis) if timeless else sentences(steps_found(analysis), _without_lines(analysis)),
         warnings=analysis.warnings,
         next=_next(analysis, conclusion.remedies),
     )
+
+
+def _without_lines(analysis: Analysis) -> str:
+    """Return how to get lines where no sync has one; empty where one has, or nothing waits."""
+    if not analysis.findings or any(f.where.source for f in analysis.findings):
+        return ""
+    return "No source lines: syncscan profile records them, with_stack=True those of functions."
 
 
 def _hidden(hidden: Sequence[Hidden]) -> str:
@@ -212,7 +219,7 @@ def _next(analysis: Analysis, entries: Sequence[RemedyText]) -> tuple[str, ...]:
     """Return the next command: `whatif` for several syncs, `explain` for one change, else `report`."""
     trace = analysis.trace.info.path
     if not len(analysis.trace.device_rows):
-        return "syncscan", "profile", "train.py"
+        return "syncscan", "profile" if analysis.trace.info.capture.pretended else "dryrun", "train.py"
     if entries and len(entries[0].members) > 1 and trace != "-":
         rules = dict.fromkeys(analysis.findings[m.number].rule for m in entries[0].members)
         return "syncscan", "whatif", trace, *(word for rule in rules for word in ("--remove", f"rule:{rule}"))

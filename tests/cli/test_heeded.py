@@ -60,7 +60,7 @@ INSTEAD = {
     ("diff", "after"): ["--before", "t.json"],
 }
 """What it is given where an option needs something else."""
-BESIDE = {("fleet", "parquet"): ["-o", "new.parquet"]}
+BESIDE = {("fleet", "parquet"): ["-o", "new"]}
 """What a format needs."""
 VALUES = {
     "active": "7",

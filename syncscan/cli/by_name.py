@@ -1,0 +1,59 @@
+"""Choose a report's format by the name of the file that it is written to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import click
+
+from syncscan.cli.needs import given
+from syncscan.errors import UsageError
+
+SUFFIXES = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".sarif": "sarif",
+    ".xml": "junit",
+    ".parquet": "parquet",
+}
+"""Suffix → format."""
+_SAVED = (".syncscan.json", ".syncscan.json.gz", ".fleet.json", ".fleet.json.gz")
+"""Names of saved analyses and jobs, whose commands look at the name themselves."""
+
+
+def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have `-o NAME.html` mean `--format html`; to stand above `needs`.
+
+    Args:
+        formats: those that the command writes.
+
+    Raises:
+        UsageError: when the command is called with a name of another format, and without `--format`.
+    """
+
+    def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def chosen(**arguments: Any) -> Any:
+            context = click.get_current_context()
+            form = _format_of(arguments["output"] or "")
+            if form and not given(context, "form"):
+                if form not in formats:
+                    reason = f"{arguments['output']} is a name for {form}, which this command doesn't write."
+                    raise UsageError(reason, f"Choose another name, or --format {', '.join(formats)}.")
+                arguments["form"] = context.params["form"] = form
+            return command(**arguments)
+
+        return chosen
+
+    return choosing
+
+
+def _format_of(output: str) -> str:
+    """Return the format of a file by its name; empty where the name says none."""
+    return "" if output.endswith(_SAVED) else SUFFIXES.get(PurePath(output).suffix.lower(), "")
