@@ -43,12 +43,12 @@ def _named(trace: Trace, finding: Finding, known: dict[int, str]) -> Finding:
         if reads < LEAST_KNOWN:
             return finding
         title = f"{reads} reads of what is the same value: read once"
-        return replace(finding, diagnosis=replace(diagnosis, title=title, fix=f"{_ONCE} {diagnosis.fix}"))
+        return replace(finding, diagnosis=replace(diagnosis, title=title, once=True, fix=f"{_ONCE} {diagnosis.fix}"))
     counts = {len(step) for step in steps}
     if not trace.steps or len(counts) > 1 or min(counts) < LEAST or not _may_be_one_value(finding):
         return finding
     title = f"{diagnosis.title}, {min(counts)} times at one line: once, if it is the same value"
-    return replace(finding, diagnosis=replace(diagnosis, title=title, fix=f"{_IF} {diagnosis.fix}"))
+    return replace(finding, diagnosis=replace(diagnosis, title=title, once=True, fix=f"{_IF} {diagnosis.fix}"))
 
 
 def _may_be_one_value(finding: Finding) -> bool:

@@ -31,8 +31,12 @@ FURTHEST_NS = 100_000
 SOME = 3
 """Least evidence of a late clock: copies read back, or other work that a device synchronize waits for. A single one may
 be damaged."""
+CLEAR_NS = 20_000
+"""How late less evidence has to show it. In a recording on ROCm, one synchronize returns 7 µs before its work ends."""
 _LOOKED_AT = 16
 """Launches before a synchronize that are checked for work that seems to end after it."""
+_SOME_SYNCS = 256
+"""Synchronizes of a stream that are checked, from the first to the last."""
 _MOST_BETWEEN = 2
 """Most queries between a copy and the synchronize after it."""
 
@@ -55,8 +59,15 @@ class DeviceClock(msgspec.Struct, frozen=True):
 
     @property
     def late(self) -> bool:
-        """Whether read-backs return before their copies are done."""
-        return self.least is not None and self.least > TOLERANCE_NS and self.evidence >= SOME
+        """Whether read-backs return before their copies are done.
+
+        Few of them suffice if all work begins that much after its launch, too: no damaged event explains that.
+        """
+        if self.least is None or self.least <= TOLERANCE_NS or not self.evidence:
+            return False
+        if self.evidence >= SOME:
+            return True
+        return self.least > CLEAR_NS and self.most is not None and self.least <= self.most + TOLERANCE_NS
 
     @property
     def shift(self) -> int | None:
@@ -79,23 +90,27 @@ def device_clock(trace: Trace) -> DeviceClock:
     most = int(quantile(behind, 0.01)) if len(behind) else None
     copies, returned = _read_backs(trace)
     late, evidence = s.end[copies] - returned, len(copies)
-    at_syncs, pending = _synchronizes(trace)
+    at_syncs, pending = _synchronizes(trace, few=len(copies) < SOME)
     if len(at_syncs) and most is not None and quantile(at_syncs, 0.9) <= most + TOLERANCE_NS:
         late, evidence = np.concatenate([late, at_syncs]), evidence + pending  # else a clock doesn't explain them
     return DeviceClock(int(quantile(late, 0.9)) if len(late) else None, most, evidence)
 
 
-def _synchronizes(trace: Trace) -> tuple[Int64, int]:
+def _synchronizes(trace: Trace, few: bool) -> tuple[Int64, int]:
     """Return how long after each device synchronize returned the last work launched before it ended, ns.
 
     The profiler's own counts too. With several devices, it isn't known which one it waits for; then there are none.
 
+    Args:
+        trace: any trace.
+        few: whether there are few read-backs, so that stream synchronizes count, too.
+
     Returns:
         The time for each synchronize after work, and their number, or how much work seems to end after one.
     """
-    s, syncs = trace.slices, trace.where(is_device_synchronize, *CALLS)
-    linked = trace.device_calls != NONE
+    s, linked = trace.slices, trace.device_calls != NONE
     rows, calls = trace.device_rows[linked], trace.device_calls[linked]
+    syncs = _waits_for_all(trace, rows, few)
     if not len(syncs) or not len(rows) or len(distinct(s.device[rows])) != 1:
         return np.zeros(0, np.int64), 0
     order = np.argsort(s.end[calls], kind="stable")
@@ -106,6 +121,19 @@ def _synchronizes(trace: Trace) -> tuple[Int64, int]:
     returns = zip(before.tolist(), s.end[syncs].tolist(), strict=True)
     pending = [int((ends[max(0, count - _LOOKED_AT) : count] > end).sum()) for count, end in returns]
     return late, max(len(syncs), *pending, 0)
+
+
+def _waits_for_all(trace: Trace, rows: Int64, few: bool) -> Int64:
+    """Return the rows of calls that block the host until all of this work that was launched before is done.
+
+    Those are stream synchronizes if no call waits for the device, there are few read-backs, and all work is of one
+    stream.
+    """
+    syncs = trace.where(is_device_synchronize, *CALLS)
+    if len(syncs) or not few or len(distinct(trace.slices.stream[rows])) != 1:
+        return syncs
+    syncs = trace.where(is_stream_synchronize, *CALLS)
+    return syncs[np.linspace(0, len(syncs) - 1, min(len(syncs), _SOME_SYNCS)).astype(np.int64)]
 
 
 def _read_backs(trace: Trace) -> tuple[Int64, Int64]:

@@ -103,6 +103,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     use: Use = Use.UNKNOWN
     copied: Diagnosis | None = None
     """What it says where the line's source shows that the program itself copies what is indexed there."""
+    once: bool = False
+    """Whether the fix may be to read once in each step what is read several times: one wait is left then."""
 
 
 Place = tuple[int, int]

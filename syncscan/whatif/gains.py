@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Group, Overlap, Projection
 from syncscan.model.step import REPEATABILITY, StepSummary
+from syncscan.model.units import duration
 from syncscan.whatif.bound import decided, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import all_but_one, worth_removing
@@ -23,6 +24,9 @@ WEIGHED = 25
 REPLAYED = 200
 """Up to so many findings are each replayed alone. Of more, only those that could be told from nothing: a replay each
 would cost what the square of their number does."""
+
+READ_ONCE = 4
+"""Findings whose remedy is to read once are replayed with one read left: each takes a graph of its own."""
 
 
 class Gains(msgspec.Struct, frozen=True):
@@ -61,6 +65,8 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     found = tuple(sorted([*gained, *_shared(calibrated, others)], key=_rank))
     removable = [f for f in found if not f.diagnosis.intended]
     together = calibrated.projection(removable)
+    once = [f.id for f in removable if f.diagnosis.once and f.severity is not Severity.LOW][:READ_ONCE]
+    found = tuple(_read_once(projector, f) if f.id in once else f for f in found)
     groups = _groups(calibrated, removable)
     step = decided(calibrated, projector.ends(), step, frozenset(projector.number[f.id] for f in removable))
     step = replace(
@@ -70,6 +76,15 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         outlook=outlook(bool(removable), together, step),
     )
     return Gains(step, found, groups, overlaps(projector.trace))
+
+
+def _read_once(projector: Projector, finding: Finding) -> Finding:
+    """The finding with what is saved if one of its reads in each step stays, in its fix: its gain is of all."""
+    gain = finding.gain.recoverable_us if finding.gain else 0.0
+    saved = duration(min(gain, projector.saved_by_reading_once(finding)))
+    first, _, others = finding.diagnosis.fix.partition(". ")
+    fix = f"{first}: then {saved} of the {duration(gain)} are saved. {others}"
+    return replace(finding, diagnosis=replace(finding.diagnosis, fix=fix))
 
 
 def _saving_range(projection: Projection) -> tuple[float, float]:

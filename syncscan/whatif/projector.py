@@ -17,7 +17,7 @@ from syncscan.model.projection import Pipeline, Projection
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import NOT_MEASURED, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
-from syncscan.model.trace import HOST, Trace
+from syncscan.model.trace import HOST, NONE, Trace
 from syncscan.whatif import plausible
 from syncscan.whatif.bound import bound_of, unsettled
 from syncscan.whatif.build import build
@@ -90,6 +90,15 @@ class Projector:
             steps = find_steps(self.trace, self.points, change=change) if anew else with_change(self.steps, change)
             self._changed[change] = build(steps)
         return self._changed[change]
+
+    def saved_by_reading_once(self, finding: Finding) -> float:
+        """What the step gains where the first of a finding's occurrences in each step stays, in µs."""
+        step, first = self.calibrated(), {o.where.step: o.sync for o in reversed(finding.occurrences)}
+        stays = frozenset(sync.calls for sync in first.values())
+        points = [NumberedPoint(NONE, p.point) if p.point.calls in stays else p for p in self.points]
+        without = frozenset({self.number[finding.id]}) - step.behind
+        after = period(step.replay_of(build(find_steps(self.trace, points))), without)
+        return max(0.0, step.before.period - after) * step.unit
 
     def _apart(self, scope: str) -> Graph:
         """Of the steps with this scope's device work on streams of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from syncscan import pretend_gpu
 from syncscan.api import analyze_trace
 from syncscan.model.finding import Finding
+from syncscan.model.units import duration
 from tests.builder import TraceBuilder
 
 ITEM = "aten::item > aten::_local_scalar_dense"
@@ -91,3 +93,13 @@ def test_a_dry_run_knows_the_values() -> None:
 def test_other_values_are_not_the_same(read: Any) -> None:
     """Equal flags and zeros prove nothing."""
     assert "same value" not in dry(read).diagnosis.title
+
+
+def test_what_one_read_left_saves_is_said_beside_the_gain_of_all() -> None:
+    """The gain is of removing all of them; to read once leaves the wait for the first."""
+    finding = layers(8)
+    assert finding.gain is not None
+    first, *_ = finding.diagnosis.fix.split(". ")
+    all_of_them = duration(finding.gain.recoverable_us)
+    assert finding.diagnosis.once
+    assert re.search(rf"pass it on: then .*s of the {all_of_them} are saved$", first)

@@ -89,13 +89,40 @@ def test_a_synchronize_that_no_clock_explains_tells_nothing() -> None:
     assert not device_clock(t.trace()).wrong
 
 
-def test_two_read_backs_tell_nothing() -> None:
-    """They may be damaged."""
+def few(reads: int) -> TraceBuilder:
+    """So many steps, each a kernel and a read-back, and nothing else that waits."""
     t = TraceBuilder()
-    for start in t.steps(2, lasts=1000):
+    for start in t.steps(reads, lasts=1000):
         t.launch("gemm", at=start, lasts=100)
         t.sync("aten::item", at=start + 50)
-    assert not device_clock(shifted(t, 300).trace()).wrong
+    return t
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+def test_few_read_backs_tell_it_where_all_work_begins_late(reads: int) -> None:
+    """No damaged event makes every kernel begin so long behind its launch."""
+    assert not device_clock(few(reads).trace()).wrong
+    assert device_clock(shifted(few(reads), 300).trace()).late
+    assert analyze_trace(shifted(few(reads), 300).trace()).step.bound is Bound.UNKNOWN
+
+
+def test_few_late_copies_alone_tell_nothing() -> None:
+    """They may be damaged: other work begins right behind its launch."""
+    t = few(2)
+    for event in t.events:
+        event["ts"] += 300 if event.get("cat") == "gpu_memcpy" else 0
+    assert not device_clock(t.trace()).wrong
+
+
+@pytest.mark.parametrize("vendor", ["cuda", "rocm"])
+def test_a_synchronize_of_the_only_stream_tells_it_too(vendor: str) -> None:
+    """It waits for all there is, as a device's does."""
+    t = TraceBuilder(vendor=vendor)
+    for start in t.steps(3, lasts=1000):
+        t.launch("gemm", at=start + 10, lasts=400)
+        t.synchronize(at=start + 20, api="cudaStreamSynchronize", stream=7)
+    assert not device_clock(t.trace()).wrong
+    assert device_clock(shifted(t, 300).trace()).late
 
 
 def test_a_trace_without_a_device_tells_nothing() -> None:
