@@ -1,4 +1,4 @@
-"""From a trace to its sync points: finds the calls that wait for the device, names each by the first rule that fits."""
+"""Find the calls that wait for the device, and name each sync point by the first rule that matches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
     """Find and name the sync points of a trace.
 
     Returns:
-        The sync points, in order of thread and time, and warnings: a rule that raises is named there and skipped.
+        The sync points, in order of thread and time, and warnings: each names a rule that raised and was skipped.
     """
     rules, one = RuleSet(), OneRule()
     points = [_point(call, one.of(call, rules.diagnosis_of(call))) for call in calls_of(trace)]
@@ -41,7 +41,7 @@ def detect(trace: Trace) -> tuple[tuple[SyncPoint, ...], tuple[str, ...]]:
 
 
 def calls_of(trace: Trace) -> Iterator[Call]:
-    """The blocking calls of a trace as rules are given them, in order of thread and time."""
+    """Yield the blocking calls of a trace as rules see them, ordered by thread and time."""
     neighbours = Neighbours(trace)
     calls = blocking_calls(trace, trace.kept(DeviceWork))
     columns = columns_of(calls)
@@ -53,7 +53,7 @@ def calls_of(trace: Trace) -> Iterator[Call]:
 
 
 def _surroundings(neighbours: Neighbours, trace: Trace, calls: Columns) -> tuple[Windows, Windows]:
-    """What came before and after each call: before and after the outermost op around it that does work itself."""
+    """Return the names before and after each call, or the outermost op around it that does work itself."""
     arounds = neighbours.around_each(calls.arounds)
     worker = arounds.workers
     begin = np.where(worker == NONE, calls.begins, trace.slices.ts[worker])
@@ -62,7 +62,7 @@ def _surroundings(neighbours: Neighbours, trace: Trace, calls: Columns) -> tuple
 
 
 def catalogue() -> tuple[RuleDoc, ...]:
-    """The documentation of every rule, in the order in which they are asked."""
+    """Return the documentation of every rule, in the order in which rules run."""
     return tuple(document(rule) for rule in RULES)
 
 
@@ -83,11 +83,11 @@ def _point(call: Call, diagnosis: Diagnosis) -> SyncPoint:
 
 
 def _with_intent(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, ...]:
-    """What waits on a thread that isn't the program's, or outside of its steps, is meant to.
+    """Mark waits outside of the program's threads or of its steps as intended.
 
-    Before, between and after the steps the profiler does its own work, and in warm-up.
+    Before, between and after the steps, the profiler does its own work, and so in warm-up.
     """
-    threads, found = _program_threads(trace), list(points)
+    threads, marked = _program_threads(trace), list(points)
     own = np.array([track in threads for track in range(len(trace.tracks))], np.bool_)
     meant = ~own[np.array([point.track for point in points], np.int64)]
     begun = np.array([point.ts for point in points], np.int64)
@@ -96,8 +96,8 @@ def _with_intent(trace: Trace, points: Sequence[SyncPoint]) -> tuple[SyncPoint, 
     elif not trace.info.capture.pretended and (trace.device_calls != NONE).any():
         meant |= ~cover_of([window(trace)]).holds(begun)
     for place in np.flatnonzero(meant).tolist():
-        found[place] = _intended(found[place])
-    return tuple(found)
+        marked[place] = _intended(marked[place])
+    return tuple(marked)
 
 
 def _intended(point: SyncPoint) -> SyncPoint:
@@ -105,9 +105,9 @@ def _intended(point: SyncPoint) -> SyncPoint:
 
 
 def _program_threads(trace: Trace) -> set[int]:
-    """Tracks that run the program's ops or steps; a wait elsewhere (pinning, NCCL's watchdog) holds nobody up.
+    """Return the tracks with ops or steps of the program; waits elsewhere (pinning, NCCL's watchdog) delay nobody.
 
-    Without ops it is those that give the device work: a thread that only waits has nothing to be late with.
+    Without ops, these are the threads that launch device work, since a thread that only waits can't be late.
     """
     own = _tracks(trace, trace.is_category(Category.CPU_OP, Category.ANNOTATION))
     calling = _tracks(trace, trace.is_category(*CALLS))
@@ -118,7 +118,7 @@ def _program_threads(trace: Trace) -> set[int]:
 
 
 def _tracks(trace: Trace, rows: Bool) -> set[int]:
-    """The tracks on which some of these rows lie."""
+    """Return the tracks with some of these rows."""
     return {track for track in range(len(trace.tracks)) if rows[trace.track_rows(track)].any()}
 
 

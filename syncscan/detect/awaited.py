@@ -1,8 +1,8 @@
-"""From a blocking call to what it waited for: all work on some streams, or that before an event's record on one.
+"""Infer what a blocking call waited for: all work on some streams, or the work before an event's record.
 
-The trace says it where it can: a copy's stream, a synchronisation row, a record that a row or capture names. What it
-doesn't say is told by the block itself: a call that was held returns promptly once what it waited for is done, so that
-of all streams and records the one is meant whose work ended just before the return.
+The trace states it if it can: a copy's stream, a synchronization row, a record named by a row or by capture. Otherwise
+the block itself shows it: a blocked call returns promptly once the work it waited for is done, so among all streams and
+records the one is meant whose work ended just before the return.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from syncscan.model.runtime_calls import (
 from syncscan.model.trace import NONE, Category, Trace
 
 SHORT_NS = 50_000
-"""A shorter call needs no explanation: with nothing queued 95 % of 459 calls took up to 35 µs (see `waits`)."""
+"""A shorter call needs no explanation: with nothing queued, 95 % of 459 calls took up to 35 µs (see `waits`)."""
 STREAM_ROW, EVENT_ROW, DEVICE_ROW = "Stream Sync", "Event Sync", "Context Sync"
-"""Names of the profiler's synchronisation rows (CUPTI's)."""
+"""Names of the profiler's synchronization rows (from CUPTI)."""
 
 
 def place_of(awaited: Awaited | None, api: str, supposed: Place) -> Place:
-    """Device and stream that a call waited for, stream NONE for all of the device; as supposed where that holds."""
-    if awaited is None or not awaited.streams or awaited.streams[0] == supposed:  # nearly always the last
+    """Return device and stream that a call waited for (NONE: whole device); the supposed ones if confirmed."""
+    if awaited is None or not awaited.streams or awaited.streams[0] == supposed:  # nearly always the latter
         return supposed
     if len(awaited.streams) == 1 and _of_one_stream(api):
         return awaited.streams[0]
@@ -48,7 +48,7 @@ def _of_one_stream(api: str) -> bool:
 
 
 class AwaitedWork:
-    """Answers what the blocking calls of one trace waited for."""
+    """Infers what the blocking calls of one trace waited for."""
 
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
         self._trace, self._work, self.records = trace, work, trace.kept(EventRecords)
@@ -56,37 +56,38 @@ class AwaitedWork:
     def of(
         self, first: Int64, last: Int64, apis: Sequence[str], tracks: Sequence[int], supposed: Sequence[Place]
     ) -> list[Awaited | None]:
-        """Return what each of some calls waited for; None where no device worked.
+        """Return what each call waited for; None if no device worked.
 
         Args:
-            first, last: the first and the last slice of each; the same where it has one.
-            apis: the names of the last ones.
-            tracks: the threads that were held.
-            supposed: the device and stream that the trace tells or that were used last; stream NONE for all of them.
+            first, last: rows of the first and last slice of each call; equal for a single slice.
+            apis: names of the last slices.
+            tracks: tracks of the blocked threads.
+            supposed: device and stream stated by the trace or used last; stream NONE for all of them.
         """
-        told = self._told(first, last).tolist()
-        return list(map(self._of, last.tolist(), apis, tracks, supposed, told))
+        stated = self._stated(first, last).tolist()
+        return list(map(self._of, last.tolist(), apis, tracks, supposed, stated))
 
-    def _of(self, row: int, api: str, track: int, supposed: Place, told: bool) -> Awaited | None:
-        """Return what the call waited for whose last slice this is; `told` if the trace says where."""
+    def _of(self, row: int, api: str, track: int, supposed: Place, stated: bool) -> Awaited | None:
+        """Return what the call with this last slice waited for; `stated` tells whether the trace states where."""
         if supposed[0] == NONE:
             return None
         if is_event_synchronize(api) or api == EVENT_ROW:
             return self._of_event(row, track, supposed)
-        return self._of_streams(row, api, track, supposed, told)
+        return self._of_streams(row, api, track, supposed, stated)
 
     def of_poll(self, queries: Sequence[int], track: int, of_event: bool) -> Awaited | None:
         """Return what a loop of queries waited for: the work that ended between its last two queries.
 
-        Between two queries nobody knows when, and host and device have clocks of their own: a query's distance counts.
+        When it ended between two queries is unknown, and host and device have different clocks, so one query's distance
+        is
 
-        Args:
-            queries: its slices, two or more, in time order.
-            track: the thread that asked.
-            of_event: it asked for an event, else for a stream.
+        allowed.
+            queries: slices of the queries, two or more, in time order.
+            track: track of the querying thread.
+            of_event: whether it queried an event rather than a stream.
 
         Returns:
-            None where no work ended then: it isn't the device that it waited for, or nobody can tell what of it.
+            None if no work ended then: it didn't wait for the device, or for unknown work.
         """
         slices, first, last = self._trace.slices, queries[0], queries[-1]
         before_last = slices.ts.item(queries[-2])
@@ -99,19 +100,19 @@ class AwaitedWork:
 
     # streams and devices
 
-    def _told(self, first: Int64, last: Int64) -> Bool:
-        """Return for which calls a copy of their own or a synchronization row says where they wait."""
+    def _stated(self, first: Int64, last: Int64) -> Bool:
+        """Return for which calls a copy of their own or a synchronization row states where they wait."""
         s = self._trace.slices
         row = np.where(s.category[last] == Category.SYNC, last, self._trace.sync_rows_of(last))
         by_row = (s.stream[row] != NONE) | self._trace.called(row, DEVICE_ROW.__eq__)
-        told: Bool = ((row != NONE) & by_row) | (self._trace.copies_of(first) != NONE)
-        return told
+        stated: Bool = ((row != NONE) & by_row) | (self._trace.copies_of(first) != NONE)
+        return stated
 
-    def _of_streams(self, row: int, api: str, track: int, supposed: Place, told: bool) -> Awaited:
-        """All work launched before the call: on what is told, else on what explains the block, else as supposed."""
+    def _of_streams(self, row: int, api: str, track: int, supposed: Place, stated: bool) -> Awaited:
+        """Return the earlier work on the stated streams, else on those that explain the block, else the supposed."""
         named, one_stream = self._launched_before(row, self._streams(*supposed)), _of_one_stream(api)
         undecided = one_stream and len(named.streams) > 1
-        if told or (self._explains(named, row) and not undecided):
+        if stated or (self._explains(named, row) and not undecided):
             return named
         if not waits_by_nature(api) and api != STREAM_ROW:
             return self._done_by_return(named, row)
@@ -123,7 +124,7 @@ class AwaitedWork:
         return tuple((device, other) for other in self._work.streams(device))
 
     def _launched_before(self, row: int, streams: tuple[Place, ...]) -> Awaited:
-        """All that had been launched on these streams when a call began, its own copy or kernel too."""
+        """Return all work launched on these streams when a call began, including its own copy or kernel."""
         return self._awaited(streams, self._trace.slices.ts.item(row) + 1)
 
     def _awaited(self, streams: tuple[Place, ...], before: int, of_event: bool = False) -> Awaited:
@@ -132,38 +133,38 @@ class AwaitedWork:
         return Awaited(streams, before, max((end.item() for end, some in each if some), default=None), of_event)
 
     def _drained(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
-        """What a call may have waited for: each stream of its process, or each device as a whole."""
-        others = self.of_other_processes(track)
+        """Yield what a call may have waited for: each stream of its process, or each device as a whole."""
+        foreign = self.of_other_processes(track)
         for device in self._work.devices:
-            streams = tuple(place for place in self._streams(device) if place not in others)
+            streams = tuple(place for place in self._streams(device) if place not in foreign)
             for together in [(place,) for place in streams] if one_stream else [streams]:
                 yield self._launched_before(row, together)
 
     def _unexplained(self, named: Awaited, row: int) -> Awaited:
-        """As supposed: where a call was held for long the clocks may differ, a short one didn't wait for later work."""
+        """Return the supposed work; a short call didn't wait for later work, for a long one the clocks may differ."""
         return self._done_by_return(named, row) if self._short(row) else named
 
     def _done_by_return(self, named: Awaited, row: int) -> Awaited:
-        """The same without streams whose work ended only after the call had returned: that isn't what held it."""
+        """Return the work without streams that finished after the call returned."""
         latest = int(self._trace.slices.end[row]) + HOST_NS
-        each = [self._awaited((place,), named.before) for place in named.streams]
-        streams = tuple(one.streams[0] for one in each if one.done is None or one.done <= latest)
+        by_stream = [self._awaited((place,), named.before) for place in named.streams]
+        streams = tuple(one.streams[0] for one in by_stream if one.done is None or one.done <= latest)
         return self._awaited(streams, named.before)
 
-    # what a block's length tells
+    # what the length of a block shows
 
     def _short(self, row: int) -> bool:
         return self._trace.slices.dur.item(row) < SHORT_NS
 
     def _explains(self, awaited: Awaited, row: int) -> bool:
-        """Whether this was done by the time that a call returned, and a long one was held by it to its end."""
+        """Return whether this was done when the call returned, and blocked a long call until its end."""
         return self._reached(awaited, row) and (self._short(row) or self._holds(awaited, row))
 
     def _reached(self, awaited: Awaited, row: int) -> bool:
         return awaited.done is None or awaited.done <= self._trace.slices.end.item(row) + HOST_NS
 
     def _holds(self, awaited: Awaited, row: int) -> bool:
-        """Whether a call was held by this for most of its time, and then returned promptly."""
+        """Return whether this blocked a call for most of its time, and the call then returned promptly."""
         slices = self._trace.slices
         begin, end, done = slices.ts.item(row), slices.end.item(row), awaited.done
         if done is None or not self._reached(awaited, row):
@@ -171,14 +172,14 @@ class AwaitedWork:
         return end - done <= PROMPT_NS and 2 * (done - begin) >= end - begin
 
     def _latest(self, possible: Iterable[Awaited], row: int) -> Awaited | None:
-        """Of what would have held a call to its end, that which ended last, the first of several; None without."""
+        """Return, of the work that could have blocked a call until its end, the one that ended last, or None."""
         holding = (awaited for awaited in possible if self._holds(awaited, row))
         return max(holding, key=lambda awaited: awaited.done or 0, default=None)
 
     # events
 
     def _of_event(self, row: int, track: int, supposed: Place) -> Awaited:
-        """Work before the record that is named, else before one that explains the block, else a drained stream's."""
+        """Return the work before the named record, else one that explains the block, else of a drained stream."""
         named = self._named_record(row)
         if named != NONE:
             marked = self.marked(named)
@@ -187,12 +188,12 @@ class AwaitedWork:
         nearest = self._likeliest(own, row)
         if nearest is not None and self._explains(nearest, row):
             return nearest
-        others = (marked for record in self._beside(self.records.before(row), track) for marked in self.marked(record))
-        found = self._latest(others, row) or self._latest(self._drained(row, track, one_stream=True), row)
-        return found or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
+        beside = (marked for record in self._beside(self.records.before(row), track) for marked in self.marked(record))
+        latest = self._latest(beside, row) or self._latest(self._drained(row, track, one_stream=True), row)
+        return latest or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
 
     def _likeliest(self, possible: Iterable[Awaited], row: int) -> Awaited | None:
-        """The first that explains a call's length, else the first that was reached by its return; None without."""
+        """Return the first that explains a call's length, else the first that was done when it returned, or None."""
         reached = None
         for awaited in possible:
             if self._explains(awaited, row):
@@ -205,14 +206,14 @@ class AwaitedWork:
         return Awaited((), int(self._trace.slices.ts[row]), None, of_event=True)
 
     def _named_record(self, row: int) -> int:
-        """The row of the record that a synchronisation row or capture names, NONE without."""
+        """Return the row of the record that a synchronization row or capture names, or NONE."""
         if row in self.records.stated:
             return self.records.stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
     def marked(self, record: int) -> _Marks:
-        """What a record marks on each stream that it may stand on: those its thread launched on, the latest first."""
-        if record not in self._marks:  # waits that follow one another look back over the same records
+        """Return what a record marks on each stream that it may be on: those its thread used, the latest first."""
+        if record not in self._marks:  # successive waits search the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
             places = [self._launched.places[number] for number in self._launched.used.before(track, at)]
             self._marks[record] = _Marks(self._awaited((place,), at, of_event=True) for place in places)
@@ -220,23 +221,23 @@ class AwaitedWork:
 
     @cached_property
     def _marks(self) -> dict[int, _Marks]:
-        """Row of each record that was asked for → what it marks."""
+        """Row of each requested record → what it marks."""
         return {}
 
     def _beside(self, records: list[int], track: int) -> list[int]:
-        """Those of these records that were made in this thread's process."""
+        """Return those of these records that were made in this thread's process."""
         process = self._process_of
         beside = process[self._trace.slices.track[records]] == process[track]
         return list(itertools.compress(records, beside.tolist()))
 
     @cached_property
     def _process_of(self) -> Int64:
-        """For each track a number that those of its process share."""
+        """For each track, a number shared by the tracks of its process."""
         numbers: dict[str, int] = {}
         return np.array([numbers.setdefault(track.pid, len(numbers)) for track in self._trace.tracks], np.int64)
 
     def of_other_processes(self, track: int) -> set[Place]:
-        """Streams that only other processes of the file launched on: a thread can't wait for those."""
+        """Return the streams that only other processes launched on, for which a thread can't wait."""
         process = self._process_of.item(track)
         if process not in self._of_others:
             places, by, stream, _ = self._launched
@@ -260,19 +261,19 @@ class AwaitedWork:
 
 
 class _Launched(NamedTuple):
-    """The device work whose launch is in the trace."""
+    """Device work with a launch in the trace."""
 
     places: list[Place]
-    """Device and stream, by the stream's number here."""
+    """Device and stream, by the number used for the stream here."""
     by: Int32
-    """The track of the thread that launched each."""
+    """Track of the launching thread."""
     stream: Int32
-    """The number of each one's stream."""
+    """Number of the stream."""
     used: UsedStreams
 
 
 class _Marks:
-    """What a record marks, found as far as anybody looks: of fifty streams mostly the first one explains a wait."""
+    """The work that a record marks, evaluated lazily: of fifty streams, usually the first explains a wait."""
 
     def __init__(self, source: Iterator[Awaited]) -> None:
         self._source = source

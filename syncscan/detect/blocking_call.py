@@ -1,4 +1,4 @@
-"""The facts of one blocking call, as `calls` finds them in a trace: what was called, when, and what it waited for."""
+"""Facts of a blocking call: what was called, when, and what it waited for."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import NONE, Trace
 
 _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
-"""How Intel's profiler writes the direction of a copy: to and from memory, the device and shared memory."""
+"""Intel's spelling of a copy's direction: to and from memory, the device and shared memory."""
 
 
 class BlockingCall(msgspec.Struct, frozen=True):
-    """A runtime call that can block the host, or a copy and the synchronise behind it: one wait. Times are in ns."""
+    """A runtime call that can block the host, or a copy with the synchronize after it as one wait. Times are in ns."""
 
     rows: tuple[int, ...]
-    """Its runtime slices in time order."""
+    """Rows of its runtime slices in time order."""
     api: str
     """The runtime call's name without version suffix, e.g. `cudaStreamSynchronize`; the longest of `rows`."""
     apis: tuple[str, ...]
-    """Names of all `rows`; one where they are the queries of a loop."""
+    """Names of all `rows`; a single one for the queries of a loop."""
     ts: int
     """When the first of `rows` begins."""
     end: int
@@ -37,51 +37,51 @@ class BlockingCall(msgspec.Struct, frozen=True):
     """Row of the innermost host slice around it; NONE at the top."""
     device: int
     stream: int
-    """What it waits for; NONE for all streams of the device."""
+    """Stream that it waits for; NONE for all streams of the device."""
     waited: bool
-    """Whether the host was measurably blocked for work queued before."""
+    """Whether the host was measurably blocked by previously queued work."""
     awaited: Awaited | None = None
-    """What the last of `rows` waited for; None where no device worked."""
+    """What the last of `rows` waited for; None if no device worked."""
     copy: str = ""
-    """Name of the device copy that belongs to it, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without."""
+    """Name of its device copy, such as `Memcpy DtoH (Device -> Pinned)`; empty without one."""
     bytes: int = NONE
-    """Size of its copy; NONE without."""
+    """Size of its copy in bytes; NONE without one."""
     launches: int = 0
-    """How many launches of the trace waited for their own kernel; only on the one call that stands for them all."""
+    """Number of launches that waited for their own kernel; only for the one call that represents them all."""
 
     @property
     def direction(self) -> str:
-        """`DtoH`, `HtoD`, `DtoD`, … of its copy; empty without a copy. Intel's `D2M` and `M2D` are read as the same."""
+        """Direction of its copy, `DtoH`, `HtoD`, `DtoD`, …; empty without one. Intel's names are converted."""
         return direction(self.copy)
 
     @property
     def pageable(self) -> bool:
-        """True when its copy touches pageable host memory (HIP traces don't say: then False)."""
+        """Whether its copy touches pageable host memory; False for HIP traces, which don't state it."""
         return "Pageable" in self.copy
 
     @property
     def pinned(self) -> bool:
-        """True when its copy touches pinned host memory (HIP traces don't say: then False)."""
+        """Whether its copy touches pinned host memory; False for HIP traces, which don't state it."""
         return "Pinned" in self.copy
 
     @property
-    def synchronises(self) -> bool:
-        """True for a synchronise of a device, stream or event that has no copy with it."""
+    def synchronizes(self) -> bool:
+        """Whether it synchronizes a device, stream or event without a copy."""
         return not self.copy and any(is_synchronize(api) or api.endswith(" Sync") for api in self.apis)
 
 
 class Columns(NamedTuple):
-    """Where and when some calls were made."""
+    """Tracks and times of some calls."""
 
     tracks: Int64
     begins: Int64
     ends: Int64
     arounds: Int64
-    """As `BlockingCall.around`."""
+    """See `BlockingCall.around`."""
 
 
 def columns_of(calls: Sequence[BlockingCall]) -> Columns:
-    """The same facts of these calls, as columns."""
+    """Return tracks, times and surroundings of these calls as columns."""
     return Columns(
         np.array([call.track for call in calls], np.int64),
         np.array([call.ts for call in calls], np.int64),
@@ -92,7 +92,7 @@ def columns_of(calls: Sequence[BlockingCall]) -> Columns:
 
 @lru_cache(1 << 10)
 def direction(copy: str) -> str:
-    """`DtoH`, `HtoD`, `DtoD`, … of a copy by its name; empty without one. Intel's `D2M`, `M2D` are read as the same."""
+    """Return the direction in a copy's name, `DtoH`, `HtoD`, …; empty without one. Intel's names are converted."""
     _, word, *_ = (*copy.split(), "", "")
     return _INTEL.get(word.partition("(")[0], word)
 
@@ -108,7 +108,7 @@ def wait_of_row(
     awaited: Awaited | None,
     launches: int = 0,
 ) -> BlockingCall:
-    """The wait that one row shows by itself, without a copy; where it lies and what it waits for is given."""
+    """Return the wait that one row shows by itself, without a copy."""
     return BlockingCall(
         rows=(row,),
         api=api,

@@ -1,4 +1,4 @@
-"""From a blocking call and its trace to what rules may ask of it: the ops, scopes and frames around, what follows."""
+"""Give rules the facts of a blocking call: ops, scopes and frames around it, and what comes before and after."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import NONE, Category, Trace
 
 _NEAR = 64
-"""Calls that are looked back over for the one before: torch gives its cached blocks back one by one."""
+"""Number of calls to search for the previous one: torch frees its cached blocks one by one."""
 
 
 class Call(msgspec.Struct, frozen=True, dict=True):
-    """What a rule is given: the facts of a blocking call, and questions about where in the program it was made."""
+    """A blocking call as rules see it: its facts, and questions about its place in the program."""
 
     facts: BlockingCall
     trace: Trace
@@ -29,19 +29,19 @@ class Call(msgspec.Struct, frozen=True, dict=True):
     path: Path
     """The ops and scopes around it."""
     around: OpsAround
-    """The names of those ops; rules ask by the properties below."""
+    """Names of these ops; rules use the properties below."""
     place: CodePlace
-    """The code that it stands in; rules ask by the methods below."""
+    """Its place in code; rules use the methods below."""
     before: tuple[str, ...]
-    """Names of the outermost ops and annotations that came before it on its thread, the nearest last; up to 64."""
+    """Names of the outermost ops and annotations before it on its thread, the nearest last; up to 64."""
     after: tuple[str, ...]
-    """Names of the outermost ops, annotations and runtime calls that came after it, the nearest first; up to 64."""
+    """Names of the outermost ops, annotations and runtime calls after it, the nearest first; up to 64."""
 
     # the ops around it
 
     @property
     def chain(self) -> tuple[int, ...]:
-        """Rows of the ops around it on its thread, outermost first, annotations left out."""
+        """Rows of the ops around it on its thread, outermost first, without annotations."""
         return self.path.ops
 
     @property
@@ -51,12 +51,12 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def op(self) -> str:
-        """The op a user would recognise: the outermost one that isn't autograd's own wrapper; empty without ops."""
+        """The op that a user would recognize: the outermost that isn't autograd's own wrapper; empty without ops."""
         return self.around.op
 
     @property
     def top(self) -> str:
-        """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
+        """The outermost op that does work itself, without wrappers, backward nodes and compiled regions."""
         return self.around.top
 
     @property
@@ -66,24 +66,24 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def backward(self) -> str:
-        """The name of the autograd node around it, e.g. `IndexBackward0`; empty outside of a backward pass."""
+        """Name of the autograd node around it, such as `IndexBackward0`; empty outside of backward."""
         return self.around.backward
 
     @property
     def scalar(self) -> bool:
-        """True when the wait is for one number: `item()` and everything that goes through it."""
+        """Whether it waits for one number: `item()` and everything that uses it."""
         return self.around.scalar
 
     def under(self, *names: str) -> bool:
-        """True if any op around it has one of these names."""
+        """Return whether any op around it has one of these names."""
         return not self.around.distinct.isdisjoint(names)
 
     def first(self, *names: str) -> str:
-        """The outermost op around it that has one of these names; empty without."""
+        """Return the outermost op around it with one of these names; empty without one."""
         return next((op for op in self.ops if op in names), "") if self.under(*names) else ""
 
     def op_with(self, *parts: str) -> str:
-        """The outermost op around it whose name contains one of these texts; empty without."""
+        """Return the outermost op around it whose name contains one of these texts; empty without one."""
         for op in self.around.names:
             for part in parts:
                 if part in op:
@@ -91,28 +91,28 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         return ""
 
     def copies_at_most(self, size: int) -> bool:
-        """True if its copy has up to so many bytes; also without a copy."""
+        """Return whether its copy has at most this many bytes; True without a copy."""
         return self.facts.bytes <= size
 
-    # the scopes around it, the profiler's steps left out
+    # scopes around it, without the profiler's steps
 
     def in_scope(self, *parts: str) -> bool:
-        """True if the name of any annotation around it contains one of these texts."""
+        """Return whether the name of any annotation around it contains one of these texts."""
         return self.place.in_scope(*parts)
 
     def scope_that(self, predicate: Callable[[str], bool]) -> str:
-        """The outermost annotation around it of which this is so; empty without."""
+        """Return the outermost annotation around it that satisfies `predicate`; empty without one."""
         return self.place.scope_that(predicate)
 
     def directly_in_scope(self, name: str) -> bool:
-        """True if the innermost annotation around it is called so."""
+        """Return whether the innermost annotation around it has this name."""
         return self.place.directly_in_scope(name)
 
     @property
     def in_closure(self) -> bool:
-        """True if a backward pass runs in the optimizer's step around it: then a closure does, and with it the program.
+        """Whether backward runs in the optimizer's step around it, that is, in a closure and so in the program.
 
-        Lightning runs the whole training step so, and LBFGS whatever it is given.
+        Lightning runs the whole training step in one, and LBFGS its argument.
         """
         slices = self.trace.slices
         row = next(
@@ -125,79 +125,79 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def profiled(self) -> bool:
-        """True in a trace with the profiler's own stacks, which show C functions besides Python's."""
+        """Whether the trace has the profiler's own stacks, which have C functions besides Python's."""
         return len(self.trace.frames) > 0
 
     @property
     def has_frames(self) -> bool:
-        """True where the profiler or capture took its stack."""
+        """Whether the profiler or capture recorded its stack."""
         return self.place.has_frames
 
     @property
     def has_python_frames(self) -> bool:
-        """True where that has frames of Python's, besides C functions and modules."""
+        """Whether its stack has Python frames, besides C functions and modules."""
         return self.place.has_python_frames
 
     def called(self, *methods: str) -> bool:
-        """True if the innermost frame is a C function or method of one of these names (`item`, `tolist`)."""
+        """Return whether the innermost frame is a C function or method with one of these names (`item`, `tolist`)."""
         return self.place.called(*methods)
 
     def in_frame(self, *packages: str) -> bool:
-        """True if any Python frame lies in one of these packages or files, e.g. `torch/utils/benchmark`."""
+        """Return whether any Python frame is in one of these packages or files, such as `torch/utils/benchmark`."""
         return self.place.in_frame(*packages)
 
     def in_function(self, *names: str) -> bool:
-        """True if the function of any Python frame has one of these names, or one that begins so."""
+        """Return whether the function of any Python frame has, or begins with, one of these names."""
         return self.place.in_function(*names)
 
-    # the frames of libraries between the program's own innermost frame and the call
+    # library frames between the program's own innermost frame and the call
 
     def in_library(self, *packages: str) -> bool:
-        """True if one of them lies in one of these packages or files, e.g. `torch/distributions`."""
+        """Return whether a library frame is in one of these packages or files, such as `torch/distributions`."""
         return self.place.in_library(*packages)
 
     def in_library_function(self, *names: str) -> bool:
-        """True if the function of one of them has one of these names, or one that begins so."""
+        """Return whether the function of a library frame has, or begins with, one of these names."""
         return self.place.in_library_function(*names)
 
     def in_library_function_of(self, *names: str) -> bool:
-        """True if the function of one of them has one of these names."""
+        """Return whether the function of a library frame has one of these names."""
         return self.place.in_library_function_of(*names)
 
     def functions_in_library(self, package: str) -> tuple[str, ...]:
-        """The functions of those that lie in this package, outermost first."""
+        """Return the functions of the library frames in this package, outermost first."""
         return self.place.functions_in_library(package)
 
     def decided_in(self, package: str) -> bool:
-        """True if the innermost of them that doesn't only pass the call on lies in this package or file."""
+        """Return whether the innermost library frame that doesn't merely forward the call is in this package."""
         return self.place.decided_in(package)
 
     @property
     def deciding_function(self) -> str | None:
-        """The function of the innermost of them that doesn't only pass the call on; None without."""
+        """Function of the innermost library frame that doesn't merely forward the call, or None."""
         return self.place.deciding_function
 
     @property
     def stands_in(self) -> str:
-        """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
+        """Function of a library other than torch that makes the call, as `covar_dist of gpytorch`; else empty."""
         return self.place.stands_in
 
     # what came before and after it on its thread
 
     def nearest_before(self, predicate: Callable[[str], bool], most: int) -> str:
-        """The nearest of the last `most` of `before` of which this is so; empty without."""
+        """Return the nearest of the last `most` names of `before` that satisfies `predicate`; empty without one."""
         return next(filter(predicate, self.before[: -most - 1 : -1]), "")
 
     def nearest_after(self, predicate: Callable[[str], bool], most: int) -> str:
-        """The nearest of the first `most` of `after` of which this is so; empty without."""
+        """Return the nearest of the first `most` names of `after` that satisfies `predicate`; empty without one."""
         return next(filter(predicate, self.after[:most]), "")
 
     def last_before_but(self, op: str) -> str:
-        """The nearest of `before` that isn't this op; empty without."""
+        """Return the nearest name of `before` other than this op; empty without one."""
         return next((name for name in reversed(self.before) if name != op), "")
 
     def since(self, ops: tuple[str, ...], most: int) -> tuple[str, ...] | None:
-        """Of the nearest `most` of `before` what came after these in a row, the last time; None where they aren't."""
+        """Return the names after the last occurrence of these ops in the last `most` of `before`, or None."""
         names = self.before[-most:]
         if ops[-1] not in names:
             return None
@@ -207,18 +207,18 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def first_run(self) -> bool:
-        """True if the innermost op around it runs for the first time in the trace."""
+        """Whether the innermost op around it runs for the first time in the trace."""
         return bool(self.chain) and self.neighbours.first_begins[self.leaf] == self.trace.slices.ts[self.chain[-1]]
 
     @property
     def call_before(self) -> str:
-        """Name of the runtime call before it in the same op; those like itself, and synchronises, are passed over."""
+        """Name of the runtime call before it in the same op, skipping synchronizes and calls of its own name."""
         parent, rows = self.trace.slices.parent, range(self.facts.rows[0] - 1, -1, -1)
         names = (self.trace.name(row) for row in takewhile(lambda row: parent[row] == self.facts.around, rows[:_NEAR]))
         return next((name for name in names if name != self.facts.apis[0] and not is_synchronize(name)), "")
 
     def followed_within(self, ns: int) -> bool:
-        """True if the next op, annotation or runtime call began that soon after the op around it, or after it."""
+        """Return whether the next op, annotation or runtime call began within `ns` after it or the op around it."""
         start = self.neighbours.next_start(self.facts.track, self._returned)
         return start is not None and start - self._returned <= ns
 
@@ -232,7 +232,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def _returned(self) -> int:
-        """When the program goes on: the end of the op that it called, or of the call itself."""
+        """When the program continues: the end of the op that it called, or of the call itself."""
         return self.facts.end if self.path.worker == NONE else self.trace.slices.end.item(self.path.worker)
 
 

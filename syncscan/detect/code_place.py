@@ -1,4 +1,4 @@
-"""From the scopes and Python frames around a call to what rules may ask of them: where in which code it stands."""
+"""Answer rules' questions about the scopes and Python frames around a call."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class CodePlace:
 
     Args:
         scopes: names of the annotations around a call, outermost first, without the profiler's steps.
-        frames: names of its Python frames, outermost first; empty where neither profiler nor capture took any.
+        frames: names of its Python frames, outermost first; empty if neither profiler nor capture recorded any.
     """
 
     def __init__(self, scopes: tuple[str, ...], frames: tuple[str, ...]) -> None:
         self.scopes, self.frames = scopes, frames
 
     def in_scope(self, *parts: str) -> bool:
-        """Whether the name of any annotation contains one of these texts."""
+        """Return whether the name of any annotation contains one of these texts."""
         return any(part in scope for scope in self.scopes for part in parts)
 
     def scope_that(self, predicate: Callable[[str], bool]) -> str:
-        """The outermost annotation of which this is so; empty without."""
+        """Return the outermost annotation that satisfies `predicate`; empty without one."""
         return next(filter(predicate, self.scopes), "")
 
     def directly_in_scope(self, name: str) -> bool:
-        """Whether the innermost annotation is called so."""
+        """Return whether the innermost annotation has this name."""
         return self.scopes[-1:] == (name,)
 
     @cached_property
@@ -52,22 +52,22 @@ class CodePlace:
         return any(map(frame_parts, reversed(self.frames)))
 
     def called(self, *methods: str) -> bool:
-        """Whether the innermost frame is a C function or method of one of these names."""
+        """Return whether the innermost frame is a C function or method of one of these names."""
         if not self.builtin:
             return False
         kinds = (f"<built-in {kind}" for m in methods for kind in (f"method {m} ", f"function {m}>"))
         return self.builtin.startswith(tuple(kinds))
 
     def in_frame(self, *packages: str) -> bool:
-        """Whether any Python frame lies in one of these packages or files."""
+        """Return whether any Python frame is in one of these packages or files."""
         return _lies_in(self.python_frames, packages)
 
     def in_function(self, *names: str) -> bool:
-        """Whether the function of any Python frame has one of these names, or one that begins so."""
+        """Return whether the function of any Python frame has, or begins with, one of these names."""
         return _runs(self.python_frames, names)
 
     def in_library(self, *packages: str) -> bool:
-        """Whether one of the library's frames lies in one of these packages or files."""
+        """Return whether a library frame is in one of these packages or files."""
         return self._in_library(packages)
 
     @cached_property
@@ -75,26 +75,26 @@ class CodePlace:
         return cache(partial(_lies_in, self.frames_in_libraries))
 
     def in_library_function(self, *names: str) -> bool:
-        """Whether the function of one of the library's frames has one of these names, or one that begins so."""
+        """Return whether the function of a library frame has, or begins with, one of these names."""
         return _runs(self.frames_in_libraries, names)
 
     def in_library_function_of(self, *names: str) -> bool:
-        """Whether the function of one of the library's frames has one of these names."""
+        """Return whether the function of a library frame has one of these names."""
         return any(frame.function in names for frame in self.frames_in_libraries)
 
     def functions_in_library(self, package: str) -> tuple[str, ...]:
-        """The functions of the library's frames that lie in this package, outermost first."""
+        """Return the functions of the library frames in this package, outermost first."""
         return tuple(frame.function for frame in self.frames_in_libraries if in_package(frame.file, package))
 
     def decided_in(self, package: str) -> bool:
-        """Whether the deciding frame lies in this package or file."""
+        """Return whether the deciding frame is in this package or file."""
         return self.decider is not None and in_package(self.decider.file, package)
 
     @cached_property
     def deciding_function(self) -> str | None:
-        """The function of the deciding frame; None without.
+        """Function of the deciding frame, or None.
 
-        Comprehensions, generators and lambdas have frames of their own: their function is the one around them.
+        Comprehensions, generators and lambdas have frames of their own; their function is the one around them.
         """
         decider = self.decider
         if decider is None:
@@ -104,40 +104,40 @@ class CodePlace:
 
     @cached_property
     def stands_in(self) -> str:
-        """The function of another library than torch that makes the call, `covar_dist of gpytorch`; empty without."""
+        """Function of a library other than torch that makes the call, as `covar_dist of gpytorch`; else empty."""
         package = path_in_package(self.decider.file).partition("/")[0].removesuffix(".py") if self.decider else "torch"
         return "" if self.decider is None or package == "torch" else f"{self.decider.function} of {package}"
 
     @cached_property
     def builtin(self) -> str:
-        """The innermost frame, if it is a C function or method, without the address of its object; else empty."""
+        """The innermost frame if it is a C function or method, without its object's address; else empty."""
         innermost = self.frames[-1] if self.frames else ""
         return innermost.partition(" object at ")[0] if innermost.startswith("<built-in ") else ""
 
     @cached_property
     def python_frames(self) -> tuple[Frame, ...]:
-        """Those of `frames` that are Python's, without C functions and modules, outermost first."""
+        """The Python frames of `frames`, without C functions and modules, outermost first."""
         return tuple(Frame(*parts) for parts in map(frame_parts, self.frames) if parts)
 
     @cached_property
     def frames_in_libraries(self) -> tuple[Frame, ...]:
-        """The frames of libraries between the program's own innermost frame and the call, outermost first."""
+        """Library frames between the program's own innermost frame and the call, outermost first."""
         inwards = (Frame(*parts) for parts in map(frame_parts, reversed(self.frames)) if parts)
         return tuple(takewhile(lambda frame: is_library(frame.file), inwards))[::-1]
 
     @cached_property
     def decider(self) -> Frame | None:
-        """The innermost of `frames_in_libraries` that doesn't only pass the call on; None without."""
+        """The innermost of `frames_in_libraries` that doesn't merely forward the call, or None."""
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
 
 def places_of(trace: Trace, calls: Sequence[BlockingCall], columns: Columns, paths: Sequence[Path]) -> list[CodePlace]:
-    """The places of some calls, one object for equal ones.
+    """Return the places of these calls, as one object for equal places.
 
     Args:
-        trace: where they were made.
-        calls, columns: the calls, and when they were made.
-        paths: the chain of ops and scopes around each.
+        trace: trace with the calls.
+        calls, columns: the calls, and their tracks and times.
+        paths: chain of ops and scopes around each call.
     """
     every = _frames(trace, calls, columns, paths)
     known: dict[tuple[tuple[str, ...], tuple[str, ...]], CodePlace] = {}
@@ -148,7 +148,7 @@ def places_of(trace: Trace, calls: Sequence[BlockingCall], columns: Columns, pat
 def _frames(
     trace: Trace, calls: Sequence[BlockingCall], columns: Columns, paths: Sequence[Path]
 ) -> list[tuple[str, ...]]:
-    """The Python frames around each call: the profiler's, else what capture recorded of the call itself."""
+    """Return the Python frames around each call: the profiler's, else those that capture recorded for the call."""
     if len(trace.frames):
         return frames_around(trace, columns.tracks, columns.begins, columns.ends)
     first, last = (np.array([call.rows[at] for call in calls], np.int64) for at in (0, -1))

@@ -1,8 +1,8 @@
-"""From a blocking copy to how long another stream's work kept it from beginning: what its own stream waited for.
+"""Measure how long another stream's work kept a blocking copy from beginning.
 
-A call that copies pageable memory, and a copy that is synchronous by definition, returns when the copy is done. So it
-waits for all that its stream waits for: not only for the work before it there, but behind an event
-(`cudaStreamWaitEvent`) for work of any other stream, as for the end of a collective.
+A call that copies pageable memory, or a copy that is synchronous by definition, returns when the copy is done. So it
+waits for everything that its stream waits for: the work before it there, and, after an event
+(`cudaStreamWaitEvent`), work of any other stream, such as the end of a collective.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from syncscan.model.runtime_calls import is_stream_wait
 from syncscan.model.trace import CALLS, NONE, Trace
 
 AT_ONCE_NS = 20_000
-"""A stream goes on this soon behind the event that it waited for; a first kernel on an idle stream takes 2 to 16 µs."""
+"""A stream continues this soon after the event that it waited for; a first kernel on an idle stream takes 2 to 16
+µs."""
 
 
 class HeldCopies:
-    """Answers for the copies of one trace until when work of other streams held them.
+    """Finds until when work of other streams blocked the copies of one trace.
 
     Args:
-        trace: whose copies they are.
-        work: of its devices.
-        awaited: that knows its events.
+        trace: trace with the copies.
+        work: work of its devices.
+        awaited: what its calls waited for, with its events.
     """
 
     def __init__(self, trace: Trace, work: DeviceWork, awaited: AwaitedWork) -> None:
@@ -42,28 +43,28 @@ class HeldCopies:
         self._waited_at = trace.slices.ts[self._waits]
 
     def until(self, calls: Int64, names: Sequence[str]) -> Int64:
-        """For each of these calls the time until which other streams held its copy, ns; 0 where none did.
+        """Return for each call the time until which other streams blocked its copy, ns; 0 if none did.
 
         Args:
-            calls: their rows.
-            names: of the copy of each; empty without.
+            calls: rows of the calls.
+            names: name of each call's copy; empty without one.
         """
         s, copies = self._trace.slices, self._trace.copies_of(calls)
         places = list(zip(s.device[copies].tolist(), s.stream[copies].tolist(), strict=True))
         free, _ = self._work.last_ends(places, s.ts[calls])
         free = np.maximum(free, s.ts[calls])
         late = (copies != NONE) & (s.ts[copies] - free > SHORTEST_NS) & (s.ts[copies] < s.end[calls] + HOST_NS)
-        found = np.zeros(len(calls), np.int64)
+        times = np.zeros(len(calls), np.int64)
         for at in np.flatnonzero(late).tolist():
             begin = s.ts.item(copies.item(at))
             held = self._behind_events(calls.item(at), begin, places[at])
             if names[at] and direction(names[at]) == "DtoH" and begin - max(held, free.item(at)) > SHORT_NS:
                 held = max(held, self._behind_others(free.item(at), begin, places[at], s.track.item(calls.item(at))))
-            found[at] = min(held, begin)
-        return found
+            times[at] = min(held, begin)
+        return times
 
     def _behind_events(self, call: int, begin: int, place: Place) -> int:
-        """When the last event was reached that this stream waits for since its last launch; 0 without."""
+        """Return when the last event was reached that this stream waits for since its last launch; 0 without one."""
         at = self._trace.slices.ts.item(call)
         launched = self._work.of(*place).launched
         before = int(launched.searchsorted(at))
@@ -73,32 +74,32 @@ class HeldCopies:
         return max((self._reached(wait, begin, place) for wait in waits), default=0)
 
     def _reached(self, wait: int, begin: int, place: Place) -> int:
-        """When the event of this wait was reached; 0 where none can be it."""
+        """Return when the event of this wait was reached; 0 if no record can be meant."""
         times = [done for done in self._marked(wait, begin, place) if done <= begin + HOST_NS]
         return next((done for done in times if begin - done <= AT_ONCE_NS), next(iter(times), 0))
 
     def _marked(self, wait: int, begin: int, place: Place) -> Iterator[int]:
-        """When work on other streams ended that the event of this wait may mark, the likeliest first."""
+        """Yield when work on other streams ended that the event of this wait may mark, the likeliest first."""
         known, track = self._awaited.records, self._trace.slices.track.item(wait)
         records = [known.stated[wait]] if wait in known.stated else known.before(wait, TRIES, track=track)
-        # Torch 1.12 to 2.1 recorded none: then any work before the wait may be meant.
+        # torch 1.12 to 2.1 recorded none: then any work before the wait may be meant
         for record in records or [wait]:
             for marked in self._awaited.marked(record):
                 if marked.done is not None and marked.streams[0] != place:
                     yield marked.done if records else self._last_done(marked.streams[0], marked.before, begin)
 
     def _last_done(self, place: Place, before: int, begin: int) -> int:
-        """When the last work of a stream was done that was launched before this time and ended before a copy began."""
+        """Return when the last work of a stream launched before `before` and done before the copy began ended."""
         work = self._work.of(*place)
         ends = work.done[: work.launched.searchsorted(before)]
         last = int(ends.searchsorted(begin + HOST_NS, side="right")) - 1
         return ends.item(last) if last >= 0 else 0
 
     def _behind_others(self, free: int, begin: int, place: Place, track: int) -> int:
-        """When a stream was done that worked most of the time in which this copy didn't begin, and just until then.
+        """Return when a stream finished that worked for most of the time before this copy, and just until it began.
 
-        Nothing else keeps a copy to the host: its host does nothing for it before it is there. So it is told where the
-        calls aren't recorded, as `cudaEventRecord` wasn't in torch 1.12 to 2.1, and for the legacy default stream.
+        Nothing else keeps a copy to the host from beginning, as its host does nothing for it. So this shows waits whose
+        calls aren't recorded, such as `cudaEventRecord` in torch 1.12 to 2.1, and those of the legacy default stream.
         """
         foreign, ends = self._awaited.of_other_processes(track), [0]
         for stream in self._work.streams(place[0]):

@@ -1,4 +1,4 @@
-"""From a trace's host slices to what happened before and after a call on its thread, as names of ops and scopes."""
+"""Find the ops and scopes before and after a call on its thread, by name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from syncscan.model.names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 
 _MOST = 64
-"""How far rules can look: the longest burst of ops in sample_traces, that of printing a tensor, is 57 long."""
+"""How far rules can look: the longest burst of ops in sample_traces, for printing a tensor, is 57 long."""
 _RANGES = (Category.CPU_OP, Category.ANNOTATION)
 
 
 class Neighbours:
-    """The ops of every thread that do work themselves, in order of time, with scopes, wrappers and bare runtime calls.
+    """Each thread's ops that do work themselves, in time order, with scopes, wrappers and bare runtime calls.
 
-    An op inside another one that does work is left out: what counts is what the program called.
+    An op inside another one that does work is left out; what the program called counts.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -32,23 +32,23 @@ class Neighbours:
         scopes = worker | (trace.slices.category == int(Category.ANNOTATION))
         worker[trace.where(is_wrapper, Category.CPU_OP)] = False
         self._works = worker
-        """Which slices are ops that do work themselves, not only hold others."""
+        """Which slices are ops that do work themselves, rather than only contain others."""
         bare = innermost_that(worker, trace.slices.parent) == NONE
         self._before = np.flatnonzero(scopes & bare)
         self._after = np.flatnonzero((scopes | trace.is_category(*CALLS)) & bare)
         self._backward = node_begins(trace)
         self.loads = len(trace.where(is_loader, *HOST)) > 0
-        """Whether a DataLoader is asked for batches in this trace."""
+        """Whether a DataLoader yields batches in this trace."""
         self._is_step = np.zeros(len(trace.strings), np.bool_)
         ranges = (number for category in _RANGES for number in trace.names_of(category))
         self._is_step[[number for number in ranges if is_step(trace.strings[number])]] = True
         self._known_threads: dict[tuple[bool, int], _Thread] = {}
 
     def around_each(self, rows: Int32 | Int64) -> Arounds:
-        """What goes on around some calls, as far as windows need it.
+        """Return what is going on around some calls, as needed for windows.
 
         Args:
-            rows: the innermost slice around each, NONE without.
+            rows: innermost slice around each call, or NONE.
         """
         workers = np.full(len(rows), NONE, np.int64)
         call, at = np.arange(len(rows)), rows
@@ -69,16 +69,19 @@ class Neighbours:
         return Arounds(workers, np.concatenate([nothing, *calls[::-1]]), np.concatenate([nothing, *places[::-1]]))
 
     def before_each(self, tracks: Int64, starts: Int64, arounds: Arounds) -> Windows:
-        """For each of some calls up to 64 ops and scopes from before it, the nearest last.
+        """Return for each call up to 64 ops and scopes before it, the nearest last.
 
         Args:
-            tracks: of the threads.
-            starts: the times, ns.
-            arounds: what goes on then: left out, and so is what came before a step among it.
+            tracks: tracks of the threads.
+            starts: times of the calls, ns.
+            arounds: what is going on then, which is left out, as is everything before a step in it.
         """
         offset, behind = np.zeros(len(tracks), np.int64), np.zeros(len(tracks), np.int64)
-        for here, thread in self._threads(tracks):
-            offset[here], behind[here] = thread.first, thread.first + thread.starts.searchsorted(starts[here])
+        for of_thread, thread in self._threads(tracks):
+            offset[of_thread], behind[of_thread] = (
+                thread.first,
+                thread.first + thread.starts.searchsorted(starts[of_thread]),
+            )
         first = np.maximum(behind - _MOST, offset)
         call, places = arounds.calls, arounds.places
         near = np.flatnonzero((places >= first[call]) & (places < behind[call]))
@@ -92,19 +95,19 @@ class Neighbours:
         return Windows(self._names, first, behind, without)
 
     def after_each(self, tracks: Int64, ends: Int64) -> Windows:
-        """For each of some times (ns) up to 64 ops, scopes and bare runtime calls that began later, the nearest first.
+        """Return for each time (ns) up to 64 ops, scopes and bare runtime calls that began later, the nearest first.
 
-        What comes after a step's begin is left out.
+        Everything after a step's begin is left out.
         """
         first, behind = np.zeros(len(tracks), np.int64), np.zeros(len(tracks), np.int64)
-        for here, thread in self._threads(tracks, after=True):
-            at, marks = thread.starts.searchsorted(ends[here]), np.flatnonzero(self._is_step[thread.names])
+        for of_thread, thread in self._threads(tracks, after=True):
+            at, marks = thread.starts.searchsorted(ends[of_thread]), np.flatnonzero(self._is_step[thread.names])
             until = np.append(marks, len(thread.names))[marks.searchsorted(at)]
-            first[here], behind[here] = thread.first + at, thread.first + np.minimum(at + _MOST, until)
+            first[of_thread], behind[of_thread] = thread.first + at, thread.first + np.minimum(at + _MOST, until)
         return Windows(self._names_after, first, behind, {})
 
     def texts(self, windows: Windows) -> Iterator[tuple[str, ...]]:
-        """Return the names in each of these windows, one after the other: all at once they may take much memory."""
+        """Yield the names in each window, one after another, since all at once may take much memory."""
         bounds = zip(windows.first.tolist(), windows.behind.tolist(), strict=True)
         for call, (begin, end) in enumerate(bounds):
             names, left_out = self._named(windows.names[begin:end]), windows.without.get(call, ())
@@ -116,7 +119,7 @@ class Neighbours:
 
     @cached_property
     def first_begins(self) -> dict[str, int]:
-        """Name of each op → when it began for the first time on any thread."""
+        """Name of each op → when it first began on any thread."""
         slices = self._trace.slices
         ops = np.flatnonzero(slices.category == int(Category.CPU_OP))
         names, first = np.unique(slices.name[ops[np.argsort(slices.ts[ops], kind="stable")]], return_index=True)
@@ -124,19 +127,19 @@ class Neighbours:
         return {self._trace.strings[name]: ts for name, ts in zip(names.tolist(), begins.tolist(), strict=True)}
 
     def next_start(self, track: int, end: int) -> int | None:
-        """When the next op, scope or bare runtime call begins; None after the last."""
+        """Return when the next op, scope or bare runtime call begins; None after the last."""
         starts = self._thread(track, after=True).starts
         at = int(starts.searchsorted(end))
         return int(starts[at]) if at < len(starts) else None
 
     def between(self, track: int, start: int, end: int) -> tuple[str, ...]:
-        """Names of the ops and scopes that began from `start` on and before `end`."""
+        """Return the names of the ops and scopes that began in [start, end)."""
         thread = self._thread(track)
         lo, hi = thread.starts.searchsorted([start, end]).tolist()
         return self._named(thread.names[lo:hi])
 
     def goes_backward(self, start: int, end: int) -> bool:
-        """Whether a backward pass begins between two times, on any thread."""
+        """Return whether a backward pass begins between two times, on any thread."""
         lo, hi = np.searchsorted(self._backward, [start, end])
         return bool(lo < hi)
 
@@ -150,55 +153,55 @@ class Neighbours:
 
     @cached_property
     def _places(self) -> Int32:
-        """Of each slice its place in `_before`, NONE of others."""
+        """Index of each slice in `_before`, NONE for others."""
         places = np.full(len(self._trace.slices), NONE, np.int32)
         places[self._before] = np.arange(len(self._before))
         return places
 
     def _threads(self, tracks: Int64, *, after: bool = False) -> list[tuple[Int64, _Thread]]:
-        """For each different one of these tracks where it stands among them, and its thread's slices, see `_thread`."""
-        return [(here, self._thread(track, after=after)) for track, here in grouped(tracks)]
+        """Return for each distinct track the indices of its entries, and its thread's slices; see `_thread`."""
+        return [(places, self._thread(track, after=after)) for track, places in grouped(tracks)]
 
     def _thread(self, track: int, *, after: bool = False) -> _Thread:
-        """The slices of a track that may come before a call, or after one; kept, as every call asks."""
+        """Return the slices of a track that may come before or after a call; cached, as every call needs them."""
         key = after, track
         if key not in self._known_threads:
             rows, run = self._after if after else self._before, self._trace.track_rows(track)
             first, behind = np.searchsorted(rows, [run.start, run.stop]).tolist()
-            mine = rows[first:behind]
-            self._known_threads[key] = _Thread(first, self._trace.slices.ts[mine], self._trace.slices.name[mine])
+            own = rows[first:behind]
+            self._known_threads[key] = _Thread(first, self._trace.slices.ts[own], self._trace.slices.name[own])
         return self._known_threads[key]
 
 
 class Arounds(NamedTuple):
-    """What goes on around some calls."""
+    """The slices around some calls."""
 
     workers: Int64
-    """Of each call the row of the outermost op around it that does work itself, NONE without."""
+    """Row of the outermost op around each call that does work itself, or NONE."""
     calls: Int64
-    """Of each slice around one that no op lies around that does work: which call it is around, outermost first."""
+    """For each slice around a call outside of any op that does work, the index of the call, outermost slices first."""
     places: Int64
-    """And where it stands among those that may come before a call."""
+    """The slice's index among those that may come before a call."""
 
 
 class Windows(NamedTuple):
-    """What came before some calls on their threads, or after them."""
+    """Names before or after some calls on their threads."""
 
     names: Int32
-    """Numbers of the names of all that may, in order of thread and time."""
+    """Name numbers of all slices that may be in a window, ordered by thread and time."""
     first: Int64
-    """Where the window of each call begins among these."""
+    """Begin of each call's window in `names`."""
     behind: Int64
-    """And where it ends."""
+    """End of each call's window in `names`."""
     without: Mapping[int, Sequence[int]]
-    """For some calls the places in their windows of those that don't count."""
+    """For some calls, the indices in their windows of slices that don't count."""
 
 
 class _Thread(NamedTuple):
     """Some rows of one thread."""
 
     first: int
-    """The place of the first among those of all threads."""
+    """Index of the first one among those of all threads."""
     starts: Int64
     """When each begins, ns."""
     names: Int32

@@ -1,4 +1,4 @@
-"""From the names of the ops around a call to the parts of that chain that rules ask for."""
+"""Derive what rules need from the names of the ops around a call."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class OpsAround(msgspec.Struct, frozen=True, eq=False):
     """Outermost first: `aten::index`, `aten::nonzero`."""
     distinct: frozenset[str]
     op: str
-    """The op a user would recognize: the outermost one that isn't autograd's own wrapper; empty without ops."""
+    """The op that a user would recognize: the outermost that isn't autograd's own wrapper; empty without ops."""
     top: str
-    """The outermost op that does work itself: wrappers, backward nodes and compiled regions are passed over."""
+    """The outermost op that does work itself, without wrappers, backward nodes and compiled regions."""
     leaf: str
     """The innermost op; empty without ops."""
     backward: str
-    """The name of the autograd node, e.g. `IndexBackward0`; empty outside of a backward pass."""
+    """Name of the autograd node, such as `IndexBackward0`; empty outside of backward."""
     scalar: bool
-    """Whether one number is read: by `item()` and everything that goes through it."""
+    """Whether one number is read: by `item()` and everything that uses it."""
 
 
 def parts_of_chain(path: PathNames) -> OpsAround:
-    """Return the parts of a chain of ops and scopes."""
+    """Return the parts of a chain of ops and scopes that rules use."""
     names = path.ops
     return OpsAround(
         names=names,

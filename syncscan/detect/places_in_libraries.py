@@ -1,4 +1,4 @@
-"""From the Python frames around a call, and a table of what a library does where, to what its rule says of the call."""
+"""Look up what a library's rule says about a call, in a table by file and function."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from syncscan.model.finding import Cause, Removal, Use
 
 
 class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Functions of a library that wait for one reason, and what who calls the library can do about it."""
+    """Functions of a library that wait for one reason, with what its caller can do."""
 
     file: str
-    """A file or folder from the package's root on, as `in_package` takes it."""
+    """A file or folder from the package's root on; see `in_package`."""
     functions: tuple[str, ...] = ()
-    """Names of functions in it, with the comprehensions and lambdas in them; empty for all."""
+    """Names of functions in it, including comprehensions and lambdas inside them; empty for all."""
     within: str = ""
-    """A file or folder of the library's that another frame around the call lies in; empty for any."""
+    """A file or folder of the library that another frame around the call must be in; empty for any."""
     after: tuple[str, ...] = ()
-    """Ops one of which came right before the call; empty for any."""
+    """Ops of which one must come right before the call; empty for any."""
     under: tuple[str, ...] = ()
-    """Ops one of which lies around the call; empty for any."""
+    """Ops of which one must be around the call; empty for any."""
     direction: str = ""
-    """Of the call's copy, `HtoD`; `DtoH` is any read-back; empty for any."""
+    """Direction of the call's copy, such as `HtoD`; `DtoH` is any read-back; empty for any."""
     title: str
     fix: str
     cause: Cause | None = None
@@ -34,22 +34,22 @@ class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
     intended: bool = False
 
     def holds(self, call: Call) -> bool:
-        """Whether a call that one of its functions decides on is meant."""
+        """Return whether this place applies to a call, which one of its functions decides on."""
         if not call.decided_in(self.file):
             return False
-        asked = not self.after or call.before[-1:] in [(op,) for op in self.after]
+        preceded = not self.after or call.before[-1:] in [(op,) for op in self.after]
         copied = self.direction in ("", call.facts.direction) or (self.direction == "DtoH" and call.scalar)
         around = not self.within or call.in_library(self.within)
         inside = not self.under or call.under(*self.under)
-        return asked and copied and inside and around
+        return preceded and copied and inside and around
 
 
 def match_at(call: Call, places: Sequence[LibraryPlace]) -> Match | None:
-    """What the table says of the function that makes the call; None where it doesn't know it.
+    """Return the table's match for the function that makes the call; None if it isn't listed.
 
     Args:
-        call: a blocking call with Python frames; without them nothing is known.
-        places: special ones before general ones.
+        call: a blocking call; without Python frames, nothing matches.
+        places: specific ones before general ones.
     """
     function = call.deciding_function
     if function is None:

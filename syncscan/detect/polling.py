@@ -1,7 +1,7 @@
 """Find loops of event and stream queries in which a program waits for its device.
 
-`while not event.query(): ...` never blocks in a call, but blocks the host all the same. A query by itself is no wait:
-torch's allocator asks for each event that it keeps, in an op, and NCCL's watchdog asks on a thread of its own.
+`while not event.query(): ...` never blocks in a call, but blocks the host all the same. A single query isn't a wait:
+torch's allocator queries each stored event, within an op, and NCCL's watchdog queries on a thread of its own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from syncscan.model.runtime_calls import api_name, is_event_query, is_query
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 FEWEST = 3
-"""Queries in a loop: a program that asks twice, and does something else when it isn't done, doesn't wait."""
+"""Fewest queries in a loop: a program that queries twice, and does something else meanwhile, doesn't wait."""
 SHORTEST_NS = 100_000
-"""A loop takes at least as long: the allocator's bursts, the longest rows of queries without a wait, take some µs."""
+"""Shortest loop: the allocator's bursts, the longest series of queries without a wait, take a few µs."""
 
 
 def polls(trace: Trace, awaited: AwaitedWork) -> Iterator[BlockingCall]:
@@ -38,13 +38,13 @@ def polls(trace: Trace, awaited: AwaitedWork) -> Iterator[BlockingCall]:
 
 
 def _loops(trace: Trace) -> Iterator[Int64]:
-    """Yield the rows of each loop: queries in no op that follow one another with nothing between them."""
+    """Yield the rows of each loop: consecutive queries in no op with nothing in between."""
     rows = trace.where(is_query, *CALLS)
     if len(rows) < FEWEST:
         return
     slices, around = trace.slices, trace.slices.parent[rows]
     rows = rows[(around == NONE) | (slices.category[around] != Category.CPU_OP)]
-    alike = np.diff(rows) == 1  # what else a thread did has a row between them
+    alike = np.diff(rows) == 1  # anything else on the thread has a row in between
     for column in (slices.track, slices.parent, slices.name):
         alike &= column[rows[1:]] == column[rows[:-1]]
     for loop in np.split(rows, np.flatnonzero(~alike) + 1):

@@ -1,4 +1,4 @@
-"""The rule protocol: a rule looks at one blocking call and says what it is, or passes; its texts explain the cause."""
+"""Define the protocol of rules: a rule looks at one blocking call and says what it is, or passes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
 from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
 
 WHY, WHEN_FINE = "Why it stalls", "When it is fine"
-"""The two headings whose text is a constant in the rule, because findings say it too."""
+"""Headings whose text is a constant in the rule, since findings use it too."""
 
 HEADINGS = (
     "What it finds",
@@ -24,60 +24,60 @@ HEADINGS = (
     "Versions",
     "References",
 )
-"""The headings of every rule's documentation, in their order."""
+"""Headings of every rule's documentation, in order."""
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a rule says of the one call that it matches; what it says of all of them are its constants."""
+    """A rule's statements about one matching call; its constants say what is true of all."""
 
     title: str
     """What waits for what, in a few words: `x[mask] waits for the number of selected elements`."""
     fix: str
-    """What to write instead, plain text."""
+    """What to write instead, as plain text."""
     removal: Removal
-    """What of the call is left when that is done."""
+    """What remains of the call after the fix."""
     seen: str = ""
-    """A sentence about this very call, where the rule's `WHY` can't say all; it follows there."""
+    """A sentence about this call, if the rule's `WHY` can't say everything; it follows there."""
     use: Use | None = None
-    """What the host does with the value, where that isn't what the cause's class says."""
+    """What the host does with the value, if it differs from the cause's class."""
     cause: Cause | None = None
-    """The class of the catalogue, where one rule spans two; else the rule's."""
+    """Class of the catalog if a rule spans two; else the rule's."""
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
-    """True for waits that are meant or are not the program's own."""
+    """Whether the wait is intended or not the program's own."""
     copied: Match | None = None
-    """What it says where the line's source shows that the program itself copies what is indexed there."""
+    """The match to use if the source line shows that the program itself copies what is indexed there."""
     for_caller: bool = False
-    """True where `fix` is for who calls a library; else it is, in a library's own code, what could stand there."""
+    """Whether `fix` is for the caller of a library; else, in a library's own code, it is for that code."""
 
 
 class Rule(Protocol):
-    """What a module in `detect/rules/` provides.
+    """Members of a module in `detect/rules/`.
 
-    Its docstring has a summary line and then, as `## …`, those of `HEADINGS` that are no constant.
+    Its docstring has a summary line and then, as `## …`, those of `HEADINGS` that aren't constants.
     """
 
     ID: str
-    """Stable and readable, e.g. `nonzero`: the module's name with hyphens."""
+    """Stable and readable id, such as `nonzero`: the module's name with hyphens."""
     NAME: str
-    """A short title, e.g. `nonzero reads its number of hits back`."""
+    """A short title, such as `nonzero reads its number of hits back`."""
     CAUSE: Cause
-    """The class of the catalogue."""
+    """The class of the catalog."""
     WHY: str
-    """Why the host waits, Markdown: a finding says the first paragraph, the documentation all of them."""
+    """Why the host waits, in Markdown: findings show the first paragraph, the documentation all of them."""
     WHEN_FINE: str
-    """When to leave it as it is, likewise."""
+    """When to leave the code as it is, in Markdown."""
 
     def match(self, call: Call) -> Match | None:
-        """What this call is, or None when the rule doesn't apply."""
+        """Return what this call is, or None if the rule doesn't apply."""
         ...
 
 
 def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
-    """What a finding says: the rule's own words, and those of its match.
+    """Return the diagnosis for a finding, from the rule's texts and its match.
 
     Args:
-        library: the function of a library in whose code the call stands, `covar_dist of gpytorch`; empty elsewhere.
+        library: library function around the call, such as `covar_dist of gpytorch`; empty in other code.
     """
     fix = match.fix if match.for_caller or not library else f"{_IN_A_LIBRARY.format(library)} {match.fix}"
     return Diagnosis(
@@ -107,21 +107,21 @@ _USES = {
     Cause.INIT: Use.NOTHING,
     Cause.DEBUG: Use.NOTHING,
 }
-"""What a cause's class says of the value: a shape, a branch and a check need it, a log shows it. A read-back, and what
-ranks tell each other, may be either."""
+"""What a cause's class implies for the value: a shape, a branch and a check need it, a log shows it. A read-back, and
+what ranks exchange, may be either."""
 
 
-_IN_A_LIBRARY = "It stands in {}: look for an argument or setting that spares it, or call it less often. There:"
+_IN_A_LIBRARY = "It is in {}: look for an argument or setting that avoids it, or call it less often. There:"
 
 
 @cache
 def _in_a_finding(text: str) -> str:
-    """The first paragraph as plain text on one line."""
+    """Return the first paragraph as plain text on one line."""
     return " ".join(text.strip().partition("\n\n")[0].replace("`", "").split())
 
 
 def document(rule: Rule) -> RuleDoc:
-    """The documentation of a rule, from its module's docstring and its two texts."""
-    summary, found = sections_of(rule.__doc__ or "")
-    found |= {WHY: rule.WHY.strip(), WHEN_FINE: rule.WHEN_FINE.strip()}
-    return RuleDoc(rule.ID, rule.NAME, rule.CAUSE, summary, in_order(found, HEADINGS))
+    """Return the documentation of a rule, from its module's docstring and its two texts."""
+    summary, sections = sections_of(rule.__doc__ or "")
+    sections |= {WHY: rule.WHY.strip(), WHEN_FINE: rule.WHEN_FINE.strip()}
+    return RuleDoc(rule.ID, rule.NAME, rule.CAUSE, summary, in_order(sections, HEADINGS))

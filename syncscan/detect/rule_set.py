@@ -1,4 +1,4 @@
-"""From a blocking call to its diagnosis: the rules are asked in their order, and the first that matches names it."""
+"""Diagnose a blocking call: rules run in order, and the first match counts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from syncscan.model.finding import Diagnosis
 
 
 class RuleSet:
-    """Rules in the order in which they are asked; one that raises is skipped from then on.
+    """Rules in the order in which they run; one that raises is skipped from then on.
 
     Args:
-        rules: special ones before general ones. What none of them matches is `unclassified`.
+        rules: specific ones before general ones. Calls without a match are `unclassified`.
     """
 
     def __init__(self, rules: Sequence[Rule] = RULES) -> None:
         self.warnings: list[str] = []
-        """A sentence on each rule that raised."""
+        """One sentence per rule that raised."""
         self._rules = tuple(rules)
 
     def diagnosis_of(self, call: Call) -> Diagnosis:
-        """Return what the first rule that matches says of a call."""
+        """Return the first matching rule's diagnosis of a call."""
         for rule in self._rules:
             try:
                 match = rule.match(call)

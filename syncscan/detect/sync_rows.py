@@ -1,4 +1,4 @@
-"""From a trace's synchronisation rows to the waits that no runtime call shows: those of extensions, filtered calls."""
+"""Find waits that only synchronization rows show: those of extensions, and of filtered calls."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from syncscan.model.arrays import Int64, distinct
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 
 _DEVICE_SIDE = re.compile(r"Stream Wait Event|GPU_BARRIER\w*")
-"""Rows of the synchronisation categories that make the device wait, not the host."""
+"""Names of synchronization rows that make the device wait, not the host."""
 _NO_PROCESS = "-1"
-"""The pid of Intel's synchronisation rows; their tid is the host thread's."""
+"""The pid of Intel's synchronization rows; their tid is the host thread's."""
 
 
 def unseen_waits(
     trace: Trace, waits: Waits, awaited: AwaitedWork, seen: Sequence[BlockingCall]
 ) -> Iterator[BlockingCall]:
-    """The waits that only a synchronisation row shows, one a row; not where one of the calls `seen` covers it."""
+    """Yield one wait per synchronization row that none of the calls `seen` covers."""
     rows = trace.where(lambda name: not _DEVICE_SIDE.fullmatch(name), Category.SYNC)
     rows = rows[trace.calls_of(rows) == NONE]
     if not len(rows):  # nearly always
@@ -56,21 +56,21 @@ def _blocking_call(trace: Trace, waits: Waits, awaited: AwaitedWork, row: int, t
 
 
 def _covered(begin: int, end: int, calls: Int64) -> bool:
-    """Whether one of these (begin, end) takes up half of this interval: the same wait on two clocks isn't two."""
+    """Return whether one of these (begin, end) covers half of this interval, as the same wait on another clock does."""
     overlap = np.minimum(calls[:, 1], end) - np.maximum(calls[:, 0], begin)
     return bool((2 * overlap >= max(end - begin, 1)).any())
 
 
 class _HostThreads:
-    """Finds the host thread of a synchronisation row, which lies on the device's track."""
+    """Finds the host thread of a synchronization row, which lies on the device's track."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
 
     def of(self, row: int) -> int:
-        """The track of the thread that waited, NONE where no thread can be it.
+        """Return the track of the thread that waited, or NONE.
 
-        On Intel the row's tid names it; else it is the one that called the runtime last, if it was quiet meanwhile.
+        On Intel the row's tid names it; else it is the thread that called the runtime last, if it was quiet meanwhile.
         """
         own = self._trace.tracks[int(self._trace.slices.track[row])]
         if own.pid == _NO_PROCESS:
@@ -81,7 +81,7 @@ class _HostThreads:
 
     @cached_property
     def _calls(self) -> dict[int, Int64]:
-        """When each host thread called the runtime, ascending, by its track."""
+        """When each host thread called the runtime, ascending, by track."""
         trace = self._trace
         host = trace.is_category(*HOST)
         calls = trace.is_category(*CALLS)
@@ -89,7 +89,7 @@ class _HostThreads:
         return {track: trace.slices.ts[rows][calls[rows]] for track, rows in rows_of.items()}
 
     def _last_call(self, track: int, row: int) -> int:
-        """When a thread last called the runtime by the time of this row; NONE if never, or if it calls meanwhile."""
+        """Return when a thread last called the runtime before this row; NONE if never, or if it calls meanwhile."""
         slices, calls = self._trace.slices, self._calls[track]
         at = int(np.searchsorted(calls, slices.ts[row], side="right"))
         quiet = at == len(calls) or calls[at] >= slices.end[row]
@@ -97,7 +97,7 @@ class _HostThreads:
 
 
 def _around(trace: Trace, track: int, begin: int, end: int) -> int:
-    """The innermost op or annotation of a thread that contains this interval, NONE without."""
+    """Return the innermost op or annotation of a thread around this interval, or NONE."""
     slices, rows = trace.slices, trace.track_rows(track)
     last_begun = rows.start + int(np.searchsorted(slices.ts[rows], begin, side="right")) - 1
     if last_begun < rows.start:

@@ -1,4 +1,4 @@
-"""From a runtime call to the device and stream it waits for, and to whether the host was measurably blocked."""
+"""Find the device and stream that a runtime call waits for, and whether it measurably blocked the host."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from syncscan.model.runtime_calls import is_of_a_stream, waits_by_nature
 from syncscan.model.trace import NONE, Trace
 
 SHORTEST_NS = 20_000
-"""A wait for less can't be told from the call's own time: with nothing queued 90 % of 459 calls took up to 19.5 µs.
+"""Shorter waits can't be told from the call's own time: with nothing queued, 90 % of 459 calls took up to 19.5 µs.
 
-All figures here: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
+All figures in this file: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
 """
 PROMPT_NS = 100_000
-"""A call that waited returns this soon after its work: 95 % of 313 waits within 29 µs. Of 50 calls of the allocator one
-in ten takes longer than this by itself."""
+"""Time after its work within which a call that waited returns: 95 % of 313 waits within 29 µs. Of 50 calls of the
+allocator, one in ten takes longer than this by itself."""
 
 
 class Waits:
-    """What the calls of one trace wait for."""
+    """Finds what the calls of one trace wait for."""
 
     def __init__(self, trace: Trace, work: DeviceWork) -> None:
         self._trace, self._work = trace, work
 
     def places(self, first: Int64, last: Int64) -> list[Place]:
-        """Device and stream that calls wait for; stream NONE for all of the device, device NONE where none worked.
+        """Return device and stream that calls wait for; stream NONE for the whole device, device NONE if none worked.
 
-        Its copy says it, or the profiler's synchronisation row; else it is taken to be where the thread launched last.
-        So it is with a stream that the row leaves open, as since CUDA 12.9.
+        The copy states it, or the profiler's synchronization row; else it is assumed to be where the thread launched
+        last, as for a stream that the row leaves open (since CUDA 12.9).
 
         Args:
-            first, last: the first and the last runtime slice of each call.
+            first, last: first and last runtime slice of each call.
         """
         slices = self._trace.slices
         of_a_stream = self._trace.called(last, is_of_a_stream)
         on, of = self._launched_last(first)
         device, stream = on, np.where(of_a_stream, of, NONE)
-        for told in (self._trace.sync_rows_of(last), self._trace.copies_of(first)):  # what comes last counts
-            told_on, told_of = slices.device[told], slices.stream[told]
-            said = (told != NONE) & (told_on != NONE)
+        for rows in (self._trace.sync_rows_of(last), self._trace.copies_of(first)):  # what comes last counts
+            told_on, told_of = slices.device[rows], slices.stream[rows]
+            stated = (rows != NONE) & (told_on != NONE)
             open_ = np.where((told_of == NONE) & of_a_stream, np.where(on == told_on, of, NONE), told_of)
-            device, stream = np.where(said, told_on, device), np.where(said, open_, stream)
+            device, stream = np.where(stated, told_on, device), np.where(stated, open_, stream)
         return list(zip(device.tolist(), stream.tolist(), strict=True))
 
     def last_launches(self, rows: Int64) -> list[Place]:
-        """Device and stream of the work that the thread of each call launched last before; the first device without."""
+        """Return device and stream of the last launch before each call on its thread; the first device without one."""
         device, stream = self._launched_last(rows)
         return list(zip(device.tolist(), stream.tolist(), strict=True))
 
@@ -67,21 +67,21 @@ class Waits:
 
     @property
     def first_device(self) -> int:
-        """The number of the first device that did work; NONE without any."""
+        """Number of the first device that did work; NONE without any."""
         return next(iter(self._work.devices), NONE)
 
     def waited(
         self, begin: Int64, end: Int64, places: Sequence[Place], apis: Sequence[str], held: Int64 | None = None
     ) -> Bool:
-        """Whether each call (ns) blocked the host, for most of its time, until work had ended that was queued before.
+        """Return whether each call blocked the host for most of its time, until previously queued work had ended.
 
-        Of calls that take long also with nothing queued, only one that returned promptly after the work counts.
+        Calls that may be long with nothing queued count only if they returned promptly after the work.
 
         Args:
-            begin, end: when it was called and when it returned.
-            places: device and stream that it waits for, as `places` says.
-            apis: the name of its first runtime call.
-            held: until when work of other streams held its copy, 0 where none did.
+            begin, end: begin and end of each call, ns.
+            places: device and stream that it waits for; see `places`.
+            apis: name of its first runtime call.
+            held: until when work of other streams blocked its copy; 0 if none did.
         """
         done, queued = self._work.last_ends(places, begin)
         if held is not None:
@@ -94,7 +94,7 @@ class Waits:
 
     @cached_property
     def _launches(self) -> tuple[Int64, Int64]:
-        """Rows of calls that launched device work, ascending, and the row of the work of each."""
+        """Rows of calls that launched device work, ascending, and the row of each one's work."""
         work, calls = self._trace.device_rows, self._trace.device_calls
         launched = np.flatnonzero(calls != NONE)
         in_order = launched[np.argsort(calls[launched], kind="stable")]

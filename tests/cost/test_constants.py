@@ -75,7 +75,7 @@ def test_a_loader_bounds_a_step_by_half_of_what_the_device_leaves(loader: float,
 
 @pytest.mark.parametrize(("idle", "bound"), [(105, Bound.SYNC), (100, Bound.SYNC), (95, Bound.HOST)])
 def test_idle_time_behind_syncs_of_a_tenth_of_a_step_bounds_it(idle: float, bound: Bound) -> None:
-    """A synchronise of that length, behind which the device stands still in a step of 1,000 µs: its doing."""
+    """A synchronize of that length, behind which the device stands still in a step of 1,000 µs: its doing."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         done = t.launch("kernel", at=start, lasts=600)
@@ -133,7 +133,7 @@ def test_an_upper_bound_is_never_severe(share: float, severity: str) -> None:
     [(64, 6.0, Severity.HIGH), (56, 4.6, Severity.MEDIUM), (20, 1.2, Severity.MEDIUM), (16, 0.8, Severity.LOW)],
 )
 def test_a_finding_is_as_severe_as_what_its_removal_gains(idle: float, percent: float, severity: Severity) -> None:
-    """A synchronise behind which the device stands still for so long, in steps of 1,000 µs of device work and that."""
+    """A synchronize behind which the device stands still for so long, in steps of 1,000 µs of device work and that."""
     t = TraceBuilder(syncscan={"unprofiled_step_us": 1001 + idle})
     for start in t.steps(4, lasts=1001 + idle):
         t.launch("kernel", at=start + idle - 1, lasts=1000)

@@ -38,7 +38,7 @@ def test_the_wait_ends_with_the_work():
 
 
 def test_a_pinned_copy_does_not_wait():
-    """The copy call in front of the synchronise returns at once, however long it takes to be issued."""
+    """The copy call in front of the synchronize returns at once, however long it takes to be issued."""
     t = TraceBuilder()
     t.launch(at=0, lasts=500)
     t.sync("aten::item", at=10)
@@ -55,7 +55,7 @@ def test_a_pageable_copy_waits_in_its_own_call():
 
 
 def test_a_wait_is_never_longer_than_its_sync():
-    """A damaged trace may say of a copy and of the synchronise behind it that they held the host side by side."""
+    """A damaged trace may say of a copy and of the synchronize behind it that they held the host side by side."""
     t = TraceBuilder()
     with t.op("aten::to", 5, 150), t.op("aten::copy_", 6, 149):
         t.copy("Memcpy HtoD (Pageable -> Device)", at=10, lasts=100, blocks=True)
@@ -82,7 +82,7 @@ def test_a_stream_sync_waits_for_its_stream_only():
 
 
 def test_a_device_sync_waits_for_every_stream():
-    """A device synchronise holds the host for the slowest stream."""
+    """A device synchronize holds the host for the slowest stream."""
     t = TraceBuilder()
     with t.step(0, 3000):
         t.launch(at=1, lasts=100, stream=7)
@@ -130,7 +130,7 @@ def test_the_bubble_ends_where_the_next_work_begins():
 
 
 def test_no_bubble_where_the_device_had_run_dry_before():
-    """The host came late by itself, and the synchronise that it then met awaited nothing."""
+    """The host came late by itself, and the synchronize that it then met awaited nothing."""
     t = TraceBuilder()
     with t.step(0, 3000):
         t.launch(at=0, lasts=10)
@@ -235,7 +235,7 @@ def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
 
 @given(stories)
 def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
-    """Whatever runs before and behind, each wait is from the synchronise's begin to the end of the work."""
+    """Whatever runs before and behind, each wait is from the synchronize's begin to the end of the work."""
     trace, points = measured(told(story))
     expected = [int(trace.slices.dur[point.calls[-1]]) - 1000 for point, _ in points]
     assert [cost.wait_ns for _, cost in points] == expected
@@ -250,7 +250,7 @@ def test_costs_are_never_more_than_the_call(story: list[tuple[int, int, int]]):
         assert 0 <= cost.bubble_ns <= point.end - point.ts
 
 
-ACTS = ("launch", "launch on 20", "synchronise", "synchronise on 20", "read back")
+ACTS = ("launch", "launch on 20", "synchronize", "synchronize on 20", "read back")
 acts = st.lists(
     st.tuples(st.sampled_from(ACTS), st.integers(1, 80), st.integers(1, 200)),
     min_size=2,

@@ -64,7 +64,7 @@ def test_the_last_record_before_the_call_counts() -> None:
 
 
 def test_a_copy_of_pageable_memory_and_its_synchronise_wait_one_after_the_other() -> None:
-    """The copy's call for its own µs of it, the synchronise for the rest; the copy isn't counted twice."""
+    """The copy's call for its own µs of it, the synchronize for the rest; the copy isn't counted twice."""
     t = TraceBuilder()
     t.sync("aten::item", at=10, wait=300, copy="Memcpy DtoH (Device -> Pageable)")
     (cost,) = costs(t)
@@ -72,7 +72,7 @@ def test_a_copy_of_pageable_memory_and_its_synchronise_wait_one_after_the_other(
 
 
 def test_a_sync_that_awaited_nothing_has_no_part_in_the_idle_time_around_it() -> None:
-    """It is behind the one that held the host, up to the next work and past the second synchronise."""
+    """It is behind the one that held the host, up to the next work and past the second synchronize."""
     t = TraceBuilder()
     with t.step(0, 9000):
         t.launch(at=0, lasts=400)

@@ -36,7 +36,7 @@ def done(t: TraceBuilder) -> float | None:
 
 
 def row(t: TraceBuilder, name: str, **args: int) -> None:
-    """The synchronisation row of the last call, on a track of its own."""
+    """The synchronization row of the last call, on a track of its own."""
     call = t.events[-1]
     args = {"correlation": call["args"]["correlation"], "device": 0, "stream": -1, **args}
     t.event(ph="X", cat="cuda_sync", name=name, pid=0, tid=-1, ts=call["ts"], dur=call["dur"], args=args)
@@ -98,7 +98,7 @@ def test_most_of_a_block_is_the_wait(begins: float, stream: int) -> None:
     assert streams(t) == [stream]
 
 
-def test_where_nothing_else_explains_it_a_long_synchronise_waited_where_it_is_supposed_to() -> None:
+def test_where_nothing_else_explains_it_a_long_synchronize_waited_where_it_is_supposed_to() -> None:
     """The clocks may differ by more, and by definition it waits for its stream."""
     t = TraceBuilder()
     t.launch("long", at=1, lasts=3000)

@@ -56,6 +56,6 @@ def test_the_kind_of_memory_is_in_the_name_too() -> None:
         ("", ("urQueueFinish",), True),
     ],
 )
-def test_a_synchronise_has_no_copy(copy: str, apis: tuple[str, ...], expected: bool) -> None:
-    """A copy and the synchronise behind it are a read-back."""
-    assert call(copy, *apis).synchronises == expected
+def test_a_synchronize_has_no_copy(copy: str, apis: tuple[str, ...], expected: bool) -> None:
+    """A copy and the synchronize behind it are a read-back."""
+    assert call(copy, *apis).synchronizes == expected

@@ -16,7 +16,7 @@ def only(t: TraceBuilder) -> Call:
 
 
 def inside(*names: str) -> Call:
-    """A synchronise inside these ops."""
+    """A synchronize inside these ops."""
     t = TraceBuilder()
     for depth, name in enumerate(names):
         t.op(name, 10 + depth, 900 - depth)
@@ -25,7 +25,7 @@ def inside(*names: str) -> Call:
 
 
 def framed(*frames: str, with_stack: bool = True) -> Call:
-    """A synchronise inside these Python frames, outermost first."""
+    """A synchronize inside these Python frames, outermost first."""
     t = TraceBuilder()
     for depth, name in enumerate(frames):
         t.frame(name, 10 + depth, 900 - depth)
@@ -42,7 +42,7 @@ def test_the_ops_around_it_have_parts() -> None:
 
 
 def test_without_ops_all_parts_are_empty() -> None:
-    """A bare synchronise."""
+    """A bare synchronize."""
     call = inside()
     assert (call.ops, call.op, call.top, call.leaf, call.backward) == ((), "", "", "", "")
     assert not call.scalar

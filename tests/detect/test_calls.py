@@ -60,8 +60,8 @@ def test_version_suffixes_dont_matter(name: str, bare: str) -> None:
         "mtiaDeviceSynchronize",
     ],
 )
-def test_synchronises_of_every_vendor_are_waits(api: str) -> None:
-    """A synchronise is a finding also when it happened not to wait."""
+def test_synchronizes_of_every_vendor_are_waits(api: str) -> None:
+    """A synchronize is a finding also when it happened not to wait."""
     t = TraceBuilder()
     with t.step(0, 1000):
         t.call(api, 100, 200)
@@ -92,7 +92,7 @@ def test_calls_that_queue_or_ask_are_none(api: str) -> None:
     assert apis(t) == []
 
 
-def test_a_copy_and_the_synchronise_behind_it_are_one() -> None:
+def test_a_copy_and_the_synchronize_behind_it_are_one() -> None:
     """One wait, whichever of the two calls shows it; its api is the longer of them."""
     t = TraceBuilder()
     with t.step(0, 2000):
@@ -103,7 +103,7 @@ def test_a_copy_and_the_synchronise_behind_it_are_one() -> None:
 
 
 def test_old_versions_wait_in_the_copy() -> None:
-    """Before torch 2.3 `.item()` copied to pageable memory and waited there; the synchronise behind is short."""
+    """Before torch 2.3 `.item()` copied to pageable memory and waited there; the synchronize behind is short."""
     t = TraceBuilder()
     with t.step(0, 2000):
         t.launch("busy", at=1, lasts=500)
@@ -211,8 +211,8 @@ def test_short_traces_claim_no_launch_blocking() -> None:
     assert apis(t) == []
 
 
-def test_the_profilers_own_synchronise_is_left_out() -> None:
-    """torch.profiler synchronises the device when it stops: outside of steps, last, with no launch after it."""
+def test_the_profilers_own_synchronize_is_left_out() -> None:
+    """torch.profiler synchronizes the device when it stops: outside of steps, last, with no launch after it."""
     t = TraceBuilder()
     with t.step(0, 1000):
         t.launch("busy", at=1, lasts=500)
@@ -223,7 +223,7 @@ def test_the_profilers_own_synchronise_is_left_out() -> None:
 
 
 def test_without_steps_only_the_last_is_the_profilers() -> None:
-    """A program's own synchronise before it stays a finding."""
+    """A program's own synchronize before it stays a finding."""
     t = TraceBuilder()
     t.launch("busy", at=1, lasts=500)
     t.synchronize(at=10)
@@ -232,7 +232,7 @@ def test_without_steps_only_the_last_is_the_profilers() -> None:
 
 
 def test_with_stacks_the_profilers_frame_tells() -> None:
-    """A last synchronise under the program's own frame is the program's."""
+    """A last synchronize under the program's own frame is the program's."""
     t = TraceBuilder(with_stack=1)
     t.launch("busy", at=1, lasts=500)
     t.frame("train.py(3): main", 5, 900)
@@ -281,7 +281,7 @@ def test_without_ops_a_thread_that_only_waits_holds_nobody_up() -> None:
 
 
 def test_runtime_calls_alone_are_enough() -> None:
-    """A trace without ops, scopes, steps and device rows still shows its synchronises."""
+    """A trace without ops, scopes, steps and device rows still shows its synchronizes."""
     t = TraceBuilder()
     t.call("cudaMemcpyAsync", 10, 14)
     t.call("cudaStreamSynchronize", 15, 300)
@@ -320,7 +320,7 @@ def sync_row(t: TraceBuilder, name: str, start: float, end: float, correlation: 
 
 
 def test_a_wait_that_only_a_sync_row_shows_is_found() -> None:
-    """Driver-level synchronises of extensions have no runtime row; they lie in the op that was open then."""
+    """Driver-level synchronizes of extensions have no runtime row; they lie in the op that was open then."""
     t = TraceBuilder()
     with t.step(0, 2000):
         t.launch("busy", at=1, lasts=900)
@@ -348,7 +348,7 @@ def test_a_sync_row_of_a_runtime_call_adds_nothing() -> None:
 
 
 def test_an_xpu_wait_on_its_own_row_goes_to_the_thread_its_tid_names() -> None:
-    """Intel's synchronisation rows have pid -1 and the host thread's tid."""
+    """Intel's synchronization rows have pid -1 and the host thread's tid."""
     t = TraceBuilder()
     with t.step(0, 2000):
         t.launch("busy", at=1, lasts=900)
@@ -385,8 +385,8 @@ def test_any_other_call_counts_if_the_host_was_held_until_the_device_had_drained
     assert apis(t) == ["cudaFreeArray"]
 
 
-def test_an_unknown_call_around_a_synchronise_doesnt_hide_it() -> None:
-    """Vendors' own runtimes wrap their synchronises in longer calls."""
+def test_an_unknown_call_around_a_synchronize_doesnt_hide_it() -> None:
+    """Vendors' own runtimes wrap their synchronizes in longer calls."""
     t = TraceBuilder()
     with t.step(0, 5000):
         t.launch("busy", at=1, lasts=1000)
@@ -458,7 +458,7 @@ def test_a_call_of_unknown_name_is_looked_at_from_a_length_on(lasts: float, seen
 
 
 @pytest.mark.parametrize(("gap", "calls"), [(19.999, 1), (20, 2)])
-def test_without_an_op_a_copy_and_a_synchronise_belong_together_if_they_are_close(gap: float, calls: int) -> None:
+def test_without_an_op_a_copy_and_a_synchronize_belong_together_if_they_are_close(gap: float, calls: int) -> None:
     """In Python 20 µs go by between two statements; a scope or another call around them doesn't join them."""
     for around in (None, "scope"):
         t = TraceBuilder()
@@ -479,7 +479,7 @@ def test_in_an_op_they_belong_together_however_far_apart() -> None:
 
 
 def test_in_two_ops_they_dont_belong_together() -> None:
-    """The second op's synchronise is its own, also when it is inside of the copy's."""
+    """The second op's synchronize is its own, also when it is inside of the copy's."""
     t = TraceBuilder()
     with t.op("aten::outer", 1, 900):
         t.copy(PAGEABLE_D2H, at=10)
@@ -497,7 +497,7 @@ def test_on_two_threads_they_dont_belong_together() -> None:
     assert [len(call.rows) for call in blocking(t)] == [1, 1]
 
 
-def test_a_copy_that_stays_on_the_device_needs_no_synchronise() -> None:
+def test_a_copy_that_stays_on_the_device_needs_no_synchronize() -> None:
     """The one behind it is another wait."""
     t = TraceBuilder()
     with t.op("aten::copy_", 1, 900):
@@ -528,8 +528,8 @@ def test_up_to_two_queries_may_come_between_the_two(between: list[str], joined: 
     assert [len(call.rows) for call in blocking(t)] == ([2] if joined else [1, 1])
 
 
-def test_only_a_copy_is_completed_by_a_synchronise() -> None:
-    """Two synchronises in a row are two waits, and memory given back is a third."""
+def test_only_a_copy_is_completed_by_a_synchronize() -> None:
+    """Two synchronizes in a row are two waits, and memory given back is a third."""
     t = TraceBuilder()
     with t.op("aten::op", 1, 900):
         t.call("cudaStreamSynchronize", 10, 20)
@@ -547,7 +547,7 @@ def test_a_copy_may_be_the_last_call() -> None:
 
 
 def test_the_facts_of_a_pair_span_both() -> None:
-    """From the copy's begin to the synchronise's end; the longer one names it; size and place are the copy's."""
+    """From the copy's begin to the synchronize's end; the longer one names it; size and place are the copy's."""
     t = TraceBuilder()
     with t.op("aten::copy_", 1, 900):
         t.copy(PAGEABLE_D2H, at=10, stream=9, device=1)

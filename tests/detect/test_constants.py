@@ -72,7 +72,7 @@ def test_a_call_waited_if_work_held_it_for_half_its_time(part: float, waited: bo
 
 
 @pytest.mark.parametrize(("after", "calls"), [(19, [2]), (21, [1])])
-def test_a_synchronise_within_20_us_of_a_copy_belongs_to_it(after: float, calls: list[int]) -> None:
+def test_a_synchronize_within_20_us_of_a_copy_belongs_to_it(after: float, calls: list[int]) -> None:
     """Outside of every op, where nothing else says that the two are one."""
     t = told()
     t.launch("kernel", at=10, lasts=300)

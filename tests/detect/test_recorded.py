@@ -158,5 +158,5 @@ def test_waits_of_distributed_and_compiled_code_are_told_apart(name: str, trace:
 
 @pytest.mark.parametrize(("trace", "rule"), [("world", "explicit-sync"), ("world.stacks", "distributed")])
 def test_fsdps_state_dict_needs_stacks_to_be_known(trace: str, rule: str) -> None:
-    """Its device synchronises look like the program's own where no frame tells."""
+    """Its device synchronizes look like the program's own where no frame tells."""
     assert {p.diagnosis.rule for p in recorded(trace)["world::fsdp_state_dict"]} == {rule}

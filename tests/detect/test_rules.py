@@ -25,7 +25,7 @@ FORMATTER = ["aten::isfinite", "aten::ne", "aten::__and__"]
 
 @dataclass(frozen=True)
 class Wait:
-    """One wait: the ops around it, its copy (none: a bare synchronise), what came before and after, frames, scopes."""
+    """One wait: the ops around it, its copy (none: a bare synchronize), what came before and after, frames, scopes."""
 
     chain: str = ""
     copy: str = D2H_PINNED
@@ -436,7 +436,7 @@ def test_a_fix_for_a_librarys_code_says_that_it_is_one() -> None:
     equal = "aten::equal > " + ITEM
     library = Wait(equal, frames=["train.py(3): main", "gpytorch/lazy/matern.py(9): forward"]).named()
     own = Wait(equal, frames=["train.py(3): main", "torch/functional.py(9): equal"]).named()
-    assert library.fix.startswith("It stands in forward of gpytorch: look for an argument or setting that spares it")
+    assert library.fix.startswith("It is in forward of gpytorch: look for an argument or setting that avoids it")
     assert library.fix.endswith(own.fix)
 
 

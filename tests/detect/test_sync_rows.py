@@ -1,4 +1,4 @@
-"""Waits that only a synchronisation row shows: which rows are new, whose thread waited, and in which op."""
+"""Waits that only a synchronization row shows: which rows are new, whose thread waited, and in which op."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.builder import MAIN, TraceBuilder
 
 
 def row(t: TraceBuilder, start: float, end: float, name: str = "Stream Sync", pid: int = 0, **args: Any) -> None:
-    """A synchronisation row on a track of the device, with a correlation that no runtime call has."""
+    """A synchronization row on a track of the device, with a correlation that no runtime call has."""
     args = {"stream": 7, "device": 0, "correlation": 77, **args}
     t.event(ph="X", cat="cuda_sync", name=name, pid=pid, tid=args.pop("tid", 7), ts=start, dur=end - start, args=args)
 
@@ -52,7 +52,7 @@ def test_all_facts_come_from_the_row() -> None:
     _, (call,) = unseen(t)
     assert (call.api, call.apis, call.ts, call.end) == ("Stream Sync", ("Stream Sync",), 30_000, 903_000)
     assert (call.device, call.stream, call.waited, call.copy, call.launches) == (2, 9, True, "", 0)
-    assert call.synchronises
+    assert call.synchronizes
 
 
 def test_a_context_is_waited_for_as_a_whole() -> None:

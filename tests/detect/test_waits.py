@@ -105,8 +105,8 @@ def sync_row(t: TraceBuilder, correlation: int, **args: int) -> None:
     t.event(ph="X", cat="cuda_sync", name="Stream Sync", pid=0, tid=4, ts=20, dur=5, args=args)
 
 
-def test_a_synchronisation_row_says_what_the_last_call_waited_for() -> None:
-    """Of a pair it is the synchronise that has one."""
+def test_a_synchronization_row_says_what_the_last_call_waited_for() -> None:
+    """Of a pair it is the synchronize that has one."""
     t = TraceBuilder()
     t.launch("busy", at=1, lasts=5, stream=9)
     t.call("cudaMemcpyAsync", 10, 11)

@@ -1,4 +1,4 @@
-"""Which device synchronise is the profiler's own: the last one, outside of everything and followed by nothing."""
+"""Which device synchronize is the profiler's own: the last one, outside of everything and followed by nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.builder import TraceBuilder
 
 
 def found(t: TraceBuilder) -> int | None:
-    """When the profiler's synchronise begins, µs; None without."""
+    """When the profiler's synchronize begins, µs; None without."""
     trace = t.trace()
     row = profiler_sync(trace)
     return None if row == NONE else int(trace.slices.ts[row]) // 1000
@@ -29,7 +29,7 @@ def recorded() -> TraceBuilder:
     ["cudaDeviceSynchronize", "cudaDeviceSynchronize_v3020", "hipDeviceSynchronize", "xpuDeviceSynchronize",
      "mtiaDeviceSynchronize", "DeviceSynchronize"],
 )  # fmt: skip
-def test_every_vendors_device_synchronise_can_be_it(api: str) -> None:
+def test_every_vendors_device_synchronize_can_be_it(api: str) -> None:
     """With or without a version."""
     t = recorded()
     t.call(api, 1100, 1200)

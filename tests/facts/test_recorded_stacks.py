@@ -15,7 +15,7 @@ from tests.builder import TraceBuilder
 
 
 def line_of(t: TraceBuilder, op: str = "") -> int | None:
-    """The line found for the only synchronise."""
+    """The line found for the only synchronize."""
     trace = t.trace()
     (call,) = [row for row in range(len(trace.slices)) if trace.name(row) == "cudaStreamSynchronize"]
     ops = [row for row in range(len(trace.slices)) if op and trace.name(row) == op] or [NONE]

@@ -29,8 +29,8 @@ def seen(t: TraceBuilder, *calls: tuple[float, str, int | str], tid: int = MAIN)
     table["events"] = [*table.get("events", []), *events]
 
 
-def synchronised(t: TraceBuilder, *calls: tuple[float, str, int | str]) -> None:
-    """What the callbacks saw of the host's synchronises: when (µs), of what, and its handle."""
+def synchronized(t: TraceBuilder, *calls: tuple[float, str, int | str]) -> None:
+    """What the callbacks saw of the host's synchronizes: when (µs), of what, and its handle."""
     syncs = [[t.base_ns + round(at * 1000), MAIN, kind, -1, -1, handle] for at, kind, handle in calls]
     t.metadata.setdefault("syncscan", {})["lines"] = {"source": "callbacks", "syncs": syncs}
 
@@ -93,11 +93,11 @@ def test_an_event_that_was_recorded_before_the_recording_tells_nothing() -> None
 @pytest.mark.parametrize(
     ("kind", "handle", "told"), [("event", "a", True), ("event", 0, False), ("stream", "a", False)]
 )
-def test_a_synchronise_of_an_event_waits_for_its_record(kind: str, handle: int | str, told: bool) -> None:
-    """The host's, as the callbacks stored it beside its stack; other synchronises aren't about events."""
+def test_a_synchronize_of_an_event_waits_for_its_record(kind: str, handle: int | str, told: bool) -> None:
+    """The host's, as the callbacks stored it beside its stack; other synchronizes aren't about events."""
     t = story("cudaEventSynchronize")
     seen(t, (99, "record", "a"), (199, "record", "b"), (198, "record", 0))
-    synchronised(t, (299, kind, handle))
+    synchronized(t, (299, kind, handle))
     assert stated(t) == ({300.0: 100.0} if told else {})
 
 

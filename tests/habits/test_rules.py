@@ -228,7 +228,7 @@ def test_a_loader_that_works_while_the_device_does_costs_nothing():
 
 
 def timed(steps=3, copy="", lasts=50):
-    """Each step: record, kernel, record, synchronise, and the two queries of `elapsed_time`."""
+    """Each step: record, kernel, record, synchronize, and the two queries of `elapsed_time`."""
     t = TraceBuilder()
     for start in t.steps(steps, lasts=1000):
         t.call("cudaEventRecordWithFlags", start + 10, start + 11)
@@ -242,8 +242,8 @@ def timed(steps=3, copy="", lasts=50):
     return t
 
 
-def test_a_timing_synchronise_is_known_by_what_follows_it():
-    """Two queries behind it: elapsed_time. A synchronise without them in a training step is somebody else's."""
+def test_a_timing_synchronize_is_known_by_what_follows_it():
+    """Two queries behind it: elapsed_time. A synchronize without them in a training step is somebody else's."""
     assert "timing-sync-in-loop" in rules(timed())
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
@@ -262,7 +262,7 @@ def test_a_copy_counts_only_inside_the_timed_interval():
     assert "timed-transfer" not in rules(timed(copy="inside", lasts=5))
 
 
-def test_a_synchronise_at_the_end_of_a_step_alone_times_nothing():
+def test_a_synchronize_at_the_end_of_a_step_alone_times_nothing():
     """A server that hands over an answer ends its step so too; only the two queries are proof of a clock."""
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
@@ -286,7 +286,7 @@ def test_timers_that_are_read_behind_other_work_time_no_repetition():
     assert rules(t) == {}
 
 
-def test_what_a_timing_synchronise_costs_is_said_of_the_sync_alone():
+def test_what_a_timing_synchronize_costs_is_said_of_the_sync_alone():
     """The habit says what it does to the measurement."""
     analysis = api.analyze_trace(timed().trace())
     assert [f.gain is not None for f in analysis.findings] == [True]

@@ -171,7 +171,7 @@ def test_the_shortest_sequence_counts() -> None:
 
 
 def test_calls_that_wait_belong_to_the_sequence() -> None:
-    """Two launches and one synchronise a step, with nothing around them."""
+    """Two launches and one synchronize a step, with nothing around them."""
     t = TraceBuilder()
     for k in range(3):
         t.launch("a", at=100 * k, lasts=5)

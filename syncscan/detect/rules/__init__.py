@@ -185,7 +185,7 @@ RULES: tuple[Rule, ...] = (
     to_device,
     pageable_readback,
     cpu,
-    # synchronises
+    # synchronizes
     polling,
     timing,
     explicit_sync,
@@ -199,7 +199,7 @@ LATE = {
     "item": "Nearly every read of one number ends in item; what the number was read for says how to do without.",
     "cpu": "Nearly every read-back ends in a copy to the host; the op around it says how to do without.",
     "to-device": "Any blocking copy to the device; what was copied, and for what, says how to do without.",
-    "explicit-sync": "Any bare synchronise; a scope, frame or call beside it may say that a library or timer made it.",
+    "explicit-sync": "Any bare synchronize; a scope, frame or call beside it may say that a library or timer made it.",
 }
 """Rules for what is left of a kind, and why others of that kind are asked first; `unclassified` is left out."""
 
@@ -261,4 +261,4 @@ mask = x > 0
 labels = torch.randint(0, 8, (64,), device=device)
 labels[:8] = torch.arange(8, device=device)
 """
-"""What the examples in the rules' documentation stand on; each of them makes a `result`."""
+"""Code that the examples in the rules' documentation rely on; each of them assigns `result`."""

@@ -7,7 +7,7 @@ sizes that `pad_across_processes` exchanges, and `check_trigger`.
 
 ## How it shows in the trace
 
-Frames of `accelerate/utils/operations.py`, `send_to_device`, around a copy to the device and a synchronise; of
+Frames of `accelerate/utils/operations.py`, `send_to_device`, around a copy to the device and a synchronize; of
 `_pad_across_processes` around a copy to the host.
 
 ## Example
@@ -48,7 +48,7 @@ ID = "accelerate"
 NAME = "accelerate copies batches with a wait"
 CAUSE = Cause.PAGEABLE
 WHY = """\
-`send_to_device` calls `tensor.to(device, non_blocking=False)`, which ends in a synchronise: the host waits for the copy
+`send_to_device` calls `tensor.to(device, non_blocking=False)`, which ends in a synchronize: the host waits for the copy
 and for all work queued before.
 """
 WHEN_FINE = """\
@@ -93,5 +93,5 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """A wait in one of the places of the table."""
+    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -51,10 +51,10 @@ In a training loop check every some steps; `torch._assert_async` raises on the d
 
 
 def match(call: Call) -> Match | None:
-    """`aten::allclose`, torch.testing, or a truth value of `isclose`."""
-    asked = call.under("aten::is_nonzero") and any(n in call.before[-3:] for n in ("aten::isclose", "aten::allclose"))
+    """Match `aten::allclose`, torch.testing, or a truth value of `isclose`."""
+    compared = any(name in call.before[-3:] for name in ("aten::isclose", "aten::allclose"))
     if not (
-        asked
+        (call.under("aten::is_nonzero") and compared)
         or call.under("aten::allclose")
         or call.in_library("torch/testing/_comparison.py", "torch/testing/_asserts.py")
     ):

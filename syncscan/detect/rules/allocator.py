@@ -61,7 +61,7 @@ Later: constant shapes or few padded sizes, a smaller peak, `PYTORCH_CUDA_ALLOC_
 
 
 def match(call: Call) -> Match | None:
-    """Memory taken or given back inside an op; taking it is only noted, unless the host was held."""
+    """Match memory allocated or freed inside an op; allocation is only noted, unless the host was blocked."""
     api = call.facts.apis[0]
     drains = frees(api)
     if not drains and (pins(api) or not allocates(api)):

@@ -58,7 +58,7 @@ _QUESTIONS = (("aten::isnan", "aten::_is_any_true"), ("aten::ne", "aten::any"), 
 
 
 def match(call: Call) -> Match | None:
-    """A truth value read by the autograd engine itself, outside of the node; a hook has Python frames, it has none."""
+    """Match a truth value read by the autograd engine itself, outside of the node, without a hook's Python frames."""
     engine = bool(call.ops) and is_engine(call.ops[0]) and not call.backward
     if not (call.scalar and engine) or call.has_python_frames:
         return None

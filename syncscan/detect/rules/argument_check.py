@@ -77,7 +77,7 @@ _OF_FUNCTIONS = {
 
 
 def match(call: Call) -> Match | None:
-    """One of the ops that check their arguments on the host, or a function of torch's that does."""
+    """Match ops that check their arguments on the host, or a function of torch's that does."""
     op = call.first(*_FIXES)
     name = op or next((f for f in _OF_FUNCTIONS if call.scalar and call.in_library_function(f)), "")
     if not name:

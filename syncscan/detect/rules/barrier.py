@@ -54,9 +54,9 @@ Collectives order the devices among themselves: no barrier is needed before one.
 
 
 def match(call: Call) -> Match | None:
-    """A synchronise inside or next to a barrier."""
+    """Match a synchronize inside or next to a barrier."""
     inside = call.op_with("barrier") or call.in_library_function("barrier", "monitored_barrier")
-    beside = call.facts.synchronises and not call.ops and any("barrier" in n for n in call.before[-2:])
+    beside = call.facts.synchronizes and not call.ops and any("barrier" in n for n in call.before[-2:])
     if not (inside or beside):
         return None
     return Match(

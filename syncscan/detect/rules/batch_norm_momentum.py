@@ -51,7 +51,7 @@ When the cumulative average is wanted; then keep the count as a Python int of yo
 
 
 def match(call: Call) -> Match | None:
-    """A scalar read inside BatchNorm's forward, or between its counter and its op."""
+    """Match a scalar read inside BatchNorm's forward, or between its counter and its op."""
     if not call.scalar or not (call.in_library("torch/nn/modules/batchnorm.py") or _counted(call)):
         return None
     return Match(
@@ -63,6 +63,6 @@ def match(call: Call) -> Match | None:
 
 
 def _counted(call: Call) -> bool:
-    """Whether it reads what was counted up just before, and normalises next."""
+    """Return whether it reads what was counted up just before, and normalises next."""
     counted = call.top == "aten::item" and call.before[-1:] == ("aten::add_",)
     return counted and any("batch_norm" in n for n in call.after[:3])

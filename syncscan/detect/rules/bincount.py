@@ -54,7 +54,7 @@ When the number of classes isn't known beforehand.
 
 
 def match(call: Call) -> Match | None:
-    """Anything below `aten::bincount`."""
+    """Match anything below `aten::bincount`."""
     if not call.under("aten::bincount"):
         return None
     return Match(

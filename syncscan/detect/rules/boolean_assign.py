@@ -58,7 +58,7 @@ Rarely inside: the static form costs a pass over the whole tensor, which is chea
 
 
 def match(call: Call) -> Match | None:
-    """`aten::index_put_` over `aten::nonzero`, outside of a backward pass."""
+    """Match `aten::index_put_` over `aten::nonzero`, outside of backward."""
     if not (call.under(*INDEX_ASSIGNMENTS) and call.under("aten::nonzero")):
         return None
     return Match(

@@ -54,7 +54,7 @@ never `x * mask`.
 
 
 def match(call: Call) -> Match | None:
-    """`aten::index` over `aten::nonzero`."""
+    """Match `aten::index` over `aten::nonzero`."""
     if not (call.under("aten::index") and call.under("aten::nonzero")):
         return None
     return Match(

@@ -63,11 +63,11 @@ _SAVES = tuple(
     for name in "save save_checkpoint save_model save_pretrained save_state save_state_dict save_weights save_ckpt "
     "save_adapter save_optimizer save_optimizer_and_scheduler save_file save_16bit_model".split()
 )
-"""What libraries call the functions that save a model; `save_image` and `save_figure` save what was drawn."""
+"""Names of library functions that save a model; `save_image` and `save_figure` save drawings."""
 
 
 def match(call: Call) -> Match | None:
-    """A copy to the host inside torch's saving code."""
+    """Match a copy to the host inside torch's saving code."""
     if call.facts.direction != "DtoH":
         return None
     in_torch = call.in_library("torch/serialization.py", "torch/distributed/checkpoint")

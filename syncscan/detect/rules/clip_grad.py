@@ -56,9 +56,9 @@ Without the flag clipping doesn't wait; a NaN norm makes all gradients NaN.
 
 
 def match(call: Call) -> Match | None:
-    """A truth value of `isnan or isinf`, or one inside torch's clipping code."""
-    asked = call.under("aten::is_nonzero") and call.before[-1:] == ("aten::logical_or",)
-    nonfinite = asked and any(n in call.before[-6:] for n in ("aten::isinf", "aten::isnan"))
+    """Match a truth value of `isnan or isinf`, or one inside torch's clipping code."""
+    truth_value = call.under("aten::is_nonzero") and call.before[-1:] == ("aten::logical_or",)
+    nonfinite = truth_value and any(n in call.before[-6:] for n in ("aten::isinf", "aten::isnan"))
     if not (nonfinite or call.in_library("torch/nn/utils/clip_grad.py")):
         return None
     return Match(

@@ -58,7 +58,7 @@ under sparse invariants).
 
 
 def match(call: Call) -> Match | None:
-    """Anything below `aten::coalesce` or `aten::_coalesce`."""
+    """Match anything below `aten::coalesce` or `aten::_coalesce`."""
     if not call.under(*COALESCES):
         return None
     return Match(

@@ -56,11 +56,11 @@ At the end of an epoch, or every some hundred steps.
 """
 
 _AVERAGES = ("aten::div_", "aten::div", "aten::detach", "aten::mul_")
-"""What programs do to a reduced value before they read it."""
+"""Ops that programs apply to a reduced value before they read it."""
 
 
 def match(call: Call) -> Match | None:
-    """A read-back whose last ops before it are a collective's."""
+    """Match a read-back whose last ops before it are a collective's."""
     if not reads_back(call):
         return None
     if not is_collective(call.nearest_before(_is_no_average, 3)):

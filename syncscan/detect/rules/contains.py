@@ -50,9 +50,9 @@ Membership of many values: `torch.isin`, which doesn't wait.
 
 
 def match(call: Call) -> Match | None:
-    """`Tensor.__contains__`, by its frame or by the ops it leaves."""
-    asked = call.top == "aten::item" and call.before[-2:] == ("aten::eq", "aten::any") and not call.has_frames
-    if not (asked or call.in_library_function("__contains__")):
+    """Match `Tensor.__contains__`, by its frame or by the ops it leaves."""
+    compared = call.top == "aten::item" and call.before[-2:] == ("aten::eq", "aten::any") and not call.has_frames
+    if not (compared or call.in_library_function("__contains__")):
         return None
     return Match(
         title="'in' waits for its answer",

@@ -68,7 +68,7 @@ _CPU = ("", "aten::to", "aten::_to_copy")
 
 
 def match(call: Call) -> Match | None:
-    """Any copy of a tensor to the host that no special rule has taken; one of unknown direction with low confidence."""
+    """Match any copy of a tensor to the host without a more specific rule; unknown direction gives low confidence."""
     known = call.facts.direction == "DtoH"
     if call.scalar or not (known or (not call.facts.copy and call.leaf == "aten::copy_")):
         return None
@@ -81,7 +81,7 @@ def match(call: Call) -> Match | None:
 
 
 def _call(call: Call) -> str:
-    """What the program called, as its author would write it."""
+    """Return what the program called, as its author would write it."""
     if call.called("numpy"):
         return "numpy()"
     return ".cpu()" if call.top in _CPU else call.top.removeprefix("aten::")

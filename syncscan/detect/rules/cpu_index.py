@@ -90,7 +90,7 @@ _EITHER = Match(
 
 
 def match(call: Call) -> Match | None:
-    """A copy to the device inside an indexing op, or one that an indexing op follows at once."""
+    """Match a copy to the device inside an indexing op, or one that an indexing op follows at once."""
     if call.facts.direction != "HtoD":
         return None
     if call.under(*INDEXINGS):
@@ -104,7 +104,7 @@ def match(call: Call) -> Match | None:
 
 
 def _follows(call: Call) -> bool:
-    """Whether an indexing op comes next; behind a constructor, which detaches what it has made, it indexes that."""
+    """Return whether an indexing op comes next, which after a constructor indexes its detached result."""
     return call.top == "aten::to" and call.nearest_after(_is_not_between, 8) in INDEXINGS
 
 

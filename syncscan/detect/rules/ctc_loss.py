@@ -64,7 +64,7 @@ _OPS = ("aten::ctc_loss", "aten::_ctc_loss", "aten::_cudnn_ctc_loss", "aten::_us
 
 
 def match(call: Call) -> Match | None:
-    """Anything below `aten::ctc_loss`, or in its backward."""
+    """Match anything below `aten::ctc_loss`, or in its backward."""
     if not (call.under(*_OPS) or call.backward.startswith("CtcLossBackward")):
         return None
     return Match(

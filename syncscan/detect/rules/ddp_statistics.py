@@ -58,7 +58,7 @@ _FORWARD = "DistributedDataParallel.forward"
 
 
 def match(call: Call) -> Match | None:
-    """An event synchronise before the first op of DDP's forward, or inside its statistics."""
+    """Match an event synchronize before the first op of DDP's forward, or inside its statistics."""
     waits = is_event_synchronize(call.facts.api) and not call.ops
     opens = waits and call.directly_in_scope(_FORWARD) and not call.since_scope
     if not (opens or call.called("set_runtime_stats_and_log")):

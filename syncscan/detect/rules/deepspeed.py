@@ -2,12 +2,12 @@
 
 ## What it finds
 
-The throughput timer, which synchronises at both ends of each step, the breakdown of wall clock, the test for overflow,
+The throughput timer, which synchronizes at both ends of each step, the breakdown of wall clock, the test for overflow,
 and ZeRO's waits for its streams.
 
 ## How it shows in the trace
 
-Frames of `deepspeed/utils/timer.py` around a synchronise, of `deepspeed/runtime/` around `aten::item`.
+Frames of `deepspeed/utils/timer.py` around a synchronize, of `deepspeed/runtime/` around `aten::item`.
 
 ## Example
 
@@ -25,7 +25,7 @@ result = {"bf16": {"enabled": True, "check_grad_overflow": False}, "timers": {"t
 
 ## Versions
 
-Timers are on and synchronise by default, and bfloat16 looks for overflow; read in DeepSpeed 0.19.8, not measured.
+Timers are on and synchronize by default, and bfloat16 looks for overflow; read in DeepSpeed 0.19.8, not measured.
 
 ## References
 
@@ -45,7 +45,7 @@ ID = "deepspeed"
 NAME = "DeepSpeed waits to time or to check a step"
 CAUSE = Cause.EXPLICIT
 WHY = """\
-A timer that synchronises drains the device twice a step; a test for overflow needs all gradients.
+A timer that synchronizes drains the device twice a step; a test for overflow needs all gradients.
 """
 WHEN_FINE = """\
 While tuning, to see the throughput.
@@ -102,5 +102,5 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """A wait in one of the places of the table."""
+    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

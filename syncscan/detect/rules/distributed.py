@@ -7,7 +7,7 @@ FSDP's state dicts and CPU offload, DDP's `Join`, DTensor comparisons, ZeRO's co
 
 ## How it shows in the trace
 
-A wait whose innermost frames are in `torch/distributed/`, or a synchronise inside an annotation of FSDP.
+A wait whose innermost frames are in `torch/distributed/`, or a synchronize inside an annotation of FSDP.
 
 ## Example
 
@@ -54,8 +54,8 @@ or exchange the sizes one step ahead.
 
 
 def match(call: Call) -> Match | None:
-    """A wait in the code of torch.distributed, not in the module it wraps."""
-    fsdp = call.facts.synchronises and not call.ops and call.in_scope("FullyShardedDataParallel._", "FSDP::")
+    """Match a wait in the code of torch.distributed, not in the module it wraps."""
+    fsdp = call.facts.synchronizes and not call.ops and call.in_scope("FullyShardedDataParallel._", "FSDP::")
     if not (fsdp or call.in_library("torch/distributed")):
         return None
     return Match(

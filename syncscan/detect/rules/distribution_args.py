@@ -56,9 +56,9 @@ parameters then give NaN instead of an error.
 
 
 def match(call: Call) -> Match | None:
-    """A wait inside torch.distributions, or its way of asking whether all is valid."""
-    asked = call.top == "aten::is_nonzero" and call.before[-1:] == ("aten::_is_all_true",)
-    if not (asked or call.in_library("torch/distributions")):
+    """Match a wait inside torch.distributions, or its way of asking whether all is valid."""
+    all_true = call.top == "aten::is_nonzero" and call.before[-1:] == ("aten::_is_all_true",)
+    if not (all_true or call.in_library("torch/distributions")):
         return None
     return Match(
         title="a distribution waits to validate its arguments",

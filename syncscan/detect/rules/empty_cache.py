@@ -56,7 +56,7 @@ Against fragmentation: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
 
 
 def match(call: Call) -> Match | None:
-    """Memory given back outside of any op, or a wait inside `empty_cache`."""
+    """Match memory freed outside of any op, or a wait inside `empty_cache`."""
     api = call.facts.apis[0]
     outside = (frees(api) or unmaps(api)) and not call.ops
     if not (outside or call.in_library_function("empty_cache")):

@@ -50,7 +50,7 @@ When the answer steers what the host does next, and much device work depends on 
 
 
 def match(call: Call) -> Match | None:
-    """`aten::equal` as the program's own call."""
+    """Match `aten::equal` as the program's own call."""
     if not call.under("aten::equal"):
         return None
     return Match(

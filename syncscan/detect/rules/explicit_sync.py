@@ -2,7 +2,7 @@
 
 ## What it finds
 
-Explicit synchronises of a device, a stream or an event, also `torch.accelerator.synchronize` and
+Explicit synchronizes of a device, a stream or an event, also `torch.accelerator.synchronize` and
 `torch.xpu.synchronize`.
 
 ## How it shows in the trace
@@ -26,7 +26,7 @@ result = (x @ x).sum()
 
 ## Versions
 
-Event synchronises are hidden in traces of torch 1.12 to 2.1.
+Event synchronizes are hidden in traces of torch 1.12 to 2.1.
 
 ## References
 
@@ -41,12 +41,12 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "explicit-sync"
-NAME = "Explicit synchronise"
+NAME = "Explicit synchronize"
 CAUSE = Cause.EXPLICIT
 WHY = """\
 The program asks to wait; the host launches nothing meanwhile.
 
-torch orders the work of a stream by itself, and copies with their consumers: a synchronise is needed only before the
+torch orders the work of a stream by itself, and copies with their consumers: a synchronize is needed only before the
 host reads memory that it filled with `non_blocking=True`.
 """
 WHEN_FINE = """\
@@ -61,8 +61,8 @@ _WHAT = {"Device": "the whole device", "Ctx": "the whole device", "Context": "th
 
 
 def match(call: Call) -> Match | None:
-    """Any synchronise without an op around it and without a copy."""
-    if not call.facts.synchronises or call.ops:
+    """Match any synchronize without an op around it and without a copy."""
+    if not call.facts.synchronizes or call.ops:
         return None
     what = next((text for word, text in _WHAT.items() if word in call.facts.api), "a stream")
     return Match(

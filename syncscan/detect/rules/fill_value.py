@@ -64,7 +64,7 @@ _FIXES = {
 
 
 def match(call: Call) -> Match | None:
-    """A scalar read inside an op that fills."""
+    """Match a scalar read inside an op that fills."""
     op = call.first(*_FIXES)
     if not (op and call.scalar):
         return None

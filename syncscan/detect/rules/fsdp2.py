@@ -8,7 +8,7 @@ its end, and parameters that are copied from pageable memory before each all-gat
 ## How it shows in the trace
 
 Frames of `torch/distributed/fsdp/_fully_shard/` around copies to the host or the device, or around an event's
-synchronise.
+synchronize.
 
 ## Example
 
@@ -98,5 +98,5 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """A wait in one of the places of the table."""
+    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

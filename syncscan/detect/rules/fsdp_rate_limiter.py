@@ -2,7 +2,7 @@
 
 ## What it finds
 
-`FullyShardedDataParallel.rate_limiter`: an event synchronise before an all-gather.
+`FullyShardedDataParallel.rate_limiter`: an event synchronize before an all-gather.
 
 ## How it shows in the trace
 
@@ -25,7 +25,7 @@ result = x.sum()
 
 ## Versions
 
-FSDP1, since about torch 1.13. Event synchronises are hidden in traces of torch 1.12 to 2.1: only the annotation shows.
+FSDP1, since about torch 1.13. Event synchronizes are hidden in traces of torch 1.12 to 2.1: only the annotation shows.
 
 ## References
 
@@ -54,7 +54,7 @@ Always: it is intended back-pressure, the device has work queued.
 
 
 def match(call: Call) -> Match | None:
-    """A synchronise inside the rate limiter's annotation."""
+    """Match a synchronize inside the rate limiter's annotation."""
     if not call.in_scope("rate_limiter"):
         return None
     return Match(

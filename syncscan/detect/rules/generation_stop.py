@@ -57,14 +57,14 @@ Else decode with a loop of your own that tests one step late, and with a static 
 
 
 _LOOPS = ("_sample", "_beam_search", "_greedy", "_assisted", "_group_beam", "_constrained", "_contrastive", "_dola")
-"""What the loops over tokens are called, or begin with, in transformers/generation/utils.py.
+"""Names, or begins of names, of the loops over tokens in transformers/generation/utils.py.
 
 In 5.17 `_sample` asks `StopCheck.__call__`: `bool(unfinished_sequences.max() == 0)`.
 """
 
 
 def match(call: Call) -> Match | None:
-    """A wait that transformers' generation code makes itself, not the model or a mask that it calls."""
+    """Match a wait that transformers' generation code makes itself, not the model or a mask that it calls."""
     if not call.decided_in("transformers/generation"):
         return None
     return _each_token(call) if call.in_library_function(*_LOOPS) else _each_call(call)
@@ -84,7 +84,7 @@ def _each_token(call: Call) -> Match:
 
 
 def _each_call(call: Call) -> Match:
-    """Special tokens become device tensors, and warnings ask about them: `_prepare_special_tokens`, `generate`."""
+    """Match special tokens that become device tensors, and the warnings about them."""
     copies = call.facts.direction == "HtoD"
     return Match(
         title=f"generate {'copies special tokens to the device' if copies else 'checks its input'}, once a call",

@@ -72,7 +72,7 @@ _UNSCALE = ("aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_non_
 
 
 def match(call: Call) -> Match | None:
-    """A read-back between unscaling and the optimizer's step, or inside the scaler's code."""
+    """Match a read-back between unscaling and the optimizer's step, or inside the scaler's code."""
     if not (call.in_library(*_SCALERS) or _scaled(call)):
         return None
     return Match(
@@ -84,7 +84,7 @@ def match(call: Call) -> Match | None:
 
 
 def _scaled(call: Call) -> bool:
-    """Whether a number is read between unscaling and the optimizer's step."""
+    """Return whether a number is read between unscaling and the optimizer's step."""
     read = call.scalar and call.top == "aten::item" and any(n in call.before for n in _UNSCALE)
     return read and bool(call.nearest_after(_goes_on, 6))
 

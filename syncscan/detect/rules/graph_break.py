@@ -71,7 +71,7 @@ _READS = {
 
 
 def match(call: Call) -> Match | None:
-    """A read-back that runs eagerly inside a compiled region, or between two different ones."""
+    """Match a read-back that runs eagerly inside a compiled region, or between two different ones."""
     if call.top not in _READS or call.facts.direction == "HtoD":
         return None
     if not (_inside(call) or _between(call)):
@@ -86,11 +86,11 @@ def match(call: Call) -> Match | None:
 
 
 def _inside(call: Call) -> bool:
-    """Whether it runs eagerly inside a region."""
+    """Return whether it runs eagerly inside a region."""
     return any(map(is_compiled_region, call.ops)) and not any(map(is_compiled_graph, call.ops))
 
 
 def _between(call: Call) -> bool:
-    """Whether one region ran before it and another one runs after it."""
+    """Return whether one region ran before it and another one runs after it."""
     before = call.nearest_before(is_compiled_region, 8)
     return bool(before) and call.nearest_after(is_compiled_region, 8) not in ("", before)

@@ -55,7 +55,7 @@ Values outside of a given range are left out: clamp first.
 
 
 def match(call: Call) -> Match | None:
-    """Anything below `aten::histc` or `aten::histogram`."""
+    """Match anything below `aten::histc` or `aten::histogram`."""
     if not call.under("aten::histc", "aten::histogram"):
         return None
     return Match(

@@ -56,7 +56,7 @@ When the forward `x[mask]` is fine; the two stand and fall together.
 
 
 def match(call: Call) -> Match | None:
-    """`aten::nonzero` below the backward node of an indexing op."""
+    """Match `aten::nonzero` below the backward node of an indexing op."""
     if not (call.backward.startswith(("IndexBackward", "IndexPutBackward")) and call.under("aten::nonzero")):
         return None
     return Match(

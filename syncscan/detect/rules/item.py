@@ -74,7 +74,7 @@ _CHOICE = (
 
 
 def match(call: Call) -> Match | None:
-    """Any scalar read that no more special rule has taken."""
+    """Match any scalar read without a more specific rule."""
     if not call.scalar:
         return None
     inside = call.top if call.top not in ("aten::item", "aten::_local_scalar_dense") else ""
@@ -89,7 +89,7 @@ def match(call: Call) -> Match | None:
 
 
 def _read(call: Call) -> tuple[str, str]:
-    """What the number is, and what to do instead of reading it."""
+    """Return what the number is, and what to do instead of reading it."""
     if op := choice(call):
         return f"the choice that {op} made", _CHOICE
     if call.before[-1:] == ("aten::select",):

@@ -55,7 +55,7 @@ While looking for the kernel of an illegal memory access.
 
 
 def match(call: Call) -> Match | None:
-    """The one call that stands for all launches that wait."""
+    """Match the one call that stands for all launches that wait."""
     if not call.facts.launches:
         return None
     return Match(

@@ -58,7 +58,7 @@ Every some ten steps.
 """
 
 _PACKAGES = ("lightning/pytorch", "pytorch_lightning")
-"""The same files under the two names that the library is installed as."""
+"""These files under the two names that the library is installed as."""
 
 _PLACES = (
     # 2.6.6, logger_connector.py, log_metrics: `scalar_metrics = convert_tensors_to_scalars(metrics)`
@@ -165,5 +165,5 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """A wait in one of the places of the table."""
+    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

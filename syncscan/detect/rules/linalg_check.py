@@ -9,7 +9,7 @@
 
 `aten::linalg_inv > … > aten::_linalg_check_errors > aten::item`; `svd` and `eigh` copy a convergence flag besides,
 directly below `aten::_linalg_svd` or `aten::_linalg_eigh`. What a solver of cuSOLVER or MAGMA does by itself stands
-directly below its op: 28 synchronises and copies below `aten::linalg_eig` of a 5 x 5 matrix, three below
+directly below its op: 28 synchronizes and copies below `aten::linalg_eig` of a 5 x 5 matrix, three below
 `aten::linalg_lu_factor_ex`, with `cudaMalloc` and `cudaFree`.
 
 ## Example
@@ -85,7 +85,7 @@ _READS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::item"})
 
 
 def match(call: Call) -> Match | None:
-    """Any wait inside an op of torch.linalg, but for those that need a size."""
+    """Match any wait inside an op of torch.linalg, except those that need a size."""
     op = next((op for op in call.ops if op.startswith(("aten::linalg_", "aten::_linalg_")) or op in _OLD), "")
     if not op or call.under("aten::linalg_matrix_exp"):
         return None

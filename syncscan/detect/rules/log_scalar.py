@@ -65,7 +65,7 @@ _LOGGERS = (
 
 
 def match(call: Call) -> Match | None:
-    """A read-back inside a logger, or in the way that `Tensor.__format__` reads."""
+    """Match a read-back inside a logger, or in the way that `Tensor.__format__` reads."""
     formats = not call.has_frames and call.top == "aten::item" and call.before[-1:] == ("aten::detach",)
     if not (
         formats

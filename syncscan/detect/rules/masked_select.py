@@ -66,7 +66,7 @@ _IN_BACKWARD = {
 
 
 def match(call: Call) -> Match | None:
-    """Anything below `aten::masked_select`."""
+    """Match anything below `aten::masked_select`."""
     if not call.under("aten::masked_select"):
         return None
     for node, (op, fix) in _IN_BACKWARD.items():

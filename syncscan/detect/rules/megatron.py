@@ -7,7 +7,7 @@ the validation of the loss, and the exchange of pipelines and experts.
 
 ## How it shows in the trace
 
-Frames of `megatron/core/optimizer/` around `aten::item`, of other files of `megatron/core/` around a synchronise.
+Frames of `megatron/core/optimizer/` around `aten::item`, of other files of `megatron/core/` around a synchronize.
 
 ## Example
 
@@ -112,5 +112,5 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """A wait in one of the places of the table."""
+    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)

@@ -57,7 +57,7 @@ _VALIDATES = ("_validation", "_check_", "_basic_")
 
 
 def match(call: Call) -> Match | None:
-    """A wait inside torchmetrics' validation code."""
+    """Match a wait inside torchmetrics' validation code."""
     functions = call.functions_in_library("torchmetrics")
     if not any(part in function for function in functions for part in _VALIDATES):
         return None

@@ -61,7 +61,7 @@ _REDUCTIONS = ("aten::any", "aten::all", "aten::logical_not", "aten::bitwise_not
 
 
 def match(call: Call) -> Match | None:
-    """A value read back directly after a test for finite numbers."""
+    """Match a value read back directly after a test for finite numbers."""
     if not call.scalar or call.top not in ("aten::item", "aten::is_nonzero"):
         return None
     guard = call.nearest_before(_is_no_reduction, 4)

@@ -56,7 +56,7 @@ A jagged tensor keeps what it has read, so reuse the same one. Pass `min_seqlen`
 
 
 def match(call: Call) -> Match | None:
-    """An op of nested tensors around the call, or their Python code."""
+    """Match an op of nested tensors around the call, or their Python code."""
     op = call.op_with("nested", "jagged", "aten::to_padded_tensor")
     jagged = "PythonSubclass" in call.ops and call.top in ("aten::unbind", "aten::split_with_sizes", "aten::chunk")
     if not (op or jagged or call.in_library("torch/nested")):

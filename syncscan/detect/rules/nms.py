@@ -69,7 +69,7 @@ _DETECTORS = (  # 0.26, rpn.py, filter_proposals, and roi_heads.py, postprocess_
 
 
 def match(call: Call) -> Match | None:
-    """Anything below torchvision's suppression ops."""
+    """Match anything below torchvision's suppression ops."""
     op = next((op for op in call.ops if op.startswith("torchvision::") and "nms" in op), "")
     batched = call.facts.direction == "HtoD" and any(
         n.startswith("torchvision::") and "nms" in n for n in call.after[:6]

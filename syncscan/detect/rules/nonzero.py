@@ -62,7 +62,7 @@ _FORMS = {
 
 
 def match(call: Call) -> Match | None:
-    """Any `aten::nonzero` that no more special rule has taken."""
+    """Match any `aten::nonzero` without a more specific rule."""
     if not call.under("aten::nonzero"):
         return None
     form = _FORMS[call.first(*_FORMS)]

@@ -73,7 +73,7 @@ stacks; benchmarks/detect_thresholds.py).
 
 
 def match(call: Call) -> Match | None:
-    """A scalar read inside a factory or an op with a number as argument, or directly before one."""
+    """Match a scalar read inside a factory or an op with a number as argument, or directly before one."""
     inside = next((op for op in call.ops if op in _OPS), "")
     sized = next((n for n in call.after[:1] if n in _SIZED), "")
     following = sized if sized and converts_to_a_number(call) and call.followed_within(_AT_ONCE_NS) else ""

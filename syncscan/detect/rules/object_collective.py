@@ -66,7 +66,7 @@ _PACKING = frozenset(
 
 
 def match(call: Call) -> Match | None:
-    """A wait inside torch's object collectives: by its frames, or by the ops since bytes became a tensor."""
+    """Match a wait inside torch's object collectives: by its frames, or by the ops since bytes became a tensor."""
     if not (call.in_library_function(*_OBJECTS) or _since_bytes(call)):
         return None
     return Match(
@@ -77,7 +77,7 @@ def match(call: Call) -> Match | None:
 
 
 def _since_bytes(call: Call) -> bool:
-    """Whether a tensor was made of bytes a few ops ago, and a collective lies near, with nothing foreign between."""
+    """Return whether a tensor was made of bytes a few ops ago with a collective near, and nothing foreign between."""
     if call.top not in ("aten::to", "aten::item"):
         return False
     since = call.since(("aten::empty", "aten::set_"), most=24)

@@ -50,7 +50,7 @@ With `num_classes` a class out of range is caught by an assert on the device.
 
 
 def match(call: Call) -> Match | None:
-    """Anything below `aten::one_hot`."""
+    """Match anything below `aten::one_hot`."""
     if not call.under("aten::one_hot"):
         return None
     return Match(

@@ -64,7 +64,7 @@ _LOADING = "torch/serialization.py"
 
 
 def match(call: Call) -> Match | None:
-    """A wait inside code that runs once, or a library's first call."""
+    """Match a wait inside code that runs once, or a library's first call."""
     if _sets_up(call):
         return Match(
             title=f"{call.facts.apis[0]} sets a library up, once",
@@ -86,7 +86,7 @@ def match(call: Call) -> Match | None:
 
 
 def _sets_up(call: Call) -> bool:
-    """Whether a library creates its handles here, and not torch's allocator gives back what it has."""
+    """Return whether a library creates its handles here, and not torch's allocator gives back what it has."""
     idle = not call.facts.waited and frees(call.facts.apis[0])
     return idle and call.first_run and not allocates(call.call_before)
 

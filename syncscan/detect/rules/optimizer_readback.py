@@ -70,7 +70,7 @@ _FIX = (
 
 
 def match(call: Call) -> Match | None:
-    """A read-back inside an optimizer's step."""
+    """Match a read-back inside an optimizer's step."""
     if call.facts.direction == "HtoD" or not reads_back(call):
         return None
     scope = call.scope_that(is_optimizer_step)
@@ -86,7 +86,7 @@ def match(call: Call) -> Match | None:
 
 
 def _in_its_own_code(call: Call, scope: str) -> bool:
-    """Whether a read beside a closure's is the optimizer's; without frames of LBFGS alone, which reads the loss."""
+    """Return whether a read beside a closure's is the optimizer's; without frames, only LBFGS, which reads the loss."""
     if call.has_frames:
         return call.decided_in("torch/optim")
     return "LBFGS" in scope

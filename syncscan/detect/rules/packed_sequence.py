@@ -54,7 +54,7 @@ Padding without packing, with a mask, never waits.
 
 
 def match(call: Call) -> Match | None:
-    """A read-back inside torch's packing code, or directly before the packing op."""
+    """Match a read-back inside torch's packing code, or directly before the packing op."""
     packs = (
         call.facts.direction != "HtoD" and call.top == "aten::to" and "aten::_pack_padded_sequence" in call.after[:6]
     )

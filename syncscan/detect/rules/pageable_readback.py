@@ -7,7 +7,7 @@
 
 ## How it shows in the trace
 
-`aten::copy_` over `cudaMemcpyAsync` (`Device -> Pageable`) without a synchronise behind it.
+`aten::copy_` over `cudaMemcpyAsync` (`Device -> Pageable`) without a synchronize behind it.
 
 ## Example
 
@@ -54,7 +54,7 @@ CAUSE = Cause.PAGEABLE
 WHY = """\
 The driver can't write pageable memory behind the host's back: it waits inside the copy call, `cudaMemcpyAsync`.
 
-torch's sync debug mode doesn't see this wait. Since no synchronise follows, reading the result too early is a bug on
+torch's sync debug mode doesn't see this wait. Since no synchronize follows, reading the result too early is a bug on
 other systems.
 """
 WHEN_FINE = """\
@@ -65,7 +65,7 @@ Never read the result before an event that was recorded after the copy is done.
 
 
 def match(call: Call) -> Match | None:
-    """A copy to pageable memory that no synchronise follows."""
+    """Match a copy to pageable memory that no synchronize follows."""
     alone = len(call.facts.apis) == 1 and is_async_copy(call.facts.api)
     if not (alone and call.facts.direction == "DtoH" and not call.facts.pinned):
         return None

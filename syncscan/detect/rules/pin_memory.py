@@ -60,7 +60,7 @@ It is only noted unless the host was held.
 
 
 def match(call: Call) -> Match | None:
-    """Host memory pinned or unpinned; only noted unless the host was held."""
+    """Match host memory pinned or unpinned; only noted unless the host was blocked."""
     if not pins(call.facts.apis[0]):
         return None
     return Match(

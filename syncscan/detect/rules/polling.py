@@ -61,7 +61,7 @@ Where other work is done between two queries, or on a thread that does nothing e
 
 
 def match(call: Call) -> Match | None:
-    """A loop of queries that ended when the device was done."""
+    """Match a loop of queries that ended when the device was done."""
     if not is_query(call.facts.api):
         return None
     what = "an event" if "Event" in call.facts.api else "a stream"

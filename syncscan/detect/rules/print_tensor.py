@@ -65,7 +65,7 @@ _BURST = frozenset(
 
 
 def match(call: Call) -> Match | None:
-    """A wait inside torch's formatting code, or, where no frames tell, in the burst of ops that it leaves."""
+    """Match a wait inside torch's formatting code, or, where no frames tell, in the burst of ops that it leaves."""
     if not (call.in_library("torch/_tensor_str.py") or (not call.has_frames and _in_burst(call))):
         return None
     return Match(
@@ -76,14 +76,14 @@ def match(call: Call) -> Match | None:
 
 
 def _of_integers(before: tuple[str, ...]) -> bool:
-    """Whether elements are being formatted one by one: all of a flattened tensor, each detached and read."""
+    """Return whether elements are being formatted one by one: all of a flattened tensor, each detached and read."""
     reads = list(takewhile(_READ_ONE.__contains__, reversed(before)))
     flattened = before[: len(before) - len(reads)][-2:]
     return bool(reads) and flattened == ("aten::reshape", "aten::unbind")
 
 
 def _in_burst(call: Call) -> bool:
-    """Whether the ops since the formatter's first selection are the formatter's own."""
+    """Return whether the ops since the formatter's first selection are the formatter's own."""
     if _READ_ONE.issuperset(call.before[-1:]) and _of_integers(call.before):
         return call.top in ("aten::item", "aten::to")
     if call.top == "aten::masked_select":

@@ -56,7 +56,7 @@ When factors may be zero or negative.
 
 
 def match(call: Call) -> Match | None:
-    """Anything below the backward of prod or cumprod."""
+    """Match anything below the backward of prod or cumprod."""
     if not call.backward.startswith(("ProdBackward", "CumprodBackward")):
         return None
     op, logarithms = ("cumprod", "cumsum") if call.backward.startswith("Cum") else ("prod", "sum")

@@ -96,7 +96,7 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """A wait in one of the places of the table, or of a distribution that Pyro makes."""
+    """Match a wait in one of the places of the table, or of a distribution that Pyro makes."""
     if call.in_library("pyro") and call.in_library("torch/distributions"):
         return Match(
             title="a distribution under Pyro waits to validate its arguments",

@@ -1,4 +1,4 @@
-"""A quantisation observer or fake quantisation reads its scale back.
+"""A quantization observer or fake quantization reads its scale back.
 
 ## What it finds
 
@@ -43,7 +43,7 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "quantization"
-NAME = "Quantisation reads its scale back"
+NAME = "Quantization reads its scale back"
 CAUSE = Cause.CHECK
 WHY = """\
 Scales and zero points are checked, or turned into Python numbers, on the host.
@@ -56,11 +56,11 @@ Freeze the observers before training on; the per-tensor fused path doesn't wait.
 
 
 def match(call: Call) -> Match | None:
-    """A quantisation op around the call, or torch's quantisation code."""
+    """Match a quantization op around the call, or torch's quantization code."""
     op = call.op_with("fake_quant", "quantize_per", "_obs_")
     if not (op or _observes(call) or call.in_library("torch/ao/quantization", "torchao")):
         return None
-    what = op.removeprefix("aten::") or "a quantisation observer"
+    what = op.removeprefix("aten::") or "a quantization observer"
     return Match(
         title=f"{what} waits for a scale or zero point",
         fix="Keep scale and zero point as tensors, use the fused per-tensor path, and freeze observers after "
@@ -70,7 +70,7 @@ def match(call: Call) -> Match | None:
 
 
 def _observes(call: Call) -> bool:
-    """Whether an observer looks at its extremes before it computes its scale: zero is mixed into both next."""
+    """Return whether an observer looks at its extremes before it computes its scale: zero is mixed into both next."""
     if call.top != "aten::is_nonzero":
         return False
     following = [n for n in call.after[:8] if n not in ("aten::gt", "aten::is_nonzero", "aten::le")]

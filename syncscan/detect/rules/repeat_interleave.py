@@ -50,7 +50,7 @@ When the total isn't known on the host; a wrong `output_size` gives garbage or a
 
 
 def match(call: Call) -> Match | None:
-    """Anything below `aten::repeat_interleave`."""
+    """Match anything below `aten::repeat_interleave`."""
     if not call.under("aten::repeat_interleave"):
         return None
     return Match(

@@ -61,7 +61,7 @@ _SCALAR = 16
 
 
 def match(call: Call) -> Match | None:
-    """A copy of one element to the device inside an assignment."""
+    """Match a copy of one element to the device inside an assignment."""
     small = call.facts.direction == "HtoD" and call.copies_at_most(_SCALAR) and not call.copies_at_most(0)
     if not small:
         return None

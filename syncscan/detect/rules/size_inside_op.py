@@ -62,7 +62,7 @@ _FIXES = {
 
 
 def match(call: Call) -> Match | None:
-    """One of the ops that read a size back themselves."""
+    """Match ops that read a size back themselves."""
     op = call.first(*_FIXES)
     if not op:
         return None

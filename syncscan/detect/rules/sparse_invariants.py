@@ -56,7 +56,7 @@ _CONSTRUCTORS = ("aten::sparse_coo_tensor", "aten::sparse_csr_tensor", "aten::sp
 
 
 def match(call: Call) -> Match | None:
-    """A validation op of sparse tensors, or a constructor that looks for its size."""
+    """Match a validation op of sparse tensors, or a constructor that looks for its size."""
     op = next((op for op in call.ops if "_validate_" in op and ("sparse" in op or "compressed" in op)), "")
     op = op or call.first(*_CONSTRUCTORS)
     if not op or call.under(*COALESCES):

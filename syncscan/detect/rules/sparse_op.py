@@ -46,7 +46,7 @@ WHY = """\
 How many elements a sparse tensor stores is known to the device alone and decides the shapes: it is counted there, and
 the host reads it back to go on.
 
-Batched products of COO tensors synchronise the whole device and copy with `cudaMemcpy`.
+Batched products of COO tensors synchronize the whole device and copy with `cudaMemcpy`.
 """
 WHEN_FINE = """\
 When the data is very sparse and the op runs rarely.
@@ -58,7 +58,7 @@ _PARTS = ("sparse", "csr", "csc", "_nnz", "indices_copy")
 
 
 def match(call: Call) -> Match | None:
-    """An op with sparse in its name, or one that waits only for sparse tensors."""
+    """Match an op with sparse in its name, or one that waits only for sparse tensors."""
     name = call.op_with(*_PARTS)
     name = name or (call.first("aten::index_select") if call.scalar else call.first("aten::bmm", "aten::bmm_out"))
     if not name:

@@ -68,12 +68,12 @@ _SMALL = 1 << 14
 
 
 def is_all_to_all(name: str) -> bool:
-    """Whether an op exchanges parts of a tensor between all ranks: `c10d::alltoall_base_`, `nccl:all_to_all`."""
+    """Return whether an op exchanges parts of a tensor between all ranks: `c10d::alltoall_base_`, `nccl:all_to_all`."""
     return _ALL_TO_ALL.search(name) is not None
 
 
 def match(call: Call) -> Match | None:
-    """A read-back that a split follows at once, or soon an all-to-all."""
+    """Match a read-back that a split follows at once, or soon an all-to-all."""
     reads = call.scalar or (call.facts.direction == "DtoH" and call.leaf == "aten::copy_")
     if not (reads and call.top in ("aten::to", "aten::item")):
         return None
@@ -89,7 +89,7 @@ def match(call: Call) -> Match | None:
 
 
 def _exchange(call: Call) -> Match | None:
-    """The sizes of a mixture of experts' exchange, or of another."""
+    """Return the sizes of a mixture of experts' exchange, or of another."""
     if not any(map(is_all_to_all, call.after[:_SOON])) or not call.copies_at_most(_SMALL):
         return None
     return Match(

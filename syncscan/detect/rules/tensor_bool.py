@@ -68,23 +68,23 @@ _SAY = (
 
 
 def match(call: Call) -> Match | None:
-    """Any truth value of a tensor that no more special rule has taken."""
+    """Match any truth value of a tensor without a more specific rule."""
     if not call.under("aten::is_nonzero"):
         return None
     if call.functions_in_library(_TRANSFORMER)[-1:] == ("_detect_is_causal_mask",):
         return Match(title=_MASK, fix=_SAY, removal=Removal.NOTHING, for_caller=True)
-    asked = call.before[-1] if call.before and call.before[-1] in _COMPARISONS else ""
-    what = f" of {asked.removeprefix('aten::')}" if asked else ""
+    comparison = call.before[-1] if call.before and call.before[-1] in _COMPARISONS else ""
+    what = f" of {comparison.removeprefix('aten::')}" if comparison else ""
     return Match(
         title=f"control flow waits for the truth value{what} of a tensor",
         fix="For a check that raises, gather the answers on the device (bad |= cond) and ask once, after the loop or "
         "every some steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition "
         "instead of skipping it; torch.maximum and torch.sort instead of Python's max and sorted.",
-        seen=_SELF if asked == "aten::ne" and _twice(call.before[:-1]) else "",
+        seen=_SELF if comparison == "aten::ne" and _twice(call.before[:-1]) else "",
         removal=Removal.NOTHING,
     )
 
 
 def _twice(ops: Sequence[str]) -> bool:
-    """Whether the last ops are a sequence said twice; a single one is, for `x.sum() != x.sum()`, two."""
+    """Return whether the last ops are a sequence said twice; a single one is, for `x.sum() != x.sum()`, two."""
     return any(len(ops) >= 2 * n and ops[-n:] == ops[-2 * n : -n] for n in range(1, 5))

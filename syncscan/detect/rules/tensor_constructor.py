@@ -66,7 +66,7 @@ _CONSTRUCTORS = ("tensor", "as_tensor", "new_tensor", "asarray", "FloatTensor", 
 
 
 def match(call: Call) -> Match | None:
-    """A copy to the device inside a constructor: by its C frame, or by what follows it."""
+    """Match a copy to the device inside a constructor: by its C frame, or by what follows it."""
     if call.facts.direction != "HtoD":
         return None
     lifted = "aten::lift_fresh" in call.after[:1] or call.after[:1] == ("aten::detach_",)

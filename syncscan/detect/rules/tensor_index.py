@@ -61,7 +61,7 @@ _VIEWS = {
 }
 
 _INDEX_OF_FLAG = ("aten::zeros", "aten::empty", "aten::ones")
-"""What `x[flag]` makes of its flag: an index of length one or zero."""
+"""The index that `x[flag]` makes of its flag, of length one or zero."""
 
 _AT_ONCE_NS = 10_000
 """A view begins 1.6 to 6.9 µs after the read of its bound; a slice of the next statement came after 11.1 µs.
@@ -71,7 +71,7 @@ _AT_ONCE_NS = 10_000
 
 
 def match(call: Call) -> Match | None:
-    """A scalar read that a view follows, not by a call of `item()`."""
+    """Match a scalar read that a view follows, not by a call of `item()`."""
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
     what = _VIEWS.get(second if flagged else first, "")

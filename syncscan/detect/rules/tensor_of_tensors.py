@@ -53,7 +53,7 @@ _CONSTRUCTORS = ("tensor", "as_tensor", "asarray", "new_tensor")
 
 
 def match(call: Call) -> Match | None:
-    """A scalar read inside the constructor of a tensor."""
+    """Match a scalar read inside the constructor of a tensor."""
     if not (call.top == "aten::item" or call.facts.direction == "HtoD") or call.called("item"):
         return None
     reads = call.top == "aten::item" and (call.called(*_CONSTRUCTORS) or _fills(call))
@@ -68,12 +68,12 @@ def match(call: Call) -> Match | None:
 
 
 def _fills(call: Call) -> bool:
-    """Whether the number goes into memory that was made for it, and that becomes a tensor."""
+    """Return whether the number goes into memory that was made for it, and that becomes a tensor."""
     return call.last_before_but("aten::item") == "aten::empty" and _next(call)[:2] == ["aten::to", "aten::lift_fresh"]
 
 
 def _copies(call: Call) -> bool:
-    """Whether what was made of a number goes to the device."""
+    """Return whether what was made of a number goes to the device."""
     read = call.facts.direction == "HtoD" and call.before[-1:] == ("aten::item",)
     return read and _next(call)[:1] == ["aten::lift_fresh"]
 

@@ -1,4 +1,4 @@
-"""Timing code synchronises in the step.
+"""Timing code synchronizes in the step.
 
 ## What it finds
 
@@ -7,7 +7,7 @@
 
 ## How it shows in the trace
 
-A synchronise without an op, with `cudaEventElapsedTime` (or, in traces before 2026, `INVALID` behind two
+A synchronize without an op, with `cudaEventElapsedTime` (or, in traces before 2026, `INVALID` behind two
 `cudaEventQuery`) directly after it, or with frames of timing code around it.
 
 ## Example
@@ -65,8 +65,8 @@ _TIMERS = ("triton/testing.py", "torch/utils/benchmark", "timeit.py")
 
 
 def match(call: Call) -> Match | None:
-    """An explicit synchronise whose next call reads the time between two events, or inside timing code."""
-    if not call.facts.synchronises or call.ops:
+    """Match an explicit synchronize whose next call reads the time between two events, or inside timing code."""
+    if not call.facts.synchronizes or call.ops:
         return None
     following = [n for n in call.after[:4] if not only_asks(n)]
     queried = [is_event_query(n) for n in call.after[:2]] == [True, True] and following[:1] == ["INVALID"]

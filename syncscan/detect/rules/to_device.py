@@ -8,7 +8,7 @@
 ## How it shows in the trace
 
 `aten::to > aten::_to_copy > aten::copy_` with `Memcpy HtoD (Pageable -> Device)` or `(Pinned -> Device)` and a
-`cudaStreamSynchronize`. A pinned copy with `non_blocking=True` has no synchronise and is no finding.
+`cudaStreamSynchronize`. A pinned copy with `non_blocking=True` has no synchronize and is no finding.
 
 ## Example
 
@@ -46,7 +46,7 @@ ID = "to-device"
 NAME = "A copy to the device blocks"
 CAUSE = Cause.PAGEABLE
 WHY = """\
-Without `non_blocking=True`, or from pageable memory, which the driver stages, a copy ends in a synchronise of its
+Without `non_blocking=True`, or from pageable memory, which the driver stages, a copy ends in a synchronize of its
 stream: the host waits for the copy and for all work queued before.
 """
 WHEN_FINE = """\
@@ -69,7 +69,7 @@ _PAGEABLE = (
 
 
 def match(call: Call) -> Match | None:
-    """Any blocking copy to the device that no more special rule has taken."""
+    """Match any blocking copy to the device without a more specific rule."""
     if call.facts.direction != "HtoD":
         return None
     return Match(

@@ -52,7 +52,7 @@ To go on meanwhile: copy into pinned memory with `non_blocking=True`, record an 
 
 
 def match(call: Call) -> Match | None:
-    """The copy of `tolist`, by its C frame or by the ops before it."""
+    """Match the copy of `tolist`, by its C frame or by the ops before it."""
     resolved = call.before[-2:] == ("aten::resolve_conj", "aten::resolve_neg") and not call.profiled
     if not (call.facts.direction != "HtoD" and call.leaf == "aten::copy_" and (resolved or call.called("tolist"))):
         return None

@@ -51,11 +51,11 @@ When the value is needed on the host at this point.
 
 
 def match(call: Call) -> Match:
-    """Always a match: it shows the chain of ops and calls, and claims no cause."""
+    """Match always: show the chain of ops and calls, and claim no cause."""
     return Match(
         title=f"{call.facts.api} waits for the device" + (f" in {call.op}" if call.op else ""),
         fix="Look at the chain and the frames around it; record with stacks for the line. In an extension, look "
-        "for a synchronise, a copy to the host, or a Thrust algorithm without par_nosync.",
+        "for a synchronize, a copy to the host, or a Thrust algorithm without par_nosync.",
         seen=f"The host waits in {' > '.join((*call.ops, *call.facts.apis))}.",
         confidence=Confidence.LOW,
         removal=Removal.KERNELS,

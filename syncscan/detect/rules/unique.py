@@ -62,7 +62,7 @@ _FORMS = {
 
 
 def match(call: Call) -> Match | None:
-    """Anything below one of the unique ops."""
+    """Match anything below one of the unique ops."""
     form = _FORMS.get(call.first(*_FORMS))
     if form is None:
         return None

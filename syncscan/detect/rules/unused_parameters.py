@@ -53,7 +53,7 @@ Nothing is copied while every parameter is used.
 """
 
 _REDUCER = "torch.distributed.ddp.reducer::"
-"""What the reducer calls its ops while it hands the reduced gradients back."""
+"""Names of the reducer's ops while it hands the reduced gradients back."""
 
 
 def _is_reducers(op: str) -> bool:
@@ -61,7 +61,7 @@ def _is_reducers(op: str) -> bool:
 
 
 def match(call: Call) -> Match | None:
-    """A blocking copy to the host among the reducer's own ops."""
+    """Match a blocking copy to the host among the reducer's own ops."""
     if not (call.top == call.leaf == "aten::copy_" and call.facts.direction == "DtoH"):
         return None
     if not (call.nearest_before(_is_reducers, 8) or call.nearest_after(_is_reducers, 8)):

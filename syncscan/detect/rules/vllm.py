@@ -6,7 +6,7 @@ The read of sampled tokens at the end of each step of the engine.
 
 ## How it shows in the trace
 
-Frames of `vllm/v1/worker/` around a copy to the host or an event's synchronise.
+Frames of `vllm/v1/worker/` around a copy to the host or an event's synchronize.
 
 ## Example
 
@@ -84,5 +84,5 @@ _PLACES = (
 
 
 def match(call: Call) -> Match | None:
-    """A wait in one of the places of the table."""
+    """Match a wait in one of the places of the table."""
     return match_at(call, _PLACES)
