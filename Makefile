@@ -13,15 +13,16 @@ SEED ?= 0
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/capture ## Capture a training step on this machine, analyse it, and a recorded one from an H200
+demo: $(VENV)/capture ## Capture a training step on this machine, analyze it, and a recorded one from an H200
 	$(BIN)/syncscan demo
 
 test: $(VENV)/test ## Install what the tests need and run them
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-lint: $(VENV)/lint ## ruff, mypy --strict and the import contracts
+lint: $(VENV)/lint ## ruff, American spelling, mypy --strict and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell syncscan docs README.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

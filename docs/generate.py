@@ -114,7 +114,7 @@ def _rows(of: Mapping[str, Any], defs: Mapping[str, Any], prefix: str, within: t
 
 
 def _inner(value: Mapping[str, Any], mark: str = "") -> Iterator[tuple[str, str]]:
-    """The definitions that a value's keys are found in, each with what stands behind the key."""
+    """Yield the definitions that contain a value's keys, each with the suffix of the key."""
     if "$ref" in value:
         yield mark, value["$ref"].rpartition("/")[2]
     for part in (*value.get("anyOf", ()), *value.get("allOf", ())):
@@ -124,7 +124,7 @@ def _inner(value: Mapping[str, Any], mark: str = "") -> Iterator[tuple[str, str]
 
 
 def type_of(value: Mapping[str, Any]) -> str:
-    """The type of a value in a schema, in words."""
+    """Return the type of a value in a schema, in words."""
     if "$ref" in value:
         return "object"
     if "const" in value:

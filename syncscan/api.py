@@ -76,7 +76,7 @@ def analyze(
         steps: `none` takes the whole trace as one step; `slice(1, 3)` only the second and the third of those found.
         progress: called with (bytes read, bytes in all) while the trace is read.
         max_memory: bytes that this may take, about; by default most of what is free.
-        process: of a trace that holds several, as of merged ranks, the pid of the one to analyse; by default the one
+        process: of a trace that holds several, as of merged ranks, the pid of the one to analyze; by default the one
             with the most steps.
         source_roots: folders that the program's sources may be read below, besides the working directory: each `DIR`,
             or `OLD=NEW` where the trace was recorded below OLD and its sources lie below NEW.

@@ -103,9 +103,9 @@ class Pretended:
             TraceNotFound, TraceEmpty, TraceUnreadable: the recording can't be read.
         """
         from syncscan import api
-        from syncscan.model.analysis import Analysis as Analysed
+        from syncscan.model.analysis import Analysis as Analyzed
 
-        return api.liken(self.analysis, recording if isinstance(recording, Analysed) else api.analyze(recording))
+        return api.liken(self.analysis, recording if isinstance(recording, Analyzed) else api.analyze(recording))
 
     @property
     def coverage(self) -> tuple[str, ...]:

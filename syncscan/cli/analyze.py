@@ -203,7 +203,7 @@ def _evidence(analysis: Analysis, name: str) -> str:
 
 
 def _joined(reports: list[str], form: str, several: bool) -> str:
-    """Reports of several traces as one: a JSON array, a CSV with one header, or one text after the other."""
+    """Join reports of several traces: a JSON array, a CSV with one header, or one text after another."""
     if not several:
         return reports[0]
     if form == "json":

@@ -143,7 +143,7 @@ def _rules(
     config: str | None, numbers: tuple[float | None, float | None, str | None, str | None], limits: tuple[str, ...],
     baseline: str | None,
 ) -> Rules:  # fmt: skip
-    """Those of the project's file; limits that are given here take the place of its."""
+    """Return the limits of the project's file, overridden by the given ones."""
     from syncscan import api, gate
     from syncscan.model.check import Limit, Rules
 
@@ -194,7 +194,7 @@ def _update(path: str, analyses: list[Analysis], verdicts: list[Verdict]) -> Non
 
 
 def _replaceable(path: str) -> Path:
-    """A baseline's file, if it is one: nothing else of the user's is ever replaced."""
+    """Return the baseline file, if it is one; no other file is ever replaced."""
     from syncscan import gate
 
     target = Path(path)
@@ -219,7 +219,7 @@ def _rendered(verdicts: list[Verdict], analyses: list[Analysis], source: str, fo
 
 
 def _judged(analysis: Analysis, verdict: Verdict) -> Analysis:
-    """The analysis as SARIF shows a verdict: what is guilty is an error, all else of no account."""
+    """Return the analysis as SARIF shows a verdict: violations are errors, everything else is left out."""
     from syncscan.model.finding import Severity
 
     guilty = {f.id for f in verdict.guilty}

@@ -49,7 +49,7 @@ def _analysis(trace: Path) -> Analysis:
 
 
 def _recorded(trace: Path) -> Analysis:
-    """A recording that comes with the sources it was made of: their dates tell when they were cloned or installed."""
+    """Return a recording that ships with its sources, whose dates are those of the installation."""
     from msgspec.structs import replace
 
     analysis = _analysis(trace)
@@ -58,7 +58,7 @@ def _recorded(trace: Path) -> Analysis:
 
 
 def _capture(out: str) -> None:
-    """The second step on this machine."""
+    """Return the second step on this machine."""
     from syncscan.errors import installing
 
     if importlib.util.find_spec("torch") is None:
@@ -90,7 +90,7 @@ def _conclusion(gains: Analysis, nothing: Analysis) -> str:
 
 
 def _told(analysis: Analysis) -> tuple[str, str]:
-    """The parts of a step that it waits for, and that it would be shorter by."""
+    """Return the parts of a step spent waiting, and saved by the fix."""
     from syncscan.report.phrases import measurable, replayed, saving
     from syncscan.report.units import percent
 

@@ -143,7 +143,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
 
 @contextlib.contextmanager
 def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
-    """Every step of the program's optimizer ends a step; the last ends the program."""
+    """End a step with every step of the program's optimizer; the last one ends the program."""
     from syncscan.capture.steps import Mark, StepMarks
     from syncscan.dryrun.optimizers import after_steps
 

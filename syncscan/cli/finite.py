@@ -12,7 +12,7 @@ class Finite(click.FloatRange):
     """A number in a range; `float` takes `nan` and `inf` too, and no range stops the first."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number that an option's text is."""
+        """Return the number in an option's text."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)

@@ -20,7 +20,7 @@ WARNINGS = 5
 
 
 def is_saved(where: Sequence[str]) -> bool:
-    """Whether this names a saved fleet, and not traces.
+    """Return whether this names a saved fleet, and not traces.
 
     Raises:
         UsageError: it names one among others.
@@ -39,7 +39,7 @@ def fleet_from(
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Fleet:
-    """The job that these traces are of, or that was saved.
+    """Return the job of these traces, or the saved one.
 
     Args:
         where: folders, globs, URLs or traces; or one saved fleet.
@@ -88,7 +88,7 @@ def _saved(path: str) -> Fleet:
 
 
 def _warnings(fleet: Fleet) -> list[str]:
-    """Those of the traces, each once."""
+    """Return the warnings of the traces, each once with its ranks."""
     from syncscan.report.fleet_story import rank_phrase
 
     ranks: defaultdict[str, list[int]] = defaultdict(list)

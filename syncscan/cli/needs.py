@@ -47,7 +47,7 @@ def needs(*all_of_them: Need) -> Callable[[Callable[..., Any]], Callable[..., An
 
 
 def given(context: click.Context, parameter: str) -> bool:
-    """Whether the user gave this option or argument, and it isn't its default."""
+    """Return whether the user gave this option or argument, and it isn't its default."""
     explicit = context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
     return explicit and context.params.get(parameter) not in (None, (), "")
 

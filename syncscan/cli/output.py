@@ -64,7 +64,7 @@ def refuse(output: str | None, force: bool, *sources: str) -> None:
 
 
 def say(text: str) -> None:
-    """A line on stderr; a path in it may hold anything."""
+    """Print a line on stderr; a path in it may contain anything."""
     click.echo(printable(text), err=True)
 
 

@@ -44,7 +44,7 @@ each phase between steps that takes more than a few percent of the run."""
 
 
 def _active(context: click.Context, option: click.Parameter, value: str) -> int | None:
-    """The number of steps; None for as many as it takes."""
+    """Return the number of steps; None for as many as needed."""
     if value == "auto":
         return None
     if not value.lstrip("-").isdigit():

@@ -78,7 +78,7 @@ def _said(done: int, failed: int, seconds: float, things: str) -> str:
 
 
 def _lines(doing: str, things: str) -> Counted:
-    """A line now and then, and none of what is over before."""
+    """Print a line now and then, but none for short work."""
     began = last = time.monotonic()
 
     def counted(done: int, failed: int, total: int, name: str) -> None:

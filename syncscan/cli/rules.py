@@ -1,4 +1,4 @@
-"""`syncscan rules`: from the catalogues of rules to a list on stdout."""
+"""`syncscan rules`: from the catalogs of rules to a list on stdout."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _VTE = 5000
 
 
 def links() -> bool:
-    """Whether to write hyperlinks: stdout shows colors, and the terminal is known to show links.
+    """Return whether to write hyperlinks: stdout shows colors, and the terminal is known to show links.
 
     FORCE_HYPERLINK=1 says so of any other terminal, and 0 of none.
     """
@@ -40,5 +40,5 @@ def links() -> bool:
 
 
 def colors() -> bool:
-    """Whether to write colors: stdout is a terminal and NO_COLOR isn't set (https://no-color.org)."""
+    """Return whether to write colors: stdout is a terminal and NO_COLOR isn't set (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -85,7 +85,7 @@ def command(
 
 @contextlib.contextmanager
 def _its_own_traceback(script: str) -> Iterator[None]:
-    """Where the script raises, show the traceback from its first frame on, as if Python had called it, and exit 1."""
+    """If the script raises, show the traceback from its first frame on, as Python would, and exit with 1."""
     try:
         yield
     except SyncscanError:
@@ -101,6 +101,6 @@ def _its_own_traceback(script: str) -> Iterator[None]:
 
 
 def _ours(tb: TracebackType) -> bool:
-    """Whether this frame is of syncscan, or of Python's own import."""
+    """Return whether this frame is of syncscan, or of Python's own import."""
     file = tb.tb_frame.f_code.co_filename
     return file.startswith("<frozen importlib") or Path(file).is_relative_to(_PACKAGE)

@@ -96,7 +96,7 @@ def refuse_unknown(view: View) -> None:
 
 
 def viewed(analysis: Analysis, view: View) -> Analysis:
-    """The analysis as it is to be shown.
+    """Return the analysis as shown by the options.
 
     Raises:
         UsageError: only the user's own code is wanted, and nothing tells whose code it is.
@@ -112,5 +112,5 @@ def viewed(analysis: Analysis, view: View) -> Analysis:
 
 
 def globs(values: Iterable[str]) -> tuple[str, ...]:
-    """The globs of an option that is given several times, or with commas."""
+    """Return the globs of an option, given several times or with commas."""
     return tuple(glob for value in values for part in value.split(",") if (glob := part.strip()))

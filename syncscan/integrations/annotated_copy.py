@@ -24,7 +24,7 @@ _TENSORBOARD_READS = re.compile(r".+\.pt\.trace\.json(\.gz)?")
 
 
 def read_by_tensorboard(name: str) -> bool:
-    """Whether TensorBoard's plugin takes a file of this name for a trace.
+    """Return whether TensorBoard's plugin takes a file of this name for a trace.
 
     Source: torch_tb_profiler 0.4.3, `consts.WORKER_PATTERN`.
     """
@@ -32,7 +32,7 @@ def read_by_tensorboard(name: str) -> bool:
 
 
 def run_name(path: str) -> str:
-    """A name for a trace's run: its file's, without what TensorBoard or a browser can't take."""
+    """Return a name for a trace's run: its file's, without what TensorBoard or a browser can't take."""
     name = re.sub(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst)?$", "", Path(path).name)
     # A last part of digits would be taken for the number of a span.
     return re.sub(r"[^\w-]+", "_", name)[:100] or "trace"
@@ -45,7 +45,7 @@ def annotated(
     margin_ns: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
-    """The text of a trace's annotated copy, in pieces.
+    """Yield the text of a trace's annotated copy, in pieces.
 
     Args:
         analysis: of the trace at `path`.
@@ -64,7 +64,7 @@ def annotated(
 
 
 def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
-    """The text of the annotated copy for Perfetto: slices that it would drop are on rows of their own.
+    """Yield the text of the annotated copy for Perfetto, with slices that it would drop on rows of their own.
 
     It reads the trace twice; `progress` is told of both.
     """
@@ -80,14 +80,14 @@ def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = No
 
 
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
-    """The text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
+    """Yield the text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
     with _opened(analysis, path) as (source, text):
         yield from document(text.head, analysis.trace.info.metadata, _reporting(text.pieces(), source, progress), ())
 
 
 @contextmanager
 def _opened(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidText]]:
-    """The trace at `path` once more, and its text; what reading found valid isn't checked again while it is the same.
+    """Yield the trace at `path` again and its text; parts that were valid aren't checked again if unchanged.
 
     Raises:
         TraceUnreadable: it is another one in the end.
@@ -102,7 +102,7 @@ def _opened(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidTe
 
 @contextmanager
 def _drawn(analysis: Analysis, perfetto: bool = False) -> Iterator[Iterator[bytes]]:
-    """The text of what is added to a trace; of a large one a second process makes it, while the trace is copied."""
+    """Yield the text that is added to a trace; for a large one, a second process makes it meanwhile."""
     with ExitStack() as stack:
         second, info = None, analysis.trace.info
         large = info.size_bytes >= second_process.WORTHWHILE_BYTES and not info.drawn

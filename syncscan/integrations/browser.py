@@ -64,7 +64,7 @@ class _Handler(Handler):
     page = b""
 
     def give(self, path: str) -> None:
-        """The page, and nothing beside it."""
+        """Send the page, and no other file."""
         if path != "/":
             raise FileNotFoundError(path)
         self.answer(self.page, "text/html; charset=utf-8")

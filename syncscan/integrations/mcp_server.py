@@ -28,7 +28,7 @@ relative to the folder that the server was started in. An answer of more than a 
 
 
 def server(root: Path) -> MCPServer:
-    """A server whose tools read what lies below a folder, and nothing else.
+    """Return a server whose tools read files below a folder, and nothing else.
 
     Args:
         root: the folder.
@@ -61,7 +61,7 @@ class Traces:
         self.root = root.resolve()
 
     def inside(self, path: str) -> Path:
-        """The file or folder of this name.
+        """Return the file or folder of this name.
 
         Raises:
             UsageError: it lies elsewhere.
@@ -78,7 +78,7 @@ class Traces:
         return resolved
 
     def below(self, path: str) -> list[str]:
-        """The traces that a path means, as paths from the folder on: a file itself, those in a folder.
+        """Return the traces that a path means, as paths from the folder on: a file itself, those in a folder.
 
         Raises:
             TraceNotFound: there are none.
@@ -87,7 +87,7 @@ class Traces:
         return [str(Path(trace).relative_to(self.root)) for trace in api.find([str(self.inside(path))])]
 
     def program(self, name: str) -> str:
-        """A script, or a function of a file, by its path and maybe `:function`; both lie below the folder.
+        """Return a script, or a function of a file, by its path and maybe `:function`; both lie below the folder.
 
         Raises:
             UsageError: it lies elsewhere.
@@ -97,7 +97,7 @@ class Traces:
         return f"{self.inside(file)}{colon}{function}"
 
     def analysis(self, path: str) -> Analysis:
-        """The analysis of the trace of this name; of a folder that holds one trace, of that.
+        """Return the analysis of the trace of this name; of a folder that holds one trace, of that.
 
         Raises:
             TraceError: it can't be read.
@@ -118,7 +118,7 @@ def _analyzed(path: str, _changed_ns: int, _size: int) -> Analysis:
 
 
 def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
-    """The tools; their docstrings and signatures are what a client's model reads."""
+    """Yield the tools; their docstrings and signatures are what a client's model reads."""
 
     def analyze(trace: str, page: int = 1) -> str:
         """Analyze a trace of torch.profiler: what limits the step, what to change first, every host-device sync.
@@ -168,7 +168,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
 
 
 def _running(traces: Traces) -> Callable[..., str]:
-    """The one tool that runs programs."""
+    """Return the one tool that runs programs."""
 
     def prove(before: str, after: str, arguments: list[str] | None = None, limit_s: float = 120.0) -> str:
         """Run two programs in turn, without a profiler: whether the second is faster, and computes the same.
@@ -189,7 +189,7 @@ def _running(traces: Traces) -> Callable[..., str]:
 
 
 def _anticipated(tool: Callable[P, str]) -> Callable[P, str]:
-    """The tool, whose errors of ours reach the client as sentences; others are withheld from it by the server."""
+    """Return the tool, with our errors as sentences for the client; the server withholds others."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(tool)

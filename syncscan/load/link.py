@@ -259,7 +259,7 @@ def _with_backslashes(strings: Sequence[str], frames: Frames) -> Sequence[str]:
 
 
 def _renumbered(strings: Sequence[str], slices: Slices, frames: Frames) -> tuple[str, ...]:
-    """Number the used names in order of first use; change the columns of names in place."""
+    """Renumber the used names in order of first use; change the columns of names in place."""
     grouped = np.flatnonzero(slices.group != NONE)
     used = np.concatenate([slices.name, frames.name, slices.group[grouped]])
     first = np.full(len(strings), len(used), np.int64)

@@ -186,7 +186,7 @@ class Course:
         return turn.mean_us
 
     def _sides(self) -> tuple[Side, Side]:
-        """Which program begins: the other one in each next pair."""
+        """Return the program to run first, alternating between pairs."""
         return (Side.BEFORE, Side.AFTER) if len(self.pairs) % 2 == 0 else (Side.AFTER, Side.BEFORE)
 
     def _as_pair(self, means: Sequence[float]) -> Pair:

@@ -1,6 +1,6 @@
 """Pairs of processes go in, the gain with its interval comes out, and whether it is known well enough to stop.
 
-The unit is the pair, because processes differ: memory lies elsewhere in each, another core runs it, another neighbour
+The unit is the pair, because processes differ: memory lies elsewhere in each, another core runs it, another neighbor
 is busy; steps of one process share all that, and an interval from them would be too narrow however many there are
 (Georges, Buytaert, Eeckhout: Statistically rigorous Java performance evaluation, OOPSLA 2007, section 3.3; Kalibera,
 Jones: Rigorous benchmarking in reasonable time, ISMM 2013). A pair gives one number, the logarithm of the ratio of its
@@ -32,7 +32,7 @@ pair). A loss of 2 % with noise of 1 % takes 5 pairs then, and 16 seldom tell it
 
 
 def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Gain | None:
-    """The gain with its 95 % interval; None of fewer than three pairs.
+    """Return the gain with its 95 % interval; None for fewer than three pairs.
 
     Args:
         pairs: what was measured.
@@ -77,7 +77,7 @@ def quantile(confidence: float, freedom: int) -> float:
 
 
 def _within(t: float, freedom: int) -> float:
-    """The probability that |T| is below `t`: Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+    """Return the probability that |T| is below `t`: Abramowitz and Stegun, 26.7.3 and 26.7.4."""
     angle = math.atan(t / math.sqrt(freedom))
     odd = freedom % 2
     term, total = (math.cos(angle) if odd else 1.0), 0.0

@@ -69,7 +69,7 @@ class Process:
             os.write(self._orders, json.dumps(order).encode() + b"\n")
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
-        """The next answer; None where the process ended without one.
+        """Return the next answer; None if the process ended without one.
 
         Args:
             deadline: until when to wait, by `time.monotonic`.
@@ -123,7 +123,7 @@ class Process:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes that carry this mark; none where the system doesn't tell."""
+    """Return the processes with this mark; none if the system doesn't tell."""
     pids = []
     with contextlib.suppress(OSError):
         for folder in Path("/proc").iterdir():

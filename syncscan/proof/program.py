@@ -27,7 +27,7 @@ class Program:
 
 
 def program(spec: str, arguments: Sequence[str] = ()) -> Program:
-    """The program that `train.py` or `file.py:function` names.
+    """Return the program that `train.py` or `file.py:function` names.
 
     Raises:
         UsageError: there is no such file, or a function was to be called with arguments.
@@ -44,7 +44,7 @@ def program(spec: str, arguments: Sequence[str] = ()) -> Program:
 
 
 def split(spec: str) -> tuple[Path, str]:
-    """The file and the function in `file.py:function`; no function where the whole is a file's name."""
+    """Return file and function of `file.py:function`; no function if the whole is a file's name."""
     script, colon, name = spec.rpartition(":")
     if colon and name.isidentifier() and not os.path.exists(spec):  # noqa: PTH110  (a name may be too long to be asked for)
         return Path(script), name

@@ -154,7 +154,7 @@ def verdict(gain: Gain | None, matters: float, same: Same) -> Verdict:
 
 
 def _compared(trials: Opens, options: ProofOptions) -> tuple[Result, str]:
-    """Whether both compute the same; where they don't to the last bit, the first is run again, twice."""
+    """Return whether both compute the same; if not bit for bit, the first one is run again twice."""
     (first, device), (other, _) = _fingerprints(trials, ((Side.BEFORE, False), (Side.AFTER, False)), options)
     if first == other:
         return sameness.judge(first, other, tolerance=options.tolerance), device
@@ -163,7 +163,7 @@ def _compared(trials: Opens, options: ProofOptions) -> tuple[Result, str]:
 
 
 def _fingerprints(trials: Opens, runs: tuple[Run, Run], options: ProofOptions) -> list[tuple[Fingerprint, str]]:
-    """The fingerprints of two runs, at the same time unless that was excluded or fails."""
+    """Return the fingerprints of two runs, made in parallel unless that is excluded or fails."""
     if not options.apart:
         with contextlib.suppress(ProgramFailed):
             return _at_once(trials, runs, options.steps)

@@ -97,7 +97,7 @@ def _not_compared(first: Fingerprint, other: Fingerprint, found: _Distances) -> 
 
 
 def _apart(what: str, found: _Distances, own: _Distances, noise: _Distances, tolerance: float) -> bool:
-    """Whether one of the losses, or of the parameters, lies farther apart than the first program's own noise in it."""
+    """Return whether a loss or a parameter differs by more than the first program's own noise."""
     limit = tolerance if what == "losses" else MOVED * tolerance
     values = getattr(found, what)
     itself, rounded = (_fitting(getattr(run, what), len(values)) for run in (own, noise))
@@ -123,7 +123,7 @@ def _relative(column: Sequence[tuple[Sequence[float], Sequence[float]]]) -> floa
 
 
 def _parameters(one: Fingerprint, other: Fingerprint) -> list[float]:
-    """The difference of each parameter at the end as a part of how far it moved; none if their shapes don't match."""
+    """Return the final difference of each parameter, relative to its change; empty if shapes don't match."""
     if one.end.shapes != other.end.shapes:
         return []
     rows = zip(
@@ -145,7 +145,7 @@ def _moved_apart(
 
 
 def _begin(one: Fingerprint, other: Fingerprint) -> float:
-    """The largest difference of a parameter before the first step, as a part of it; 0 if their shapes don't match."""
+    """Return the largest relative difference of a parameter before the first step; 0 if shapes don't match."""
     if one.begin.shapes != other.begin.shapes:
         return 0.0
     return max(
@@ -165,7 +165,7 @@ def _norm(numbers: Sequence[float]) -> float:
 
 
 def _distance(one: Sequence[float], other: Sequence[float]) -> float:
-    """The Euclidean distance; 0 for what is not finite in the same way in both."""
+    """Return the Euclidean distance; 0 for values that are non-finite in the same way in both."""
     total = 0.0
     for a, b in zip(one, other, strict=True):
         if a == b or (math.isnan(a) and math.isnan(b)):

@@ -176,7 +176,7 @@ class Trials:
 
 
 def environment() -> dict[str, str]:
-    """The user's own; sets are in the same order in each process, unless the user says which."""
+    """Return the environment with a fixed hash seed, unless the user sets one, so that sets have the same order."""
     return {"PYTHONHASHSEED": "0", **os.environ}
 
 

@@ -18,7 +18,7 @@ from syncscan.proof.program import Program
 
 @contextlib.contextmanager
 def at_revision(program: Program, revision: str) -> Iterator[Program]:
-    """The program at a revision, for as long as the context lasts.
+    """Yield the program at a revision while the context lasts.
 
     It runs in the worktree's folder that matches the one where it would have run, so that it reads that revision's
     files; what isn't tracked isn't there.

@@ -37,7 +37,7 @@ class DryRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The block is pretended to run on a GPU."""
+        """Run the block on a simulated GPU."""
         session = self._session = self._pretence.begin()
         session.on_wait = self._saw
         if not self._warmup:
@@ -91,7 +91,7 @@ class DryRun:
 
 
 def _led(sync: GuardedSync, met: Met) -> GuardedSync:
-    """A sync of the backward pass stands where its forward op does, as a report of it says."""
+    """Place a sync of the backward pass at its forward op, as reports do."""
     if not met.forward:
         return sync
     chain = tuple(reversed(met.forward))
@@ -100,7 +100,7 @@ def _led(sync: GuardedSync, met: Met) -> GuardedSync:
 
 
 def _outside(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame that is none of the dry run's, nor of what torch puts around it."""
+    """Return the innermost frame that isn't of the dry run or of torch's code around it."""
     while frame is not None and (frame.f_code.co_filename.startswith(_DRYRUN) or frame.f_code.co_filename == __file__):
         frame = frame.f_back
     return frame

@@ -133,6 +133,6 @@ def _indented(text: str) -> list[str]:
 
 
 def _shown(file: str) -> str:
-    """The path from here, where it lies below."""
+    """Return the path relative to the working directory, if it is inside."""
     path = Path(file)
     return path.relative_to(Path.cwd()).as_posix() if path.is_absolute() and path.is_relative_to(Path.cwd()) else file

@@ -55,7 +55,7 @@ Doing the arithmetic by hand loses the check.
 """
 
 _FIXES = {
-    "aten::corrcoef": "Compute it by hand: c = x - x.mean(1, keepdim=True); normalise c and multiply c @ c.T.",
+    "aten::corrcoef": "Compute it by hand: c = x - x.mean(1, keepdim=True); normalize c and multiply c @ c.T.",
     "aten::cov": "Compute it by hand: c = x - x.mean(1, keepdim=True); c @ c.T / (n - 1). Only a warning is checked.",
     "aten::istft": "Batch the signals into one call; the check of the window comes once a call.",
     "aten::normal": "mean + std * torch.randn_like(mean): the check that no deviation is negative is lost.",

@@ -1,4 +1,4 @@
-"""Batch normalisation with `momentum=None` reads its counter back.
+"""Batch normalization with `momentum=None` reads its counter back.
 
 ## What it finds
 
@@ -63,6 +63,6 @@ def match(call: Call) -> Match | None:
 
 
 def _counted(call: Call) -> bool:
-    """Return whether it reads what was counted up just before, and normalises next."""
+    """Return whether it reads what was counted up just before, and normalizes next."""
     counted = call.top == "aten::item" and call.before[-1:] == ("aten::add_",)
     return counted and any("batch_norm" in n for n in call.after[:3])

@@ -48,7 +48,7 @@ Sharded state, CPU offload, uneven inputs and exchanged sizes need values, flags
 WHEN_FINE = """\
 When saving or loading state, which is rare.
 
-CPU offload pays with waits for memory. Uneven inputs: equalise the batches. Sizes of an all-to-all: fix the capacity,
+CPU offload pays with waits for memory. Uneven inputs: equalize the batches. Sizes of an all-to-all: fix the capacity,
 or exchange the sizes one step ahead.
 """
 
@@ -60,7 +60,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="torch.distributed waits for sizes, flags or offloaded parameters",
-        fix="Offload only if memory demands it; save state rarely; equalise batches instead of Join; give "
+        fix="Offload only if memory demands it; save state rarely; equalize batches instead of Join; give "
         "all-to-all fixed sizes, or exchange them one step ahead.",
         removal=Removal.ASYNC_COPY,
     )
