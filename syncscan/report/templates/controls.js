@@ -20,8 +20,8 @@ class Controls {
     canvas.addEventListener("pointerleave", () => this.hideTip());
     canvas.addEventListener("dblclick", () => this.timeline.fitSelected());
     const overview = document.getElementById("overview");
-    overview.addEventListener("pointerdown", (e) => { overview.setPointerCapture(e.pointerId); this.centre(e); });
-    overview.addEventListener("pointermove", (e) => { if (e.buttons) this.centre(e); });
+    overview.addEventListener("pointerdown", (e) => { overview.setPointerCapture(e.pointerId); this.center(e); });
+    overview.addEventListener("pointermove", (e) => { if (e.buttons) this.center(e); });
     const thumb = document.getElementById("thumb");
     thumb.addEventListener("pointerdown", (e) => { thumb.setPointerCapture(e.pointerId); this.timeline.hold(e.clientY); });
     thumb.addEventListener("pointermove", (e) => { if (e.buttons) this.timeline.dragThumb(e.clientY); });
@@ -94,7 +94,7 @@ class Controls {
   }
 
   /** Bring the middle of the view to where the overview was pressed. */
-  centre(e) {
+  center(e) {
     const { view, left, data } = this.timeline, box = document.getElementById("overview").getBoundingClientRect();
     const t = ((e.clientX - box.left - left) / view.width) * data.length, half = (view.to - view.from) / 2;
     view.flight++;

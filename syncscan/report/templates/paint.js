@@ -6,7 +6,7 @@ const NARROW = 1.6;
 const DENSITY = [0.4, 0.55, 0.7, 0.85, 1];
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 
-/** The page's colours as the canvas understands them, in three shades a kind so that neighbours can be told apart. */
+/** The page's colors as the canvas understands them, in three shades a kind so that neighbours can be told apart. */
 class Palette {
   constructor(root) {
     this.root = root;
@@ -29,7 +29,7 @@ class Palette {
     };
   }
 
-  /** Drawn over a colour, so that it isn't told by colour alone. */
+  /** Drawn over a color, so that it isn't told by color alone. */
   pattern(drawn) {
     const tile = document.createElement("canvas");
     tile.width = tile.height = 6;
@@ -253,7 +253,7 @@ class Painter {
     ink.globalAlpha = 1;
   }
 
-  /** In the wait, or in the rest of the call: whichever is wider, so that the text stands on one colour. */
+  /** In the wait, or in the rest of the call: whichever is wider, so that the text stands on one color. */
   syncText(i, x, w, y, view, dim) {
     const { ink, palette, data } = this, waits = Math.min(w, data.syncs.wait[i] * view.scale), solid = waits > w / 2;
     const left = Math.max(solid ? x : x + waits, 0), room = Math.min(solid ? x + waits : x + w, view.width) - left - 8;
