@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from syncscan.api import analyze_trace
 from syncscan.cli import lean
 from syncscan.load import load
-from syncscan.model.runtime_calls import allocates, frees, is_blocking_copy, is_synchronise
+from syncscan.model.runtime_calls import allocates, frees, is_blocking_copy, is_synchronize
 from syncscan.model.trace import Trace
 
 IDLE, ASYNC, INSIDE = "cudaStreamIsCapturing", "cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)"
@@ -29,7 +29,7 @@ def without_waits(trace: Trace) -> Trace:
     """The same trace, whose calls wait for nothing by their names."""
 
     def other(name: str) -> str:
-        if is_synchronise(name) or frees(name) or allocates(name):
+        if is_synchronize(name) or frees(name) or allocates(name):
             return IDLE
         if is_blocking_copy(name):
             return ASYNC

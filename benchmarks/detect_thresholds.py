@@ -24,7 +24,7 @@ from syncscan.model.runtime_calls import (
     is_copy,
     is_graph_launch,
     is_stream_wait,
-    is_synchronise,
+    is_synchronize,
     only_asks,
     waits_by_nature,
 )
@@ -77,7 +77,7 @@ def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
         if not is_copy(name):
             continue
         after = next((k for k in range(at + 1, len(rows)) if not only_asks(names[k])), None)
-        if after is None or not is_synchronise(names[after]) or slices.track[rows[after]] != slices.track[rows[at]]:
+        if after is None or not is_synchronize(names[after]) or slices.track[rows[after]] != slices.track[rows[at]]:
             continue
         parent = int(slices.parent[rows[at]])
         if parent != slices.parent[rows[after]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from syncscan.attribute.source_file import OWN, SourceFiles, functions_of
 from syncscan.model.finding import Source
-from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.runtime_calls import is_synchronize
 
 _SPELLINGS = {
     "item": ("item", "float", "int", "bool", "complex", "tolist", "range"),
@@ -79,7 +79,7 @@ def _short(op: str) -> str:
 def _spelled(op: str) -> set[str]:
     """How Python code spells an op, or a synchronise."""
     name = _short(op)
-    return {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronise(op) else ())}
+    return {*_SPELLINGS.get(name, (name, f"{name}_")), *(("synchronize",) if is_synchronize(op) else ())}
 
 
 def _can_be(node: ast.Call | ast.Subscript, op: str, spellings: Set[str]) -> bool:

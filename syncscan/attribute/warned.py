@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from syncscan.model.capture import Frame
 from syncscan.model.finding import SyncPoint
-from syncscan.model.runtime_calls import copies_and_waits, is_stream_synchronise
+from syncscan.model.runtime_calls import copies_and_waits, is_stream_synchronize
 from syncscan.model.trace import Trace
 
 _ENGINE = "autograd/graph.py"
@@ -46,7 +46,7 @@ class WarnedLines:
 
 def _warns(point: SyncPoint) -> bool:
     """Whether the debug mode sees the call: memcpy_and_sync and stream_synchronize (c10/cuda/CUDAFunctions.h)."""
-    return len(point.calls) > 1 or is_stream_synchronise(point.api) or copies_and_waits(point.api)
+    return len(point.calls) > 1 or is_stream_synchronize(point.api) or copies_and_waits(point.api)
 
 
 def _warned(trace: Trace) -> list[tuple[Frame, ...]]:

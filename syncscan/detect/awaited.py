@@ -21,7 +21,7 @@ from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
 from syncscan.model.arrays import Bool, Int32, Int64, distinct, numbered_pairs
 from syncscan.model.finding import Awaited, Place
 from syncscan.model.runtime_calls import (
-    is_event_synchronise,
+    is_event_synchronize,
     is_of_a_stream,
     waits_by_nature,
 )
@@ -71,7 +71,7 @@ class AwaitedWork:
         """Return what the call waited for whose last slice this is; `told` if the trace says where."""
         if supposed[0] == NONE:
             return None
-        if is_event_synchronise(api) or api == EVENT_ROW:
+        if is_event_synchronize(api) or api == EVENT_ROW:
             return self._of_event(row, track, supposed)
         return self._of_streams(row, api, track, supposed, told)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Awaited, Place
-from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import NONE, Trace
 
 _INTEL = {"D2M": "DtoH", "D2H": "DtoH", "M2D": "HtoD", "H2D": "HtoD", "D2D": "DtoD", "D2S": "DtoD", "S2D": "DtoD"}
@@ -67,7 +67,7 @@ class BlockingCall(msgspec.Struct, frozen=True):
     @property
     def synchronises(self) -> bool:
         """True for a synchronise of a device, stream or event that has no copy with it."""
-        return not self.copy and any(is_synchronise(api) or api.endswith(" Sync") for api in self.apis)
+        return not self.copy and any(is_synchronize(api) or api.endswith(" Sync") for api in self.apis)
 
 
 class Columns(NamedTuple):

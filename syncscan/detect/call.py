@@ -13,7 +13,7 @@ from syncscan.detect.neighbours import Neighbours
 from syncscan.detect.ops_around import OpsAround
 from syncscan.facts.paths import Path
 from syncscan.model.names import is_optimizer_step
-from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import NONE, Category, Trace
 
 _NEAR = 64
@@ -215,7 +215,7 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         """Name of the runtime call before it in the same op; those like itself, and synchronises, are passed over."""
         parent, rows = self.trace.slices.parent, range(self.facts.rows[0] - 1, -1, -1)
         names = (self.trace.name(row) for row in takewhile(lambda row: parent[row] == self.facts.around, rows[:_NEAR]))
-        return next((name for name in names if name != self.facts.apis[0] and not is_synchronise(name)), "")
+        return next((name for name in names if name != self.facts.apis[0] and not is_synchronize(name)), "")
 
     def followed_within(self, ns: int) -> bool:
         """True if the next op, annotation or runtime call began that soon after the op around it, or after it."""

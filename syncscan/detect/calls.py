@@ -182,7 +182,7 @@ class _RuntimeCalls:
         following = at[copies][:, None] + np.arange(1, 2 + _MOST_BETWEEN)
         does = (following < len(self._rows)) & ~self._named_at(following, runtime_calls.only_asks)
         after = following[np.arange(len(copies)), does.argmax(axis=1)] if len(copies) else copies
-        pairs = np.flatnonzero(does.any(axis=1) & self._named_at(after, runtime_calls.is_synchronise))
+        pairs = np.flatnonzero(does.any(axis=1) & self._named_at(after, runtime_calls.is_synchronize))
         copy, synchronise = self._rows[at[copies[pairs]]], self._rows[after[pairs]]
         whole = self._completes(synchronise, copy)
         behind[copies[pairs[whole]]] = synchronise[whole]
@@ -240,7 +240,7 @@ class _RuntimeCalls:
 
 def _may_wait(api: str) -> bool:
     """Whether a call of this name may wait however short it is."""
-    by_name = runtime_calls.is_synchronise, runtime_calls.is_copy, runtime_calls.frees, runtime_calls.allocates
+    by_name = runtime_calls.is_synchronize, runtime_calls.is_copy, runtime_calls.frees, runtime_calls.allocates
     return any(may(api) for may in by_name)
 
 
@@ -262,7 +262,7 @@ def _blocks(apis: Sequence[str], copy: str, waited: bool) -> bool:
     name = apis[0]
     if (
         len(apis) > 1
-        or runtime_calls.is_synchronise(name)
+        or runtime_calls.is_synchronize(name)
         or runtime_calls.frees(name)
         or runtime_calls.allocates(name)
     ):

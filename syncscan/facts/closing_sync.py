@@ -6,7 +6,7 @@ import numpy as np
 
 from syncscan.facts.frames import frames_around
 from syncscan.model.arrays import Int64
-from syncscan.model.runtime_calls import is_device_synchronise, is_queue_finish
+from syncscan.model.runtime_calls import is_device_synchronize, is_queue_finish
 from syncscan.model.trace import CALLS, NONE, Category, Trace, once
 
 _ADJACENT_NS = 20_000
@@ -42,7 +42,7 @@ def profiler_sync(trace: Trace) -> int:
     outside every step and op, with no launch after it, and in a trace with stacks below the profiler's own frame
     (torch/autograd/profiler.py).
     """
-    rows = trace.where(is_device_synchronise, *CALLS)
+    rows = trace.where(is_device_synchronize, *CALLS)
     if not len(rows):
         return NONE
     last = int(rows[np.argmax(trace.slices.ts[rows])])

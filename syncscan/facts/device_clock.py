@@ -15,8 +15,8 @@ from syncscan.model.runtime_calls import (
     copies_and_waits,
     is_blocking_copy,
     is_copy,
-    is_device_synchronise,
-    is_stream_synchronise,
+    is_device_synchronize,
+    is_stream_synchronize,
     only_asks,
 )
 from syncscan.model.trace import CALLS, NONE, Trace, once
@@ -93,7 +93,7 @@ def _synchronises(trace: Trace) -> tuple[Int64, int]:
     Returns:
         Of each synchronise behind work the time; and how many there are, or how much work seems to end behind one.
     """
-    s, syncs = trace.slices, trace.where(is_device_synchronise, *CALLS)
+    s, syncs = trace.slices, trace.where(is_device_synchronize, *CALLS)
     linked = trace.device_calls != NONE
     rows, calls = trace.device_rows[linked], trace.device_calls[linked]
     if not len(syncs) or not len(rows) or len(distinct(s.device[rows])) != 1:
@@ -130,7 +130,7 @@ def _synchronised(trace: Trace, copies: Int64) -> tuple[Bool, Int64]:
     following = every.take(at, mode="clip")
     does = ~trace.called(following.reshape(-1), only_asks).reshape(following.shape) & (at < len(every))
     after = following[np.arange(len(copies)), does.argmax(axis=1)] if len(copies) else copies
-    paired: Bool = does.any(axis=1) & trace.called(after, is_stream_synchronise)
+    paired: Bool = does.any(axis=1) & trace.called(after, is_stream_synchronize)
     paired &= (s.track[after] == s.track[copies]) & (s.parent[after] == s.parent[copies]) & (s.parent[copies] != NONE)
     return paired, s.end[after]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from syncscan.facts.stated_edges import stated_edges
 from syncscan.model.arrays import Int32, Int64, grouped
-from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
+from syncscan.model.runtime_calls import is_event_record, is_event_synchronize, is_stream_wait
 from syncscan.model.trace import CALLS, NONE, Trace
 
 TRIES = 8
@@ -33,7 +33,7 @@ class EventRecords:
         rows = rows[np.argsort(trace.slices.ts[rows], kind="stable")]
         self._on = {NONE: (rows, trace.slices.ts[rows])}
         """Of each thread, and of all: rows of its records, and when they began."""
-        waits = trace.where(lambda name: is_event_synchronise(name) or is_stream_wait(name), *CALLS)
+        waits = trace.where(lambda name: is_event_synchronize(name) or is_stream_wait(name), *CALLS)
         waits = waits[np.argsort(trace.slices.ts[waits], kind="stable")]
         self.stated = stated_edges(trace, rows, waits)
         """Row of a call that waits for an event → row of the record that the trace says it means."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Int64
-from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import CALLS, NONE, Trace
 
 HELD_NS = 250_000
@@ -41,7 +41,7 @@ class _Held:
 
     def __init__(self, trace: Trace) -> None:
         self._trace, self._work = trace, trace.kept(DeviceWork)
-        s, syncs = trace.slices, trace.where(is_synchronise, *CALLS)
+        s, syncs = trace.slices, trace.where(is_synchronize, *CALLS)
         self._syncs = syncs[np.argsort(s.ts[syncs], kind="stable")]
         self._synced_at = s.ts[self._syncs]
 

@@ -13,7 +13,7 @@ from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, union
 from syncscan.model.names import is_loader
-from syncscan.model.runtime_calls import is_synchronise, waits_by_nature
+from syncscan.model.runtime_calls import is_synchronize, waits_by_nature
 from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
 BEHIND = 0.05
@@ -59,7 +59,7 @@ def window(trace: Trace) -> Interval:
         return Interval(int(s.ts.min()), int(s.end.max()))
     first = int(calls[np.argmin(s.ts[calls])])
     begin = min(int(s.ts[first]), _loader_before(trace, first))
-    waits = trace.where(is_synchronise, *CALLS)
+    waits = trace.where(is_synchronize, *CALLS)
     waits = waits[np.isin(s.track[waits], distinct(s.track[calls])) & ~np.isin(waits, profiler_syncs(trace))]
     meeting = np.concatenate([calls, waits[s.ts[waits] >= begin]])
     last = meeting[s.end[meeting] == s.end[meeting].max()]

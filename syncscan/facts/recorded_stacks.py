@@ -13,7 +13,7 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int32, Int64, among, grouped, numbered
 from syncscan.model.capture import Frame, TimedCall
 from syncscan.model.names import is_torch_op
-from syncscan.model.runtime_calls import is_memcpy, is_synchronise
+from syncscan.model.runtime_calls import is_memcpy, is_synchronize
 from syncscan.model.trace import NONE, Trace
 
 _BEFORE_NS = 1_000_000
@@ -158,7 +158,7 @@ class _TimedCalls:
 
 def _calls_back(name: str) -> bool:
     """Whether torch calls back before it makes a call of this name."""
-    return is_synchronise(name) or is_memcpy(name)
+    return is_synchronize(name) or is_memcpy(name)
 
 
 def _number(tid: str) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.runtime_calls import is_event_query, is_event_record, is_synchronise
+from syncscan.model.runtime_calls import is_event_query, is_event_record, is_synchronize
 from syncscan.model.trace import NONE, Category
 
 _SOON_NS = 300_000
@@ -28,7 +28,7 @@ def event_timings(context: Context) -> list[EventTiming]:
 
     `elapsed_time` asks both events whether they are done; nothing else asks two in a row right behind a synchronise.
     """
-    asked = context.rows(Category.RUNTIME, lambda n: is_event_record(n) or is_synchronise(n) or is_event_query(n))
+    asked = context.rows(Category.RUNTIME, lambda n: is_event_record(n) or is_synchronize(n) or is_event_query(n))
     rows, found = np.array(asked, np.int64), []
     records = np.flatnonzero(context.trace.called(rows, is_event_record))
     for k in _asked_twice(context, rows).tolist():
@@ -47,7 +47,7 @@ def _own(context: Context, sync: int) -> bool:
 def _asked_twice(context: Context, rows: Int64) -> Int64:
     """The places of the synchronises right behind which come two queries."""
     s, trace = context.trace.slices, context.trace
-    synchronises, queries = trace.called(rows, is_synchronise), trace.called(rows, is_event_query)
+    synchronises, queries = trace.called(rows, is_synchronize), trace.called(rows, is_event_query)
     begins, soon = s.ts[rows], s.end[rows] + _SOON_NS
     return np.flatnonzero(
         synchronises[:-2] & queries[1:-1] & queries[2:] & (begins[1:-1] < soon[:-2]) & (begins[2:] < soon[:-2])

@@ -9,7 +9,7 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
-from syncscan.model.runtime_calls import is_stream_synchronise
+from syncscan.model.runtime_calls import is_stream_synchronize
 from syncscan.model.trace import NONE, Category, Trace
 
 FACTORY = re.compile(
@@ -59,7 +59,7 @@ def _waited_behind(trace: Trace, calls: Int64) -> Int64:
     """How long the host waits in a synchronise right behind each of these calls, ns; 0 without."""
     s = trace.slices
     after = np.minimum(calls + 1, len(s) - 1)
-    waits = (after > calls) & (s.parent[after] == s.parent[calls]) & trace.called(after, is_stream_synchronise)
+    waits = (after > calls) & (s.parent[after] == s.parent[calls]) & trace.called(after, is_stream_synchronize)
     return np.where(waits, s.dur[after], 0)
 
 

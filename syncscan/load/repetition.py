@@ -10,7 +10,7 @@ import numpy as np
 from syncscan.facts.host_threads import program_track
 from syncscan.load.loop_heads import LoopHeads, outermost_of
 from syncscan.model.arrays import Bool, Int64, distinct
-from syncscan.model.runtime_calls import is_synchronise
+from syncscan.model.runtime_calls import is_synchronize
 from syncscan.model.trace import CALLS, NONE, Trace
 
 LEAST = 3
@@ -73,7 +73,7 @@ def _calls(trace: Trace) -> Int64:
     s = trace.slices
     launches = trace.calls_of(trace.device_rows)
     launches = launches[launches != NONE]
-    waits = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_synchronise))
+    waits = np.flatnonzero(trace.is_category(*CALLS) & trace.named(is_synchronize))
     calls = np.union1d(launches, waits)
     calls = calls[np.isin(s.track[calls], distinct(s.track[launches]))]
     calls = calls[s.track[calls] == program_track(trace, s.track[calls].astype(np.int64))]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syncscan.facts.stated_edges import stated_edges
-from syncscan.model.runtime_calls import is_event_record, is_event_synchronise, is_stream_wait
+from syncscan.model.runtime_calls import is_event_record, is_event_synchronize, is_stream_wait
 from tests.builder import MAIN, TraceBuilder
 
 RECORDS = (100.0, 200.0)
@@ -55,7 +55,7 @@ def stated(t: TraceBuilder) -> dict[float, float]:
         rows[np.argsort(s.ts[rows], kind="stable")]
         for rows in (
             np.flatnonzero(trace.named(is_event_record)),
-            np.flatnonzero(trace.named(lambda name: is_stream_wait(name) or is_event_synchronise(name))),
+            np.flatnonzero(trace.named(lambda name: is_stream_wait(name) or is_event_synchronize(name))),
         )
     )
     found = stated_edges(trace, records, waits)

@@ -126,7 +126,7 @@ def test_what_is_gone_kept_what_was_projected() -> None:
     found = diff_fleets(job(unprofiled_us=10_000.0), without_item())
     assert [(c.change, c.site.first.rule) for c in found.changes] == [(Change.GONE, "item"), (Change.SAME, "nonzero")]
     assert found.step.saving_us == pytest.approx(710)
-    assert found.step.told
+    assert found.step.distinguishable
     assert found.promise is not None
     assert (found.promise.saving_us, found.promise.range_us, found.promise.kept) == (700, (600, 800), Kept.YES)
     assert (found.before.held_up_us, found.before.holders, found.after.holders) == (700, (0,), ())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from syncscan.model import runtime_calls
 
 KINDS = {
-    "synchronise": runtime_calls.is_synchronise,
+    "synchronise": runtime_calls.is_synchronize,
     "blocking copy": runtime_calls.is_blocking_copy,
     "async copy": runtime_calls.is_async_copy,
     "frees": runtime_calls.frees,
@@ -54,15 +54,15 @@ DOES = {
     "asks for an event": (runtime_calls.is_event_query, "cudaEventQuery hipEventQuery"),
     "makes a stream wait": (runtime_calls.is_stream_wait, "cudaStreamWaitEvent hipStreamWaitEvent"),
     "waits for the device": (
-        runtime_calls.is_device_synchronise,
+        runtime_calls.is_device_synchronize,
         "cudaDeviceSynchronize hipDeviceSynchronize mtiaDeviceSynchronize DeviceSynchronize",
     ),
     "waits for an event": (
-        runtime_calls.is_event_synchronise,
+        runtime_calls.is_event_synchronize,
         "cudaEventSynchronize hipEventSynchronize cuEventSynchronize",
     ),
     "waits for a stream": (
-        runtime_calls.is_stream_synchronise,
+        runtime_calls.is_stream_synchronize,
         "cudaStreamSynchronize hipStreamSynchronize cuStreamSynchronize mtiaStreamSynchronize",
     ),
     "copies and waits": (runtime_calls.copies_and_waits, "hipMemcpyWithStream"),

@@ -39,7 +39,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
-from syncscan.model.runtime_calls import is_event_synchronise
+from syncscan.model.runtime_calls import is_event_synchronize
 
 ID = "ddp-statistics"
 NAME = "DDP reads its timing events"
@@ -59,7 +59,7 @@ _FORWARD = "DistributedDataParallel.forward"
 
 def match(call: Call) -> Match | None:
     """An event synchronise before the first op of DDP's forward, or inside its statistics."""
-    waits = is_event_synchronise(call.facts.api) and not call.ops
+    waits = is_event_synchronize(call.facts.api) and not call.ops
     opens = waits and call.directly_in_scope(_FORWARD) and not call.since_scope
     if not (opens or call.called("set_runtime_stats_and_log")):
         return None
