@@ -224,6 +224,6 @@ def _judged(analysis: Analysis, verdict: Verdict) -> Analysis:
 
     guilty = {f.id for f in verdict.guilty}
     findings = (replace(f, severity=Severity.HIGH if f.id in guilty else Severity.INFO) for f in analysis.findings)
-    sentences = (*(v.sentence for v in verdict.violations), *verdict.said)
+    sentences = (*(v.sentence for v in verdict.violations), *verdict.all_notes)
     order = sorted(findings, key=lambda f: f.severity is Severity.INFO)
     return replace(analysis, findings=tuple(order), warnings=(*sentences, *analysis.warnings))

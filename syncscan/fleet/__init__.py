@@ -1,4 +1,4 @@
-"""From the traces of all ranks of a job to a Fleet: each analysed as alone, and joined at their collectives."""
+"""Analyze all ranks of a job, each on its own, and join them at their collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline of a job on one screen: find → run → join → Fleet."""
+"""The pipeline of a job: find → run → join → Fleet."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def analyze_fleet(
     progress: Progress | None = None,
     **options: Any,
 ) -> Fleet:
-    """Find out what each sync costs a job of many ranks, and which rank delays the others.
+    """Find the cost of each sync to a job of many ranks, and which rank delays the others.
 
     Args:
         where: a folder, a glob or a URL with the traces of all ranks, or the traces themselves. Saved analyses, and
             ranks that were stored before, are taken in place of traces.
         out: folder or URL where what is kept of each rank is written as soon as there is one, 3 kB or so; given again,
-            only what is new or has changed is analysed.
+            only what is new or has changed is analyzed.
         jobs: processes on this machine; by default one a processor, as far as there is memory for them.
-        scheduler: address of a Dask scheduler, whose workers analyse the traces instead; they must see them too.
+        scheduler: address of a Dask scheduler, whose workers analyze the traces instead; they must see them too.
         max_memory: bytes that the processes may take together, by default most of what is free; of a cluster's worker
             for one trace.
         progress: called with how many traces are done, how many of these can't be read, how many there are, and the

@@ -1,7 +1,8 @@
-"""From the meetings of a job to what is added to each rank's times, so that all are on one clock.
+"""Align the clocks of a job's ranks by their collectives.
 
-A collective ends for all its ranks at about the same time, whatever their clocks say; its begin tells nothing, as that
-is when each came. Ranks that share no collective with the first are led to it over those that share some with both.
+A collective ends at about the same time on all its ranks, whatever their clocks show; its begin says nothing, as that
+is when each rank arrived. Ranks that share no collective with the first are aligned through ranks that share some with
+both.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from syncscan.fleet.members import Members
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """What is added to a time of each rank's trace, ns, to get the job's: ns since the first rank's `base_ns`."""
+    """Offsets from each rank's trace time to the job's, ns since the first rank's `base_ns`."""
 
     added: tuple[int, ...]
     corrected: tuple[int, ...]
-    """The part of it that the ranks' own epoch times don't explain."""
+    """The part of the offsets that the ranks' own epoch times don't explain."""
     unaligned: tuple[int, ...]
-    """Places of ranks that share no collective with the others: their epoch times are believed."""
+    """Indices of ranks that share no collective with the others: their epoch times are used unaligned."""
 
 
 def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> Clocks:
@@ -31,8 +32,8 @@ def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> Clocks:
     base = members.ranks[0].of.base_ns
     epoch = [member.of.base_ns - base if member.of.base_ns and base else 0 for member in members.ranks]
     corrected: dict[int, int] = {0: 0}
-    while found := _next(members, meetings, epoch, corrected):
-        corrected |= found
+    while newly_aligned := _next(members, meetings, epoch, corrected):
+        corrected |= newly_aligned
     unaligned = tuple(sorted(set(range(len(epoch))) - set(corrected)))
     corrections = tuple(corrected.get(place, 0) for place in range(len(epoch)))
     return Clocks(tuple(e + c for e, c in zip(epoch, corrections, strict=True)), corrections, unaligned)
@@ -41,7 +42,7 @@ def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> Clocks:
 def _next(
     members: Members, meetings: Sequence[JobMeeting], epoch: Sequence[int], known: dict[int, int]
 ) -> dict[int, int]:
-    """The corrections of ranks that meet one whose own is known."""
+    """Return the corrections of ranks that share a collective with an aligned one."""
     apart: defaultdict[int, list[float]] = defaultdict(list)
     for meeting in meetings:
         ends = {
@@ -54,4 +55,4 @@ def _next(
             for rank, end in ends.items():
                 if rank not in known:
                     apart[rank].append(at - end)
-    return {rank: round(median(found)) for rank, found in apart.items()}
+    return {rank: round(median(differences)) for rank, differences in apart.items()}

@@ -1,7 +1,7 @@
-"""From the traces of a job to their outcomes as they come, by the workers of a Dask cluster.
+"""Analyze the traces of a job on the workers of a Dask cluster.
 
-Each worker opens the traces itself, so they lie where all of them can read: a shared folder or a storage. What comes
-back is a few kB a trace, and nothing stays on the cluster.
+Each worker opens the traces itself, so they must be readable from all of them: a shared folder or a storage. Each
+result takes some kB, and nothing stays on the cluster.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from syncscan.load.stored import reason
 from syncscan.version import __version__
 
 _AHEAD = 2
-"""Traces that a thread of the cluster has, one of them waiting for it: results and orders are under way meanwhile."""
+"""Traces submitted per thread of the cluster, one of them waiting, which hides communication."""
 _CONNECT_S = 10
 
 
 def outcomes(
     paths: Sequence[str], options: Mapping[str, Any], scheduler: str, max_memory: int | None
 ) -> Iterator[tuple[str, Outcome]]:
-    """Analyse traces; close the iterator to give up what is under way.
+    """Analyze traces; close the iterator to cancel those in progress.
 
     A trace whose worker dies is read again by another, as often as the scheduler allows it (`allowed-failures`), and
     then once more with no other beside it.
@@ -74,7 +74,7 @@ def _connected(scheduler: str) -> Any:
 def _round(
     client: Any, paths: Sequence[str], options: Mapping[str, Any], most: int | None, at_once: int | None
 ) -> Iterator[tuple[str, Outcome]]:
-    """All of them, some at once: so many, or as many as the cluster's threads can have, which may come and go."""
+    """Yield the outcomes of all traces, run `at_once` at a time, or as many as the cluster's current threads allow."""
     from distributed import as_completed
 
     waiting, running = deque(paths), dict[Any, str]()
@@ -102,7 +102,7 @@ def _round(
 
 
 def _key() -> str:
-    """Of one task; it names no trace, as the dashboard shows it to everybody."""
+    """Return a key for one task; it names no trace, as the dashboard shows it to everybody."""
     return f"syncscan-rank-{uuid.uuid4().hex}"
 
 
@@ -112,7 +112,7 @@ def _room(client: Any) -> int:
 
 
 def _outcome(result: Any, client: Any) -> Outcome:
-    """What a future has: an outcome, or what was raised instead of one."""
+    """Return the outcome in a future, or one for the error that was raised."""
     if isinstance(result, Outcome):
         return result
     error = result[1] if isinstance(result, tuple) else result
@@ -120,12 +120,12 @@ def _outcome(result: Any, client: Any) -> Outcome:
     if kind == "KilledWorker":
         return Outcome(reason="Each worker that read it died, as they do when memory runs out.", killed=True)
     if client.status != "running" or kind.endswith("CancelledError"):
-        raise ProgramFailed("The Dask scheduler went away.", "Run it again: what was stored isn't analysed anew.")
+        raise ProgramFailed("The Dask scheduler went away.", "Run it again: what was stored isn't analyzed again.")
     return Outcome(reason=f"A worker failed on it: {kind}: {reason(error)}.")
 
 
 def _task(path: str, options: dict[str, Any], most: int | None, version: str) -> Outcome:
-    """On a worker: analyse one trace."""
+    """Analyze one trace on a worker."""
     if version != __version__:
         return Outcome(
             reason=f"The worker has syncscan {__version__}, and this is {version}: install the same on both."
@@ -134,7 +134,7 @@ def _task(path: str, options: dict[str, Any], most: int | None, version: str) ->
 
 
 def _share() -> int | None:
-    """What a trace may take on this worker, before its nanny ends it; None where it has no limit."""
+    """Return the memory for a trace on this worker, below its nanny's limit; None without a limit."""
     from distributed import get_worker
 
     worker = get_worker()

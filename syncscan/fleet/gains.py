@@ -1,7 +1,7 @@
-"""From the members and meetings of a job to what removing findings gains the whole job, each with a range.
+"""Project the gain of the whole job if findings are removed, each with a range.
 
-The job's replay is calibrated as one rank's is: the hosts' own times are scaled, all by one factor, until the step
-takes what it takes without the profiler.
+The job's replay is calibrated like one rank's: the hosts' own times are scaled, all by one factor, until the replayed
+step takes as long as the unprofiled step.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import mean
 
 import msgspec
 
-from syncscan.fleet.lateness import Met
+from syncscan.fleet.lateness import CollectiveArrivals
 from syncscan.fleet.members import Members
 from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
@@ -21,38 +21,40 @@ from syncscan.whatif.calibrated_step import MODEL
 from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
 
 ROUNDS = 12
-"""Halvings when the job is calibrated: to 0.03 % of a scale."""
+"""Bisection steps to calibrate the job: accurate to 0.03 % of a scale."""
 TOLD_NS = 1_000_000.0
-"""A trace in which at least so much work runs both alone and beside a collective tells its own slowdown."""
+"""Work, both alone and beside a collective, from which a trace determines its own slowdown."""
 REPEATED = 0.02
-"""A job's step that is timed again a minute later takes so much less or more (nine jobs on two H200s, by
-capture and in turns: up to 1.8 %, in the middle 0.8 %)."""
+"""Relative variation of a job's step that is timed again a minute later (nine jobs on two H200s, by capture and in
+turns: up to 1.8 %, median 0.8 %)."""
 MANY_NODES = 20_000
-"""Of a job with more in all its programs only some ranks are replayed: a replay of all would take a second or more."""
+"""Nodes in all programs beyond which only some ranks are replayed: a replay of all would take a second or more."""
 LATEST = 16
-"""So many ranks of each kind are replayed of such a job, the latest, beside those that came last anywhere."""
+"""Latest ranks of each kind that are replayed for such a job, besides those that were last at any collective."""
 
 
 class JobGain(msgspec.Struct, frozen=True):
-    """What the job gains, µs a step."""
+    """Gain of the job, µs per step."""
 
     gain_us: float
     range_us: tuple[float, float]
 
 
 class JobProjector:
-    """A job that can be replayed, calibrated.
+    """A calibrated job that can be replayed.
 
     Args:
         members: of the job.
-        all_met: their meetings.
+        all_arrivals: their meetings.
         unprofiled_us: its step without the profiler, where that is known.
     """
 
-    def __init__(self, members: Members, all_met: Sequence[Met], unprofiled_us: float | None) -> None:
-        self.ranks = _replayed(members, all_met)
-        """Places of the ranks that are replayed: the others never came last, nor would without what is removed."""
-        self.job = _job(members, all_met, self.ranks)
+    def __init__(
+        self, members: Members, all_arrivals: Sequence[CollectiveArrivals], unprofiled_us: float | None
+    ) -> None:
+        self.ranks = _replayed(members, all_arrivals)
+        """Indices of the replayed ranks: the others were never last, and wouldn't be without the removed findings."""
+        self.job = _job(members, all_arrivals, self.ranks)
         self.known = unprofiled_us is not None
         self._times = Times(self._takes)
         guessed = mean(graph.own_share for graph in self.job.graphs)
@@ -74,19 +76,19 @@ class JobProjector:
         return [Scales(*scales(self._times, guessed, time, ROUNDS)) for time in times]
 
     def _takes(self, host: float, device: float) -> float:
-        """What the step takes with these scales, ns."""
+        """Return the step time with these scales, ns."""
         return period(self.job, Scales(host, device))
 
     @property
     def baseline_us(self) -> float:
-        """The step as it is, replayed."""
+        """Return the replayed time of the unchanged step."""
         return self.before * self.unit
 
-    def gain(self, gone: Mapping[int, frozenset[int]]) -> JobGain:
-        """Of removing these findings: rank's place → numbers."""
+    def gain(self, removed: Mapping[int, frozenset[int]]) -> JobGain:
+        """Return the gain without these findings: their numbers by rank index."""
         if not self.before:
             return JobGain(0.0, (0.0, 0.0))
-        numbers = {at: gone[place] for at, place in enumerate(self.ranks) if place in gone}
+        numbers = {at: removed[place] for at, place in enumerate(self.ranks) if place in removed}
         removal, whole = Removal(numbers), Removal(numbers, whole=True)
         ratio = self._ratio(removal)
         ratios = [ratio, self._ratio(whole), *self._alone(removal), *self._slack(removal), *self._near(removal)]
@@ -99,35 +101,35 @@ class JobProjector:
         return period(self.job, self.scales, removal) / self.before
 
     def _alone(self, removal: Removal) -> list[float]:
-        """The same of each step by itself."""
+        """Return the ratios for each step on its own."""
         return [
             period(self.job, self.scales, removal, [step]) / alone for step, alone in self._singles.items() if alone
         ]
 
     def _near(self, removal: Removal) -> list[float]:
-        """The same if the step's time without the profiler were a little less or more than it was measured to be."""
+        """Return the ratios if the unprofiled step time were slightly shorter or longer than measured."""
         return [period(self.job, scales, removal) / before for scales, before in self._nearby if before]
 
     def _slack(self, removal: Removal) -> list[float]:
-        """The same with the least and the most of the hosts' time taken to be the profiler's, if it is a guess."""
+        """Return the ratios with the least and the most profiler overhead, if that is an estimate."""
         if self.known:
             return []
         guessed = self.scales.host
-        others = [Scales(), Scales(max(MIN_SCALE, guessed - (1.0 - guessed) / 2))]
-        return [period(self.job, other, removal) / (period(self.job, other) or 1.0) for other in others]
+        alternatives = [Scales(), Scales(max(MIN_SCALE, guessed - (1.0 - guessed) / 2))]
+        return [period(self.job, other, removal) / (period(self.job, other) or 1.0) for other in alternatives]
 
 
-def _replayed(members: Members, all_met: Sequence[Met]) -> tuple[int, ...]:
-    """Places of the ranks that a job's replay needs: all of a small one.
+def _replayed(members: Members, all_arrivals: Sequence[CollectiveArrivals]) -> tuple[int, ...]:
+    """Return the indices of the ranks that a job's replay needs: all of a small one.
 
-    Who comes last decides when a collective starts. So of a large job those are replayed that came last anywhere, and
-    of each kind of rank, by the findings that it has, the latest: without syncs one of them may come last instead.
+    The last rank decides when a collective starts. So for a large job, those ranks are replayed that were last at any
+    collective, and the latest of each kind of rank, by its findings: without syncs one of them may become the last.
     """
     graphs = [member.of.graph for member in members.ranks]
     if _nodes([graph for graph in graphs if graph]) <= MANY_NODES:
         return tuple(range(len(members.ranks)))
     late: defaultdict[int, float] = defaultdict(float)
-    for one in all_met:
+    for one in all_arrivals:
         begin = one.begin
         for arrival in one.arrivals:
             late[arrival.rank] += arrival.begin - begin
@@ -135,18 +137,18 @@ def _replayed(members: Members, all_met: Sequence[Met]) -> tuple[int, ...]:
     for place, member in enumerate(members.ranks):
         kinds[frozenset(finding.id for finding in member.of.findings)].append(place)
     latest = (sorted(places, key=lambda place: -late[place])[:LATEST] for places in kinds.values())
-    return tuple(sorted({one.last.rank for one in all_met}.union(*latest)))
+    return tuple(sorted({one.last.rank for one in all_arrivals}.union(*latest)))
 
 
 def _nodes(graphs: Sequence[RankGraph]) -> int:
     return sum(len(program.nodes) for graph in graphs for program in graph.programs)
 
 
-def _job(members: Members, all_met: Sequence[Met], ranks: Sequence[int]) -> Job:
-    """These ranks' programs and meetings; a rank's place in the job is that in `ranks`."""
+def _job(members: Members, all_arrivals: Sequence[CollectiveArrivals], ranks: Sequence[int]) -> Job:
+    """Return the programs and collectives of these ranks; a rank's index in the job is that in `ranks`."""
     at = {place: number for number, place in enumerate(ranks)}
     meetings: dict[tuple[int, int], Meeting] = {}
-    for one in all_met:
+    for one in all_arrivals:
         took = min((arrival.of.end - arrival.of.begin for arrival in one.arrivals if arrival.waits), default=0)
         there = [
             (at[arrival.rank], place, arrival)
@@ -171,7 +173,7 @@ def _job(members: Members, all_met: Sequence[Met], ranks: Sequence[int]) -> Job:
 
 
 def _with_slowdown(graphs: Sequence[RankGraph]) -> list[RankGraph]:
-    """What slows a rank down beside a collective is the others' figure where its own trace hardly tells it."""
+    """Replace the slowdown beside a collective by the average where a rank's own trace hardly determines it."""
     by = sum(graph.slowdown_by_ns for graph in graphs)
     usual = sum(graph.slowdown * graph.slowdown_by_ns for graph in graphs) / by if by else 1.0
     return [
@@ -180,7 +182,7 @@ def _with_slowdown(graphs: Sequence[RankGraph]) -> list[RankGraph]:
 
 
 def _shared_steps(members: Members) -> frozenset[int]:
-    """The numbers of the steps that all ranks replay."""
+    """Return the numbers of the steps that all ranks replay."""
     replayed = (
         {_number(members, place, program.step) for program in member.of.graph.programs}
         for place, member in enumerate(members.ranks)
@@ -190,7 +192,7 @@ def _shared_steps(members: Members) -> frozenset[int]:
 
 
 def _common(members: Members, rank: int, graph: RankGraph | None, shared: frozenset[int]) -> RankGraph:
-    """A rank's graph with the programs of these steps alone."""
+    """Return a rank's graph with only the programs of these steps."""
     assert graph is not None, "the caller asks only where every rank has one"
     programs = tuple(program for program in graph.programs if _number(members, rank, program.step) in shared)
     return msgspec.structs.replace(graph, programs=programs)

@@ -1,4 +1,4 @@
-"""From the ranks of a job, each analysed as alone, to the Fleet: matched, on one clock, and replayed together."""
+"""Join the ranks of a job, each analyzed on its own, to a Fleet: matched, aligned and replayed together."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from statistics import median
 
 from syncscan.fleet.clocks import Clocks, clocks_of
 from syncscan.fleet.gains import JobProjector
-from syncscan.fleet.lateness import Held, Met, critical_path, held, lateness, met, waited_ns
+from syncscan.fleet.lateness import (
+    CollectiveArrivals,
+    StepLateness,
+    critical_path,
+    lateness,
+    lateness_by_step,
+    match_arrivals,
+    waited_ns,
+)
 from syncscan.fleet.meetings import Meetings, meetings_of
 from syncscan.fleet.members import Members, members_of
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread
 from syncscan.model.rank import RankAnalysis, RankFinding
 
 REPLAYED, REPLAYED_OF_MANY = 100, 12
-"""Findings that are each removed from the whole job, the costliest; fewer where a replay of the job takes long."""
+"""Costliest findings that are each removed from the whole job; fewer where a replay takes long."""
 
 
 def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
@@ -31,26 +39,26 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
     members = members_of(ranks)
     meetings = meetings_of(members)
     clocks = clocks_of(members, meetings.found)
-    all_met = met(members, meetings.found, clocks)
-    all_held = held(all_met)
+    all_arrivals = match_arrivals(members, meetings.found, clocks)
+    all_lateness = lateness_by_step(all_arrivals)
     observed_us = median(member.of.observed_us for member in members.ranks)
     timed = [member.of.unprofiled_us for member in members.ranks if member.of.unprofiled_us]
     unprofiled_us = median(timed) if timed else None
     replayable = all(member.of.graph for member in members.ranks)
-    projector = JobProjector(members, all_met, unprofiled_us) if replayable else None
+    projector = JobProjector(members, all_arrivals, unprofiled_us) if replayable else None
     findings = _findings(members, projector)
     removable = _removable(members, {f.id for f in findings})
     together = projector.gain(removable) if projector and findings else None
     return Fleet(
-        ranks=_ranks(members, clocks, all_met, all_held),
+        ranks=_ranks(members, clocks, all_arrivals, all_lateness),
         world_size=members.world_size,
         missing=members.missing,
         unread=tuple(unread),
         steps=members.steps,
         observed_us=observed_us,
         unprofiled_us=unprofiled_us,
-        lateness=lateness(members, all_held, observed_us),
-        path=critical_path(members, all_met, clocks),
+        lateness=lateness(members, all_lateness, observed_us),
+        path=critical_path(members, all_arrivals, clocks),
         findings=findings,
         baseline_us=projector.baseline_us if projector else None,
         recoverable_us=together.gain_us if together else 0.0 if projector else None,
@@ -62,12 +70,15 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
 
 
 def _ranks(
-    members: Members, clocks: Clocks, all_met: Sequence[Met], all_held: Mapping[tuple[int, int], Held]
+    members: Members,
+    clocks: Clocks,
+    all_arrivals: Sequence[CollectiveArrivals],
+    all_lateness: Mapping[tuple[int, int], StepLateness],
 ) -> tuple[JobRank, ...]:
     holds: defaultdict[int, float] = defaultdict(float)
-    for (_, rank), one in all_held.items():
+    for (_, rank), one in all_lateness.items():
         holds[rank] += one.late_ns
-    waits, steps = waited_ns(all_met), 1e3 * max(1, len(members.steps))
+    waits, steps = waited_ns(all_arrivals), 1e3 * max(1, len(members.steps))
     return tuple(
         JobRank(
             m.number, m.of, m.numbered_from, clocks.corrected[rank], holds[rank] / steps, waits.get(rank, 0.0) / steps
@@ -77,7 +88,7 @@ def _ranks(
 
 
 def _findings(members: Members, projector: JobProjector | None) -> tuple[JobFinding, ...]:
-    """Merged by id over the ranks, the largest gain of the job first."""
+    """Return the findings merged by id over the ranks, by the job's gain."""
     held_by: defaultdict[str, dict[int, RankFinding]] = defaultdict(dict)
     for place, member in enumerate(members.ranks):
         for finding in member.of.findings:
@@ -85,8 +96,8 @@ def _findings(members: Members, projector: JobProjector | None) -> tuple[JobFind
                 held_by[finding.id].setdefault(place, finding)
     costliest = sorted(held_by, key=lambda id: (-sum(f.wait_us + f.bubble_us for f in held_by[id].values()), id))
     most = REPLAYED_OF_MANY if projector and projector.many else REPLAYED
-    found = [_finding(members, held_by[id], projector if k < most else None) for k, id in enumerate(costliest)]
-    return tuple(sorted(found, key=lambda f: (-round(f.gain_us or 0.0, 3), -(f.wait_us or 0.0), f.id)))
+    findings = [_finding(members, held_by[id], projector if k < most else None) for k, id in enumerate(costliest)]
+    return tuple(sorted(findings, key=lambda f: (-round(f.gain_us or 0.0, 3), -(f.wait_us or 0.0), f.id)))
 
 
 def _finding(members: Members, by_rank: Mapping[int, RankFinding], projector: JobProjector | None) -> JobFinding:
@@ -106,7 +117,7 @@ def _finding(members: Members, by_rank: Mapping[int, RankFinding], projector: Jo
 
 
 def _removable(members: Members, ids: set[str]) -> dict[int, frozenset[int]]:
-    """Rank's place → the numbers that these findings have there."""
+    """Return the numbers of these findings on each rank, by its index."""
     return {
         place: frozenset(number for number, finding in enumerate(member.of.findings) if finding.id in ids)
         for place, member in enumerate(members.ranks)
@@ -118,20 +129,20 @@ def _notes(
 ) -> list[str]:
     notes = []
     if not meetings.found:
-        notes.append("No collective is in the traces of all its ranks: who waits for whom can't be told.")
+        notes.append("No collective is in the traces of all its ranks, so who waits for whom is unknown.")
     if members.missing or (meetings.unmatched and meetings.found):
         notes.append(
-            f"{meetings.unmatched} collectives lack a rank's trace: they are taken to last as long as recorded, also "
-            "where that rank would come earlier."
+            f"{meetings.unmatched} collectives are missing in a rank's trace: they keep their recorded duration, even "
+            "where that rank would arrive earlier."
         )
     if clocks.unaligned and len(members.ranks) > 1:
         ranks = ", ".join(str(members.ranks[place].number) for place in clocks.unaligned[:8])
-        notes.append(f"Ranks {ranks} share no collective with the first: their clocks are believed as they are.")
+        notes.append(f"Ranks {ranks} share no collective with the first: their clocks are used as recorded.")
     stretched = [m.of.observed_us / m.of.unprofiled_us for m in members.ranks if m.of.unprofiled_us]
     if stretched and median(stretched) > STRETCHED:
         notes.append(
-            f"The profiler stretched the step {median(stretched):.1f} times: who came late by its host's doing may be "
-            "another rank without it. Gains are of the step without the profiler."
+            f"The profiler stretched the step {median(stretched):.1f} times: without it, "
+            "another rank's host may be the late one. Gains refer to the step without the profiler."
         )
     if projector is None:
         lacking = [m for m in members.ranks if m.of.graph is None]
@@ -139,8 +150,8 @@ def _notes(
         notes.append(f"The job can't be replayed: rank {lacking[0].number} can't ({why}).")
     elif not projector.known:
         notes.append(
-            "No trace holds the step's time without the profiler: gains are parts of the profiled step, and how much "
-            "of its host's time is the profiler's is a guess that the ranges allow for."
+            "No trace holds the step's time without the profiler: gains are fractions of the profiled step, and the "
+            "profiler's share of its host time is an estimate, covered by the ranges."
         )
     if projector and len(projector.ranks) < len(members.ranks):
         notes.append(
@@ -150,7 +161,5 @@ def _notes(
     if projector and any(f.first.kernels_stay for f in findings):
         notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
     if projector and any(f.gain_us is None for f in findings):
-        notes.append(
-            "Of so large a job only the costliest findings were each removed; the others have no gain of their own."
-        )
+        notes.append("In so large a job, only the costliest findings were removed one by one; the others lack a gain.")
     return notes

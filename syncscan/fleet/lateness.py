@@ -1,4 +1,7 @@
-"""From the meetings of a job, on one clock, to who held the others up in each step, why, and the critical path."""
+"""Determine who delayed the others in each step, why, and the critical path.
+
+Times are on the job's clock.
+"""
 
 from __future__ import annotations
 
@@ -18,59 +21,59 @@ from syncscan.model.rank import RankCollective
 from syncscan.model.step import REPEATABILITY
 
 DONE_BEFORE_NS = 50_000
-"""A rank whose collective was done so much before the last rank's began didn't wait for it: who sends little to another
-rank doesn't, as NCCL buffers it. Ends of ranks that did wait lie up to 20 µs apart (two H200s, 180 all-reduces)."""
+"""A rank whose collective was done this much before the last rank's began didn't wait for it: NCCL buffers small
+messages to another rank. Ends of ranks that did wait lie up to 20 µs apart (two H200s, 180 all-reduces)."""
 
 
 STARVED_NS = 500_000
-"""A collective that begins so soon behind its launch found its device idle, or nearly: its host sets the pace."""
+"""Pause between launch and begin up to which a collective's device was idle or nearly so: its host sets the pace."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """A rank at a meeting, ns on the job's clock."""
+    """A rank's arrival at a collective, ns on the job's clock."""
 
     rank: int
-    """Its place."""
+    """Index of the rank."""
     of: RankCollective
     begin: int
     end: int
     waits: bool
-    """Whether it waited until the last had come."""
+    """Whether it waited for the last rank."""
 
     @property
     def launched(self) -> int:
-        """When its host launched the collective."""
+        """Return when its host launched the collective."""
         return self.begin - self.of.begin + self.of.launched
 
 
-class Met(msgspec.Struct, frozen=True, dict=True):
-    """A meeting with its arrivals, in the order of the ranks."""
+class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
+    """A collective with its arrivals, in the order of the ranks."""
 
     meeting: JobMeeting
     arrivals: tuple[Arrival, ...]
 
     @cached_property
     def last(self) -> Arrival:
-        """Who came last."""
+        """Return the last arrival."""
         return max(self.arrivals, key=lambda arrival: arrival.begin)
 
     @property
     def begin(self) -> int:
-        """When the first came."""
+        """Return when the first rank arrived."""
         return min(arrival.begin for arrival in self.arrivals)
 
     @cached_property
     def late_ns(self) -> float:
-        """How much later the last came than the others in their middle, of those that waited for it."""
+        """Return how much later the last rank arrived than the median of those that waited for it."""
         last = self.last
-        others = [a.begin for a in self.arrivals if a is not last and a.waits]
-        return last.begin - median(others) if others else 0.0
+        begins = [a.begin for a in self.arrivals if a is not last and a.waits]
+        return last.begin - median(begins) if begins else 0.0
 
 
-def met(members: Members, meetings: Sequence[JobMeeting], clocks: Clocks) -> list[Met]:
-    """The meetings in the order in which they ended."""
-    found = [Met(meeting, _arrivals(members, meeting, clocks)) for meeting in meetings]
-    return sorted(found, key=lambda one: max(arrival.end for arrival in one.arrivals))
+def match_arrivals(members: Members, meetings: Sequence[JobMeeting], clocks: Clocks) -> list[CollectiveArrivals]:
+    """Return the collectives with their arrivals, ordered by end."""
+    arrived = [CollectiveArrivals(meeting, _arrivals(members, meeting, clocks)) for meeting in meetings]
+    return sorted(arrived, key=lambda one: max(arrival.end for arrival in one.arrivals))
 
 
 def _arrivals(members: Members, meeting: JobMeeting, clocks: Clocks) -> tuple[Arrival, ...]:
@@ -83,30 +86,30 @@ def _arrivals(members: Members, meeting: JobMeeting, clocks: Clocks) -> tuple[Ar
     )
 
 
-def waited_ns(all_met: Sequence[Met]) -> Mapping[int, float]:
-    """Rank's place → how long it waited for others, in all."""
+def waited_ns(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, float]:
+    """Return how long each rank waited for others in total, by its index."""
     total: defaultdict[int, float] = defaultdict(float)
-    for one in all_met:
+    for one in all_arrivals:
         for arrival in one.arrivals:
             if arrival.waits:
                 total[arrival.rank] += one.last.begin - arrival.begin
     return total
 
 
-class Held(msgspec.Struct, frozen=True):
-    """How much later than the others a rank came in one step, ns, in all and by cause."""
+class StepLateness(msgspec.Struct, frozen=True):
+    """How much later than the others a rank arrived in one step, ns, in total and by cause."""
 
     late_ns: float
     parts: Mapping[tuple[Cause, int], float]
-    """(Cause, the finding's number at this rank or NONE)."""
+    """Lateness by cause and the finding's number at this rank, or NONE."""
 
 
-def held(all_met: Sequence[Met]) -> Mapping[tuple[int, int], Held]:
-    """(Step, rank's place) → how much it held the others up."""
+def lateness_by_step(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[tuple[int, int], StepLateness]:
+    """Return how much each rank delayed the others, by step and rank index."""
     late: defaultdict[tuple[int, int], float] = defaultdict(float)
     parts: defaultdict[tuple[int, int], dict[tuple[Cause, int], float]] = defaultdict(dict)
-    before: dict[tuple[int, ...], Met] = {}
-    for one in sorted(all_met, key=lambda one: one.last.begin):
+    before: dict[tuple[int, ...], CollectiveArrivals] = {}
+    for one in sorted(all_arrivals, key=lambda one: one.last.begin):
         new = one.late_ns - _carried(one, before.get(one.meeting.ranks))
         if new > 0:
             key = one.meeting.step, one.last.rank
@@ -114,46 +117,48 @@ def held(all_met: Sequence[Met]) -> Mapping[tuple[int, int], Held]:
             for cause, length in _causes(one, before.get(one.meeting.ranks), new).items():
                 parts[key][cause] = parts[key].get(cause, 0.0) + length
         before[one.meeting.ranks] = one
-    return {key: Held(total, parts[key]) for key, total in late.items()}
+    return {key: StepLateness(total, parts[key]) for key, total in late.items()}
 
 
-def _carried(one: Met, before: Met | None) -> float:
-    """How much of a rank's lateness is that with which it came to the meeting before, ns.
+def _carried(one: CollectiveArrivals, before: CollectiveArrivals | None) -> float:
+    """Return how much of a rank's lateness it had at the previous collective already, ns.
 
-    Ranks that compute on while a collective waits, as under DDP, keep so much of their lead; those whose devices wait
-    for their hosts keep what lead their hosts have, as far as no sync held them meanwhile.
+    Ranks that compute during a collective, as under DDP, keep that much of their lead; those whose devices wait for
+    their hosts keep the lead of their hosts, unless a sync blocked them meanwhile.
     """
     if before is None or before.last.rank != one.last.rank:
         return 0.0
     since = {arrival.rank: arrival for arrival in before.arrivals}
-    others = [arrival for arrival in one.arrivals if arrival.rank != one.last.rank and arrival.waits]
-    kept = [_kept(since[other.rank], other, before.last, one.last) for other in others]
-    return min(median(kept), before.late_ns) if kept else 0.0
+    waiting = [arrival for arrival in one.arrivals if arrival.rank != one.last.rank and arrival.waits]
+    leads = [_kept_lead(since[other.rank], other, before.last, one.last) for other in waiting]
+    return min(median(leads), before.late_ns) if leads else 0.0
 
 
-def _kept(before: Arrival, now: Arrival, last_before: Arrival, last: Arrival) -> float:
-    """The lead that one rank keeps over the last from a meeting to the next, ns."""
+def _kept_lead(before: Arrival, now: Arrival, last_before: Arrival, last: Arrival) -> float:
+    """Return the lead that one rank keeps over the last between two collectives, ns."""
     if now.begin - now.launched > STARVED_NS:
         return before.of.beside
     held = (now.of.waited - before.of.waited) - (last.of.waited - last_before.of.waited)
     return max(last_before.launched - before.launched - max(held, 0), before.of.beside, 0)
 
 
-def _causes(one: Met, before: Met | None, late_ns: float) -> dict[tuple[Cause, int], float]:
-    """What the last rank did more than the others since these ranks met before; what that leaves is its host's.
+def _causes(
+    one: CollectiveArrivals, before: CollectiveArrivals | None, late_ns: float
+) -> dict[tuple[Cause, int], float]:
+    """Return what the last rank did more than the others since their previous collective; the rest is its host's.
 
-    When they meet for the first time, what came before the recording may be why.
+    At the first collective, events before the recording may be the cause.
     """
     since = {a.rank: a.of for a in before.arrivals} if before else {}
     last, left = one.last, late_ns
-    others = [a for a in one.arrivals if a is not last and a.waits]
+    waiting = [a for a in one.arrivals if a is not last and a.waits]
 
     def more(of: str) -> float:
         own = getattr(last.of, of) - getattr(since.get(last.rank), of, 0)
-        return float(own - median(getattr(a.of, of) - getattr(since.get(a.rank), of, 0) for a in others))
+        return float(own - median(getattr(a.of, of) - getattr(since.get(a.rank), of, 0) for a in waiting))
 
-    found: dict[tuple[Cause, int], float] = {}
-    idle, finding = _idle_more(last, others, since)
+    causes: dict[tuple[Cause, int], float] = {}
+    idle, finding = _idle_more(last, waiting, since)
     for cause, length in (
         ((Cause.KERNELS, -1), more("worked")),
         ((Cause.INPUT, -1), more("loaded")),
@@ -162,15 +167,15 @@ def _causes(one: Met, before: Met | None, late_ns: float) -> dict[tuple[Cause, i
         taken = min(max(length, 0.0), left)
         left -= taken
         if taken:
-            found[cause] = taken
+            causes[cause] = taken
     rest = Cause.HOST if before else Cause.BEFORE
-    return found | ({(rest, -1): left} if left else {})
+    return causes | ({(rest, -1): left} if left else {})
 
 
-def _idle_more(last: Arrival, others: Sequence[Arrival], since: Mapping[int, RankCollective]) -> tuple[float, int]:
-    """How much longer the last rank's device stood idle behind syncs, and behind which finding the most."""
+def _idle_more(last: Arrival, waiting: Sequence[Arrival], since: Mapping[int, RankCollective]) -> tuple[float, int]:
+    """Return how much longer the last rank's device was idle behind syncs, and the finding with the largest part."""
     own = _idle(last, since)
-    usual = median(sum(_idle(other, since).values()) for other in others)
+    usual = median(sum(_idle(other, since).values()) for other in waiting)
     return sum(own.values()) - usual, max(own, key=own.__getitem__, default=-1)
 
 
@@ -179,20 +184,22 @@ def _idle(arrival: Arrival, since: Mapping[int, RankCollective]) -> dict[int, fl
     return {finding: length - earlier.get(finding, 0) for finding, length in arrival.of.bubbles}
 
 
-def lateness(members: Members, all_held: Mapping[tuple[int, int], Held], observed_us: float) -> tuple[Lateness, ...]:
-    """Of each step the rank that held the others up the most; none where that is less than can be measured."""
-    found = []
+def lateness(
+    members: Members, all_lateness: Mapping[tuple[int, int], StepLateness], observed_us: float
+) -> tuple[Lateness, ...]:
+    """Return the rank that delayed the others the most in each step; none where that is too little to measure."""
+    latest = []
     for step in members.steps:
-        ranks = {rank: one for (number, rank), one in all_held.items() if number == step}
+        ranks = {rank: one for (number, rank), one in all_lateness.items() if number == step}
         if not ranks:
             continue
         rank, most = max(ranks.items(), key=lambda item: item[1].late_ns)
         if most.late_ns / 1e3 >= REPEATABILITY * observed_us:
-            found.append(_told(members, step, rank, most))
-    return tuple(found)
+            latest.append(_lateness_of(members, step, rank, most))
+    return tuple(latest)
 
 
-def _told(members: Members, step: int, rank: int, of: Held) -> Lateness:
+def _lateness_of(members: Members, step: int, rank: int, of: StepLateness) -> Lateness:
     by_cause: defaultdict[Cause, float] = defaultdict(float)
     for (cause, _), length in of.parts.items():
         by_cause[cause] += length / 1e3
@@ -212,22 +219,24 @@ def _told(members: Members, step: int, rank: int, of: Held) -> Lateness:
     )
 
 
-def critical_path(members: Members, all_met: Sequence[Met], clocks: Clocks) -> tuple[PathSegment, ...]:
-    """What the job waited for, from the last meeting back to the first step's begin: always the last to come.
+def critical_path(
+    members: Members, all_arrivals: Sequence[CollectiveArrivals], clocks: Clocks
+) -> tuple[PathSegment, ...]:
+    """Return the critical path, from the last collective back to the first step's begin: always the last arrival.
 
-    Segments of one rank behind one another are one.
+    Consecutive segments of one rank are merged.
     """
-    if not all_met:
+    if not all_arrivals:
         return ()
-    of_rank = _by_rank(all_met)
+    of_rank = _by_rank(all_arrivals)
     begin = min(_first_begin(members, rank, clocks) for rank in range(len(members.ranks)))
-    found: list[PathSegment] = []
-    at: Met | None = all_met[-1]
+    segments: list[PathSegment] = []
+    at: CollectiveArrivals | None = all_arrivals[-1]
     while at is not None:
         last = at.last
         earlier = _before(*of_rank[last.rank], last.begin)
         since = max(a.end for a in earlier.arrivals) if earlier else begin
-        found.append(
+        segments.append(
             PathSegment(
                 at.meeting.step,
                 members.ranks[last.rank].number,
@@ -237,7 +246,7 @@ def critical_path(members: Members, all_met: Sequence[Met], clocks: Clocks) -> t
             )
         )
         at = earlier
-    return tuple(_merged(found[::-1]))
+    return tuple(_merged(segments[::-1]))
 
 
 def _first_begin(members: Members, rank: int, clocks: Clocks) -> int:
@@ -245,28 +254,28 @@ def _first_begin(members: Members, rank: int, clocks: Clocks) -> int:
     return (steps[0].begin if steps else 0) + clocks.added[rank]
 
 
-def _by_rank(all_met: Sequence[Met]) -> Mapping[int, tuple[list[Met], list[int]]]:
-    """Rank's place → its meetings in the order in which they ended, and when that was."""
-    found: defaultdict[int, tuple[list[Met], list[int]]] = defaultdict(lambda: ([], []))
-    for one in all_met:
+def _by_rank(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, tuple[list[CollectiveArrivals], list[int]]]:
+    """Return each rank's collectives ordered by end, and those ends, by rank index."""
+    by_rank: defaultdict[int, tuple[list[CollectiveArrivals], list[int]]] = defaultdict(lambda: ([], []))
+    for one in all_arrivals:
         end = max(arrival.end for arrival in one.arrivals)
         for arrival in one.arrivals:
-            meetings, ends = found[arrival.rank]
+            meetings, ends = by_rank[arrival.rank]
             meetings.append(one)
             ends.append(end)
-    return found
+    return by_rank
 
 
-def _before(meetings: Sequence[Met], ends: Sequence[int], begin: int) -> Met | None:
-    """The last of a rank's meetings that was over when it came to another."""
+def _before(meetings: Sequence[CollectiveArrivals], ends: Sequence[int], begin: int) -> CollectiveArrivals | None:
+    """Return the last collective of a rank that ended before it arrived at another."""
     ended = bisect_left(ends, begin)
     return meetings[ended - 1] if ended else None
 
 
 def _merged(segments: Sequence[PathSegment]) -> list[PathSegment]:
-    found: list[PathSegment] = []
+    merged: list[PathSegment] = []
     for segment in segments:
-        if found and (found[-1].rank, found[-1].step) == (segment.rank, segment.step):
-            segment = PathSegment(segment.step, segment.rank, found.pop().begin_us, segment.end_us, segment.collective)
-        found.append(segment)
-    return found
+        if merged and (merged[-1].rank, merged[-1].step) == (segment.rank, segment.step):
+            segment = PathSegment(segment.step, segment.rank, merged.pop().begin_us, segment.end_us, segment.collective)
+        merged.append(segment)
+    return merged

@@ -1,4 +1,4 @@
-"""From what a user calls a job, a folder, a glob or a URL, to the traces that are there."""
+"""List the traces of a job, given as a folder, a glob or a URL."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _HINT = "Name a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://b
 
 
 def find(where: str | os.PathLike[str]) -> list[str]:
-    """The traces of a job, by rank and then by name.
+    """Return the traces of a job, by rank and then by name.
 
-    In a folder, these are the files that begin like a trace; without any in it, those in its subfolders; without any
-    there either, its saved analyses, or else ranks that were stored. A glob is held to the same: other JSON files that
-    it names are no traces.
+    In a folder, these are the files that begin like a trace; without any, those in its subfolders; otherwise its saved
+    analyses, or else stored ranks. A glob follows the same rules: other JSON files that match it are ignored.
 
     Args:
         where: a folder, a glob, a file, or any of these as a URL that fsspec opens.
@@ -62,7 +61,7 @@ def _found_in(folder: str) -> list[str]:
 
 
 def _found_at(url: str) -> list[str]:
-    """The same in a storage: listed once, and the first bytes of what may be traces read together."""
+    """Return the traces at a URL: listed once, with the first bytes of candidates read together."""
     storage, address = remote.opened(url)
     try:
         storage.invalidate_cache()
@@ -83,7 +82,7 @@ def _traces_of(storage: Any, address: remote.Address, names: Iterable[str]) -> l
 
 
 def _begins(storage: Any, files: list[str]) -> Iterator[tuple[str, Any]]:
-    """Each file with what opens its begin."""
+    """Yield each file with a function that opens its begin."""
     names = iter(name for name in files if not named_as_rank(name) and not named_as_saved(name))
     while some := list(islice(names, _AT_ONCE)):
         texts = storage.cat_ranges(some, [0] * len(some), [PEEK] * len(some), on_error="return")
@@ -97,7 +96,7 @@ def _begin(text: bytes | Exception, name: str) -> ByteStream:
 
 
 def _one_kind(files: list[str], opening: Iterable[tuple[str, Any]]) -> list[str]:
-    """The traces among files; without any the saved analyses, and without these the stored ranks."""
+    """Return the traces among files; without any the saved analyses, and without these the stored ranks."""
     if traces := traces_among(opening):
         return traces
     saved = [name for name in files if named_as_saved(PurePosixPath(name).name)]

@@ -1,7 +1,7 @@
-"""From the members of a job to their meetings: which collective of one rank is the same as which of the others.
+"""Match the collectives of a job's ranks with one another.
 
-Each process group runs its collectives in one order on all its ranks (NCCL requires it), so that group, kind and place
-in the step tell them, and the collective's number in its group where the traces have it.
+Each process group runs its collectives in the same order on all its ranks (NCCL requires it), so that group, kind and
+position in the step identify a collective, and its number in the group where traces have it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Key: TypeAlias = "tuple[object, ...]"
 
 
 class JobMeeting(msgspec.Struct, frozen=True):
-    """One collective of one step: the place of each rank that takes part, and of its collective."""
+    """One collective of one step: the ranks that take part, and its index on each of them."""
 
     step: int
-    """The step's number."""
+    """Number of the step."""
     kind: str
     ranks: tuple[int, ...]
-    """Places in `Members.ranks`, ascending."""
+    """Indices into `Members.ranks`, ascending."""
     places: tuple[int, ...]
-    """Of the collective among each one's."""
+    """Index of the collective on each rank."""
 
 
 class Meetings(msgspec.Struct, frozen=True):
-    """Those that all ranks' traces have, in no order; and how many collectives have a rank whose trace lacks them."""
+    """Collectives that all their ranks' traces have, in no order, and the number of those missing in some trace."""
 
     found: tuple[JobMeeting, ...]
     unmatched: int
@@ -50,7 +50,7 @@ def meetings_of(members: Members) -> Meetings:
         for key, group, collective in _keys(member, members.steps, whole):
             held[key].setdefault(place, []).append(collective)
             wanted[key] = group
-    found, unmatched = list[JobMeeting](), 0
+    matched, unmatched = list[JobMeeting](), 0
     for key, by_rank in held.items():
         expected = wanted[key]
         counts = {len(places) for places in by_rank.values()}
@@ -62,14 +62,14 @@ def meetings_of(members: Members) -> Meetings:
             continue
         ranks = tuple(sorted(by_rank))
         step, kind = int(str(key[0])), str(key[1])
-        found += [JobMeeting(step, kind, ranks, places) for places in zip(*(by_rank[r] for r in ranks), strict=True)]
-    return Meetings(tuple(found), unmatched)
+        matched += [JobMeeting(step, kind, ranks, places) for places in zip(*(by_rank[r] for r in ranks), strict=True)]
+    return Meetings(tuple(matched), unmatched)
 
 
 def _keys(
     member: Member, steps: Sequence[int], whole: frozenset[int]
 ) -> Iterator[tuple[Key, frozenset[int] | None, int]]:
-    """Of each collective of a rank: what all ranks say of it alike, who they are (None: not said), and its place."""
+    """Yield, for each collective of a rank, a key shared by all ranks, their set (None: unknown), and its index."""
     numbers = [step.number for step in member.of.steps] if member.of.numbered else list(range(len(member.of.steps)))
     wanted = frozenset(steps)
     groups = [group_of(text) for text in member.of.groups]
@@ -84,7 +84,7 @@ def _keys(
 
 
 def _ranks(group: ProcessGroup | None, own: int, whole: frozenset[int]) -> frozenset[int] | None:
-    """The ranks of a collective; a trace that names no group is taken to mean all."""
+    """Return the ranks of a collective; all if a trace names no group."""
     if group is None:
         return whole
     if group.peer is not None:
@@ -94,12 +94,12 @@ def _ranks(group: ProcessGroup | None, own: int, whole: frozenset[int]) -> froze
 
 @lru_cache(1 << 10)
 def _listed(group: ProcessGroup) -> frozenset[int] | None:
-    """The ranks that a group lists, the same set for all of its collectives: of thousands, each would take as long."""
+    """Return a group's ranks as a set, cached: for thousands of ranks, building one per collective is too slow."""
     return frozenset(group.ranks) if group.ranks else None
 
 
 def by_collective(meetings: Sequence[JobMeeting]) -> Mapping[tuple[int, int], JobMeeting]:
-    """(Rank's place, collective's place) → its meeting."""
+    """Return the job's collective by rank index and index of the collective."""
     return {
         (rank, place): meeting
         for meeting in meetings
@@ -108,5 +108,5 @@ def by_collective(meetings: Sequence[JobMeeting]) -> Mapping[tuple[int, int], Jo
 
 
 def collective_of(members: Members, rank: int, place: int) -> RankCollective:
-    """A rank's collective."""
+    """Return a rank's collective."""
     return members.ranks[rank].of.collectives[place]

@@ -1,6 +1,6 @@
-"""From the ranks that were read to one job: which rank each trace is of, and which steps all of them hold.
+"""Number the ranks of a job, and find their common steps.
 
-Traces that aren't of the same steps, or of the same capture, are refused: what joined them would be no job.
+Traces of different steps or captures are rejected: together they would be no job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from syncscan.model.rank import RankAnalysis
 
 _NAMED = re.compile(r"(?<![a-z])(?:rank|worker|gpu)[-_.=]?(\d{1,6})(?!\d)", re.IGNORECASE)
 APART_NS = 60 * 10**9
-"""Ranks of one capture record the same step within this time: hosts' clocks lie some ms apart, set by NTP."""
+"""Largest difference in begin time of a step among ranks of one capture: NTP keeps hosts' clocks within some ms."""
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Members(msgspec.Struct, frozen=True):
-    """The ranks by their number, the numbers of the steps that all hold, and the job's size, None if nobody says it."""
+    """The ranks by number, the numbers of their common steps, and the job's size, None where unknown."""
 
     ranks: tuple[Member, ...]
     steps: tuple[int, ...]
@@ -39,7 +39,7 @@ class Members(msgspec.Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Ranks of the job that nobody brought."""
+        """Return the ranks of the job without a trace."""
         there = {member.number for member in self.ranks}
         return tuple(sorted(set(range(self.world_size or 0)) - there))
 
@@ -69,7 +69,7 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
 
 
 def _numbered(ranks: Sequence[RankAnalysis]) -> list[Member]:
-    """By what their traces say; where one doesn't, all by their names; where a name doesn't, all by their order."""
+    """Number ranks by their traces; if one has no number, all by file names; otherwise all by order."""
     if all(rank.rank is not None for rank in ranks):
         return [Member(rank.rank or 0, rank, RankFrom.TRACE) for rank in ranks]
     named = [_NAMED.findall(PurePath(rank.path).name) for rank in ranks]
@@ -90,7 +90,7 @@ def _refuse_duplicates(members: Sequence[Member]) -> None:
 
 
 def _common_steps(members: Sequence[Member]) -> tuple[int, ...]:
-    """The numbers of the steps that all ranks hold; steps that nobody numbered are counted."""
+    """Return the numbers of the steps that all ranks have; unnumbered steps are counted."""
     if not all(member.of.numbered for member in members):
         counts = {len(member.of.steps): member.of.path for member in members}
         if len(counts) > 1:
@@ -117,7 +117,7 @@ def _listed(steps: frozenset[int]) -> str:
 
 
 def _refuse_other_captures(members: Sequence[Member], steps: Sequence[int]) -> None:
-    """Refuse a rank that recorded the first common step at quite another time than most."""
+    """Reject a rank that recorded the first common step at a different time than most."""
     known = [member for member in members if member.of.base_ns]
     begins = {member.number: _begin(member.of, steps[0]) for member in known}
     usual = median_low(begins.values()) if begins else 0
@@ -131,6 +131,6 @@ def _refuse_other_captures(members: Sequence[Member], steps: Sequence[int]) -> N
 
 
 def _begin(rank: RankAnalysis, number: int) -> int:
-    """When a step began, epoch ns."""
+    """Return when a step began, epoch ns."""
     steps = rank.steps
     return rank.base_ns + next((step.begin for step in steps if step.number == number), steps[0].begin if steps else 0)

@@ -1,4 +1,4 @@
-"""From the path of a trace to its rank as bytes, or to why there is none: what any process or machine is asked for."""
+"""Analyze a trace to an encoded rank, or to the reason why not; any process or machine may run it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from syncscan.model.rank import encoded
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one trace."""
+    """Outcome of one trace."""
 
     rank: bytes = b""
-    """As `model.rank.encoded` has it; empty where the trace can't be read."""
+    """The rank, encoded by `model.rank.encoded`; empty where the trace can't be read."""
     reason: str = ""
-    """Why it can't."""
+    """Why the trace can't be read."""
     too_large: bool = False
-    """Because of the memory that there was for it."""
+    """Whether memory was insufficient."""
     killed: bool = False
-    """Because who read it was killed."""
+    """Whether the reading process was killed."""
 
 
 def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> Outcome:
-    """Analyse one trace; nothing is raised for it but what ends a process.
+    """Analyze one trace; only errors that end the process are raised.
 
     Args:
         path: as `syncscan.analyze` takes it.

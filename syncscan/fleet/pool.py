@@ -1,8 +1,8 @@
-"""From the traces of a job to their outcomes as they come, by some processes of this machine.
+"""Analyze the traces of a job in several processes on this machine.
 
-Each process has one trace at a time and its share of the memory, to which the system holds it. One that is killed
-takes its trace with it and no other. What needs more than its share, or was being read when its process was killed, is
-read again by fewer processes with larger shares, at last by one with all the memory there is.
+Each process has one trace at a time and a share of the memory, enforced by the system. A process that is killed loses
+its own trace only. A trace that needs more than its share, or whose process was killed, is read again by fewer
+processes with larger shares, and finally by one with all the memory.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from syncscan.load import memory
 from syncscan.load.second_process import ALONE
 
 LEAST_BYTES = 400_000_000
-"""No process has a smaller share unless it was asked for so many: by itself it takes a quarter of it."""
+"""Smallest share of a process, unless more processes were requested: a process itself takes a quarter of it."""
 TIMES_KILLED = 2
-"""A trace whose process was killed so often is given up."""
+"""Kills of its process after which a trace is given up."""
 _FEWER = 4
-"""A round has so many times fewer processes than the one before it."""
+"""Factor by which each round has fewer processes than the previous one."""
 _CODE = "import sys; sys.path[:] = {!r}; from syncscan.fleet.worker import main; main()"
 
 
 class Workers(msgspec.Struct, frozen=True):
-    """How many processes there are, and what they may take together."""
+    """Number of processes, and their total memory."""
 
     count: int
     memory_bytes: int | None
-    """None where the system doesn't tell what is free."""
+    """None where the system doesn't report free memory."""
 
     @property
     def share_bytes(self) -> int | None:
-        """What each may take."""
+        """Return the memory of each process."""
         return None if self.memory_bytes is None else self.memory_bytes // self.count
 
 
 def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = None) -> Workers:
-    """The processes that a job is analysed by.
+    """Return the number of processes for a job, and their memory.
 
     Args:
         traces: how many there are.
@@ -62,7 +62,7 @@ def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = N
 
 
 def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, Outcome]]:
-    """Analyse traces; close the iterator to end the processes.
+    """Analyze traces; close the iterator to end the processes.
 
     Args:
         paths: of the traces.
@@ -116,10 +116,10 @@ def _round(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -
 
 
 class _Worker:
-    """A process that runs `fleet.worker`; used as a context, at whose end it is gone.
+    """A process that runs `fleet.worker`; as a context manager, it ends the process.
 
-    It isn't a child of `multiprocessing`, which would run the user's script again in each, and where one that is killed
-    breaks the whole pool. A session of its own keeps the terminal's Ctrl-C from it: who started it ends it.
+    It isn't a child of `multiprocessing`, which would run the user's script again in each, and where a killed child
+    breaks the whole pool. Its own session shields it from the terminal's Ctrl-C: its parent ends it.
     """
 
     def __init__(self, share: int | None) -> None:
@@ -139,19 +139,19 @@ class _Worker:
         self._send(share)
 
     def give(self, path: str, options: Mapping[str, Any]) -> None:
-        """Have it analyse a trace."""
+        """Assign a trace to analyze."""
         self.path = path
         self._send((path, dict(options)))
 
     def outcome(self) -> Outcome:
-        """What became of it, waited for."""
+        """Wait for the outcome and return it."""
         try:
             return cast(Outcome, pickle.load(self.answers))
         except (EOFError, pickle.UnpicklingError):
             return Outcome(reason=f"The process that read it {_ended(self._process.wait())}.", killed=True)
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End the process, whatever it does."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._orders, self.answers):

@@ -1,4 +1,4 @@
-"""From one rank's trace to its RankAnalysis: analysed as alone, and what of it joins it with the other ranks."""
+"""Analyze one rank's trace, and extract the data that joins it with other ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncscan.whatif import Projector, graph_of_rank
 
 
 def read_rank(path: str, **options: Any) -> RankAnalysis:
-    """Analyse the trace of one rank.
+    """Analyze the trace of one rank.
 
     Args:
         path: as `syncscan.analyze` takes it.
@@ -31,7 +31,7 @@ def read_rank(path: str, **options: Any) -> RankAnalysis:
 
 
 def rank_of(analysis: Analysis) -> RankAnalysis:
-    """What of an analysis joins its rank with the others."""
+    """Return the parts of an analysis that join its rank with others."""
     trace, step = analysis.trace, analysis.step
     steps = step_intervals(trace)
     projector = analysis.projector
@@ -71,7 +71,7 @@ def rank_of(analysis: Analysis) -> RankAnalysis:
 
 
 def modified_ns(path: str) -> int:
-    """When a local file was last written; 0 of one that isn't there."""
+    """Return when a local file was last written; 0 if it doesn't exist."""
     try:
         return Path(os.fspath(path)).stat().st_mtime_ns
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""From the traces of a job to its ranks and to what can't be read, by one machine or many; what is stored is taken."""
+"""Analyze the traces of a job on one machine or many, reusing stored ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncscan.model.fleet import Unread
 from syncscan.model.rank import RankAnalysis, decoded
 
 Progress = Callable[[int, int, int, str], None]
-"""Called with how many traces are done, how many of these can't be read, how many there are, and the last's path."""
+"""Callback with the number of finished traces, of unreadable ones among them, of all traces, and the last path."""
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
     progress: Progress | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> tuple[list[RankAnalysis], list[Unread]]:
-    """Analyse the traces of a job, each once, in whatever order they are done in.
+    """Analyze the traces of a job, each once, in any order.
 
     Args:
         paths: of the traces; saved analyses and stored ranks may be among them.
@@ -55,10 +55,10 @@ def run(
     for path in filter(named_as_rank, job.paths):
         job.read(path)
     traces = [path for path in job.paths if not named_as_rank(path)]
-    kept = None if store is None else Store(store, traces, chosen)
-    if kept is not None:
-        for path, rank in kept.taken().items():
-            job.found(path, rank)
+    stored = None if store is None else Store(store, traces, chosen)
+    if stored is not None:
+        for path, rank in stored.taken().items():
+            job.add_rank(path, rank)
     left = [path for path in traces if path not in job.ranks]
     if not left:
         return job.result()
@@ -66,16 +66,16 @@ def run(
         source = cluster.outcomes(left, chosen, scheduler, max_memory)
     else:
         source = pool.outcomes(left, chosen, pool.workers_for(len(left), jobs, max_memory))
-    for path in left if kept is not None else ():
-        cast(Store, kept).expect(path)
+    for path in left if stored is not None else ():
+        cast(Store, stored).expect(path)
     with contextlib.closing(cast(Generator[tuple[str, Outcome], None, None], source)) as outcomes:
         for path, outcome in outcomes:
-            job.add(path, outcome, kept)
+            job.add(path, outcome, stored)
     return job.result()
 
 
 class _Job:
-    """What is known of each trace so far."""
+    """State of each trace so far."""
 
     def __init__(self, paths: list[str], progress: Progress | None) -> None:
         self.paths, self.progress = paths, progress
@@ -83,23 +83,23 @@ class _Job:
         self.unread: dict[str, Unread] = {}
 
     def read(self, path: str) -> None:
-        """Take a stored rank that is named itself."""
+        """Read a stored rank that was named directly."""
         try:
-            self.found(path, read_stored(path))
+            self.add_rank(path, read_stored(path))
         except SyncscanError as e:
             self.lost(path, redacted(str(e)))
 
-    def add(self, path: str, outcome: Outcome, kept: Store | None) -> None:
-        """Take what became of a trace, and store its rank."""
+    def add(self, path: str, outcome: Outcome, stored: Store | None) -> None:
+        """Add the outcome of a trace, and store its rank."""
         if not outcome.rank:
             self.lost(path, outcome.reason)
             return
         rank = decoded(outcome.rank)
-        if kept is not None:
-            kept.put(path, rank)
-        self.found(path, rank)
+        if stored is not None:
+            stored.put(path, rank)
+        self.add_rank(path, rank)
 
-    def found(self, path: str, rank: RankAnalysis) -> None:
+    def add_rank(self, path: str, rank: RankAnalysis) -> None:
         self.ranks[path] = rank
         self._tell(path)
 
@@ -108,7 +108,7 @@ class _Job:
         self._tell(path)
 
     def result(self) -> tuple[list[RankAnalysis], list[Unread]]:
-        """Both in the order of the paths, whoever was first."""
+        """Return both results in the order of the paths."""
         ranks = [self.ranks[path] for path in self.paths if path in self.ranks]
         return ranks, [self.unread[path] for path in self.paths if path in self.unread]
 

@@ -1,6 +1,6 @@
-"""From the ranks of a job to files, one each, written as soon as there is one; and from these files to the ranks again.
+"""Store the ranks of a job in files as soon as they are available, and read them back.
 
-A rank is taken from its file as long as the trace, the options and syncscan's version are those that it was made with.
+A stored rank is valid while the trace, the options and syncscan's version are unchanged.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from syncscan.version import __version__
 _NAME = re.compile(r".+\.rank\.json(\.gz)?", re.IGNORECASE)
 _PACKINGS = re.compile(r"(\.syncscan|\.pt\.trace|\.json|\.gz|\.zst|\.tmp)+\Z", re.IGNORECASE)
 _LONGEST = 100
-"""Characters of a trace's name that its file here begins with: names end at 255 bytes."""
+"""Characters of a trace's name at the start of its file's name, which may have 255 bytes."""
 _AT_ONCE = 256
 """Files that are read from a storage together."""
 
 
 class _Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a rank was made with; a trace whose state nobody tells has an empty one, and holds for no other time."""
+    """Inputs that a rank was computed from; an unknown trace state is empty, and makes the file invalid later."""
 
     syncscan: str
     path: str
@@ -48,12 +48,12 @@ class _StoredRank(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 def named_as_rank(name: str) -> bool:
-    """Whether a file of this name is a stored rank: `NAME.rank.json`, packed or not."""
+    """Return whether a file name is that of a stored rank: `NAME.rank.json`, compressed or not."""
     return _NAME.fullmatch(name) is not None
 
 
 def read_stored(path: str) -> RankAnalysis:
-    """The rank in a file that was stored.
+    """Return the rank in a stored file.
 
     Args:
         path: a file or a URL.
@@ -64,12 +64,12 @@ def read_stored(path: str) -> RankAnalysis:
     with open_bytes(path) as stream:
         text = stream.read()
         if stream.lost:
-            raise TraceUnreadable(f"{redacted(path)} can't be read: {stream.lost}", "Analyse its trace again.")
+            raise TraceUnreadable(f"{redacted(path)} can't be read: {stream.lost}", "Analyze its trace again.")
     try:
         return decoded(bytes(msgspec.json.decode(text, type=_StoredRank).rank))
     except (msgspec.MsgspecError, ValueError, RecursionError) as e:
         why = f"{redacted(path)} holds no rank that this syncscan reads: {reason(e)}."
-        raise TraceUnreadable(why, "Analyse its trace again.") from None
+        raise TraceUnreadable(why, "Analyze its trace again.") from None
 
 
 class Store:
@@ -78,7 +78,7 @@ class Store:
     Args:
         where: the folder, which is made if it isn't there, or a URL.
         traces: of the job, whose ranks may be in it or come there.
-        options: that they are analysed with.
+        options: that they are analyzed with.
 
     Raises:
         UsageError: the folder can't be made.
@@ -98,23 +98,25 @@ class Store:
             raise self._failed(e) from None
 
     def taken(self) -> dict[str, RankAnalysis]:
-        """The ranks that are there and still hold, by their trace."""
+        """Return the stored ranks that are still valid, by their trace."""
         texts = self._read_remote() if remote.is_remote(self.where) else self._read_local()
-        found = {trace: self._holding(trace, texts[name]) for trace, name in self.names.items() if name in texts}
-        return {trace: rank for trace, rank in found.items() if rank is not None}
+        ranks = {trace: self._holding(trace, texts[name]) for trace, name in self.names.items() if name in texts}
+        return {trace: rank for trace, rank in ranks.items() if rank is not None}
 
     def expect(self, trace: str) -> None:
-        """Look at a trace before it is analysed: what is written to it from now on isn't in the rank."""
-        self.made[trace] = _made(trace, self.options)
+        """Note a trace's state before it is analyzed: later changes to the file aren't in the rank."""
+        self.made[trace] = _inputs_of(trace, self.options)
 
     def put(self, trace: str, rank: RankAnalysis) -> None:
-        """Write a rank's file, whole or not at all.
+        """Write a rank's file, atomically.
 
         Raises:
             UsageError: it can't be written.
         """
-        made = self.made.get(trace) or _Made(syncscan=__version__, path=redacted(trace), state="", options=self.options)
-        text = msgspec.json.encode(_StoredRank(made=made, rank=msgspec.Raw(encoded(rank))))
+        inputs = self.made.get(trace) or _Made(
+            syncscan=__version__, path=redacted(trace), state="", options=self.options
+        )
+        text = msgspec.json.encode(_StoredRank(made=inputs, rank=msgspec.Raw(encoded(rank))))
         name = self.names[trace]
         if not remote.is_remote(self.where):
             files.write(Path(self.where) / name, [text], force=True)
@@ -158,11 +160,11 @@ class Store:
         return {name: text for name, text in unpacked.items() if text is not None}
 
     def _holding(self, trace: str, text: bytes) -> RankAnalysis | None:
-        """The rank in a file of this trace; None where it doesn't hold any more, or is damaged."""
+        """Return the rank in this trace's file; None where it is outdated or damaged."""
         try:
             stored = msgspec.json.decode(text, type=_StoredRank)
-            made = self.made[trace] = _made(trace, self.options)
-            return decoded(bytes(stored.rank)) if made.state and stored.made == made else None
+            inputs = self.made[trace] = _inputs_of(trace, self.options)
+            return decoded(bytes(stored.rank)) if inputs.state and stored.made == inputs else None
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 
@@ -172,12 +174,12 @@ class Store:
         return UsageError(f"{redacted(self.where)} can't keep the ranks: {reason(error)}.", "Choose a folder of yours.")
 
 
-def _made(trace: str, options: str) -> _Made:
+def _inputs_of(trace: str, options: str) -> _Made:
     return _Made(syncscan=__version__, path=redacted(_whole(trace)), state=_state(trace), options=options)
 
 
 def _state(trace: str) -> str:
-    """What changes when a trace does; empty where nobody tells."""
+    """Return a text that changes with a trace; empty where unknown."""
     if remote.is_remote(trace):
         return remote.state_of(trace)
     try:
@@ -188,12 +190,12 @@ def _state(trace: str) -> str:
 
 
 def _whole(trace: str) -> str:
-    """A path that means the same in any working directory."""
+    """Return a path that is independent of the working directory."""
     return trace if remote.is_remote(trace) else os.path.abspath(trace)  # noqa: PTH100
 
 
 def _names(traces: Iterable[str]) -> dict[str, str]:
-    """A file's name for each trace: of its own name, and of its whole path, as equal names in two folders are usual."""
+    """Return a file name for each trace, from its name and a hash of its path, as folders often share names."""
     names: dict[str, str] = {}
     used: dict[str, int] = {}
     for trace in traces:

@@ -1,4 +1,4 @@
-"""From orders on stdin to outcomes on stdout: the process that analyses one trace after another for a pool."""
+"""The process that analyzes traces for a pool: requests on stdin, outcomes on stdout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncscan.load import memory
 
 
 def main() -> None:
-    """Work until stdin ends: first comes the memory that there is, in bytes or None, then (path, options) each time."""
+    """Work until stdin ends: first comes the memory limit in bytes or None, then (path, options) pairs."""
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what a library prints is no answer
         most = pickle.load(sys.stdin.buffer)

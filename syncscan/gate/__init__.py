@@ -1,4 +1,4 @@
-"""What a project holds an analysis to: a budget with its exceptions, what was known before, or another state."""
+"""Checks of an analysis: a budget with exceptions, known syncs, or another state of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From findings to a file of what is known, and from that file to which findings of an analysis it knows."""
+"""Write the known syncs to a baseline file, and match it against an analysis's findings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from syncscan.model.finding import Finding
 
 MAX_BYTES = 64_000_000
 MORE = 0.005
-"""Syncs a step more than the baseline has, from which on a place waits more often."""
+"""Increase in syncs per step from which a place counts as waiting more often."""
 
 Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One known place; as it is matched, not as a report tells it."""
+    """One known place, in the form used for matching."""
 
     rule: str
     scope: tuple[str, ...]
@@ -36,12 +36,12 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def key(self) -> Key:
-        """As of a site."""
+        """Return the key of a site."""
         return Key(self.scope, self.op, self.phase, False, self.user, self.in_library, self.exact)
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file."""
+    """Content of a baseline file."""
 
     schema: Literal["syncscan.baseline/1"]
     known: tuple[Entry, ...]
@@ -51,7 +51,7 @@ EMPTY = Baseline(schema="syncscan.baseline/1", known=())
 
 
 def read_baseline(path: Path) -> Baseline:
-    """A baseline from its file.
+    """Read a baseline from its file.
 
     Raises:
         UsageError: it isn't there, or no baseline that this version reads.
@@ -69,7 +69,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) -> Baseline:
-    """What is to be known from now on: every sync of these recordings but for those that are exempt anyway."""
+    """Return a baseline of all syncs in these recordings, except those that are exempt anyway."""
     exempt = set(left_out)
     known: dict[Key, Entry] = {}
     for analysis in analyses:
@@ -83,35 +83,35 @@ def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) 
 
 
 def text_of(baseline: Baseline) -> str:
-    """The file's text: a line an entry, so that a review sees what changed."""
+    """Return the text of the file, one line per entry, so that a review shows changes."""
     lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in baseline.known)
     return f'{{"schema": "{baseline.schema}", "known": [\n{lines}\n]}}\n'
 
 
 def known_by(baseline: Baseline, analysis: Analysis) -> tuple[dict[str, str], tuple[Entry, ...]]:
-    """The findings that a baseline knows, by id with a reason, and the entries that match nothing any more."""
+    """Return the findings that a baseline knows, by id with a reason, and the entries that no longer match."""
     return known_among(baseline, {k: (site.per_step, site.findings) for k, site in _counted(analysis).items()})
 
 
 def known_among(
     baseline: Baseline, places: Mapping[Key, tuple[float, Sequence[Finding]]]
 ) -> tuple[dict[str, str], tuple[Entry, ...]]:
-    """The same of places, each with how often it waits in a step and its findings."""
+    """Match a baseline against places, each with its waits per step and its findings; results as in `known_by`."""
     entries = {entry.key: entry for entry in baseline.known}
     known: dict[str, str] = {}
-    gone: list[Entry] = []
+    unmatched: list[Entry] = []
     for old, new in matched(entries, places):
         before, after = sum(entries[k].per_step for k in old), sum(places[k][0] for k in new)
         if old and not new:
-            gone += [entries[k] for k in old]
+            unmatched += [entries[k] for k in old]
         elif old and after <= before + MORE:
             known |= {f.id: "known before" for k in new for f in places[k][1]}
-    return known, tuple(gone)
+    return known, tuple(unmatched)
 
 
 def baseline_among(places: Mapping[Key, tuple[float, Sequence[Finding]]]) -> Baseline:
-    """What is to be known of places from now on."""
-    known = {k: _entry(k, found[0].rule, per_step) for k, (per_step, found) in places.items()}
+    """Return a baseline of all these places."""
+    known = {k: _entry(k, findings[0].rule, per_step) for k, (per_step, findings) in places.items()}
     return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
 
 

@@ -1,4 +1,4 @@
-"""From the analyses of two states of a program to their Diff: what came, went or changed, and what the step gained."""
+"""Compare the analyses of two states of a program: syncs added, removed or changed, and the step time gained."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Change, Diff, Kept, MovedWait, Promise, Site, SiteChange, State, StepChange
 
 LEAST = 0.01
-"""A wait that changed by less than this part of the step is no change, whatever its spread."""
+"""Changes of a wait by less than this fraction of the step are ignored."""
 COARSE = 0.05
-"""Whether a smaller gain than this part of the step came can't be told where the step's time isn't known better."""
+"""Smallest gain, as a fraction of the step, that counts as verifiable if the step time isn't known better."""
 CHANCE = 0.05
-"""A site that isn't in every step is new or gone where chance would show it so seldom."""
+"""Probability by chance below which a site that isn't in every step counts as new or removed."""
 
 Sites = dict[Key, Site]
 _ORDER = (Change.NEW, Change.CHANGED, Change.GONE, Change.OCCASIONAL, Change.SAME)
 
 
 def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
-    """What differs between two states of a program.
+    """Return the differences between two states of a program.
 
     Args:
         before: recordings of the earlier state, one or more.
@@ -36,15 +36,15 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
     steps = _steps(before), _steps(after)
     changes = [_change(one, other, step, steps) for one, other in _matched(old, new)]
     changes.sort(key=lambda c: (_ORDER.index(c.change), c.site.intended, -_weight(c), c.site.first.id))
-    gone = [c.before for c in changes if c.change is Change.GONE and c.before]
+    removed = [c.before for c in changes if c.change is Change.GONE and c.before]
     return Diff(
         before=_state(before),
         after=_state(after),
         changes=tuple(changes),
-        moved=tuple(_moved(changes, gone)),
-        gone_wait_us=sum(site.wait_us for site in gone if not site.intended),
+        moved=tuple(_moved(changes, removed)),
+        gone_wait_us=sum(site.wait_us for site in removed if not site.intended),
         step=step,
-        promise=_promise(before, gone, step),
+        promise=_promise(before, removed, step),
         habits=() if step.why_not else habit_changes(before, after),
         notes=tuple(_notes(before, after)),
     )
@@ -61,22 +61,22 @@ def _state(side: Sequence[Analysis]) -> State:
 
 
 def _sites(side: Sequence[Analysis]) -> Sites:
-    """The sites of all recordings of one state, the same place together."""
+    """Return the sites of all recordings of one state, merged by place."""
     sites: Sites = {}
     steps = 0
     for analysis in side:
-        found, count = sites_of(analysis), max(1, analysis.step.count)
+        own, count = sites_of(analysis), max(1, analysis.step.count)
         grown: Sites = {}
-        for one, other in matched(sites, found):
+        for one, other in matched(sites, own):
             earlier = joined([sites[k] for k in one]) if one else None
-            later = joined([found[k] for k in other]) if other else None
+            later = joined([own[k] for k in other]) if other else None
             grown[(*one, *other)[0]] = _appended(earlier, steps, later, count)
         sites, steps = grown, steps + count
     return sites
 
 
 def _appended(earlier: Site | None, steps: int, later: Site | None, count: int) -> Site:
-    """A site of some recordings and of one more; it waits in none of the steps of those that lack it."""
+    """Return a site of several recordings, extended by one more; it doesn't wait in recordings that don't have it."""
     known = [site for site in (earlier, later) if site]
     gains = [site.recoverable_us for site in known if site.recoverable_us is not None]
     seen = {**(earlier.seen if earlier else {}), **{steps + n: at for n, at in (later.seen if later else {}).items()}}
@@ -100,7 +100,7 @@ def _matched(old: Sites, new: Sites) -> Iterator[tuple[Site | None, Site | None]
 
 
 def _change(before: Site | None, after: Site | None, step: StepChange, steps: tuple[int, int]) -> SiteChange:
-    """What became of one place; `steps` are those of each state."""
+    """Return the change of one place; `steps` are the numbers of steps of each state."""
     if before is None or after is None:
         return SiteChange(change=_gone_or_new(before, after, steps), before=before, after=after)
     often = not step.why_not and _more_often(before, after)
@@ -110,7 +110,7 @@ def _change(before: Site | None, after: Site | None, step: StepChange, steps: tu
 
 
 def _gone_or_new(before: Site | None, after: Site | None, steps: tuple[int, int]) -> Change:
-    """Of a place that one of the states lacks; it may be one that only some steps come to."""
+    """Return the change of a place that is in one state only; it may occur in some steps only."""
     seen, own = (before, steps[0]) if before else (after, steps[1])
     if seen and not seen.always:
         hits = len(seen.seen)
@@ -120,18 +120,18 @@ def _gone_or_new(before: Site | None, after: Site | None, steps: tuple[int, int]
 
 
 def _chosen(of: int, some: int) -> float:
-    """The logarithm of the number of ways to choose some of them."""
+    """Return the logarithm of the number of ways to choose `some` of `of`."""
     return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
 
 
 def _more_often(before: Site, after: Site) -> bool:
-    """Whether it waits more or less often than its number differs from step to step."""
+    """Return whether the number of waits changed by more than it varies between steps."""
     one, other = before.counts, after.counts
     return one.median != other.median and abs(other.mean - one.mean) > difference(one, other)
 
 
 def _longer(before: Site, after: Site, step: StepChange) -> bool:
-    """Whether it waits longer or shorter by more than its steps and recordings differ."""
+    """Return whether the wait changed by more than it varies between steps and recordings."""
     noise = math.hypot(difference(before.waits, after.waits), step.margin_us)
     return abs(after.wait_us - before.wait_us) > max(noise, LEAST * max(step.before_us, step.after_us))
 
@@ -141,13 +141,13 @@ def _weight(change: SiteChange) -> float:
     return abs(after - before) if change.change is Change.CHANGED else max(before, after)
 
 
-def _moved(changes: Sequence[SiteChange], gone: Sequence[Site]) -> Iterator[MovedWait]:
-    """Where the wait of what is gone went: to places that wait longer now, in proportion."""
-    lost = sum(site.wait_us for site in gone)
+def _moved(changes: Sequence[SiteChange], removed: Sequence[Site]) -> Iterator[MovedWait]:
+    """Yield where the wait of removed sites moved: to places that now wait longer, in proportion."""
+    lost = sum(site.wait_us for site in removed)
     longer = [c for c in changes if c.change is Change.NEW or (c.how_long and _rise(c) > 0)]
     rises = sum(map(_rise, longer))
     for change in sorted(longer, key=_rise, reverse=True):
-        if change.after and gone and (us := _rise(change) * min(1.0, lost / rises) if rises else 0.0) > LEAST * lost:
+        if change.after and removed and (us := _rise(change) * min(1.0, lost / rises) if rises else 0.0) > LEAST * lost:
             before = change.before.wait_us if change.before else 0.0
             yield MovedWait(to=change.after, before_us=before, after_us=change.after.wait_us, us=us)
 
@@ -157,9 +157,9 @@ def _rise(change: SiteChange) -> float:
     return after - before
 
 
-def _promise(before: Sequence[Analysis], gone: Sequence[Site], step: StepChange) -> Promise | None:
-    """What replaying the earlier state's steps without what is gone had said, as parts of its step."""
-    ids = {f.id for site in gone for f in site.findings}
+def _promise(before: Sequence[Analysis], removed: Sequence[Site], step: StepChange) -> Promise | None:
+    """Return what the earlier state's replay projected without the removed sites, as fractions of its step."""
+    ids = {f.id for site in removed for f in site.findings}
     parts = []
     for analysis in before:
         present = [f"id:{f.id}" for f in analysis.findings if f.id in ids]
@@ -168,11 +168,11 @@ def _promise(before: Sequence[Analysis], gone: Sequence[Site], step: StepChange)
     if not parts:
         return None
     saving, least, most = (statistics.fmean(column) * step.before_us for column in zip(*parts, strict=True))
-    return Promise(saving_us=saving, range_us=(least, most), kept=_kept(least, most, step))
+    return Promise(saving_us=saving, range_us=(least, most), kept=_promise_kept(least, most, step))
 
 
 def _part(analysis: Analysis, selectors: Sequence[str]) -> tuple[float, float, float]:
-    """The saving and its range as parts of the step; an id is taken as it is, whatever a glob would make of it."""
+    """Return the saving and its range as fractions of the step; ids are matched literally, not as globs."""
     projection = analysis.whatif(*map(_literal, selectors))
     base = projection.baseline_us or 1.0
     low, high = projection.range_us
@@ -183,7 +183,7 @@ def _literal(selector: str) -> str:
     return selector.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")
 
 
-def _kept(least: float, most: float, step: StepChange) -> Kept:
+def _promise_kept(least: float, most: float, step: StepChange) -> Kept:
     if step.why_not or step.margin_us > max(most, COARSE * step.before_us):
         return Kept.UNKNOWN
     if step.saving_us + step.margin_us < least:
@@ -192,9 +192,9 @@ def _kept(least: float, most: float, step: StepChange) -> Kept:
 
 
 def _notes(before: Sequence[Analysis], after: Sequence[Analysis]) -> Iterator[str]:
-    """What differs between the recordings, but isn't the program's doing."""
+    """Yield differences between the recordings that aren't the program's doing."""
     if options(before) != options(after):
-        yield "They were recorded with different options of the profiler, which slow a host differently."
+        yield "They were recorded with different profiler options, which slow a host differently."
     lacking = [any(a.step.waits_withheld for a in side) for side in (before, after)]
     if any(lacking):
-        yield "Not all recordings tell how long their waits last."
+        yield "Some recordings don't show how long their waits last."

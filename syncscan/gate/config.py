@@ -1,4 +1,4 @@
-"""From `[tool.syncscan]` of a pyproject.toml, and from flags, to the rules that a step is held to."""
+"""Read a step's limits from `[tool.syncscan]` of a pyproject.toml, and from options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SELECTORS = ("scope", "phase", "rule", "owner")
 PHASES = ("forward", "backward", "optimizer", "data", "other")
 OWNERS = ("user", "framework", "unknown")
 MAX_BYTES = 4_000_000
-"""No project file that somebody wrote is longer."""
+"""Longest accepted project file, far above any that was written by hand."""
 _NUMBERS = ("syncs", "wait-ms", "recoverable", "held-up")
 
 Number = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -63,7 +63,7 @@ class _Table(_Limits, rename="kebab", kw_only=True):
 
 
 def found_from(folder: Path) -> Path | None:
-    """The nearest pyproject.toml with `[tool.syncscan]`, from this folder upwards; None without."""
+    """Return the nearest pyproject.toml with `[tool.syncscan]`, from this folder upward; None without one."""
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
         if path.is_file() and _table(path) is not None:
@@ -72,7 +72,7 @@ def found_from(folder: Path) -> Path | None:
 
 
 def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
-    """The rules of a project.
+    """Return the rules of a project.
 
     Args:
         path: its pyproject.toml, or any other TOML file with `[tool.syncscan]`.
@@ -102,7 +102,7 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
 
 
 def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
-    """A limit as an option: `scope:loss*,syncs=0`, with one of scope, phase, rule and owner, and numbers as in a file.
+    """Parse a limit given as an option: `scope:loss*,syncs=0`, by scope, phase, rule or owner.
 
     Raises:
         UsageError: it is none.
@@ -118,11 +118,11 @@ def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
         numbers = {k: v if k in ("recoverable", "held-up") else float(v) for k, v in values.items()}
         return _scoped(msgspec.convert({by: glob, **numbers}, _Limit), where, known_rules)
     except (ValueError, msgspec.ValidationError):
-        raise UsageError(f"{where}: a number is none.", "Write it like scope:loss*,syncs=0.") from None
+        raise UsageError(f"{where}: a value is not a number.", "Write it like scope:loss*,syncs=0.") from None
 
 
 def share(value: float | str | None, where: str, name: str = "recoverable") -> float | None:
-    """A part of the step, as a number up to 1 or as `2%`.
+    """Return a fraction of the step, from a number up to 1 or text such as `2%`.
 
     Raises:
         UsageError: it is neither.
@@ -156,7 +156,7 @@ def _table(path: Path) -> Mapping[str, Any] | None:
 
 
 def _only_known(entry: Any, kind: type[msgspec.Struct], where: str) -> None:
-    """Refuse a key that nothing reads, with the one that was meant."""
+    """Reject unknown keys, with a suggestion."""
     known = [field.encode_name for field in msgspec.structs.fields(kind)]
     for key in entry if isinstance(entry, dict) else ():
         if key not in known:
@@ -198,7 +198,7 @@ def _allowance(read: _Allow, where: str, known_rules: Sequence[str]) -> Allowanc
 
 
 def _known(by: str, glob: str, where: str, known_rules: Sequence[str]) -> None:
-    """Refuse a name that can't match anything; globs may."""
+    """Reject a name that can't match anything; globs may."""
     names = {"rule": known_rules, "phase": PHASES, "owner": OWNERS}.get(by)
     if glob and names is not None and glob not in names and not set(glob) & set("*?["):
         raise UsageError(f"{where}: there is no {by} {glob!r}.", _near(glob, names))

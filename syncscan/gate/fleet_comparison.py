@@ -1,4 +1,4 @@
-"""From two states of a job, a Fleet each, to what differs: places over ranks, the step, what had been projected."""
+"""Compare two states of a job, given as Fleets: places over ranks, the step, and the earlier projection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ORDER = (Change.NEW, Change.CHANGED, Change.GONE, Change.SAME)
 
 
 def diff_fleets(before: Fleet, after: Fleet) -> FleetDiff:
-    """What differs between two states of a job.
+    """Return the differences between two states of a job.
 
     Args:
         before: the earlier.
@@ -31,13 +31,13 @@ def diff_fleets(before: Fleet, after: Fleet) -> FleetDiff:
     step = _step_change(before, after)
     changes = [_change(one, other, step) for one, other in _pairs(before, after)]
     changes.sort(key=lambda c: (_ORDER.index(c.change), c.site.intended, -c.site.wait_us, c.site.first.id))
-    gone = [c.before for c in changes if c.change is Change.GONE and c.before]
+    removed = [c.before for c in changes if c.change is Change.GONE and c.before]
     return FleetDiff(
         before=_state(before),
         after=_state(after),
         changes=tuple(changes),
         step=step,
-        promise=_promise(before, [f for site in gone for f in site.findings if not f.first.intended], step),
+        promise=_promise(before, [f for site in removed for f in site.findings if not f.first.intended], step),
         notes=tuple(_notes(before, after)),
     )
 
@@ -61,18 +61,18 @@ def _pairs(before: Fleet, after: Fleet) -> Iterator[tuple[JobSite | None, JobSit
 
 
 def _joined(fleet: Fleet, sites: dict[Key, tuple[JobFinding, ...]], keys: Sequence[Key]) -> JobSite | None:
-    """Several sites as one: what one state says line by line the other may know by its function alone."""
-    found = [f for key in keys for f in sites[key]]
-    if not found:
+    """Merge sites: one state may know lines where the other knows only the function."""
+    findings = [f for key in keys for f in sites[key]]
+    if not findings:
         return None
-    found.sort(key=lambda f: -(f.wait_us or 0.0))
+    findings.sort(key=lambda f: -(f.wait_us or 0.0))
     often = most_often(fleet)
-    gains = [f.gain_us for f in found if f.gain_us is not None]
+    gains = [f.gain_us for f in findings if f.gain_us is not None]
     return JobSite(
-        findings=tuple(found),
-        ranks=tuple(sorted({rank for f in found for rank in f.ranks})),
-        per_step=sum(often.get(f.id, f.first.per_step) for f in found),
-        wait_us=sum(f.wait_us or 0.0 for f in found),
+        findings=tuple(findings),
+        ranks=tuple(sorted({rank for f in findings for rank in f.ranks})),
+        per_step=sum(often.get(f.id, f.first.per_step) for f in findings),
+        wait_us=sum(f.wait_us or 0.0 for f in findings),
         gain_us=max(gains, default=None),
     )
 
@@ -89,7 +89,7 @@ def _change(before: JobSite | None, after: JobSite | None, step: StepChange) -> 
 
 
 def _step_change(before: Fleet, after: Fleet) -> StepChange:
-    """The job's step: without the profiler where both know that time, else as recorded."""
+    """Return the change of the job's step: without the profiler where both states know that time, else as recorded."""
     unprofiled = bool(before.unprofiled_us and after.unprofiled_us)
     old, new = (_time(fleet, unprofiled) for fleet in (before, after))
     within = difference(Spread.of(_steps(before)), Spread.of(_steps(after))) if not unprofiled else 0.0
@@ -109,7 +109,7 @@ def _time(fleet: Fleet, unprofiled: bool) -> float:
 
 
 def _steps(fleet: Fleet) -> list[float]:
-    """What each of the job's steps took as recorded, µs: the middle of its ranks."""
+    """Return the recorded time of each of the job's steps, µs: the median over its ranks."""
     times: defaultdict[int, list[float]] = defaultdict(list)
     for rank in fleet.ranks:
         for step in rank.of.steps:
@@ -118,12 +118,12 @@ def _steps(fleet: Fleet) -> list[float]:
 
 
 def _device(fleet: Fleet) -> float:
-    """How long the busiest rank's device works in a step, collectives apart: those wait for others."""
+    """Return the device time of the busiest rank per step, without collectives, which wait for others."""
     return max((rank.of.busy_us for rank in fleet.ranks), default=0.0)
 
 
 def _again(fleet: Fleet, time: float, unprofiled: bool) -> float:
-    """The standard error that recording this state again would show: as of one trace, of its busiest rank."""
+    """Return the standard error of recording this state again, estimated as for one trace, of its busiest rank."""
     works = _device(fleet) / fleet.observed_us if fleet.observed_us else 0.0
     of_host = 0.0 if works >= BOUND_FROM else 1 - min(works, 1.0)
     return math.hypot(AGAIN * time, (HOST_AGAIN if unprofiled else STRETCH) * time * of_host)
@@ -137,24 +137,24 @@ def _why_not(before: Fleet, after: Fleet) -> str:
     return ""
 
 
-def _promise(before: Fleet, gone: Sequence[JobFinding], step: StepChange) -> Promise | None:
-    """What the replay had said of what is gone: of one finding or of all exactly, of some between the two."""
+def _promise(before: Fleet, removed: Sequence[JobFinding], step: StepChange) -> Promise | None:
+    """Return the replay's projection without the removed findings: exact for one or all, bounded for several."""
     real = [f for f in before.findings if not f.first.intended]
-    known = [f for f in gone if f.gain_us is not None and f.range_us is not None]
+    known = [f for f in removed if f.gain_us is not None and f.range_us is not None]
     if not known or before.recoverable_us is None or before.recoverable_range_us is None or not before.baseline_us:
         return None
     best = max(known, key=lambda f: f.gain_us or 0.0)
     saving, (low, high) = best.gain_us or 0.0, best.range_us or (0.0, 0.0)
-    if len(gone) == len(real):
+    if len(removed) == len(real):
         saving, (low, high) = before.recoverable_us, before.recoverable_range_us
-    elif len(gone) > 1:
+    elif len(removed) > 1:
         saving, high = min(sum(f.gain_us or 0.0 for f in known), before.recoverable_us), before.recoverable_range_us[1]
     scale = step.before_us / before.baseline_us
     limits = (low * scale, max(high, saving) * scale)
-    return Promise(saving_us=saving * scale, range_us=limits, kept=_kept(*limits, step))
+    return Promise(saving_us=saving * scale, range_us=limits, kept=_promise_kept(*limits, step))
 
 
-def _kept(least: float, most: float, step: StepChange) -> Kept:
+def _promise_kept(least: float, most: float, step: StepChange) -> Kept:
     if step.why_not or step.margin_us > max(most, COARSE * step.before_us):
         return Kept.UNKNOWN
     if step.saving_us + step.margin_us < least:
@@ -165,6 +165,6 @@ def _kept(least: float, most: float, step: StepChange) -> Kept:
 def _notes(before: Fleet, after: Fleet) -> Iterator[str]:
     for fleet, name in ((before, "before"), (after, "after")):
         if fleet.missing:
-            yield f"The job {name} lacks the traces of {len(fleet.missing)} of its ranks."
+            yield f"The job {name} is missing the traces of {len(fleet.missing)} ranks."
         if not fleet.replayed:
-            yield f"The job {name} can't be replayed: what its syncs cost the job isn't known."
+            yield f"The job {name} can't be replayed, so the cost of its syncs to the job is unknown."

@@ -1,4 +1,4 @@
-"""From the findings of a job to its sites: those of one place together, over rules and ranks."""
+"""Group the findings of a job into sites: those at one place, over rules and ranks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _PHASES = {phase.value: phase for phase in Phase}
 
 
 def sites_of(findings: Sequence[JobFinding]) -> dict[Key, tuple[JobFinding, ...]]:
-    """The sites of one job's findings."""
+    """Return the sites of one job's findings."""
     groups: defaultdict[Key, list[JobFinding]] = defaultdict(list)
     for finding in findings:
         groups[_key(finding.first)].append(finding)
-    return {key: tuple(found) for key, found in groups.items()}
+    return {key: tuple(members) for key, members in groups.items()}
 
 
 def most_often(fleet: Fleet) -> Mapping[str, float]:
-    """Finding's id → how often it waits in a step of the rank that has it the most often."""
+    """Return, by finding id, the waits per step of the rank with the most."""
     often: defaultdict[str, float] = defaultdict(float)
     for rank in fleet.ranks:
         for f in rank.of.findings:
@@ -32,7 +32,7 @@ def most_often(fleet: Fleet) -> Mapping[str, float]:
 
 
 def as_finding(f: JobFinding, per_step: float) -> Finding:
-    """A job's finding in the form that limits and their reports take; its gain is the job's."""
+    """Return a job's finding in the form that limits and their reports accept; its gain is the job's."""
     first = f.first
     return Finding(
         id=first.id,

@@ -1,4 +1,4 @@
-"""From guesses and a project's allow-list to those that it doesn't allow."""
+"""Remove lint warnings that a project's allow-list permits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncscan.model.guess import Allowed, Guess, Linted
 
 
 def exempt(linted: Linted, entries: Sequence[Allowance], today: datetime.date) -> Linted:
-    """The same with the guesses that an entry names among the allowed ones.
+    """Return the results with the warnings that an entry permits moved to the allowed ones.
 
     Args:
         linted: any.

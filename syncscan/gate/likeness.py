@@ -1,4 +1,4 @@
-"""From a dry run and a recording to its findings in the order of what they cost there, matched as a diff matches."""
+"""Sort a dry run's findings by their cost in a recording, matched as in a diff."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from syncscan.model.likeness import Counterpart, Likeness
 from syncscan.model.trace import NONE, Trace
 
 A_NUMBER = 8
-"""Bytes of the largest single number: a copy of no more tells nothing about the sizes of a program's tensors."""
+"""Bytes of the largest single number: a smaller copy says nothing about the sizes of a program's tensors."""
 _Pair = tuple[list[Finding], list[Finding]]
 
 
 def liken(dry: Analysis, recording: Analysis) -> Analysis:
-    """The dry run with what its findings cost in a recording, in that order; those that it lacks come last.
+    """Return the dry run with its findings' costs in a recording, costliest first; findings not in it come last.
 
     Args:
         dry: analysis of a dry run.
@@ -28,7 +28,7 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
     """
     pairs = list(_pairs(dry, recording))
     counterparts = {f.id: _counterpart(f, pair, dry.trace, recording) for pair in pairs for f in pair[0] if pair[1]}
-    seen = {f.id for here, there in pairs if here for f in there}
+    seen = {f.id for dry_findings, recorded in pairs if dry_findings for f in recorded}
     info, step = recording.trace.info, recording.step
     likeness = Likeness(
         path=info.path,
@@ -54,19 +54,19 @@ def _rank(finding: Finding, likeness: Likeness) -> tuple[bool, bool, float, floa
 
 
 def _pairs(dry: Analysis, recording: Analysis) -> Iterator[_Pair]:
-    """Findings of the same place; where there are several, those of the same rule together."""
+    """Yield the findings at the same place; where there are several, grouped by rule."""
     ours, theirs = sites_of(dry), sites_of(recording)
-    for mine, other in matched(ours, theirs):
-        here = [f for key in mine for f in ours[key].findings]
-        there = [f for key in other for f in theirs[key].findings]
-        yield from _by_rule(here, there)
+    for own, other in matched(ours, theirs):
+        dry_findings = [f for key in own for f in ours[key].findings]
+        recorded = [f for key in other for f in theirs[key].findings]
+        yield from _by_rule(dry_findings, recorded)
 
 
-def _by_rule(here: Sequence[Finding], there: Sequence[Finding]) -> Iterator[_Pair]:
-    common = {f.rule for f in here} & {f.rule for f in there}
+def _by_rule(dry_findings: Sequence[Finding], recorded: Sequence[Finding]) -> Iterator[_Pair]:
+    common = {f.rule for f in dry_findings} & {f.rule for f in recorded}
     for rule in sorted(common):
-        yield _of_rules(here, (rule,)), _of_rules(there, (rule,))
-    rest = [f for f in here if f.rule not in common], [f for f in there if f.rule not in common]
+        yield _of_rules(dry_findings, (rule,)), _of_rules(recorded, (rule,))
+    rest = [f for f in dry_findings if f.rule not in common], [f for f in recorded if f.rule not in common]
     if any(rest):
         yield rest
 
@@ -76,16 +76,16 @@ def _of_rules(findings: Iterable[Finding], rules: Sequence[str]) -> list[Finding
 
 
 def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis) -> Counterpart:
-    here, there = pair
-    gains = [f.gain for f in there if f.gain]
+    dry_findings, recorded = pair
+    gains = [f.gain for f in recorded if f.gain]
     timed = not recording.step.waits_withheld
-    sizes = _copied([finding], dry), _copied(there, recording.trace)
+    sizes = _copied([finding], dry), _copied(recorded, recording.trace)
     return Counterpart(
-        findings=tuple(sorted(there, key=lambda f: -f.wait_us)),
-        shared=tuple(f.id for f in here if f.id != finding.id),
-        per_step=sum(f.per_step for f in there),
-        wait_us=sum(f.wait_us for f in there) if timed else None,
-        bubble_us=sum(f.bubble_us for f in there) if timed else None,
+        findings=tuple(sorted(recorded, key=lambda f: -f.wait_us)),
+        shared=tuple(f.id for f in dry_findings if f.id != finding.id),
+        per_step=sum(f.per_step for f in recorded),
+        wait_us=sum(f.wait_us for f in recorded) if timed else None,
+        bubble_us=sum(f.bubble_us for f in recorded) if timed else None,
         recoverable_us=sum(g.recoverable_us for g in gains) if gains else None,
         range_us=(sum(g.range_us[0] for g in gains), sum(g.range_us[1] for g in gains)) if gains else None,
         copied=sizes if max(sizes) > A_NUMBER and min(sizes) else None,
@@ -93,7 +93,7 @@ def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis)
 
 
 def _copied(findings: Iterable[Finding], trace: Trace) -> float:
-    """Bytes of a copy of these findings, in the mean; 0 where none is known."""
+    """Return the mean bytes of a copy of these findings; 0 where unknown."""
     calls = [call for f in findings for o in f.occurrences for call in o.sync.calls]
     rows = trace.copies_of(np.array(calls, np.int64))
     sizes = [size for size in trace.slices.bytes[rows[rows != NONE]].tolist() if size > 0]

@@ -1,4 +1,4 @@
-"""From an analysis and the rules of a project to a verdict: which limits aren't kept, and which findings are exempt."""
+"""Check an analysis against a project's rules: which limits are exceeded, and which findings are exempt."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from syncscan.model.finding import Finding, Source
 from syncscan.model.trace import Vendor
 
 DEFAULT = Limit(syncs=0)
-"""Without any other limit none is allowed."""
+"""Limit if no other is given: no syncs."""
 HAIR = 1e-6
-"""By which a sum of means may be above a limit."""
+"""Tolerance by which a sum of means may exceed a limit."""
 
 
 def check(
     analysis: Analysis, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
 ) -> Verdict:
-    """Hold one recording to the rules of its project.
+    """Check one recording against the rules of its project.
 
     Args:
         analysis: of the recording.
@@ -34,11 +34,11 @@ def check(
         source_text: where comments are looked for.
         today: an exception counts up to the day on which it expires.
     """
-    known, gone = known_by(baseline, analysis)
+    known, unmatched = known_by(baseline, analysis)
     comments = Written(source_text)
     sorted_out = sort_out(analysis.findings, rules, known, comments, today)
-    unused = [*sorted_out.unused, *(still_known(entry) for entry in gone)]
-    met, stale = ([*map(_stale, found)] for found in comments.met_and_not(analysis.trace))
+    unused = [*sorted_out.unused, *(still_known(entry) for entry in unmatched)]
+    met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(analysis.trace))
     counted = sorted_out.counted
     violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
     return Verdict(
@@ -54,7 +54,7 @@ def check(
 
 
 class SortedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Which findings count for limits and which don't."""
+    """Findings that count for limits, and those that don't."""
 
     counted: tuple[Finding, ...]
     exempt: tuple[Exempt, ...]
@@ -65,7 +65,7 @@ class SortedOut(msgspec.Struct, frozen=True, kw_only=True):
 def sort_out(
     findings: Sequence[Finding], rules: Rules, known: Mapping[str, str], comments: Written, today: datetime.date
 ) -> SortedOut:
-    """Tell which findings count and which the allow-list, a comment or the baseline exempts.
+    """Separate findings that count from those exempt by the allow-list, a comment or the baseline.
 
     Args:
         findings: all there are; those that are meant neither count nor are exempt.
@@ -93,22 +93,22 @@ def sort_out(
             counted.append(finding)
             notes += _why_not(finding, written)
     notes += _expired(rules.allowed, used, today)
-    unused = [f"The allow-list's entry for {entry} names no sync here: take it out." for entry in _unused(rules, used)]
+    unused = [f"The allow-list's entry for {entry} matches no sync here: remove it." for entry in _unused(rules, used)]
     return SortedOut(counted=tuple(counted), exempt=tuple(exempt), notes=tuple(notes), unused=tuple(unused))
 
 
 def still_known(entry: Entry) -> str:
-    """What is said of an entry of the baseline that fits nothing any more."""
-    return f"The baseline knows {entry.rule} ({entry.op}), which is gone: --update-baseline takes it out."
+    """Return the note on a baseline entry that no longer matches."""
+    return f"The baseline's {entry.rule} ({entry.op}) no longer occurs: --update-baseline removes it."
 
 
 def _stale(placed: Placed) -> str:
     file, comment = placed
-    return f"{file}:{comment.line}: no sync here for {comment}: take it out."
+    return f"{file}:{comment.line}: no sync here for {comment}: remove it."
 
 
 def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]) -> Allowance | None:
-    """The first entry that names a finding and still counts; notes which entries name anything."""
+    """Return the first valid entry that names a finding; `used` collects all entries that name any."""
     for number, entry in enumerate(allowed):
         if _names(entry, finding):
             used.add(number)
@@ -132,21 +132,21 @@ def _any(glob: str, names: Sequence[str]) -> bool:
 
 
 def names_line(glob: str, source: Source) -> bool:
-    """Whether a glob of `FILE:LINE` or `FILE` names a source: the file whole, or any end of its path."""
+    """Return whether a glob `FILE:LINE` or `FILE` matches a source by its whole path or any end of it."""
     parts = source.file.replace("\\", "/").split("/")
     files = ["/".join(parts[n:]) for n in range(len(parts))]
     return any(fnmatchcase(name, glob) for file in files for name in (file, *(f"{file}:{n}" for n in lines_of(source))))
 
 
 def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
-    """Why a comment on a finding's line doesn't allow it."""
+    """Yield why a comment on a finding's line doesn't allow it."""
     if comment is None or finding.where.source is None:
         return
     place = f"{finding.where.source.file}:{comment.line}"
     if not comment.reason:
-        yield f"{place}: the comment gives no reason, and allows nothing. Write allow[{finding.rule}] and why."
+        yield f"{place}: the comment allows nothing, as it gives no reason. Write allow[{finding.rule}] and why."
     elif not comment.rules:
-        yield f"{place}: the comment names no rule, and allows nothing. Write allow[{finding.rule}]."
+        yield f"{place}: the comment allows nothing, as it names no rule. Write allow[{finding.rule}]."
     else:
         yield f"{place}: the comment allows {', '.join(comment.rules)}, and this is {finding.rule}."
 
@@ -159,26 +159,26 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
     for number in sorted(used):
         entry = allowed[number]
         if entry.expires and entry.expires < today:
-            yield f"The allow-list's entry for {entry} has expired on {entry.expires} ({entry.reason})."
+            yield f"The allow-list's entry for {entry} expired on {entry.expires} ({entry.reason})."
 
 
 def _unseen(analysis: Analysis) -> Iterator[Violation]:
-    """A trace in which no sync can be seen keeps every limit, and proves nothing."""
+    """Yield a violation for a trace in which no sync can be seen: it would pass every limit, but prove nothing."""
     if analysis.trace.info.vendor is Vendor.NONE:
         why = "The trace has no runtime calls of a device, so that no sync can be seen in it: nothing was checked."
         yield Violation(limit=DEFAULT, sentence=why, findings=())
 
 
 def _violations(limit: Limit, counted: Sequence[Finding], analysis: Analysis) -> Iterator[Violation]:
-    """The numbers of one limit that aren't kept."""
-    found = tuple(f for f in counted if within(limit, f))
-    worst = tuple(sorted(found, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
-    for sentence in _exceeded(limit, found, analysis):
+    """Yield the violations of one limit."""
+    selected = tuple(f for f in counted if within(limit, f))
+    worst = tuple(sorted(selected, key=lambda f: (-(f.gain.recoverable_us if f.gain else 0.0), -f.wait_us)))
+    for sentence in _exceeded(limit, selected, analysis):
         yield Violation(limit=limit, sentence=sentence, findings=worst)
 
 
 def within(limit: Limit, finding: Finding) -> bool:
-    """Whether a limit is of this finding."""
+    """Return whether a limit applies to this finding."""
     where = finding.where
     names = {
         "": ("",),
@@ -190,28 +190,28 @@ def within(limit: Limit, finding: Finding) -> bool:
     return not limit.by or _any(limit.glob, names[limit.by])
 
 
-def _exceeded(limit: Limit, found: Sequence[Finding], analysis: Analysis) -> Iterator[str]:
-    syncs = sum(f.per_step for f in found)
+def _exceeded(limit: Limit, selected: Sequence[Finding], analysis: Analysis) -> Iterator[str]:
+    syncs = sum(f.per_step for f in selected)
     if limit.syncs is not None and syncs > limit.syncs + HAIR:
         many, allowed = "" if f"{syncs:.3g}" == "1" else "s", "is" if limit.syncs == 1 else "are"
         yield f"{limit}: {syncs:.3g} sync{many} a step, and {limit.syncs:g} {allowed} allowed"
-    if limit.wait_ms is not None and found:
-        wait = sum(f.wait_us for f in found) / 1e3
+    if limit.wait_ms is not None and selected:
+        wait = sum(f.wait_us for f in selected) / 1e3
         if analysis.step.waits_withheld:
-            yield f"{limit}: how long it waits can't be told from this trace, and {limit.wait_ms:g} ms are allowed"
+            yield f"{limit}: how long it waits is unknown from this trace, and {limit.wait_ms:g} ms are allowed"
         elif wait > limit.wait_ms + HAIR:
             yield f"{limit}: waits {wait:.3g} ms a step, and {limit.wait_ms:g} ms are allowed"
-    if limit.recoverable is not None and found:
-        part = _recoverable(found, analysis)
+    if limit.recoverable is not None and selected:
+        part = _recoverable(selected, analysis)
         if part is None:
-            yield f"{limit}: what removing its syncs would save can't be told from this trace"
+            yield f"{limit}: what removing its syncs would save is unknown from this trace"
         elif part > limit.recoverable + HAIR:
             yield f"{limit}: removing its syncs would save {part:.2%} of it, and {limit.recoverable:.2%} are allowed"
 
 
-def _recoverable(found: Sequence[Finding], analysis: Analysis) -> float | None:
-    """The part of the step that removing these together would save; None where nothing can be replayed."""
+def _recoverable(selected: Sequence[Finding], analysis: Analysis) -> float | None:
+    """Return the fraction of the step that removing these findings together saves; None without a replay."""
     if not analysis.replayable or analysis.step.recoverable_us is None:
         return None
-    projection = analysis.whatif(*(f"id:{f.id}" for f in found))
+    projection = analysis.whatif(*(f"id:{f.id}" for f in selected))
     return max(0.0, projection.saving_us) / projection.baseline_us if projection.baseline_us else 0.0

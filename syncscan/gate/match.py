@@ -1,4 +1,4 @@
-"""From the sites of two recordings to which of them are the same place, though lines moved and folders were renamed."""
+"""Match the sites of two recordings by place, even though lines moved and folders were renamed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from syncscan.gate.sites import NOWHERE, Key, Place
 
 Group = tuple[tuple[Key, ...], tuple[Key, ...]]
-"""Sites of one state and of the other that are the same place; one of the two may be empty."""
+"""Sites of both states at the same place; one of the two may be empty."""
 _Choice = tuple[int, tuple[int, ...]]
-"""What it costs, and which of the many each of the few is set against."""
+"""Cost of an assignment, and the index among `many` for each of `few`."""
 _NEVER = 10**12
 _MOST = 60
-"""Lines of one function that are set against each other; more are taken in order."""
+"""Most lines of one function that are aligned; more are paired in order."""
 
 
 def matched(before: Iterable[Key], after: Iterable[Key]) -> list[Group]:
-    """Every site of both states, each in one group.
+    """Return groups that hold every site of both states once.
 
-    Sites are set against each other by what changes least, again and again: first all of scope, op, phase and place;
-    then without the line, without folders, without the phase; and where one of the two knows no place by scope and op
-    alone, several together if need be.
+    Passes pair sites by decreasing similarity: first by all of scope, op, phase and place; then without the line,
+    without folders, without the phase; and where one of the two has no place, by scope and op only, several together if
+    necessary.
     """
     left, right = dict.fromkeys(before), dict.fromkeys(after)
     groups: list[Group] = []
@@ -59,17 +59,17 @@ def _without_phase(k: Key) -> Hashable:
 
 
 def _scoped(k: Key) -> Hashable | None:
-    """A renamed file: the function and the scope are the same."""
+    """Match after a file was renamed: the function and the scope are equal."""
     return (k.scope, k.op, k.user[2], k.in_library[2]) if k.scope and k.placed else None
 
 
 def _in_function(k: Key) -> Hashable | None:
-    """A scope that came around it, or got another name: the function is the same, and isn't the module's own."""
+    """Match after a scope was added or renamed: the function is equal, and isn't the module itself."""
     return (k.op, _name(k.user), _name(k.in_library)) if k.user[2] not in ("", "<module>") else None
 
 
 def _in_file(k: Key) -> Hashable | None:
-    """Code that went to another function of its file, under the same scope."""
+    """Match after code moved to another function of its file, under the same scope."""
     return (k.scope, k.op, _name(k.user)[0], _name(k.in_library)) if k.scope and k.user != NOWHERE else None
 
 
@@ -97,7 +97,7 @@ def _of_same_op(k: Key) -> Hashable:
 
 
 def _of_scope(k: Key) -> Hashable:
-    """Whether a wait is meant may depend on its rule, and that on the frames."""
+    """Match by scope and op; whether a wait is intended may depend on its rule, and that on the frames."""
     return k.scope, k.op
 
 
@@ -107,23 +107,23 @@ _UNKNOWING: tuple[tuple[Callable[[Key], Hashable | None], Callable[[Key], bool]]
     (_of_same_op, lambda k: k.placed),
     (_of_scope, lambda k: k.placed),
 )
-"""What makes sites alike where one of the two recordings doesn't know something of them all; and what that is."""
+"""Criteria for sites where one recording has less information, and the information it is missing."""
 
 
 def _groups(
     left: Iterable[Key], right: Iterable[Key], similar: Callable[[Key], Hashable | None]
 ) -> Iterator[tuple[list[Key], list[Key]]]:
-    """Groups of sites that are alike, each with sites of both states."""
-    found: defaultdict[Hashable, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+    """Yield groups of similar sites, each with sites of both states."""
+    groups: defaultdict[Hashable, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
     for number, keys in enumerate((left, right)):
         for key in keys:
             if (name := similar(key)) is not None:
-                found[name][number].append(key)
-    yield from ((one, other) for one, other in found.values() if one and other)
+                groups[name][number].append(key)
+    yield from ((one, other) for one, other in groups.values() if one and other)
 
 
 def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[list[Group]]:
-    """One pass after the other; each looks at what those before it have left."""
+    """Yield the pairs of one pass after the other; each handles what earlier passes left."""
     for similar in _PASSES:
         yield [pair for one, other in _groups(left, right, similar) for pair in _paired(one, other)]
     for similar, knows in _UNKNOWING:
@@ -135,7 +135,7 @@ def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[list[Group]]:
 
 
 def _paired(one: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
-    """Line by line in the order of the lines; all together where one of the two knows no more than the function."""
+    """Yield pairs line by line, in order; all together where one side knows only the function."""
     if not all(k.exact for k in (*one, *other)):
         yield tuple(one), tuple(other)
         return
@@ -151,7 +151,7 @@ def _line(key: Key) -> tuple[int, int]:
 
 
 def _aligned(few: Sequence[Key], many: Sequence[Key]) -> list[tuple[Key, Key]]:
-    """Each of the few with one of the many, in order, so that from one to the next lines moved as alike as can be."""
+    """Pair each of `few` with one of `many`, in order, so that lines shift as evenly as possible."""
     if len(few) == len(many) or len(many) > _MOST:
         return list(zip(few, many, strict=False))
     moved = [[_line(b)[0] - _line(a)[0] for b in many] for a in few]
@@ -162,6 +162,6 @@ def _aligned(few: Sequence[Key], many: Sequence[Key]) -> list[tuple[Key, Key]]:
 
 
 def _behind(best: list[_Choice], moved: Sequence[int], shift: int, j: int) -> _Choice:
-    """The cheapest choice that goes on with the j-th, moved by `shift`; `moved` are the shifts of the one before."""
+    """Return the cheapest assignment that continues with `j`, shifted by `shift`, given the previous shifts."""
     earlier = [(cost + abs(shift - moved[chosen[-1]]), (*chosen, j)) for cost, chosen in best if chosen[-1] < j]
     return min(earlier, default=(_NEVER, (j,) * (len(best[0][1]) + 1)))

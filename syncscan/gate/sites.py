@@ -1,4 +1,4 @@
-"""From the analyses of one state to its sites: findings of one place together, over rules, steps and recordings."""
+"""Group the findings of one state into sites: those at one place, over rules, steps and recordings."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from syncscan.model.step_marks import step_mark
 _STEP = re.compile(
     r"(?i)(?<![a-z])(global[_ ]?step|step|iter|iteration|batch|epoch|it|micro[_ ]?batch)([\s_#:=/.\[(-]*)\d+"
 )
-"""What programs call a range with a step's number in it."""
+"""Range names in which programs put a step number."""
 _DIGITS = re.compile(r"\d+")
 
 Place = tuple[str, int, str]
-"""File, line, function; empty, 0, empty where nobody knows."""
+"""File, line, function; empty, 0, empty where unknown."""
 Seen = Mapping[int, tuple[int, float]]
-"""A step's place → how often and how long a site waits in it."""
+"""Count and duration of a site's waits, by index of the step."""
 NOWHERE: Place = ("", 0, "")
 
 
 class Key(msgspec.Struct, frozen=True):
-    """What tells a site from others of its state."""
+    """Identity of a site within its state."""
 
     scope: tuple[str, ...]
-    """Without the numbers of steps."""
+    """Scopes, without step numbers."""
     op: str
-    """Or the call, where no op is around it."""
+    """The op, or the call where no op is around it."""
     phase: str
     intended: bool
     user: Place
     in_library: Place
     exact: bool
-    """Whether the user's line is the one that waits, and not only its function's."""
+    """Whether the user's line is the one that waits, not only its function's."""
 
     @property
     def placed(self) -> bool:
-        """Whether a line or a function is known."""
+        """Return whether a line or a function is known."""
         return self.user != NOWHERE or self.in_library != NOWHERE
 
 
 def sites_of(analysis: Analysis) -> dict[Key, Site]:
-    """The sites of one recording."""
+    """Return the sites of one recording."""
     groups: defaultdict[Key, list[Finding]] = defaultdict(list)
     scopes = _without_step_numbers(analysis)
     for finding in analysis.findings:
         groups[_key(finding, scopes[finding.id])].append(finding)
-    return {key: _site(found, analysis) for key, found in groups.items()}
+    return {key: _site(findings, analysis) for key, findings in groups.items()}
 
 
 def joined(sites: Sequence[Site]) -> Site:
-    """Several sites as one, of one recording: what one says line by line the other may know by its function alone."""
+    """Merge sites of one recording: another recording may know only their common function."""
     if len(sites) == 1:
         return sites[0]
     gains = [s.recoverable_us for s in sites if s.recoverable_us is not None]
@@ -90,9 +90,7 @@ def _place(source: Source | None, path: str) -> Place:
 
 
 def _without_step_numbers(analysis: Analysis) -> dict[str, tuple[str, ...]]:
-    """For each finding its scopes without what differs from step to step: `step 17`, or any number that no other step
-    has there.
-    """
+    """Return each finding's scopes without numbers that differ from step to step, such as `step 17`."""
     named = {f.id: tuple(map(unnumbered, f.where.scope)) for f in analysis.findings}
     if analysis.step.count < 2:
         return named
@@ -110,7 +108,7 @@ def _bare(scope: tuple[str, ...], finding: Finding) -> tuple[str, ...]:
 
 
 def unnumbered(name: str) -> str:
-    """A scope's name without the step's number."""
+    """Return a scope's name without the step number."""
     mark = step_mark(name)
     return f"{mark.framework} {mark.phase.value}" if mark else _STEP.sub(r"\1\2#", name)
 
@@ -130,10 +128,10 @@ def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
 
 
 def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:
-    """How often and how long it waits in the steps that have it; what lies in none of them counts for the first."""
+    """Return count and duration of waits by step; waits outside of all steps count for the first."""
     place: dict[int | None, int] = {step.number: n for n, step in enumerate(analysis.trace.main_steps)}
-    each = ({place.get(o.where.step, 0): (1, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
-    return _added(each)
+    waits = ({place.get(o.where.step, 0): (1, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
+    return _added(waits)
 
 
 def _added(parts: Iterable[Seen]) -> Seen:

@@ -1,4 +1,4 @@
-"""From the recordings of two states to how much the step changed, and within what that can be known."""
+"""Compare the step times of two states, with the margin of error."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from syncscan.model.diff import Spread, StepChange
 from syncscan.model.step import BOUND_FROM
 
 T95 = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
-"""Student's t for 95 %, both sides, from one degree of freedom on (NIST, Engineering Statistics Handbook,
-1.3.6.7.2)."""
+"""Student's t for 95 %, two-sided, from one degree of freedom on (NIST, Engineering Statistics Handbook, 1.3.6.7.2)."""
 NORMAL = 1.96
-"""The same for many."""
+"""Student's t for many degrees of freedom."""
 STRETCH = 0.18
-"""How differently the profiler stretches a host from one recording to the next: the standard deviation of log(step in
-the trace / step without the profiler), 0.17 over 56 recordings without stacks and 0.18 over 7 with (H200, torch 2.11,
-steps that work the device less than 90 %). Two recordings of one program lay 1.55 times apart."""
+"""Variation of the profiler's slowdown of a host between recordings: the standard deviation of log(step in the trace /
+step without the profiler), 0.17 over 56 recordings without stacks and 0.18 over 7 with (H200, torch 2.11, steps that
+work the device less than 90 %). Two recordings of one program lay 1.55 times apart."""
 OTHERWISE = 0.6
-"""The same where the profiler's options differ: with stacks a host was stretched by the factor 2.6, without by 1.5
+"""That variation if the profiler's options differ: with stacks a host was slowed by a factor of 2.6, without by 1.5
 (geometric means over the same recordings)."""
 AGAIN = 0.004
-"""By what part a device takes longer when a step is recorded again, a standard deviation: of a device-bound step three
-recordings lay 0.2 % apart, of two others 0.03 and 0.5 % (H200, torch 2.11: maskedloss.v0, .v3, zoo.ops)."""
+"""Relative standard deviation of a device's time when a step is recorded again: for one device-bound step three
+recordings lay 0.2 % apart, for two others 0.03 and 0.5 % (H200, torch 2.11: maskedloss.v0, .v3, zoo.ops)."""
 HOST_AGAIN = 0.01
-"""The same for a host without the profiler: two captures of one host-bound step lay 1.8 % apart
+"""That deviation for a host without the profiler: two captures of one host-bound step lay 1.8 % apart
 (sample_traces/lines)."""
 
 WANDERS = 2.5
-"""How far from itself a host lies the next time, in the part of its steps' spread that neighbouring steps share. Where
-others share it, its speed wanders by a tenth over ten to twenty steps and is another one minutes later: of 52 processes
-of one unchanged step (H200, torch 2.11, 16 shared cores) two recordings of forty steps differed, by this margin, in 3 %
-of 255 pairs where one process followed the other and in 7 % of all 6,630; as if its steps were independent, in 77 and
-81 % (`benchmarks.wandering`)."""
+"""Factor from the covariance of neighboring steps to a host's deviation in the next recording. On a shared host, speed
+wanders by a tenth over ten to twenty steps and differs minutes later: of 52 processes of one unchanged step (H200,
+torch 2.11, 16 shared cores) two recordings of forty steps differed, by this margin, in 3 % of 255 pairs where one
+process followed the other and in 7 % of all 6,630; with steps treated as independent, in 77 and 81 %
+(`benchmarks.wandering`)."""
 
 
 def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepChange:
-    """The steps of two states: without the profiler where each recording knows that time, else as recorded."""
+    """Return the step times of two states: without the profiler where each recording knows that time, else recorded."""
     both = (*before, *after)
     unprofiled = all(a.step.unprofiled_us for a in both)
     means = [[_time(a, unprofiled) for a in side] for side in (before, after)]
@@ -56,7 +55,7 @@ def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepCh
 
 
 def difference(before: Spread, after: Spread) -> float:
-    """Half of the 95 % interval around the difference of two means (Welch); 0 where neither tells its spread."""
+    """Return half of the 95 % interval around the difference of two means (Welch); 0 without any spread."""
     errors = [x.variance / x.count if x.count else 0.0 for x in (before, after)]
     freedom = [e * e / (x.count - 1) for e, x in zip(errors, (before, after), strict=True) if x.count > 1]
     if not sum(freedom):
@@ -75,7 +74,7 @@ def _time(analysis: Analysis, unprofiled: bool) -> float:
 
 
 def _margin(before: Sequence[Analysis], after: Sequence[Analysis], unprofiled: bool) -> float:
-    """By the spread of the recordings where both states have several, else by that of steps and of recordings alike."""
+    """Return the margin, from the spread of recordings if both states have several, else of steps and typical noise."""
     if len(before) > 1 and len(after) > 1:
         return difference(*(Spread.of([_time(a, unprofiled) for a in side]) for side in (before, after)))
     within = difference(*(Spread.of([t for a in side for t in _steps(a, unprofiled)]) for side in (before, after)))
@@ -85,19 +84,19 @@ def _margin(before: Sequence[Analysis], after: Sequence[Analysis], unprofiled: b
 
 
 def _steps(analysis: Analysis, unprofiled: bool) -> Sequence[float]:
-    """The times of single steps, µs."""
+    """Return the times of single steps, µs."""
     if unprofiled:
         return analysis.trace.info.capture.unprofiled_steps_us
     return [time / 1e3 for time in step_times(analysis.trace)]
 
 
 def options(side: Sequence[Analysis]) -> set[tuple[bool, bool]]:
-    """What the profiler was told to record: stacks, shapes."""
+    """Return the options with which the profiler recorded: stacks, shapes."""
     return {(a.trace.info.with_stack, a.trace.info.record_shapes) for a in side}
 
 
 def _again(side: Sequence[Analysis], stretch: float | None) -> float:
-    """The standard error that recording this state again would show, µs: its device's part, and its host's.
+    """Return the standard error of recording this state again, µs, from its device and its host.
 
     Args:
         side: its recordings.
@@ -112,7 +111,7 @@ def _again(side: Sequence[Analysis], stretch: float | None) -> float:
 
 
 def _host_again(steps: Sequence[float]) -> float:
-    """By what part a host that took so long for these steps, one after the other, lies apart the next time."""
+    """Return the relative deviation to expect of a host, given consecutive step times."""
     if len(steps) < 2:
         return HOST_AGAIN
     mean = statistics.fmean(steps)
@@ -121,16 +120,16 @@ def _host_again(steps: Sequence[float]) -> float:
 
 
 def _of_host(analysis: Analysis) -> float:
-    """The part of a recorded step that its host can stretch: none where the device sets the pace."""
+    """Return the fraction of a recorded step that its host can lengthen: 0 where the device sets the pace."""
     step = analysis.step
     works = (step.device_busy_us + step.communication_us) / step.observed_us if step.observed_us else 0.0
     return 0.0 if works >= BOUND_FROM else 1 - works
 
 
 def _why_not(before: Sequence[Analysis], after: Sequence[Analysis]) -> str:
-    """Why the two states' steps can't be compared at all."""
-    found = [{a.trace.steps_found.by for a in side} for side in (before, after)]
-    if found[0] != found[1]:
+    """Return why the two states' steps can't be compared; empty where they can."""
+    sources = [{a.trace.steps_found.by for a in side} for side in (before, after)]
+    if sources[0] != sources[1]:
         return "Steps were found in different ways, so that a step of one isn't a step of the other."
     devices = [{name for a in side for name in a.trace.info.devices} for side in (before, after)]
     if devices[0] != devices[1]:

@@ -1,4 +1,4 @@
-"""The findings of a recording go in, the comments that allow them come out; and those that none of them has met."""
+"""Match the findings of a recording with the comments that allow them, and list comments without a match."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from syncscan.model.trace import Trace
 Placed = tuple[str, Comment]
 """A comment with its file."""
 SourceText = Callable[[str], str | None]
-"""File, as a trace names it → its text; None where it isn't at hand."""
+"""Function from a file, as a trace names it, to its text; None where unavailable."""
 
 
 class Written:
-    """The comments in a program's files, read once each.
+    """Comments in a program's files, each read once.
 
     Args:
         source_text: where they are looked for.
@@ -29,18 +29,18 @@ class Written:
         self._met: set[tuple[str, int]] = set()
 
     def on(self, finding: Finding) -> Comment | None:
-        """The comment on a finding's line; where it may be one of several lines, on all of them."""
+        """Return the comment on a finding's line; if it may be on several lines, only if all have one."""
         source = finding.where.source
         if source is None:
             return None
         text = self._source_text(source.file) or self._source_text(finding.where.path) or ""
         by_line = {comment.line: comment for comment in self._in(text, source.file)}
-        found = [by_line.get(line) for line in lines_of(source)]
-        self._met.update((text, comment.line) for comment in found if comment)
-        return found[0] if all(found) else None
+        comments = [by_line.get(line) for line in lines_of(source)]
+        self._met.update((text, comment.line) for comment in comments if comment)
+        return comments[0] if all(comments) else None
 
     def met_and_not(self, trace: Trace) -> tuple[list[Placed], list[Placed]]:
-        """Those that a finding asked about has on its line, and those that none has, in the files that a trace names.
+        """Return the comments matched by a finding so far, and those that weren't, in the files that a trace names.
 
         Args:
             trace: of the findings, all of which were asked about.
@@ -58,12 +58,12 @@ class Written:
         return both
 
     def _in(self, text: str, file: str) -> tuple[Comment, ...]:
-        """By its text, as a trace may have several names for one file."""
+        """Return the comments of a file, cached by its text, as a trace may have several names for one file."""
         if text not in self._found:
             self._found[text], self._names[text] = comments_in(text), file
         return self._found[text]
 
 
 def lines_of(source: Source) -> tuple[int, ...]:
-    """The lines that it may be."""
+    """Return the lines that a source may be."""
     return (source.line,) if source.exact or not source.candidates else source.candidates

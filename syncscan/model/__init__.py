@@ -1,1 +1,1 @@
-"""The nouns of syncscan: frozen values that the stages pass to one another, without any I/O."""
+"""Frozen values that syncscan's stages pass to one another; no I/O."""

@@ -1,4 +1,4 @@
-"""The analysis of one trace: the value that every report renders, and that a user asks further questions."""
+"""The analysis of one trace: what every report renders and users query."""
 
 from __future__ import annotations
 
@@ -27,87 +27,87 @@ if TYPE_CHECKING:
 
 
 class Analysis(msgspec.Struct, frozen=True, eq=False):
-    """Everything syncscan found out about one trace: what was measured, what it would gain, and further questions.
+    """Everything syncscan knows about one trace: measurements, projected gains, and methods for further questions.
 
-    `syncscan.analyze` makes it, whole. It shows itself: `print(analysis)` is the text report, a notebook shows a table.
+    `syncscan.analyze` returns it. It displays itself: `print(analysis)` is the text report, a notebook shows a table.
     """
 
     trace: Trace
     step: StepSummary
     """The measured step and what bounds it; times in µs."""
     findings: tuple[Finding, ...]
-    """The syncs, the largest gain first."""
+    """The syncs, largest gain first."""
     groups: tuple[Group, ...] = ()
-    """Findings worth removing together, the best saving a change first."""
+    """Findings worth removing together, best saving per change first."""
     overlaps: tuple[Overlap, ...] = ()
-    """How far the device's streams overlapped; empty with one stream."""
+    """Overlap of the device's streams; empty with one stream."""
     habits: tuple[Habit, ...] = ()
-    """What else costs the step time, or spoils its timing, the largest gain first."""
+    """Other costs of the step, or errors in its timing, largest gain first."""
     host_time: Host = UNKNOWN_HOST
     """Where the step's host time goes, as sampled and as counted in the trace."""
     remedies: tuple[Remedy, ...] = ()
-    """What is worth changing, syncs and habits in one list, the largest gain first."""
+    """Changes worth making, syncs and habits in one list, largest gain first."""
     races: tuple[Race, ...] = ()
-    """Uses of one memory that nothing orders, as a dry run met them; empty of a recording."""
+    """Uses of one memory that nothing orders, of a dry run; empty for recordings."""
     run: ProgramRun | None = None
-    """The program's whole run, as far as capture watched it; None where it didn't."""
+    """The program's whole run as far as capture watched it; None where it didn't."""
     phases: tuple[Analysis | None, ...] = ()
-    """Of each phase of the run, in its order, the trace that holds a part of it; None of one without."""
+    """Analyses of the traces of the run's phases, in order; None for a phase without a trace."""
     integrity: Integrity = SOUND
-    """What the trace lacks, and which numbers are withheld for it."""
+    """Missing data, and the numbers withheld because of it."""
     whole: Trace | None = None
-    """The trace with all its processes, where the file holds several and this is said of one."""
+    """The trace with all its processes, if the file holds several and this analysis covers one."""
     warnings: tuple[str, ...] = ()
-    """What the trace lacks, and what went wrong while it was read; a sentence each."""
+    """Missing data and problems while reading, one sentence each."""
     view: View = EVERYTHING
-    """What of the findings and habits reports show."""
+    """Which findings and habits reports show."""
     likeness: Likeness | None = None
-    """Of a dry run what its findings cost in a recording, where that was asked."""
+    """Costs of a dry run's findings in a recording, if one was given."""
     _projector: Projects | None = None
-    """Replays the step; `api` hands it in, as a value can't import the stage that makes it."""
+    """Replays the step; set by `api`, since a value can't import the stage that creates it."""
     _renderer: Callable[..., str] | None = None
-    """Writes the report in a format; handed in likewise."""
+    """Renders the report in a format; set by `api`."""
     _painter: Callable[[Analysis, str], Picture] | None = None
-    """Draws a picture; handed in likewise."""
+    """Draws a picture; set by `api`."""
     _framer: Callable[[Analysis, str], Any] | None = None
-    """Makes a pandas frame; handed in likewise."""
+    """Builds a pandas frame; set by `api`."""
 
     def __repr__(self) -> str:
         bound = f"bound: {self.step.bound.value}"
         return f"<Analysis of {self.trace.info.path!r}: {len(self.findings)} findings, {bound}>"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """What rich prints: the same, and not every column of the trace."""
+        """Return what rich prints: the summary rather than every column of the trace."""
         return [("path", self.trace.info.path), ("findings", len(self.findings)), ("bound", self.step.bound.value)]
 
     def __str__(self) -> str:
-        """The text report."""
+        """Return the text report."""
         return self._rendered("text") if self._renderer else repr(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """What IPython shows: MIME type → text."""
+        """Return what IPython shows, by MIME type."""
         if self._renderer is None:
             return {"text/plain": repr(self)}
         return {"text/html": self._rendered("fragment"), "text/plain": self._rendered("text")}
 
     @property
     def shown(self) -> Shown:
-        """What of the findings and habits its view lets through: what every report lists."""
+        """Findings and habits that the view shows, as every report lists them."""
         step = self.step
         return shown(self.view, self.findings, self.habits, step.unprofiled_us or step.observed_us)
 
     @property
     def replayable(self) -> bool:
-        """Whether the step can be replayed: the trace holds device work, and `syncscan.analyze` made this analysis."""
+        """Return whether the step can be replayed: the trace holds device work, and `syncscan.analyze` was used."""
         return self._projector is not None and self._projector.replayable
 
     @property
     def projector(self) -> Projects | None:
-        """What replays the step; None where `syncscan.analyze` didn't make this analysis."""
+        """The stage that replays the step; None unless `syncscan.analyze` returned this analysis."""
         return self._projector
 
     def finding(self, id: str) -> Finding:
-        """The finding with this id.
+        """Return the finding with this id.
 
         Raises:
             KeyError: there is none.
@@ -118,12 +118,12 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         raise KeyError(id)
 
     def whatif(self, *remove: str, step_ms: float | None = None, keep_timing: bool = False) -> Projection:
-        """The step without the findings that these selectors name.
+        """Project the step without the findings that these selectors name.
 
         Args:
             remove: selectors, each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`; without any, nothing goes.
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
-            keep_timing: keep explicit synchronises, whatever the selectors say: they are wanted for timing.
+            keep_timing: keep explicit synchronizations, whatever the selectors say: they are wanted for timing.
 
         Raises:
             UsageError: a selector is none, or names nothing; or the trace holds nothing to replay.
@@ -132,7 +132,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._projects().whatif(remove, step_ms=step_ms, keep_timing=keep_timing)
 
     def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
-        """An upper bound on what running a scope on a stream of its own, a step ahead, would save.
+        """Return an upper bound on the saving if a scope ran on a stream of its own, a step ahead.
 
         Args:
             scope: glob of the scope that would run ahead.
@@ -146,7 +146,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._projects().pipeline(scope, beside, step_ms=step_ms)
 
     def schedule(self, *remove: str, at: int | None = None, step_ms: float | None = None) -> Schedule | None:
-        """One step without the findings that these selectors name, launch by launch; None where nothing was launched.
+        """Return one step without the selected findings, launch by launch; None where nothing was launched.
 
         Args:
             remove: selectors, as for `whatif`.
@@ -160,31 +160,31 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._projects().schedule(remove, at=at, step_ms=step_ms)
 
     def to_frame(self) -> pd.DataFrame:
-        """The findings as a tidy pandas frame, a row each; columns and dtypes as in `report.finding_table.COLUMNS`."""
+        """Return the findings as a tidy pandas frame, a row each, with the columns of `report.finding_table`."""
         return self._framed("findings")
 
     @property
     def host(self) -> pd.DataFrame:
-        """Where a step's host time goes, as a pandas frame with a row a line of a function, each below its caller.
+        """Host time of a step as a pandas frame with a row per line of a function, below its caller.
 
         Columns and dtypes as in `report.host_table.COLUMNS`; empty where capture didn't sample.
         """
         return self._framed("host")
 
     def to_html(self) -> str:
-        """The report as one self-contained HTML page."""
+        """Return the report as one self-contained HTML page."""
         return self._rendered("html")
 
     def to_json(self) -> str:
-        """The analysis as indented JSON, schema `syncscan.analysis/1`; times in µs."""
+        """Return the analysis as indented JSON, schema `syncscan.analysis/1`; times in µs."""
         return self._rendered("json")
 
     def to_markdown(self) -> str:
-        """The report as Markdown, fit for a pull request."""
+        """Return the report as Markdown, fit for a pull request."""
         return self._rendered("markdown")
 
     def evidence(self, id: str) -> str:
-        """Markdown that proves a finding to somebody else: the trace, the wait, what was awaited, what it would gain.
+        """Return Markdown that proves a finding to others: trace, wait, awaited work, projected gain.
 
         Args:
             id: of a finding.
@@ -195,7 +195,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._rendered("evidence", finding=self.finding(id))
 
     def picture(self, of: str = "timeline") -> Picture:
-        """A picture that a notebook shows and keeps, as PNG; needs matplotlib (the extra `notebook`).
+        """Return a PNG picture that notebooks show and store; needs matplotlib (the extra `notebook`).
 
         Args:
             of: `timeline`, the step of the costliest sync in lanes; `host`, the sampled tree of functions as an icicle.
@@ -210,7 +210,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         return self._painter(self, of)
 
     def to_saved(self) -> str:
-        """The analysis as JSON with what every command needs to take it in place of its trace; see `syncscan.analyze`.
+        """Return the analysis as JSON that every command accepts in place of its trace; see `syncscan.analyze`.
 
         By custom it is written to a file `NAME.syncscan.json`.
         """

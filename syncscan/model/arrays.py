@@ -1,4 +1,4 @@
-"""The types of the arrays that stages pass to one another, one-dimensional numpy columns; and what numpy is slow at."""
+"""Types of the numpy columns that stages pass to one another, and faster versions of some numpy functions."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ Bool = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 
 _TABLE = 8
-"""So many entries a number a table may have, before sorting the numbers costs less."""
+"""Largest size of a lookup table per number; beyond it sorting is faster."""
 _MOST_OF_32 = np.iinfo(np.int32).max
 _BLOCK = 1 << 16
-"""Rows that are worked on at a time where columns on the way would be as long as the trace: memory that a process gets
-anew costs 3 to 10 µs a page on the virtual machines measured here, which is more than most of what is done with it."""
+"""Rows processed at a time where temporaries would be as long as the trace: fresh memory costs a process 3 to 10 µs per
+page on the virtual machines measured, more than most of the work on it."""
 
 
 def blocks(length: int, first: int = 0) -> Iterator[slice]:
-    """Rows from `first` on, `length` of them, as consecutive slices of a size that stays in a processor's cache."""
+    """Yield `length` rows from `first` on as consecutive slices of a size that fits into a processor's cache."""
     behind = first + length
     for begin in range(first, behind, _BLOCK):
         yield slice(begin, min(begin + _BLOCK, behind))
 
 
 def distinct(column: Any) -> Any:
-    """The different values of a column, ascending; `np.unique` hashes integers, which takes longer."""
+    """Return the distinct values of a column, ascending; faster than `np.unique`, which hashes integers."""
     ascending = np.sort(column)
     return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
 
 
 def grouped(column: Any) -> Iterator[tuple[int, Int64]]:
-    """Each different value of a column, ascending, with the places where it stands, ascending."""
+    """Yield each distinct value of a column, ascending, with its ascending indices."""
     order = np.argsort(column, kind="stable")
     ascending = column[order]
     bounds = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
@@ -47,28 +47,28 @@ def grouped(column: Any) -> Iterator[tuple[int, Int64]]:
 
 
 def looked_up(table: Any, places: Any, first: int = 0) -> Any:
-    """The entries of a table at these places; `take`, which makes 64-bit numbers of all narrower ones first.
+    """Return the entries of a table at these indices; unlike `take`, it doesn't first widen indices to 64 bits.
 
     Args:
         table: one-dimensional.
         places: as long as the trace, or nearly.
         first: the number of the table's first place.
     """
-    found = np.empty(len(places), table.dtype)
+    entries = np.empty(len(places), table.dtype)
     for rows in blocks(len(places)):
-        found[rows] = table.take(places[rows] - first if first else places[rows])
-    return found
+        entries[rows] = table.take(places[rows] - first if first else places[rows])
+    return entries
 
 
 def summed(column: Any, which: Any, count: int) -> Float64:
-    """The sums of a column by numbers from 0 to below `count`; `np.bincount`, which copies both columns as a whole.
+    """Return sums of a column per number below `count`; unlike `np.bincount`, it copies neither column as a whole.
 
     Args:
         column: int64, whose sums stay below 2**53, so that none is rounded.
         which: of the same length, the number of each.
         count: how many sums.
     """
-    if count > _BLOCK:  # so many that each block's sums would take longer than its rows
+    if count > _BLOCK:  # summing per block would cost more than its rows
         return np.asarray(np.bincount(which, column, count), np.float64)
     sums = np.zeros(count)
     for rows in blocks(len(column)):
@@ -77,7 +77,7 @@ def summed(column: Any, which: Any, count: int) -> Float64:
 
 
 def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int32]:
-    """Number the different pairs of two columns; as `np.unique` of their rows, which takes ten times as long.
+    """Number the distinct pairs of two columns, ten times faster than `np.unique` of their rows.
 
     Args:
         first, second: of one length, numbers of 32 bits.
@@ -90,15 +90,15 @@ def numbered_pairs(first: Any, second: Any) -> tuple[Int64, Int32]:
     least = int(second.min())
     width = int(second.max()) - least + 1
     most = (max(int(first.max()), -int(first.min())) + 1) * width
-    each = np.multiply(first, width, dtype=np.int32 if most <= _MOST_OF_32 else np.int64)
-    each += second.astype(each.dtype, copy=False)
-    each -= least
-    codes, which = numbered(each)
+    pairs = np.multiply(first, width, dtype=np.int32 if most <= _MOST_OF_32 else np.int64)
+    pairs += second.astype(pairs.dtype, copy=False)
+    pairs -= least
+    codes, which = numbered(pairs)
     return np.stack([codes // width, codes % width + least], axis=1), which
 
 
 def numbered(codes: Any) -> tuple[Int64, Int32]:
-    """The different ones, ascending, and for each its place among them; as `np.unique`, sooner where they lie close."""
+    """Return the distinct codes, ascending, and each code's index among them; fast for dense codes."""
     if not len(codes):
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
     least = int(codes.min())
@@ -106,14 +106,14 @@ def numbered(codes: Any) -> tuple[Int64, Int32]:
     if span > _TABLE * len(codes):
         known, which = np.unique(codes, return_inverse=True)
         return known.astype(np.int64), which.reshape(-1).astype(np.int32)
-    there = np.zeros(span, np.bool_)  # where they lie close together a table tells it, and nothing is sorted
+    there = np.zeros(span, np.bool_)  # dense codes need a lookup table, no sorting
     for rows in blocks(len(codes)):
         there[codes[rows] - least] = True
     return np.flatnonzero(there) + least, looked_up(np.cumsum(there, dtype=np.int32) - 1, codes, least)
 
 
 def median(values: Any) -> float:
-    """The middle of some numbers, as `np.median`, which imports all of `numpy.ma` to look for masks.
+    """Return the median, as `np.median` does, without importing `numpy.ma`.
 
     Args:
         values: at least one number, none of them NaN.
@@ -125,7 +125,7 @@ def median(values: Any) -> float:
 
 
 def quantile(values: Any, share: float) -> float:
-    """What this share of some numbers lies below, between two of them in proportion; as `np.quantile`, see `median`.
+    """Return the interpolated quantile, as `np.quantile` does, without importing `numpy.ma`.
 
     Args:
         values: at least one number, none of them NaN.
@@ -140,7 +140,7 @@ def quantile(values: Any, share: float) -> float:
 
 
 def among(values: Int64, ascending: Int64) -> Bool:
-    """Which of these values the ascending ones hold; `np.isin` sorts both, each time."""
+    """Return which values are among the ascending ones; unlike `np.isin`, it sorts neither."""
     if not len(ascending):
         return np.zeros(len(values), np.bool_)
     at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)

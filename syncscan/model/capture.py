@@ -1,8 +1,8 @@
-"""From the JSON that capture stored in a trace to a typed, checked value; whatever doesn't hold is refused here.
+"""Decode and check the table that capture stored in a trace.
 
-The table stands under the trace's top-level key "syncscan" (schema `syncscan.capture/1`). It comes from a file, so that
-it may hold anything: each part is decoded into frozen types by itself, and a part that isn't as capture writes it is
-left out with a sentence. Behind this module nobody checks again.
+The table stands under the trace's top-level key "syncscan" (schema `syncscan.capture/1`). A file may hold anything, so
+each part is decoded into frozen types on its own, and a part that doesn't match is left out with a sentence. Later code
+doesn't check again.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from syncscan.model.race import RaceKind
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 """Nanoseconds since 1970; the upper bound leaves room to add two of them in an int64."""
 Index = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
-"""A place in another list, -1 for none."""
+"""Index into another list, -1 for none."""
 Tid = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Handle = int | str
 MOST_NODES = 100_000
-"""Of a sampled tree; capture stores five times fewer."""
+"""Most nodes of a sampled tree; capture stores a fifth of that."""
 MOST_STEPS = 1 << 20
-"""Of a run; capture stores eight times fewer."""
+"""Most steps of a run; capture stores an eighth of that."""
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """One Python frame: file as recorded, line, function."""
+    """A Python frame: file as recorded, line, function."""
 
     file: str
     line: Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
     function: str
 
     def __str__(self) -> str:
-        """As the profiler names a frame: `file.py(LINE): function`."""
+        """Return the frame as the profiler names it: `file.py(LINE): function`."""
         return f"{self.file}({self.line}): {self.function}"
 
 
 class SyncRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One synchronise that torch called back for: when it began, on which native thread, and where.
+    """A synchronization reported by torch's callbacks: when it began, on which native thread, and where.
 
-    `kind` is "stream", "device" or "event"; `handle` the address of what was awaited. `stack_tid` is the thread whose
-    stack it is: another one than `tid` only where the engine synchronised in backward and the training thread's stack
-    stands in.
+    `kind` is "stream", "device" or "event"; `handle` is the address of the awaited object. `stack_tid` is the thread of
+    the stack: it differs from `tid` only where the autograd engine synchronized and the training thread's stack is used
+    instead.
     """
 
     epoch_ns: Epoch
@@ -60,12 +60,12 @@ class SyncRecord(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def borrowed(self) -> bool:
-        """True where the stack is another thread's."""
+        """Return whether the stack belongs to another thread."""
         return self.stack_tid is not None and self.stack_tid != self.tid
 
 
 class TimedCall(msgspec.Struct, frozen=True, array_like=True):
-    """A call that waits unseen by the callbacks (`empty_cache`, Thrust) and was timed by name."""
+    """A call that waits without a callback (`empty_cache`, Thrust) and was timed by name."""
 
     begin_ns: Epoch
     end_ns: Epoch
@@ -74,14 +74,14 @@ class TimedCall(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WarnedSync(msgspec.Struct, frozen=True, array_like=True):
-    """A synchronise that torch's debug mode warned of, in the order of the warnings."""
+    """A synchronization that torch's debug mode warned about, in the order of the warnings."""
 
     tid: Tid
     stack: Index
 
 
 class EventCall(msgspec.Struct, frozen=True, array_like=True):
-    """An event's record on a stream, or a stream's wait for it (`kind`: "record" or "wait"), as torch called back."""
+    """An event recorded on or awaited by a stream (`kind`: "record" or "wait"), as torch's callbacks reported it."""
 
     epoch_ns: Epoch
     tid: Tid
@@ -91,7 +91,7 @@ class EventCall(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Collection(msgspec.Struct, frozen=True, array_like=True):
-    """A run of Python's garbage collector: when, on which native thread, and how many generations it went through.
+    """A run of Python's garbage collector: when, on which native thread, and of which generation.
 
     Generation 0 is the youngest alone; 2 is everything.
     """
@@ -102,13 +102,13 @@ class Collection(msgspec.Struct, frozen=True, array_like=True):
     generation: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
     def __post_init__(self) -> None:
-        """Refuse one that ends before it begins."""
+        """Reject a collection that ends before it begins."""
         if self.end_ns < self.begin_ns:
             raise ValueError("a collection ends before it begins")
 
 
 class Lines(msgspec.Struct, frozen=True):
-    """The stacks of synchronises: `frames` and `stacks` (innermost frame first) are numbered, the rest names them."""
+    """Stacks of synchronizations: numbered `frames` and `stacks` (innermost frame first), and records with them."""
 
     source: str = ""
     frames: tuple[Frame, ...] = ()
@@ -119,19 +119,19 @@ class Lines(msgspec.Struct, frozen=True):
     warned: tuple[WarnedSync, ...] = ()
 
     def stack(self, number: int) -> tuple[Frame, ...]:
-        """The frames of a stack, outermost first; empty for a number that has none."""
+        """Return the frames of a stack, outermost first; empty for an unknown number."""
         if not 0 <= number < len(self.stacks):
             return ()
         return tuple(self.frames[i] for i in reversed(self.stacks[number]) if 0 <= i < len(self.frames))
 
     def module(self, number: int) -> tuple[str, ...]:
-        """The path of a module from the outermost one's class on; empty for a number that has none."""
+        """Return the path of a module, from the outermost class on; empty for an unknown number."""
         path = self.modules[number] if 0 <= number < len(self.modules) else ""
         return tuple(path.split("/")) if path else ()
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """What NVML said of the device: its clock in MHz, the power it drew and may draw in W; None where it didn't."""
+    """NVML's readings of the device: clock in MHz, power draw and limit in W; None where unknown."""
 
     sm_mhz: Positive | None = None
     power_w: Positive | None = None
@@ -139,19 +139,19 @@ class Clocks(msgspec.Struct, frozen=True):
 
 
 class HostFrame(msgspec.Struct, frozen=True, array_like=True):
-    """A function in which samples were taken: its file and name as Python has them."""
+    """A function in which samples were taken: file and name as in Python."""
 
     file: str
     function: str
 
 
 class HostSample(msgspec.Struct, frozen=True, array_like=True):
-    """A node of the sampled tree: a line of a function, reached by one way.
+    """A node of the sampled tree: a line of a function, reached through one call path.
 
-    `parent` is its caller's place in `HostSamples.nodes`, before its own, -1 for none; `frame` the function's in
-    `HostSamples.frames`; `own` counts the samples in this line itself and in what it calls that isn't Python. So
-    do `stopped_ns`, how long the thread was off its core there while others ran, `faults`, pages that it touched first,
-    and `touching_ns`, how long it was in the system's own code where it touched some.
+    `parent` is the index of its caller in `HostSamples.nodes`, less than its own, -1 for none; `frame` indexes
+    `HostSamples.frames`; `own` counts samples in this line and in non-Python code that it calls. Likewise, `stopped_ns`
+    is how long the thread was off its core while others ran, `faults` counts pages that it touched first, and
+    `touching_ns` is its time in system code while touching them.
     """
 
     parent: Index
@@ -164,23 +164,23 @@ class HostSample(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ThreadUse(msgspec.Struct, frozen=True):
-    """What the step's thread used while it was sampled."""
+    """Resources that the step's thread used while it was sampled."""
 
     wall_ns: Annotated[int, msgspec.Meta(gt=0, le=2**62)]
     off_ns: Count
-    """Off its core: waiting, for whatever that was."""
+    """Time off its core, for whatever reason."""
     faults: Count
     """Pages of memory that it touched first."""
     fault_ns: Positive | None = None
-    """What one costs on that machine, with giving it back."""
+    """Cost of one page fault on that machine, including its release."""
     huge: Count | None = None
-    """Huge pages that the system made meanwhile, for any process; None where it doesn't tell."""
+    """Huge pages that the system created meanwhile, for any process; None where unknown."""
     delayed_ns: Count | None = None
-    """Of the time off its core: ready to run, but others were on it."""
+    """The part of the time off its core when it was ready to run."""
 
 
 class ThreadPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Where another thread was met while it ran, and how often."""
+    """A line in which another running thread was sampled, and how often."""
 
     file: str
     function: str
@@ -189,32 +189,32 @@ class ThreadPlace(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OtherThread(msgspec.Struct, frozen=True):
-    """Another thread of the process that ran Python, while the step's was sampled."""
+    """Another thread of the process that ran Python while the step's thread was sampled."""
 
     name: str
     ran_ns: Count
     beside_ns: Count
-    """Of that, while the step's thread was off its core."""
+    """The part of that while the step's thread was off its core."""
     places: tuple[ThreadPlace, ...] = ()
-    """The program's innermost functions, the most frequent first."""
+    """The program's innermost functions, most frequent first."""
 
 
 class HostSamples(msgspec.Struct, frozen=True):
-    """What the step's thread was in, sampled in steps with nothing else on."""
+    """Samples of the step's thread, taken in steps without other instrumentation."""
 
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     step_us: Positive
-    """A sampled step's time, as a calibrated one's was taken."""
+    """Time of a sampled step, measured as for calibrated steps."""
     frames: Annotated[tuple[HostFrame, ...], msgspec.Meta(max_length=MOST_NODES)]
     nodes: Annotated[tuple[HostSample, ...], msgspec.Meta(max_length=MOST_NODES)]
     rate: Positive | None = None
-    """Samples a second that were asked for."""
+    """Requested samples per second."""
     used: ThreadUse | None = None
-    """None in captures before 0.2."""
+    """Resources used; None in captures before 0.2."""
     threads: Annotated[tuple[OtherThread, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is no tree.
+        """Reject nodes that don't form a tree.
 
         Raises:
             ValueError: a node before its caller, or of no frame; or none has a sample.
@@ -227,12 +227,12 @@ class HostSamples(msgspec.Struct, frozen=True):
 
     @property
     def samples(self) -> int:
-        """How many there are in all."""
+        """Total number of samples."""
         return sum(node.own for node in self.nodes)
 
 
 class RunLine(msgspec.Struct, frozen=True, array_like=True):
-    """A line that a phase of the run was met in, and for how long, in µs."""
+    """A line in which a phase of the run was sampled, and for how long, in µs."""
 
     file: str
     function: str
@@ -241,7 +241,7 @@ class RunLine(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunPhase(msgspec.Struct, frozen=True):
-    """A phase of the run between or within its steps: for what, by which lines, how long in the watched window."""
+    """A phase of the run between or within its steps: purpose, lines, and time in the watched window."""
 
     kind: str
     name: str
@@ -250,18 +250,18 @@ class RunPhase(msgspec.Struct, frozen=True):
     first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     us: NotNegative
-    """Of `RunRecord.sampled_us`."""
+    """Time of the phase, as part of `RunRecord.sampled_us`."""
     at: tuple[Count, ...] = ()
-    """The steps that it was met in."""
+    """Steps in which it was seen."""
     lines: Annotated[tuple[RunLine, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
     trace: str = ""
-    """The name of the trace that holds a part of it; empty without one."""
+    """Name of the trace that holds a part of it; empty without one."""
     missing: str = ""
-    """Why there is none, where one was wanted."""
+    """Why there is no trace, if one was wanted."""
 
 
 class RecordedPhase(msgspec.Struct, frozen=True):
-    """The phase of a program's run that a trace holds a part of, where it isn't the steps."""
+    """The phase of a program's run that a trace holds a part of, if it isn't the steps."""
 
     kind: str
     name: str
@@ -270,15 +270,15 @@ class RecordedPhase(msgspec.Struct, frozen=True):
     first: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     last: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
     once_us: NotNegative = 0.0
-    """How long it takes when it comes, as sampled."""
+    """Duration of one occurrence, as sampled."""
     rounds: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
-    """How many rounds of its loop that is, each a step of this trace; None where the trace holds the whole phase."""
+    """Number of loop rounds in that time, each a step of this trace; None where the trace holds the whole phase."""
     of: str = ""
-    """The name of the trace that holds the program's steps."""
+    """Name of the trace that holds the program's steps."""
 
 
 class RunLoop(msgspec.Struct, frozen=True):
-    """The loop that the program's steps are rounds of, by its lines."""
+    """The loop whose rounds are the program's steps, by its lines."""
 
     file: str
     function: str
@@ -287,7 +287,7 @@ class RunLoop(msgspec.Struct, frozen=True):
 
 
 class RunSpan(msgspec.Struct, frozen=True, array_like=True):
-    """A stretch of the run, µs from the first step's begin, in one phase: its place in the run's, -1 for the steps."""
+    """An interval of the run in one phase: µs from the first step's begin, and the phase's index, -1 for the steps."""
 
     begin_us: NotNegative
     end_us: NotNegative
@@ -295,7 +295,7 @@ class RunSpan(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Disturbed(msgspec.Struct, frozen=True, array_like=True):
-    """Steps whose times aren't the program's own: the first, the first behind them, and why."""
+    """Steps whose times aren't the program's own: the first, the end (exclusive), and why."""
 
     first: Count
     end: Count
@@ -303,12 +303,12 @@ class Disturbed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """The run's steps from a capture's first to its last, and what lies between and within them."""
+    """The run's steps from a capture's first to its last, and the phases between and within them."""
 
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**62)]
     steps_us: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=1, max_length=MOST_STEPS)]
     window: tuple[Count, Count]
-    """The first step, and the first behind those, that shares and the mean are taken of."""
+    """First step and end (exclusive) of those that shares and the mean are based on."""
     disturbed: Annotated[tuple[Disturbed, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
     recorded: Annotated[tuple[tuple[Count, Count], ...], msgspec.Meta(max_length=MOST_NODES)] = ()
     period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
@@ -318,17 +318,17 @@ class RunRecord(msgspec.Struct, frozen=True):
     spans: Annotated[tuple[RunSpan, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what can't be a run.
+        """Reject an impossible run.
 
         Raises:
             ValueError: a span of a phase that isn't there.
         """
         if any(span.phase >= len(self.phases) or span.end_us < span.begin_us for span in self.spans):
-            raise ValueError("a stretch of no phase")
+            raise ValueError("a span without a phase")
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True):
-    """What a dry run ran, or left out, without knowing whether it waits; and where it first did."""
+    """An op that a dry run ran or skipped without knowing whether it waits, and where it first occurred."""
 
     what: str
     count: Index
@@ -337,20 +337,20 @@ class Gap(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """How much of a dry run was understood."""
+    """How much of a dry run was recognized."""
 
     ops: Index
-    """On the pretended device, the gaps' own among them."""
+    """Ops on the simulated device, including those of the gaps."""
     gaps: Annotated[tuple[Gap, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     @property
     def unknown(self) -> int:
-        """How many of them weren't understood."""
+        """Number of ops that weren't recognized."""
         return sum(gap.count for gap in self.gaps)
 
 
 class ReadValue(msgspec.Struct, frozen=True, array_like=True):
-    """A value that a dry run read back, by when it was read: equal marks stand for equal values."""
+    """A value that a dry run read back, and when: equal marks represent equal values."""
 
     epoch_ns: Epoch
     value: Annotated[str, msgspec.Meta(max_length=64)]
@@ -367,48 +367,49 @@ class RaceRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CaptureTable(msgspec.Struct, frozen=True):
-    """What capture stored in the trace that it wrote; the defaults stand for what it didn't store."""
+    """Everything that capture stored in its trace; defaults represent data it didn't store."""
 
     unprofiled_step_us: Positive | None = None
-    """A step's time without the profiler, µs: the median of those timed, or their mean where no event saw each end."""
+    """Step time without the profiler, µs: the median of the timed steps, or their mean where single ends weren't timed.
+    """
     unprofiled_mean_us: Positive | None = None
-    """The mean of those steps: what comes in few of them is in it, and not in the median."""
+    """Mean of those steps: unlike the median, it includes rare events."""
     unprofiled_steps_us: tuple[Positive, ...] = ()
-    """Each of those steps; empty where single ones couldn't be told apart."""
+    """Times of those steps; empty where single steps couldn't be told apart."""
     notes: tuple[str, ...] = ()
-    """What a reader of the numbers should know of the capture, a sentence each."""
+    """Notes on the capture for readers of the numbers, one sentence each."""
     lines: Lines = Lines()
     events: tuple[EventCall, ...] = ()
     collections: tuple[Collection, ...] = ()
-    """Those of the garbage collector that took long enough to matter."""
+    """Garbage collections that took long enough to matter."""
     calibrated_clocks: Clocks = Clocks()
-    """While the unprofiled steps ran."""
+    """Clocks while the unprofiled steps ran."""
     unfinished_step: int | None = None
-    """The number of the step that the program's end cut short."""
+    """Number of the step that the program's end cut short."""
     host: HostSamples | None = None
-    """None where the host wasn't sampled."""
+    """Samples of the host; None where it wasn't sampled."""
     run: RunRecord | None = None
-    """None in captures before 0.2."""
+    """The watched run; None in captures before 0.2."""
     phase: RecordedPhase | None = None
-    """None where the trace holds the program's steps."""
+    """The recorded phase; None where the trace holds the program's steps."""
     unprofiled_period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
-    """After how many of the timed steps they repeat."""
+    """Period in steps with which the timed steps repeat."""
     pretended: bool = False
-    """Nothing was timed: a dry run wrote it, of a device that wasn't there."""
+    """Whether a dry run on a simulated device wrote it: nothing was timed."""
     coverage: Coverage | None = None
-    """Of a dry run; None elsewhere."""
+    """Coverage of a dry run; None for recordings."""
     values: tuple[ReadValue, ...] = ()
-    """What a dry run read back; empty elsewhere."""
+    """Values that a dry run read back; empty for recordings."""
     races: Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
-    """Races of a dry run; empty elsewhere."""
+    """Races of a dry run; empty for recordings."""
 
 
 NO_TABLE = CaptureTable()
-"""Of a trace that syncscan didn't capture."""
+"""Table of a trace that syncscan didn't capture."""
 
 
 def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
-    """The table of a trace, and a sentence for each part of it that was refused.
+    """Return the table of a trace, and a sentence for each rejected part.
 
     Args:
         value: what stands under the trace's key "syncscan": JSON as Python's values, of any shape; None without.
@@ -416,8 +417,8 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     if value is None:
         return NO_TABLE, ()
     if not isinstance(value, Mapping):
-        return NO_TABLE, ("What capture stored in this trace is damaged and was left out: it is no object.",)
-    reader = _Reader(encodable(value))  # a half of a character in a file's name would reach every report
+        return NO_TABLE, ("The capture table of this trace is damaged and was ignored: it is no object.",)
+    reader = _Reader(encodable(value))  # else lone surrogates in file names reach every report
     clocks = reader.part("clocks", dict[str, Any], {})
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
@@ -442,24 +443,24 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
 
 
 class _Reader:
-    """Decodes the parts of a table one by one; notes those that it refuses."""
+    """Decodes the parts of a table one by one and collects a sentence for each rejected one."""
 
     def __init__(self, table: Mapping[str, Any], refused: list[str] | None = None) -> None:
         self.table, self.refused = table, refused if refused is not None else []
 
     def part(self, key: str, kind: Any, otherwise: Any) -> Any:
-        """A part as `kind`; `otherwise` where it isn't there, or isn't that."""
+        """Return a part as `kind`; `otherwise` where it is missing or invalid."""
         value = self.table.get(key)
         if value is None:
             return otherwise
         try:
             return msgspec.convert(value, kind)
         except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeError) as e:
-            self.refused.append(f"What capture stored as '{key}' is damaged and was left out ({_reason(e)}).")
+            self.refused.append(f"The capture table's '{key}' is damaged and was ignored ({_reason(e)}).")
             return otherwise
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeError):
-        return "a text holds half of a character"
+        return "a text holds a lone surrogate"
     return str(error).rstrip(".")[:200] if isinstance(error, msgspec.ValidationError) else "a number is out of range"

@@ -1,4 +1,4 @@
-"""What a project allows its step: limits with exceptions, and the verdict on an analysis that is held to them."""
+"""A project's limits for its step, with exceptions, and the verdict on an analysis."""
 
 from __future__ import annotations
 
@@ -11,56 +11,56 @@ from syncscan.model.finding import Finding
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a step may have, of all its syncs or of those that a selector names; None is no limit."""
+    """Upper limits of a step, for all its syncs or those that a selector names; None is no limit."""
 
     by: str = ""
     """`scope`, `phase`, `rule` or `owner`; empty for the whole step."""
     glob: str = ""
     syncs: float | None = None
-    """A step."""
+    """Syncs per step."""
     wait_ms: float | None = None
-    """A step."""
+    """Wait in ms per step."""
     recoverable: float | None = None
-    """The part of the step that removing them would save, 0 to 1."""
+    """Fraction of the step that removing the syncs would save, 0 to 1."""
     held_up: float | None = None
-    """The part of a job's step by which its latest ranks hold the others up, 0 to 1; nothing of a single rank."""
+    """Fraction of a job's step by which its latest ranks delay the others, 0 to 1; unused for a single rank."""
 
     def __str__(self) -> str:
-        """What it is of: `the step`, `scope loss*`."""
+        """Return the target of the limit: `the step`, `scope loss*`."""
         return f"{self.by} {self.glob}" if self.by else "the step"
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
-    """Syncs that are meant to stay: every glob that is given has to match."""
+    """Syncs that may stay: every given glob has to match."""
 
     rule: str = ""
     scope: str = ""
     op: str = ""
     line: str = ""
-    """Of `FILE:LINE`, the file as the report names it or any end of its path; without `:LINE` of any line in it."""
+    """`FILE:LINE`, with the file as in the report or any end of its path; without `:LINE`, any line of it."""
     reason: str
     expires: datetime.date | None = None
-    """The last day on which it counts."""
+    """The last day on which it applies."""
 
     def __str__(self) -> str:
-        """What it names: `scope log*, rule item`."""
+        """Return what it names: `scope log*, rule item`."""
         named = (("rule", self.rule), ("scope", self.scope), ("op", self.op), ("line", self.line))
         return ", ".join(f"{name} {glob}" for name, glob in named if glob)
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project asks of its step."""
+    """A project's limits and exceptions."""
 
     limits: tuple[Limit, ...]
     allowed: tuple[Allowance, ...] = ()
     baseline: str = ""
-    """A file of what was known before."""
+    """A file of known syncs."""
     source: str = ""
-    """Where this stands: a file, or the command line."""
+    """Where the rules are defined: a file, or the command line."""
 
 
 class By(str, enum.Enum):
-    """What exempts a finding."""
+    """The reason why a finding is exempt."""
 
     ALLOW_LIST = "allow-list"
     COMMENT = "comment"
@@ -68,7 +68,7 @@ class By(str, enum.Enum):
 
 
 class Exempt(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that counts for no limit, and why."""
+    """A finding that no limit counts, and why."""
 
     finding: Finding
     by: By
@@ -76,7 +76,7 @@ class Exempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit that isn't kept: a sentence with both numbers, and the findings that make it up, the worst first."""
+    """An exceeded limit: a sentence with both numbers, and the findings behind it, worst first."""
 
     limit: Limit
     sentence: str
@@ -84,30 +84,30 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether one recording keeps the limits."""
+    """Whether one recording is within the limits."""
 
     path: str
     violations: tuple[Violation, ...]
     counted: tuple[Finding, ...]
-    """Findings that the limits were held against."""
+    """Findings that were checked against the limits."""
     exempt: tuple[Exempt, ...]
     notes: tuple[str, ...]
-    """What else to do: entries that have expired, comments that allow nothing."""
+    """Further actions: expired entries, comments that allow nothing."""
     unused: tuple[str, ...] = ()
-    """What fits nothing in this recording: entries of the allow-list, what the baseline knows."""
+    """Allow-list entries and baseline entries that match nothing in this recording."""
     stale: tuple[str, ...] = ()
-    """What is said of comments in files that this recording names, with none of its syncs on their line."""
+    """Notes on comments in this recording's files without a sync on their line."""
     met: tuple[str, ...] = ()
-    """What would be said of the others."""
+    """Notes that other such comments would cause."""
 
     @property
     def passed(self) -> bool:
-        """Whether every limit is kept."""
+        """Return whether every limit is kept."""
         return not self.violations
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """All that there is to say beside the violations."""
+    def all_notes(self) -> tuple[str, ...]:
+        """All notes besides the violations."""
         return (*self.notes, *self.unused, *self.stale)
 
     @property

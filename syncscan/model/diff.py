@@ -1,4 +1,4 @@
-"""What differs between two states of a program: which syncs are gone, new or changed, and what the step gained."""
+"""Differences between two states of a program: syncs that are removed, new or changed, and the step time gained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncscan.model.habit import Habit
 
 
 class Change(str, enum.Enum):
-    """What became of a site; OCCASIONAL: there in one state only, but in so few of its steps that it may be chance."""
+    """Change of a site; OCCASIONAL: in one state only, but in so few of its steps that it may be chance."""
 
     GONE = "gone"
     NEW = "new"
@@ -22,17 +22,17 @@ class Change(str, enum.Enum):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """How often something was measured, and how the values lie."""
+    """Count and distribution of measured values."""
 
     count: int
     mean: float
     variance: float
-    """Of one value; 0 where there is only one."""
+    """Variance of a single value; 0 with one value."""
     median: float
 
     @classmethod
     def of(cls, values: Sequence[float], count: int | None = None) -> Spread:
-        """Of these values, and of as many zeros as lack to `count`."""
+        """Return the distribution of these values, padded with zeros to `count`."""
         count = len(values) if count is None else max(count, len(values))
         if not count:
             return cls(0, 0.0, 0.0, 0.0)
@@ -44,53 +44,53 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of one place, whatever rule names them: what is matched between two states. Times: µs a step."""
+    """The findings at one place, whatever their rules, as matched between two states; times in µs per step."""
 
     findings: tuple[Finding, ...]
-    """Of all recordings of the state, those of the first one that has any first; the longest wait first."""
+    """Findings of all recordings of the state, those of the first recording first, longest wait first."""
     steps: int
-    """Of all recordings."""
+    """Steps of all recordings."""
     seen: Mapping[int, tuple[int, float]]
-    """Which of them have it, by their place among all → how often and how long it waits there."""
+    """Count and wait in each step that has the site, by the step's index."""
     bubble_us: float
     recoverable_us: float | None
-    """What removing it alone would gain, mean over recordings; None where none tells."""
+    """Mean gain over recordings if it alone is removed; None without a projection."""
     always: bool
-    """Whether one of the recordings has it in each of its steps."""
+    """Whether one of the recordings has it in every step."""
 
     @property
     def first(self) -> Finding:
-        """The finding that stands for it."""
+        """The finding that represents the site."""
         return self.findings[0]
 
     @property
     def intended(self) -> bool:
-        """Whether the wait is meant, or not the program's own."""
+        """Return whether the wait is intended, or not the program's own."""
         return all(f.diagnosis.intended for f in self.findings)
 
     @property
     def per_step(self) -> float:
-        """How often it waits in a step."""
+        """Waits per step."""
         return self.counts.mean
 
     @property
     def wait_us(self) -> float:
-        """How long it waits in a step."""
+        """Wait per step, µs."""
         return self.waits.mean
 
     @property
     def counts(self) -> Spread:
-        """How often it waits, over all steps."""
+        """Distribution of the number of waits over all steps."""
         return Spread.of([float(count) for count, _ in self.seen.values()], self.steps)
 
     @property
     def waits(self) -> Spread:
-        """How long it waits, over all steps."""
+        """Distribution of the wait over all steps."""
         return Spread.of([wait for _, wait in self.seen.values()], self.steps)
 
 
 class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One place before and after; None where it isn't there."""
+    """One place before and after; None where it is absent."""
 
     change: Change
     before: Site | None
@@ -102,7 +102,7 @@ class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def more_often(self) -> bool:
-        """Whether it waits more often than before."""
+        """Return whether it waits more often than before."""
         return (
             self.how_often
             and self.after is not None
@@ -112,57 +112,57 @@ class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def site(self) -> Site:
-        """As it is now, or as it was."""
-        found = self.after or self.before
-        assert found is not None
-        return found
+        """The site after the change, or before it if it was removed."""
+        site = self.after or self.before
+        assert site is not None
+        return site
 
 
 class MovedWait(msgspec.Struct, frozen=True, kw_only=True):
-    """The wait of syncs that are gone, at a place where the host now waits longer; µs a step."""
+    """The wait of removed syncs, at a place where the host now waits longer; µs per step."""
 
     to: Site
     before_us: float
     after_us: float
     us: float
-    """The part of the wait that went there."""
+    """The part of the wait that moved there."""
 
 
 class StepChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A step before and after, µs; the times are as recorded unless both states are known without the profiler."""
+    """A step before and after, µs; as recorded unless both states have times without the profiler."""
 
     before_us: float
     after_us: float
     margin_us: float
-    """Half of the 95 % interval around their difference."""
+    """Half of the 95 % interval around the difference."""
     unprofiled: bool
     device_us: tuple[float, float]
-    """How long the busiest device works in a step, before and after."""
+    """Work of the busiest device per step, before and after."""
     why_not: str = ""
-    """A sentence: why the two can't be compared; empty where they can."""
+    """Why the two can't be compared, as a sentence; empty where they can."""
 
     @property
     def saving_us(self) -> float:
-        """How much shorter it became."""
+        """How much shorter the step became."""
         return self.before_us - self.after_us
 
     @property
-    def told(self) -> bool:
-        """Whether the difference can be told from noise."""
+    def distinguishable(self) -> bool:
+        """Return whether the difference is distinguishable from noise."""
         return not self.why_not and abs(self.saving_us) > self.margin_us
 
 
 class Kept(str, enum.Enum):
-    """Whether what was measured is what had been projected."""
+    """Whether the measured saving matches the projected one."""
 
     YES = "as projected"
     LESS = "less than projected"
     MORE = "more than projected"
-    UNKNOWN = "can't be told"
+    UNKNOWN = "unknown"
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """What the earlier state's projection said that removing what is gone would save, on the step's basis; µs."""
+    """The earlier state's projected saving without the removed syncs, scaled to the compared step; µs."""
 
     saving_us: float
     range_us: tuple[float, float]
@@ -170,7 +170,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two states: its recordings, and how many steps they have in all."""
+    """One of two states: its recordings and their total number of steps."""
 
     paths: tuple[str, ...]
     steps: int
@@ -179,35 +179,35 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HabitChange(msgspec.Struct, frozen=True):
-    """A habit that is gone or new."""
+    """A habit that was removed or added."""
 
     change: Change
     habit: Habit
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
-    """Two states of a program, place by place, and as a whole."""
+    """Two states of a program, compared place by place and as a whole."""
 
     before: State
     after: State
     changes: tuple[SiteChange, ...]
-    """What is new first, then changed, gone, occasional, the same; of each the longest wait first."""
+    """New sites first, then changed, removed, occasional and same ones, each by longest wait."""
     moved: tuple[MovedWait, ...]
     gone_wait_us: float
-    """What the syncs that are gone had waited, as far as it may have moved."""
+    """Wait of the removed syncs, as far as it may have moved."""
     step: StepChange
     promise: Promise | None
-    """None where nothing is gone, or nothing had been projected."""
+    """None where no sync was removed, or nothing was projected."""
     habits: tuple[HabitChange, ...] = ()
-    """Those that matter and came or went, by rule and scope."""
+    """Notable habits that were added or removed, by rule and scope."""
     notes: tuple[str, ...] = ()
-    """What else differs between the recordings, a sentence each."""
+    """Other differences between the recordings, one sentence each."""
 
     @property
     def worse(self) -> tuple[SiteChange, ...]:
-        """The places that are new or wait more often, but for waits that are meant."""
+        """Places that are new or wait more often, except intended waits."""
         return tuple(c for c in self.changes if not c.site.intended and (c.change is Change.NEW or c.more_often))
 
     def of(self, change: Change) -> tuple[SiteChange, ...]:
-        """The places of which this became."""
+        """Return the places with this change."""
         return tuple(c for c in self.changes if c.change is change)

@@ -1,4 +1,4 @@
-"""What tells a file from another one, and from itself after a change."""
+"""The identity of a file, which changes with its content."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """A file as it was at a moment: any change makes another one of it."""
+    """A snapshot of a file's identity: any change to the file makes another one."""
 
     device: int
     inode: int

@@ -1,4 +1,4 @@
-"""Sync points and findings: what `detect` sees, what `attribute` and `cost` add, and what a report shows."""
+"""Sync points and findings: what `detect` sees, `attribute` and `cost` add, and a report shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Cause(str, enum.Enum):
-    """Why a host waits: the classes of the catalogue (docs/reference/rules.md)."""
+    """Why a host waits: the classes of the catalog (docs/reference/rules.md)."""
 
     SHAPE = "SHAPE"
     READBACK = "READBACK"
@@ -25,7 +25,7 @@ class Cause(str, enum.Enum):
 
 
 class Severity(str, enum.Enum):
-    """How much the step would gain, from nothing (`low`: it happened not to wait) up; `info` is intended waiting."""
+    """How much the step would gain, from nothing (`low`) upward; `info` is an intended wait."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -34,14 +34,14 @@ class Severity(str, enum.Enum):
 
     @classmethod
     def of_share(cls, share: float) -> Severity:
-        """By the part of the step that would be gained: high from 5 %, medium from 1 %, else low."""
+        """Return the severity for a gain as a fraction of the step: high from 5 %, medium from 1 %, else low."""
         if share >= 0.05:
             return cls.HIGH
         return cls.MEDIUM if share >= 0.01 else cls.LOW
 
 
 class Confidence(str, enum.Enum):
-    """How sure the attribution is."""
+    """How certain the attribution is."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -49,7 +49,7 @@ class Confidence(str, enum.Enum):
 
 
 class Phase(str, enum.Enum):
-    """Which part of a training step a sync point lies in."""
+    """The part of a training step that a sync point lies in."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -59,7 +59,7 @@ class Phase(str, enum.Enum):
 
 
 class Use(str, enum.Enum):
-    """What the host does with what it waited for: whether a fix may leave the host without it.
+    """Use of the awaited value by the host, which decides whether a fix may drop the value.
 
     STEERS: a branch, a shape or an index depends on it, and a fix has to keep that. SHOWN: it is only printed, logged
     or stored. NOTHING: no value is read; the host waits for a copy or for the end of work. UNKNOWN: neither the trace
@@ -73,11 +73,11 @@ class Use(str, enum.Enum):
 
 
 class Removal(str, enum.Enum):
-    """What a user's fix of a sync leaves behind (read by `whatif`).
+    """Work that remains after a user fixes a sync (read by `whatif`).
 
-    NOTHING: op, copy and synchronise disappear, as of a read-back. KERNELS: a data-dependent shape keeps its op and its
-    kernels; the read of the size in it goes. ASYNC_COPY: the copy stays, without the wait. PINNED_COPY: a pageable copy
-    becomes a pinned, asynchronous one.
+    NOTHING: op, copy and synchronization disappear, as for a read-back. KERNELS: an op with a data-dependent shape
+    keeps its kernels; its read of the size disappears. ASYNC_COPY: the copy stays, without the wait. PINNED_COPY: a
+    pageable copy becomes a pinned, asynchronous one.
     """
 
     NOTHING = "nothing"
@@ -87,7 +87,7 @@ class Removal(str, enum.Enum):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """What a rule says of a sync point: its cause and the words for it."""
+    """A rule's verdict on a sync point: its cause, and the texts on it."""
 
     rule: str
     name: str
@@ -98,38 +98,38 @@ class Diagnosis(msgspec.Struct, frozen=True):
     when_fine: str
     confidence: Confidence = Confidence.HIGH
     intended: bool = False
-    """True for waits that are meant or are not the program's own: they are reported with severity `info`."""
+    """True for waits that are intended or not the program's own: they are reported with severity `info`."""
     removal: Removal = Removal.NOTHING
     use: Use = Use.UNKNOWN
     copied: Diagnosis | None = None
-    """What it says where the line's source shows that the program itself copies what is indexed there."""
+    """The diagnosis where the source line shows that the program itself copies what is indexed there."""
     once: bool = False
-    """Whether the fix may be to read once in each step what is read several times: one wait is left then."""
+    """Whether the fix may be to read once per step what is read several times: one wait remains then."""
 
 
 Place = tuple[int, int]
-"""A device's number and a stream's on it."""
+"""Number of a device, and of a stream on it."""
 
 
 class Awaited(msgspec.Struct, frozen=True):
-    """What a sync point waited for: all work launched before a time on some streams. Times are ns on the trace's clock.
+    """The work that a sync point waited for: launched on some streams before a time. Times are ns on the trace's clock.
 
-    Of an event it is the work before the event's record, on one stream; else all that had been launched when the last
+    For an event, that is the work before the event's record, on one stream; otherwise all work launched before the last
     call began.
     """
 
     streams: tuple[Place, ...]
     before: int
-    """When the record was made, or just behind the call's begin."""
+    """When the event was recorded, or just after the call's begin."""
     done: int | None
-    """When the last of it ended; None where there was none."""
+    """When the last of the awaited work ended; None without any."""
     of_event: bool = False
     copy_held: int = 0
-    """Until when work of other streams kept the call's own copy from beginning; 0 where none did."""
+    """Time until which other streams' work kept the call's own copy from starting; 0 where none did."""
 
 
 class SyncPoint(msgspec.Struct, frozen=True):
-    """One occurrence: one host thread, one blocking call (a copy and the synchronise behind it are one), one wait.
+    """One occurrence of a sync: one host thread, one blocking call (including a copy's synchronization), one wait.
 
     `calls` are the rows of its runtime slices in time order, `ops` the rows of the ops around it, outermost first.
     Times are ns on the trace's clock.
@@ -137,21 +137,21 @@ class SyncPoint(msgspec.Struct, frozen=True):
 
     calls: tuple[int, ...]
     api: str
-    """Name of the runtime call that held the host the longest."""
+    """Name of the runtime call that blocked the host the longest."""
     ops: tuple[int, ...]
     track: int
     ts: int
     end: int
     device: int
     stream: int
-    """The stream it waits for, or NONE for all streams of the device."""
+    """The awaited stream, or NONE for all streams of the device."""
     diagnosis: Diagnosis
     awaited: Awaited | None = None
-    """What its last call waited for; None where no device worked."""
+    """The work that its last call waited for; None where no device was working."""
 
     @property
     def released(self) -> int:
-        """From when on nothing held its thread: when what it waited for was done, or else its begin, ns."""
+        """Time from which nothing blocked the thread: when the awaited work was done, else the call's begin, ns."""
         done = self.awaited.done if self.awaited else None
         return self.ts if done is None else min(max(self.ts, done), self.end)
 
@@ -170,21 +170,21 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines of a source file around the flagged ones, as the file is now. Their text may hold anything."""
+    """Lines of a source file around the flagged ones, as the file is now; their text is untrusted."""
 
     path: str
-    """Where the file lies here; empty of one that was saved with the trace."""
+    """The file's path on this machine; empty if it was saved with the trace."""
     first: int
-    """The number of the first line."""
+    """Number of the first line."""
     lines: tuple[str, ...]
     marked: tuple[int, ...]
-    """The numbers of the flagged lines: the one, or those that it can be."""
+    """Numbers of the flagged lines: the exact one, or the candidates."""
     newer: bool
-    """Whether the file was written after the trace was recorded, so that the lines may be others by now."""
+    """Whether the file is newer than the trace, so that its lines may have moved."""
 
 
 class Attribution(msgspec.Struct, frozen=True):
-    """Where a sync point belongs: everything a reader needs to find it in the program."""
+    """Where a sync point belongs: everything that locates it in the program."""
 
     op: str
     op_stack: tuple[str, ...]
@@ -192,7 +192,7 @@ class Attribution(msgspec.Struct, frozen=True):
     module: tuple[str, ...]
     source: Source | None
     framework: Source | None
-    """The framework's own line between the user's line and the call, where there is one."""
+    """The framework's line between the user's line and the call, if any."""
     owner: str
     """`user`, `framework` or `unknown`."""
     phase: Phase
@@ -200,40 +200,41 @@ class Attribution(msgspec.Struct, frozen=True):
     step: int | None
     confidence: Confidence = Confidence.HIGH
     path: str = ""
-    """The file of `source` as seen from the program's root, the same wherever the program lies: part of an id."""
+    """The file of `source` relative to the program's root, independent of where the program lies: part of an id."""
     in_loop: bool = False
-    """Whether `source` only starts a framework's loop, `Trainer(…).train()`: then `framework` tells more, and leads."""
+    """Whether `source` only starts a framework's loop, as `Trainer(…).train()`: then `framework` says more, and comes
+    first."""
     use: Use = Use.UNKNOWN
-    """What the host does with the value that it waited for, by the rule or by the source."""
+    """Use of the awaited value by the host, according to the rule or the source."""
 
     @property
     def in_library(self) -> Source | None:
-        """`framework` where the sync is its own doing; None where it only passed on what the user called."""
+        """`framework` where the sync is its own doing; None where it only passed on the user's call."""
         return self.framework if self.owner == "framework" else None
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """Measured, for one sync point, in ns: how long the host was blocked, how long the device then stood idle."""
+    """Measured cost of one sync point, ns: how long the host was blocked, how long the device was then idle."""
 
     wait_ns: int
     bubble_ns: int
-    """From when what it waited for was done until the device's next work; each idle time counts for one sync point."""
+    """Idle time from the end of the awaited work to the device's next work; each counts for one sync point."""
     communication_ns: int = 0
-    """The part of the wait in which the device was in exposed collectives: for other ranks or the network."""
+    """The part of the wait during exposed collectives: for other ranks or the network."""
 
 
 class Gain(msgspec.Struct, frozen=True):
-    """Predicted, for one finding, in µs a step: what removing it would give (see `Projection`)."""
+    """Projected gain of removing one finding, µs per step (see `Projection`)."""
 
     recoverable_us: float
     range_us: tuple[float, float]
     moved_us: float
     untold: str = ""
-    """A sentence: why the trace of one rank can't tell it; empty where it can."""
+    """Why a single rank's trace can't tell the gain, as a sentence; empty where it can."""
 
 
 class Occurrence(msgspec.Struct, frozen=True):
-    """One sync point with everything the stages found out about it."""
+    """One sync point with its attribution and cost."""
 
     sync: SyncPoint
     where: Attribution
@@ -241,7 +242,7 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """All sync points with the same rule, scope, op and source, the user's and the library's. Times: µs a step."""
+    """All sync points with the same rule, scope, op, and user and library source; times in µs per step."""
 
     id: str
     diagnosis: Diagnosis
@@ -256,14 +257,14 @@ class Finding(msgspec.Struct, frozen=True):
     occurrences: tuple[Occurrence, ...]
     gain: Gain | None = None
     excerpt: Excerpt | None = None
-    """Its source lines, where the file is at hand."""
+    """Its source lines, if the file is at hand."""
 
     @property
     def rule(self) -> str:
-        """The id of the rule that named it."""
+        """Id of its rule."""
         return self.diagnosis.rule
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """Names of the `record_function` ranges around it, outermost first."""
+        """Names of the surrounding `record_function` ranges, outermost first."""
         return self.where.scope

@@ -1,6 +1,7 @@
-"""What is found out about a job of many ranks: who holds whom up, what each finding costs it, what can't be said.
+"""The analysis of a job of many ranks: who delays whom, what each finding costs the job, what is unknown.
 
-Times are µs a step unless said, on no rank's clock but the job's: its first rank's, with the others' aligned to it.
+Times are µs per step unless stated otherwise, on the job's clock: that of its first rank, with the others aligned to
+it.
 """
 
 from __future__ import annotations
@@ -18,96 +19,96 @@ if TYPE_CHECKING:
 
 
 STRETCHED = 1.25
-"""From so many times the unprofiled step on, the hosts' lateness in the trace says little: each lags as far as it was
-slowed down (H200: two equal ranks were up to 9 ms apart in steps of 35 ms that took 18 without the profiler)."""
+"""Slowdown by the profiler from which the hosts' lateness in a trace says little: each host lags by its own slowdown
+(H200: two equal ranks were up to 9 ms apart in steps of 35 ms that took 18 without the profiler)."""
 
 
 class RankFrom(str, enum.Enum):
-    """What says which rank a trace is of."""
+    """Where the rank of a trace is known from."""
 
     TRACE = "trace"
-    """Its own `distributedInfo`."""
+    """The trace's own `distributedInfo`."""
     NAME = "file name"
     ORDER = "order"
 
 
 class Cause(str, enum.Enum):
-    """Why a rank comes later to a collective than the others."""
+    """Why a rank arrives at a collective later than the others."""
 
     SYNC = "sync"
-    """Its device stood idle behind a sync."""
+    """Its device was idle behind a sync."""
     KERNELS = "kernels"
     """Its device worked longer."""
     INPUT = "input"
-    """Its thread was longer in the DataLoader."""
+    """Its thread spent longer in the DataLoader."""
     HOST = "host"
-    """Its device stood idle, its host came late for none of these reasons."""
+    """Its device was idle because its host was late for another reason."""
     BEFORE = "before"
-    """It came late to the first collective of the recording, for what went before."""
+    """It was late to the first collective of the recording, because of earlier events."""
 
 
 class JobRank(msgspec.Struct, frozen=True):
-    """One rank as the job sees it."""
+    """One rank of a job."""
 
     number: int
     of: RankAnalysis
     numbered_from: RankFrom
     clock_ns: int
-    """What is added to its epoch times to get the job's."""
+    """Offset from the rank's epoch time to the job's."""
     holds_us: float
-    """How much later than the others it came to the collectives at which it came last; mean of the steps."""
+    """How much later than the others it arrived at collectives where it was last; mean per step."""
     waits_us: float
-    """How long it waited in collectives for others; mean of the steps."""
+    """How long it waited for others in collectives; mean per step."""
 
 
 class Lateness(msgspec.Struct, frozen=True):
-    """The rank that held the others up in one step."""
+    """The rank that delayed the others in one step."""
 
     step: int
-    """The step's number."""
+    """Number of the step."""
     rank: int
     late_us: float
-    """How much later than the others it came, over all collectives at which it was the last."""
+    """How much later than the others it arrived, over all collectives where it was last."""
     cause: Cause
-    """What most of it was."""
+    """The largest cause."""
     finding: str = ""
-    """The id of the sync, where it was one."""
+    """Id of the sync, if it was one."""
     parts: tuple[tuple[Cause, float], ...] = ()
-    """All of it by cause, µs, the most first."""
+    """Lateness by cause, µs, largest first."""
 
 
 class PathSegment(msgspec.Struct, frozen=True):
-    """A part of the critical path through one step: what the job waited for from one collective to the next."""
+    """A part of a step's critical path: what the job waited for between two collectives."""
 
     step: int
     rank: int
-    """Whose work it was."""
+    """The rank that worked."""
     begin_us: float
-    """Since the begin of the first step, on the job's clock."""
+    """Time since the begin of the first step, on the job's clock."""
     end_us: float
     collective: str
-    """What it leads up to, e.g. `AllReduce`; empty at a step's end."""
+    """The collective at its end, e.g. `AllReduce`; empty at a step's end."""
 
 
 class JobFinding(msgspec.Struct, frozen=True):
-    """A finding of one rank or more, merged by id, and what it costs the job."""
+    """A finding of one or more ranks, merged by id, and its cost to the job."""
 
     first: RankFinding
-    """As its lowest rank has it."""
+    """The finding on its lowest rank."""
     ranks: tuple[int, ...]
-    """Those that have it, ascending."""
+    """Ranks that have it, ascending."""
     wait_us: float | None
-    """The longest of a rank's; None where none could be measured."""
+    """The longest wait of any rank; None where none could be measured."""
     bubble_us: float | None
     alone_us: float | None
-    """The most that the trace of one rank alone projects."""
+    """The largest gain that a single rank's trace projects."""
     gain_us: float | None
-    """What removing it on all its ranks would gain the job; None where the job can't be replayed."""
+    """Gain of the job if it is removed on all its ranks; None where the job can't be replayed."""
     range_us: tuple[float, float] | None
 
     @property
     def id(self) -> str:
-        """Stable over runs of the same code."""
+        """Id that is stable across runs of the same code."""
         return self.first.id
 
 
@@ -119,55 +120,55 @@ class Unread(msgspec.Struct, frozen=True):
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """Everything that was found out about one job."""
+    """Everything syncscan knows about one job."""
 
     ranks: tuple[JobRank, ...]
-    """By their number."""
+    """Ranks by number."""
     world_size: int | None
     missing: tuple[int, ...]
-    """Ranks of the job without a trace that could be read."""
+    """Ranks of the job without a readable trace."""
     unread: tuple[Unread, ...]
     steps: tuple[int, ...]
     """Numbers of the steps that all ranks recorded."""
     observed_us: float
     """The job's step as recorded."""
     unprofiled_us: float | None
-    """The same without the profiler, where capture timed it."""
+    """The job's step without the profiler, where capture timed it."""
     lateness: tuple[Lateness, ...]
-    """For each step in which one rank held the others up, it."""
+    """The delaying rank of each step that has one."""
     path: tuple[PathSegment, ...]
     findings: tuple[JobFinding, ...]
-    """The largest gain of the job first."""
+    """Findings, by the job's gain."""
     baseline_us: float | None
     """The job's step as replayed; None where it can't be."""
     recoverable_us: float | None
-    """What removing all findings would gain the job."""
+    """Gain of the job without all findings."""
     recoverable_range_us: tuple[float, float] | None
     matched: int
-    """Collectives that all their ranks' traces have."""
+    """Collectives that are in the traces of all their ranks."""
     unmatched: int
-    """Those that some rank's trace lacks: they take what they took."""
+    """Collectives that some rank's trace is missing: they keep their recorded duration."""
     notes: tuple[str, ...]
-    """What can't be told, and why; a sentence each."""
+    """Sentences on unknown facts, with the reason."""
     _framer: ClassVar[Callable[..., Any] | None] = None
-    """Makes the frame; `syncscan.fleet` hands it in, as a value can't import what draws it."""
+    """Builds the frame; set by `syncscan.fleet`, since a value can't import a renderer."""
 
     @property
     def replayed(self) -> bool:
-        """Whether gains are of the whole job."""
+        """Return whether gains are for the whole job."""
         return self.baseline_us is not None
 
     @property
     def stretch(self) -> float | None:
-        """How many times as long the step takes under the profiler; None where nobody timed it without."""
+        """Ratio of the step time with to that without the profiler; None if the latter wasn't measured."""
         return self.observed_us / self.unprofiled_us if self.unprofiled_us else None
 
     def __repr__(self) -> str:
-        ranks, found = len(self.ranks), len(self.findings)
-        return f"<Fleet of {ranks} rank{'s' * (ranks != 1)}: {found} finding{'s' * (found != 1)}>"
+        ranks, findings = len(self.ranks), len(self.findings)
+        return f"<Fleet of {ranks} rank{'s' * (ranks != 1)}: {findings} finding{'s' * (findings != 1)}>"
 
     def to_frame(self) -> pd.DataFrame:
-        """A tidy pandas frame ranks x steps x findings; columns and dtypes as in `report.fleet_table.COLUMNS`."""
+        """Return a tidy pandas frame of ranks, steps and findings, with the columns of `report.fleet_table.COLUMNS`."""
         if self._framer is None:
             raise RuntimeError("frames of a job are made by syncscan.fleet; import it first")
         frame: pd.DataFrame = self._framer()

@@ -1,4 +1,4 @@
-"""What differs between two states of a job: which syncs are gone, new or changed on which ranks, and the job's step."""
+"""Differences between two states of a job: syncs removed, new or changed on which ranks, and the job's step."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from syncscan.model.rank import RankFinding
 
 
 class JobSite(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of one place of a job, over rules and ranks; times µs a step."""
+    """The findings at one place of a job, over rules and ranks; times in µs per step."""
 
     findings: tuple[JobFinding, ...]
     ranks: tuple[int, ...]
-    """Those that have it, ascending."""
+    """Ranks that have it, ascending."""
     per_step: float
-    """Of the rank that has it the most often."""
+    """Waits per step on the rank with the most."""
     wait_us: float
-    """The longest of a rank's; 0 where none could be measured."""
+    """The longest wait of any rank; 0 where none could be measured."""
     gain_us: float | None
-    """The most that removing one of its findings would gain the job; None where none was replayed."""
+    """The largest gain of the job without one of its findings; None without a replay."""
 
     @property
     def first(self) -> RankFinding:
-        """The finding that stands for it."""
+        """The finding that represents the site."""
         return self.findings[0].first
 
     @property
     def intended(self) -> bool:
-        """Whether the wait is meant, or not the program's own."""
+        """Return whether the wait is intended, or not the program's own."""
         return all(f.first.intended for f in self.findings)
 
 
 class JobChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One place before and after; None where it isn't there."""
+    """One place before and after; None where it is absent."""
 
     change: Change
     before: JobSite | None
@@ -42,18 +42,18 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True):
     how_often: bool = False
     how_long: bool = False
     other_ranks: bool = False
-    """Whether other ranks have it than before."""
+    """Whether its ranks differ from before."""
 
     @property
     def site(self) -> JobSite:
-        """As it is now, or as it was."""
-        found = self.after or self.before
-        assert found is not None
-        return found
+        """The site after the change, or before it if it was removed."""
+        site = self.after or self.before
+        assert site is not None
+        return site
 
     @property
     def worse(self) -> bool:
-        """Whether it is new, waits more often than before, or on more ranks."""
+        """Return whether it is new, waits more often than before, or on more ranks."""
         if self.before is None or self.after is None:
             return self.change is Change.NEW
         often = self.how_often and self.after.per_step > self.before.per_step
@@ -61,34 +61,34 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two states."""
+    """One of two states of a job."""
 
     ranks: int
     steps: int
     held_up_us: float
-    """How much later than the others the latest rank of a step comes, mean of the steps."""
+    """How much later than the others the latest rank arrives; mean per step."""
     holders: tuple[int, ...]
-    """Ranks that are the latest of a step, the worst first."""
+    """Ranks that are the latest of a step, worst first."""
 
 
 class FleetDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """Two states of a job, place by place, and as a whole."""
+    """Two states of a job, compared place by place and as a whole."""
 
     before: JobState
     after: JobState
     changes: tuple[JobChange, ...]
-    """What is new first, then changed, gone, the same; of each the longest wait first."""
+    """New sites first, then changed, removed and same ones, each by longest wait."""
     step: StepChange
-    """The job's step."""
+    """Change of the job's step."""
     promise: Promise | None
-    """What the earlier state's replay said that removing what is gone gains the job; None where nothing is."""
+    """The earlier state's projected gain of the job without the removed syncs; None without any."""
     notes: tuple[str, ...] = ()
 
     @property
     def worse(self) -> tuple[JobChange, ...]:
-        """Places that are new, wait more often or on more ranks, but for waits that are meant."""
+        """Places that are new, wait more often or on more ranks, except intended waits."""
         return tuple(c for c in self.changes if not c.site.intended and c.worse)
 
     def of(self, change: Change) -> tuple[JobChange, ...]:
-        """The places of which this became."""
+        """Return the places with this change."""
         return tuple(c for c in self.changes if c.change is change)

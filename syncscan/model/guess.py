@@ -1,4 +1,4 @@
-"""What `lint` says of source code that nothing ran: guesses at syncs, with what allows them, and files left unread."""
+"""Lint results for source code that wasn't run: warnings of possible syncs, exceptions, and unreadable files."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ import msgspec
 from syncscan.model.finding import Diagnosis, Severity
 
 LIMITS = (
-    "Guesses from the source alone: nothing ran, so that no type or device was seen, and nothing was timed. "
-    "A tensor on the CPU waits for nothing. To know: syncscan dryrun, which needs no GPU, or syncscan profile."
+    "These warnings come from the source alone: nothing ran, so types and devices are unknown, and nothing was timed. "
+    "Tensors on the CPU never wait. To verify: syncscan dryrun (needs no GPU) or syncscan profile."
 )
-"""What every report of guesses says of them."""
+"""Caveat of every lint report."""
 
 
 class Guess(msgspec.Struct, frozen=True, kw_only=True):
-    """One place in the source that would, by its shape, make the host wait for the device."""
+    """A place in the source whose pattern makes the host wait for the device."""
 
     diagnosis: Diagnosis
-    """As of a finding; its confidence is never high."""
+    """Diagnosis, as for a finding; its confidence is never high."""
     file: str
-    """As it was named or found; `-` for standard input."""
+    """File as it was named or discovered; `-` for standard input."""
     line: int
-    """From 1; of a notebook within its cell."""
+    """Line, from 1; in a notebook, within its cell."""
     column: int
-    """From 1, in characters."""
+    """Column, from 1, in characters."""
     end_line: int
     function: str
-    """The function with what it is nested in, `Trainer.step`; empty on a module's own level."""
+    """Qualified name of the function, `Trainer.step`; empty at module level."""
     scope: tuple[str, ...]
-    """Names of the `record_function` blocks around it, outermost first."""
+    """Names of the surrounding `record_function` blocks, outermost first."""
     code: str
     """The expression."""
     place: str
-    """Where it stands: `a training step's loop (line 12)`."""
+    """The surrounding code: `a training step's loop (line 12)`."""
     because: str
-    """A sentence: why it was guessed to wait, and to run in each step."""
+    """Why it may wait, and run in each step, as a sentence."""
     severity: Severity
-    """`medium`; `low` where it runs seldom: in an evaluation, or below a condition such as `step % 100 == 0`."""
+    """`medium`; `low` where it runs rarely: in an evaluation, or under a condition such as `step % 100 == 0`."""
     cell: int | None = None
-    """The number of a notebook's cell, from 1."""
+    """Number of a notebook's cell, from 1."""
 
     @property
     def rule(self) -> str:
-        """The id of the rule that knows its cause."""
+        """Id of its rule."""
         return self.diagnosis.rule
 
     @property
     def where(self) -> str:
-        """`train.py:12:5`, as editors read it; in a notebook `demo.ipynb:cell 3:12:5`."""
+        """Position as editors read it: `train.py:12:5`, or in a notebook `demo.ipynb:cell 3:12:5`."""
         cell = f"cell {self.cell}:" if self.cell else ""
         return f"{self.file}:{cell}{self.line}:{self.column}"
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """A guess that the source, or the project's file, allows."""
+    """A lint warning that the source or the project's configuration allows."""
 
     guess: Guess
     by: str
@@ -64,23 +64,23 @@ class Allowed(msgspec.Struct, frozen=True):
 
 
 class Linted(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was said of some files."""
+    """Lint results of some files."""
 
     guesses: tuple[Guess, ...]
-    """By file, in the order in which files were named, and by line."""
+    """Warnings by file, in the order in which files were named, and by line."""
     allowed: tuple[Allowed, ...] = ()
     notes: tuple[str, ...] = ()
-    """Comments on a guess's line that don't allow it, and expired entries of the allow-list: a sentence each."""
+    """Notes on comments that don't allow the warning on their line, and on expired allow-list entries."""
     files: int = 0
-    """How many were read."""
+    """Number of files read."""
     unread: tuple[str, ...] = ()
-    """Files that couldn't be read: a sentence each."""
+    """Unreadable files, one sentence each."""
     unread_named: bool = False
-    """Whether one of those was named itself, and not found in a folder."""
+    """Whether one of those was named explicitly rather than discovered in a folder."""
     hidden: int = 0
-    """Guesses that `--select` and `--ignore` leave out."""
+    """Warnings hidden by `--select` and `--ignore`."""
 
     @property
     def shown_files(self) -> Sequence[str]:
-        """The files with guesses, in their order."""
+        """The files with warnings, in order."""
         return tuple(dict.fromkeys(guess.file for guess in self.guesses))

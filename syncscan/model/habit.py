@@ -1,4 +1,4 @@
-"""Habits: what costs a step time without being a sync (input, kernels, launches, streams) or spoils its timing."""
+"""Habits: costs of a step besides syncs (input, kernels, launches, streams), and errors in its timing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncscan.model.interval import ThreadInterval
 
 
 class Area(str, enum.Enum):
-    """Which part of a step a habit belongs to."""
+    """The part of a step that a habit belongs to."""
 
     TIMING = "timing"
     HOST = "host"
@@ -21,9 +21,7 @@ class Area(str, enum.Enum):
 
 
 class Basis(str, enum.Enum):
-    """What a habit's gain rests on: a replay of the step, samples of one that its host bounds, or a time that it can't
-    exceed.
-    """
+    """Basis of a habit's gain: a replay of the step, samples of a host-bound step, or an upper bound."""
 
     REPLAY = "replay"
     SAMPLES = "samples"
@@ -31,13 +29,12 @@ class Basis(str, enum.Enum):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a step would be without a habit, as an edit that a replay can make; times in ns on the trace's clock.
+    """The step without a habit, as an edit that a replay can apply; times in ns on the trace's clock.
 
-    `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
-    length that would stay). `ahead`: intervals of host threads
-    whose device work would run on a stream of its own, where nothing waits for it. `calls`: rows of sync points' calls
-    that would be gone, with their waits. `unstretched`: the profiler lengthened none of `host`, whatever it did to the
-    rest of the host's time.
+    `host`: intervals of host threads to remove. `work`: (row of device work, fraction of its length that stays).
+    `ahead`: intervals of host threads whose device work moves to a stream of its own, where nothing waits for it.
+    `calls`: rows of sync points' calls to remove with their waits. `unstretched`: the profiler didn't lengthen `host`,
+    whatever it did to the rest of the host's time.
     """
 
     host: tuple[ThreadInterval, ...] = ()
@@ -48,14 +45,14 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class HabitGain(msgspec.Struct, frozen=True):
-    """How much shorter a step would be without a habit, in µs, and what that rests on."""
+    """How much shorter a step would be without a habit, µs, and the basis of that number."""
 
     recoverable_us: float
     range_us: tuple[float, float]
     basis: Basis
 
     def severity(self, step_us: float) -> Severity:
-        """By the share of the step: high from 5 %, medium from 1 %; what is only an upper bound is never high."""
+        """Return the severity by share of the step: high from 5 %, medium from 1 %; upper bounds are never high."""
         share = self.recoverable_us / step_us if step_us else 0.0
         severity = Severity.of_share(share)
         bound = self.basis is Basis.UPPER_BOUND
@@ -63,7 +60,7 @@ class HabitGain(msgspec.Struct, frozen=True):
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """The words of a habit's rule, the same for every trace."""
+    """Texts of a habit's rule, the same for every trace."""
 
     rule: str
     area: Area
@@ -74,40 +71,40 @@ class Advice(msgspec.Struct, frozen=True):
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands between launches of one step, so that no CUDA graph holds both those before it and those behind."""
+    """Something between launches of one step that prevents one CUDA graph from holding those before and after it."""
 
     what: str
     source: Source | None = None
-    """The program's line, where it is known."""
+    """The program's line, if known."""
     finding: str = ""
-    """The id of the sync that it is; empty where it is none."""
+    """Id of the sync, if it is one."""
     per_step: float
     us: float
-    """How long launching pauses there, in µs a step as recorded."""
+    """Pause of launches, µs per step as recorded."""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """Launches of one phase that a graph can hold, with nothing in the way; the same place in each step."""
+    """Launches of one phase that a graph can hold without interruption, at the same place in each step."""
 
     phase: Phase
     """Forward, backward or optimizer; other where a step has no backward pass."""
     launches: float
-    """Calls a step."""
+    """Launches per step."""
     host_us: float
-    """From the first to the end of the last, in µs a step on the scale of the undisturbed step."""
+    """Time from the first launch to the end of the last, µs per step without the profiler."""
     ended_by: str
-    """What stands behind it; empty where another phase of the same part follows, or the step ends."""
+    """The event that ends it; empty where another phase follows or the step ends."""
     changes: tuple[Change, ...]
-    """The step without these launches, as of `Habit`."""
+    """The step without these launches, as in `Habit`."""
     gain: HabitGain | None = None
 
 
 class Habit(msgspec.Struct, frozen=True):
-    """One habit of a program, with the numbers that prove it. Times are means per step in µs.
+    """A habit of a program, with the numbers that prove it. Times are means per step in µs.
 
-    `cost_us` is measured: the time that the habit takes of a step, which its gain can't exceed; None where it spoils a
-    measurement instead of taking time. `changes` are what removing it could mean: the likely one first, then the most
-    and the least that is usual.
+    `cost_us` is measured: the time that the habit takes, which its gain can't exceed; None where it distorts a
+    measurement instead of taking time. `changes` are possible effects of removing it: the likely one first, then the
+    largest and the smallest usual one.
     """
 
     id: str
@@ -122,11 +119,11 @@ class Habit(msgspec.Struct, frozen=True):
     gain: HabitGain | None = None
     severity: Severity = Severity.LOW
     segments: tuple[Segment, ...] = ()
-    """Of launches: those that graphs can hold, the longest first. What each saves alone needn't add up to the gain."""
+    """For launches: those that graphs can hold, longest first. Their single savings needn't add up to the gain."""
     splits: tuple[Split, ...] = ()
-    """Of launches: what stands in the way of one graph for the whole step, the most frequent first."""
+    """For launches: what prevents one graph for the whole step, most frequent first."""
 
     @property
     def rule(self) -> str:
-        """The id of the rule that found it."""
+        """Id of its rule."""
         return self.advice.rule

@@ -1,4 +1,4 @@
-"""Where a step's host time goes: as sampled on its thread without the profiler, and as counted in the trace."""
+"""Where a step's host time goes: sampled on its thread without the profiler, and counted in the trace."""
 
 from __future__ import annotations
 
@@ -9,96 +9,96 @@ import msgspec
 from syncscan.model.finding import Phase
 
 USER = "user"
-"""The owner of the program's own code; any other owner is the top-level package's name, such as `torch`."""
+"""Owner of the program's own code; any other owner is a top-level package, such as `torch`."""
 
 
 class HostNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One call site of the sampled tree: a line of a function, reached by one way."""
+    """A call site of the sampled tree: a line of a function, reached through one call path."""
 
     parent: int
-    """Its caller's place in `SampledHost.nodes`, before its own; -1 for a root."""
+    """Index of its caller in `SampledHost.nodes`, less than its own; -1 for a root."""
     function: str
     file: str
-    """As Python named it."""
+    """File as Python named it."""
     line: int
-    """The line of the function that ran, or that called on."""
+    """Line of the function that ran or called."""
     owner: str
-    """`USER`, or the package whose function it is."""
+    """`USER`, or the function's package."""
     phase: Phase
     us: float
-    """Of a step's time, with all that it called, in µs."""
+    """Time with all callees, µs per step."""
     self_us: float
-    """Of a step's time, in this function itself and in what it calls that isn't Python, in µs."""
+    """Time in this function and in non-Python code that it calls, µs per step."""
 
 
 class OtherThread(msgspec.Struct, frozen=True, kw_only=True):
-    """Another thread of Python's in the process, as it was while the step's thread was sampled."""
+    """Another Python thread of the process, while the step's thread was sampled."""
 
     name: str
     us: float
-    """How long it ran, in µs a step."""
+    """How long it ran, µs per step."""
     beside_us: float
-    """Of that, while the step's thread was off its core."""
+    """The part of that while the step's thread was off its core."""
     places: tuple[str, ...]
-    """Where it was met, the most frequent first: `file.py:LINE function`."""
+    """Where it was sampled, most frequent first: `file.py:LINE function`."""
 
 
 class ThreadUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What the step's thread used while it was sampled, in µs a step."""
+    """Resources that the step's thread used while it was sampled, µs per step."""
 
     off_us: float
-    """Off its core."""
+    """Time off its core."""
     on_us: float
-    """On its core, in the sampled steps as they were: on another scale than the rest where those took another time.
-    What a thread computes stays the same from step to step, how long it waits doesn't."""
+    """Time on its core in the sampled steps, not rescaled: from step to step, a thread computes equally long, but waits
+    differently long."""
     delayed_us: float | None
-    """Of that, ready to run without a core to run on; None where the system doesn't tell."""
+    """The part of the time off its core when it was ready to run; None where unknown."""
     faults: float
     """Pages of memory that it touched first."""
     fault_us: float | None
-    """What one costs, with giving it back; None where none is counted."""
+    """Cost of one page fault, including its release; None where none is counted."""
     stopped_us: tuple[float, ...]
-    """By place in `SampledHost.nodes`: off its core in this function itself, while other threads of Python's ran."""
+    """Time off its core in this function while other Python threads ran, by index in `SampledHost.nodes`."""
     faults_in: tuple[float, ...]
-    """By the same place: how many of the pages were touched in this function itself."""
+    """Pages touched first in this function, by the same index."""
     touching_us: tuple[float, ...]
-    """By the same place: in the system's own code where pages were touched first; all 0 where it doesn't tell."""
+    """Time in system code while touching pages first, by the same index; all 0 where unknown."""
     huge: float
-    """Huge pages that the system made a step meanwhile, for any process; 0 where it doesn't tell."""
+    """Huge pages that the system created per step, for any process; 0 where unknown."""
 
 
 class HostShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What one phase, owner or function takes of a step."""
+    """Time of one phase, owner or function per step."""
 
     name: str
     us: float
     share: float
-    """Of the step, 0 to 1."""
+    """Fraction of the step, 0 to 1."""
 
 
 class SampledHost(msgspec.Struct, frozen=True, kw_only=True):
-    """The tree of functions that the step's thread was in, sampled from outside while nothing else was recorded."""
+    """Tree of functions that the step's thread was in, sampled externally while nothing else was recorded."""
 
     step_us: float
-    """The undisturbed step that the tree's times add up to, in µs."""
+    """Undisturbed step time that the tree's times add up to, µs."""
     steps: int
-    """Sampled steps."""
+    """Number of sampled steps."""
     samples: int
     overhead: float | None
-    """By which part sampled steps were longer than those without; None where that isn't known."""
+    """Relative slowdown of sampled steps; None where unknown."""
     nodes: tuple[HostNode, ...]
-    """Callers before what they call; of one caller's calls the longest first."""
+    """Callers before callees; callees of one caller by longest time."""
     used: ThreadUse | None = None
-    """None where capture didn't ask."""
+    """Resources used; None where capture didn't collect them."""
     others: tuple[OtherThread, ...] = ()
-    """The busiest first."""
+    """Other threads, busiest first."""
 
     def by_phase(self) -> tuple[HostShare, ...]:
-        """What each phase takes itself, the longest first; they add up to the step."""
+        """Return the self time of each phase, longest first; they add up to the step."""
         return self._shares((node.phase.value, node.self_us) for node in self.nodes)
 
     def by_owner(self) -> tuple[HostShare, ...]:
-        """What each owner's own functions take, the longest first; they add up to the step."""
+        """Return the self time of each owner's functions, longest first; they add up to the step."""
         return self._shares((node.owner, node.self_us) for node in self.nodes)
 
     def _shares(self, parts: Iterable[tuple[str, float]]) -> tuple[HostShare, ...]:
@@ -110,67 +110,66 @@ class SampledHost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DearOp(msgspec.Struct, frozen=True, kw_only=True):
-    """Ops of one name in one scope, and what they cost the host."""
+    """Ops of one name in one scope, and their cost to the host."""
 
     op: str
     scope: tuple[str, ...]
-    """Outermost first, without the step; of a backward op its forward op's."""
+    """Scopes, outermost first, without the step; for a backward op, those of its forward op."""
     per_step: float
     us: float
-    """Host time of a step with all that they call, waits left out; scaled as `CountedHost` is, in µs."""
+    """Host time per step with all callees, without waits, scaled like `CountedHost`, µs."""
     self_us: float
-    """The same without the ops and runtime calls below them."""
+    """Host time without nested ops and runtime calls, µs."""
 
 
 class CountedHost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the trace shows the steps' threads do: the thread that runs them, and autograd's, for which that one waits.
+    """Host time in the trace, of the steps' threads and of autograd threads that they wait for.
 
-    Times are µs a step, from one step's begin to the next one's. Each moment counts once, so that they add up: in the
-    loader, else on an autograd thread that is in anything, else on the steps' thread.
+    Times are µs per step, from the begin of one step to that of the next. Each moment counts once, so that they add up:
+    in the loader, else on an active autograd thread, else on the steps' thread.
     """
 
     dispatch_us: float
-    """In ops, without the runtime calls in them: dispatch, and what they compute on the host, in Python too."""
+    """In ops, without nested runtime calls: dispatch, and computation on the host, including Python."""
     launches_us: float
-    """In calls that give the device work: kernels, graphs, copies, memsets."""
+    """In calls that launch device work: kernels, graphs, copies, memsets."""
     allocations_us: float
-    """In calls that take memory or give it back, of the device or pinned."""
+    """In calls that allocate or free device or pinned memory."""
     queries_us: float
-    """In calls that only ask: about an event, a stream, a capture, a device."""
+    """In calls that only query an event, a stream, a capture or a device."""
     other_calls_us: float
-    """In runtime calls that are none of these, what of calls that wait isn't waiting too."""
+    """In other runtime calls, including the part of waiting calls that isn't waiting."""
     waits_us: float
-    """Held by the device: in calls that wait for it, and where the launch queue is full."""
+    """Blocked on the device: in calls that wait for it, and where the launch queue is full."""
     input_us: float
     """In a DataLoader's `__next__`, with all that it does."""
     python_us: float
-    """Between ops and calls, on the thread that runs the step; while no autograd thread is in any."""
+    """Between ops and calls on the step's thread, while no autograd thread is active."""
     ops_per_step: float
-    """All ops, those inside others too."""
+    """All ops, including nested ones."""
     launches_per_step: float
     kernels_per_launch: float
     """Kernels, copies and memsets. More than one where graphs are replayed; 0 without launches."""
     scaled: bool
-    """Whether the profiler's share was taken out of the times; else they are as recorded, and too long."""
+    """Whether profiler overhead was removed from the times; else they are as recorded, and too long."""
     dearest: tuple[DearOp, ...]
-    """The ops that take most themselves, the longest first."""
+    """Ops with the most self time, longest first."""
 
     @property
     def step_us(self) -> float:
-        """The step that the times add up to: the undisturbed one where they are scaled, else the recorded one."""
+        """Step time that the times add up to: undisturbed where they are scaled, else as recorded."""
         calls = self.launches_us + self.allocations_us + self.queries_us + self.other_calls_us
         return self.dispatch_us + calls + self.waits_us + self.input_us + self.python_us
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of where the host's time goes."""
+    """All results on the host's time."""
 
     sampled: SampledHost | None = None
     """None where capture didn't sample."""
     counted: CountedHost | None = None
-    """None where the trace marks no steps, holds nothing of their host or no device work, or doesn't tell how long
-    its calls waited."""
+    """None where the trace has no step markers, nothing of their host or no device work, or lacks the calls' waits."""
 
 
 UNKNOWN_HOST = Host()
-"""Of a trace that shows nothing of its host."""
+"""For a trace that shows nothing of its host."""

@@ -1,4 +1,4 @@
-"""What a trace lacks for its numbers to mean something, and which are withheld for it."""
+"""Data that a trace is missing, and the numbers withheld because of it."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import msgspec
 
 
 class Lack(msgspec.Struct, frozen=True):
-    """One thing that is missing: a sentence, and what can't be said for want of it."""
+    """One piece of missing data: a sentence, and what can't be determined without it."""
 
     sentence: str
     verdict: bool = False
-    """What bounds the step, and what removing a sync would gain, can't be said."""
+    """Whether the step's bound and the gains of removing syncs can't be determined."""
     waits: bool = False
-    """Waits and idle time can't be measured."""
+    """Whether waits and idle time can't be measured."""
 
-    def said(self) -> str:
-        """The sentence, and what is withheld."""
+    def full_sentence(self) -> str:
+        """Return the sentence, and what is withheld."""
         held = [name for name, withheld in (("waits", self.waits), ("verdict and gains", self.verdict)) if withheld]
         return f"{self.sentence} Withheld: {', '.join(held)}." if held else self.sentence
 
 
 class Integrity(msgspec.Struct, frozen=True):
-    """All that is missing of one trace."""
+    """Everything that one trace is missing."""
 
     lacks: tuple[Lack, ...] = ()
 
     @property
     def verdict(self) -> bool:
-        """Whether it can be said what bounds the step."""
+        """Return whether the step's bound can be determined."""
         return not any(lack.verdict for lack in self.lacks)
 
     @property
     def waits(self) -> bool:
-        """Whether waits can be measured."""
+        """Return whether waits can be measured."""
         return not any(lack.waits for lack in self.lacks)
 
     def sentences(self) -> tuple[str, ...]:
-        """What is missing, each with what is withheld for it."""
-        return tuple(lack.said() for lack in self.lacks)
+        """Return a sentence for each piece of missing data, with what is withheld."""
+        return tuple(lack.full_sentence() for lack in self.lacks)
 
     def reason(self) -> str:
-        """Why there is no verdict; empty where there is one."""
-        return " ".join(lack.said() for lack in self.lacks if lack.verdict)
+        """Return why there is no verdict; empty where there is one."""
+        return " ".join(lack.full_sentence() for lack in self.lacks if lack.verdict)
 
 
 SOUND = Integrity()

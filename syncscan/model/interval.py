@@ -1,4 +1,4 @@
-"""Intervals of a trace's time: from a begin to before an end, in int64 nanoseconds on the trace's own clock."""
+"""Intervals of time from a begin to an exclusive end, in int64 ns on the trace's clock."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import numpy as np
 from syncscan.model.arrays import Bool, Int64
 
 _NEVER = np.iinfo(np.int64).max
-"""Later than any time."""
+"""A time later than any other."""
 
 
 class Interval(NamedTuple):
-    """From `begin` to before `end`, ns."""
+    """An interval from `begin` to the exclusive `end`, ns."""
 
     begin: int
     end: int
 
     @property
     def length(self) -> int:
-        """How long it is, ns."""
+        """Length, ns."""
         return self.end - self.begin
 
     def touches(self, begin: int, end: int) -> bool:
-        """Whether a slice from `begin` to `end` (ns) reaches into it or to its edge."""
+        """Return whether a slice from `begin` to `end` (ns) overlaps the interval or touches its edge."""
         return begin <= self.end and end >= self.begin
 
     def holds(self, ts: int) -> bool:
-        """Whether this time (ns) lies in it."""
+        """Return whether this time (ns) lies in the interval."""
         return self.begin <= ts < self.end
 
 
 class ThreadInterval(NamedTuple):
-    """An interval on one host thread: the thread's track, and from `begin` to before `end`, ns."""
+    """An interval on one host thread: the thread's track, `begin`, and exclusive `end`, ns."""
 
     track: int
     begin: int
@@ -43,7 +43,7 @@ class ThreadInterval(NamedTuple):
 
 
 def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
-    """The union of intervals that are sorted by their starts, as disjoint ascending ones.
+    """Return the union of intervals sorted by start, as disjoint ascending ones.
 
     Args:
         starts: int64 ns, ascending.
@@ -60,7 +60,7 @@ def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
 
 
 def union_of(intervals: Sequence[Interval]) -> list[Interval]:
-    """The union of these intervals, in any order, as disjoint ascending ones."""
+    """Return the union of these intervals, in any order, as disjoint ascending ones."""
     if not intervals:
         return []
     starts, ends = (np.array(column, np.int64) for column in zip(*sorted(intervals), strict=True))
@@ -69,7 +69,7 @@ def union_of(intervals: Sequence[Interval]) -> list[Interval]:
 
 
 class Cover:
-    """Tells how much of any interval some others cover; these are disjoint and ascending, as `union` gives them."""
+    """Disjoint ascending intervals, as `union` returns them, that answer how much of any interval they cover."""
 
     def __init__(self, starts: Int64, ends: Int64) -> None:
         self.starts, self.ends = starts, ends
@@ -77,11 +77,11 @@ class Cover:
 
     @property
     def length(self) -> int:
-        """How long they are together, ns."""
+        """Total length, ns."""
         return int(self._sum[-1])
 
     def within(self, begins: Int64, ends: Int64) -> Int64:
-        """How much of each of these intervals they cover, ns; 0 of one that ends before it begins.
+        """Return how much of each of these intervals is covered, ns; 0 for one that ends before it begins.
 
         Args:
             begins: ascending.
@@ -92,7 +92,9 @@ class Cover:
         near = slice(*np.searchsorted(self.ends, begins[[0, -1]], side="right").tolist())
         following = slice(near.start, near.stop + 1)
         times = np.diff(np.searchsorted(begins, self.ends[near]), prepend=0, append=len(begins))
-        begun = np.repeat(self._or_never(self.starts, following), times)  # of the first that isn't over then
+        begun = np.repeat(
+            self._or_never(self.starts, following), times
+        )  # start of the first interval that isn't over then
         covered: Int64 = np.maximum(ends, begun)
         covered -= np.maximum(begins, begun, out=begun)
         np.maximum(covered, 0, out=covered)
@@ -101,23 +103,23 @@ class Cover:
         return covered
 
     def _or_never(self, times: Int64, some: slice) -> Int64:
-        """Some of the starts, or of the ends, and behind the last of all a time that doesn't come."""
+        """Return a slice of the starts or ends, with a time that never comes after the last one."""
         return times[some] if some.stop <= len(times) else np.append(times[some], _NEVER)
 
     def holds(self, times: Int64) -> Bool:
-        """Which of these times (ns) lie in one of them."""
+        """Return which of these times (ns) are covered."""
         over = np.searchsorted(self.ends, times, side="right")
         held: Bool = np.append(self.starts, _NEVER).take(over) <= times
         return held
 
     def without(self, other: Cover) -> Cover:
-        """What of them the other doesn't cover."""
-        each = self.starts, self.ends, other.starts, other.ends
-        turns = np.concatenate(each)
+        """Return the part of the intervals that the other doesn't cover."""
+        bounds = self.starts, self.ends, other.starts, other.ends
+        turns = np.concatenate(bounds)
         order = np.argsort(turns, kind="stable")  # quick, as each of the four ascends
-        within = np.cumsum(np.repeat(np.array([1, -1, -2, 2], np.int8), [len(times) for times in each])[order])
+        within = np.cumsum(np.repeat(np.array([1, -1, -2, 2], np.int8), [len(times) for times in bounds])[order])
         turns = turns[order]
-        left = np.flatnonzero((within[:-1] == 1) & (turns[:-1] < turns[1:]))  # only in one of its own
+        left = np.flatnonzero((within[:-1] == 1) & (turns[:-1] < turns[1:]))  # covered by self alone
         return Cover(*union(turns[left], turns[left + 1]))
 
     def _until(self, times: Int64) -> Int64:
@@ -128,7 +130,7 @@ class Cover:
 
 
 def cover_of(intervals: Sequence[tuple[int, int]]) -> Cover:
-    """What these intervals cover, in any order."""
+    """Return the cover of these intervals, in any order."""
     starts, ends = np.fromiter(chain.from_iterable(intervals), np.int64).reshape(-1, 2).T
     order = np.lexsort((ends, starts))
     return Cover(*union(starts[order], ends[order]))

@@ -1,4 +1,4 @@
-"""From a parsed JSON value of any kind to text that strict readers take: whole numbers and characters, not too deep."""
+"""Turn any parsed JSON value into text for strict readers: whole numbers and characters, not nested too deep."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import msgspec
 
 DEEPEST = 100
-"""Values nested deeper are left out: readers differ in how deep they go, and none has to go deeper than this."""
+"""Values nested deeper are left out: readers differ in their limit, and none needs more than this."""
 MOST_BITS = 14_000
 """Integers of more bits are left out: Python reads no more than 4,300 digits (`sys.set_int_max_str_digits`)."""
 
 _UNWRITABLE = ValueError, OverflowError, RecursionError
-"""What msgspec raises for a value that it has no JSON for."""
+"""Errors that msgspec raises for a value without a JSON form."""
 
 
 def whole_characters(text: str) -> str:
-    """A text that can be encoded: a half of a character, which no UTF-8 holds, is U+FFFD."""
+    """Return text that can be encoded: lone surrogates, which UTF-8 can't hold, become U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def encodable(value: Any) -> Any:
-    """A value parsed from JSON, itself where it can be written again; else as `strict_value` makes it."""
+    """Return a value parsed from JSON, unchanged if it can be written again, else made strict by `strict_value`."""
     try:
         msgspec.json.encode(value)
     except _UNWRITABLE:
@@ -32,7 +32,7 @@ def encodable(value: Any) -> Any:
 
 
 def indented(document: Any) -> str:
-    """A document as JSON, two spaces a level, as strict as `strict_text`."""
+    """Return a document as JSON, indented by two spaces, as strict as `strict_text`."""
     try:
         encoded = msgspec.json.encode(document)
     except _UNWRITABLE:
@@ -42,22 +42,22 @@ def indented(document: Any) -> str:
 
 
 def strict_value(value: Any) -> Any:
-    """A value of which any encoder makes JSON that any reader takes; what is left out or null as in `strict_text`."""
+    """Return a value that any encoder writes and any reader accepts; `strict_text` says what becomes null."""
     return _plain(value, 0)
 
 
 def strict_text(value: Any) -> str:
-    """A value as JSON text.
+    """Return a value as JSON text.
 
-    What has no JSON is null: NaN, infinities, integers that no reader takes, what is nested too deep. Halves of
-    characters are U+FFFD.
+    Values without a JSON form become null: NaN, infinities, integers that no reader accepts, values nested too deep.
+    Lone surrogates become U+FFFD.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (ValueError, RecursionError):
         return json.dumps(_plain(value, 0), ensure_ascii=False)
-    # Where Python's own limit lies differs: a version's, or what some package has set it to.
+    # Python's own recursion limit differs by version, and packages may change it.
     may_be_too_deep = text.count("[") + text.count("{") > DEEPEST
     return json.dumps(_plain(value, 0), ensure_ascii=False) if may_be_too_deep else text
 

@@ -1,4 +1,4 @@
-"""From a recorded path of a Python file to whose it is, a library's or the user's, and to the package it lies in."""
+"""Classify a recorded path of a Python file: a library's or the user's, and of which package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIBRARIES = frozenset(
     # trainers and runtimes
     "lightning pytorch_lightning lightning_fabric lightning_utilities ignite fastai accelerate deepspeed megatron apex "
     "xformers flash_attn bitsandbytes vllm "
-    # models, losses, tensors of a kind
+    # models, losses, special tensors
     "transformers diffusers peft trl sentence_transformers timm einops e3nn dgl monai ultralytics detectron2 mmcv "
     "mmengine mmdet gpytorch linear_operator torch_geometric torch_scatter torch_sparse torch_cluster "
     "torch_spline_conv pyg_lib torchdiffeq torchsde pyro botorch tensordict torchrl stable_baselines3 open_clip "
@@ -21,18 +21,18 @@ LIBRARIES = frozenset(
     # arrays, files, progress, logging
     "numpy scipy sklearn pandas fsspec tqdm wandb tensorboard tensorboardX mlflow clearml trackio syncscan".split()
 )
-"""Top-level packages of other people that training programs import, by the name they are imported under.
+"""Top-level packages of other people that training programs import, by import name.
 
-The profiler strips every `sys.path` prefix from a file's name, so the first part of the path is often all there is to
-tell a library by; what lies in site-packages needs no entry. Whole names only: `torch_experiments` is a user's folder.
-Hugging Face's `datasets` is left out, because so many programs have a folder of their own with that name.
+The profiler strips every `sys.path` prefix from a file's name, so the first part of the path is often the only hint at
+a library; files in site-packages need no entry. Whole names only: `torch_experiments` is a user's folder. Hugging
+Face's `datasets` is left out, because many programs have a folder of that name.
 """
 
 _STANDARD = frozenset(
     "runpy contextlib threading functools asyncio concurrent multiprocessing logging queue selectors socketserver "
     "unittest copy pickle weakref abc typing collections importlib".split()
 )
-"""Modules of the standard library that call other people's code, so that they stand between two frames.
+"""Standard library modules that call other people's code, and so stand between two frames.
 
 Not `sys.stdlib_module_names`: users call their own scripts `profile.py`, `test/` or `trace.py`.
 """
@@ -41,7 +41,7 @@ _WRAPPERS = re.compile(
     r"(.*/)?torch/(_tensor|functional|_jit_internal|_ops|_compile|nn/functional|nn/modules/module|cuda/\w+|cuda/__init__"
     r"|autograd/\w+|utils/_contextlib|utils/_device|overrides|_dynamo/eval_frame|accelerator/\w+|xpu/\w+)\.py"
 )
-"""Torch files that only pass a call on: a sync in them is the caller's."""
+"""Torch files that only pass a call on: a sync in them belongs to the caller."""
 
 _HELPERS = (
     "lightning_utilities",
@@ -49,24 +49,24 @@ _HELPERS = (
     "lightning_fabric/utilities/apply_func.py",
     "deepspeed/accelerator",
 )
-"""What libraries go through to do a thing to each of many tensors, or on any kind of device: it says nothing of why."""
+"""Library code that applies a function to many tensors or devices, which says nothing about why."""
 
 _KEPT = 1 << 16
-"""Answers remembered: the same few files are asked about at every call."""
+"""Number of cached answers: the same few files are looked up at every call."""
 
 _DEMO = ("syncscan/capture/demo_step.py", "syncscan/capture/logged_step.py")
-"""The program that `syncscan demo` profiles stands for a user's."""
+"""Programs that `syncscan demo` profiles, which count as the user's."""
 
 _INSTALLED = re.compile(r".*(?:^|/)(?:(?:site|dist)-packages|lib(?:64)?/python3(?:\.\d+)?)/(?P<inside>.+)")
-"""Up to the last folder of installed packages, or the standard library's on Linux and macOS."""
+"""Path up to the last folder of installed packages, or of the standard library on Linux and macOS."""
 _STANDARD_FOLDER = re.compile(r".*/lib(?:64)?/python3(?:\.\d+)?/|[A-Za-z]:/(?:.*/)?Lib/")
 _WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<inside>.+)")
-"""Up to the standard library of a Python on Windows, `C:/Python312/Lib/`; a user's folder may have this name too."""
+"""Path up to the standard library of a Python on Windows, `C:/Python312/Lib/`; a user's folder may match too."""
 
 
 @lru_cache(_KEPT)
 def is_library(file: str) -> bool:
-    """Whether a file isn't the user's own code, but a library's, the standard library's or generated (`<string>`).
+    """Return whether a file isn't the user's own, but a library's, the standard library's or generated (`<string>`).
 
     Args:
         file: as the profiler names it (`torch/nn/functional.py`) or as Python does (an absolute path, on Windows too).
@@ -83,7 +83,7 @@ def is_library(file: str) -> bool:
 
 @lru_cache(_KEPT)
 def in_package(file: str, package: str) -> bool:
-    """Whether a file is this one or lies in this package, compared folder by folder: gpytorch isn't torch.
+    """Return whether a file is this one or lies in this package, compared folder by folder: gpytorch isn't torch.
 
     Args:
         file: as for `is_library`.
@@ -98,7 +98,7 @@ def in_package(file: str, package: str) -> bool:
 
 
 def path_in_package(file: str) -> str:
-    """A library's file from its package's root on, the same in every environment: `transformers/trainer.py`.
+    """Return a library's file relative to its package's root, as in every environment: `transformers/trainer.py`.
 
     Args:
         file: as for `is_library`; a file outside of an environment is left as it stands, with forward slashes.
@@ -110,9 +110,9 @@ def path_in_package(file: str) -> str:
 
 @lru_cache(_KEPT)
 def package_of(file: str) -> str | None:
-    """The top-level package that a library's file belongs to, `python` for the standard library's and generated code.
+    """Return the top-level package of a library's file; `python` for the standard library and generated code.
 
-    None for the user's own files. What torch's compiler has written is torch's.
+    None for the user's own files. Code that torch's compiler wrote belongs to torch.
 
     Args:
         file: as for `is_library`.
@@ -129,7 +129,7 @@ def package_of(file: str) -> str | None:
 
 @lru_cache(_KEPT)
 def passes_on(file: str) -> bool:
-    """Whether a library's file only passes calls on, so that what happens in it is decided by who called it.
+    """Return whether a library's file only passes calls on, so that its caller decides what happens in it.
 
     Args:
         file: of a library, as for `is_library`.

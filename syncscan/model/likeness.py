@@ -1,4 +1,4 @@
-"""A dry run beside a recording: what each of its findings costs there; figures are the recording's, never scaled."""
+"""A dry run compared with a recording: what each finding costs there; figures are the recording's, never scaled."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from syncscan.model.finding import Finding
 
 
 class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
-    """What a recording has at the place of a dry run's finding; times in µs a step of the recording."""
+    """A recording's findings at the place of a dry run's finding; times in µs per step of the recording."""
 
     findings: tuple[Finding, ...]
-    """The recording's, the longest wait first."""
+    """The recording's findings, longest wait first."""
     shared: tuple[str, ...]
-    """Ids of the dry run's other findings that have the same ones: the figures are of all of them together."""
+    """Ids of the dry run's other findings with the same counterparts: the figures are their total."""
     per_step: float
     wait_us: float | None
-    """None where the recording can't tell it."""
+    """Wait; None where the recording can't tell."""
     bubble_us: float | None
     recoverable_us: float | None
-    """What the recorded step would gain, each removed alone; None where that wasn't projected."""
+    """Gain of the recorded step, each removed alone; None without a projection."""
     range_us: tuple[float, float] | None
     copied: tuple[float, float] | None
-    """Bytes that a copy there moves in the dry run and in the recording; None where no more than a number is copied."""
+    """Bytes of a copy in the dry run and in the recording; None where no more than a number is copied."""
 
     @property
     def other_size(self) -> bool:
-        """Whether the copies are known to be of different sizes."""
+        """Return whether the copies are known to differ in size."""
         return self.copied is not None and round(self.copied[0]) != round(self.copied[1])
 
 
 class Likeness(msgspec.Struct, frozen=True, kw_only=True):
-    """Which findings of a dry run a recording has, and what they cost there."""
+    """The findings of a dry run that a recording has, and their costs there."""
 
     path: str
-    """Of the recording."""
+    """Path of the recording."""
     device: str
     steps: int
     step_us: float
-    """The recording's step, without the profiler where that is known; 0 where it wasn't measured."""
+    """The recording's step, without the profiler where known; 0 where it wasn't measured."""
     recoverable_us: float | None
-    """What that step would gain without all of its syncs; None where that wasn't projected."""
+    """Gain of that step without all of its syncs; None without a projection."""
     range_us: tuple[float, float] | None
     counterparts: Mapping[str, Counterpart]
-    """By the ids of the dry run's findings; those that the recording doesn't have aren't in it."""
+    """Counterparts by the ids of the dry run's findings, for those that the recording has."""
     unseen: tuple[Finding, ...]
-    """The recording's findings that the dry run doesn't have, the costliest first."""
+    """The recording's findings that the dry run doesn't have, costliest first."""
 
     @property
     def compared(self) -> tuple[tuple[str, Counterpart], ...]:
-        """Those whose sizes are known on both sides, with the dry run's id."""
+        """Counterparts whose sizes are known on both sides, with the dry run's ids."""
         return tuple((id, c) for id, c in self.counterparts.items() if c.copied is not None)

@@ -1,4 +1,4 @@
-"""From something that never changes to what is made of it: made once, for everyone who asks."""
+"""Memoize values derived from an immutable one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Made = TypeVar("Made")
 
 
 class Making(msgspec.Struct, frozen=True, dict=True):
-    """What keeps all that is made of it for as long as it is there itself."""
+    """Base for immutable values that memoize what is derived from them."""
 
     def kept(self, make: Callable[[Any], Made]) -> Made:
-        """What this function makes of it; asked for once, so what it makes mustn't be changed."""
+        """Return the result of `make` for this value, computed once; it mustn't be modified."""
         if make not in self._made:
             self._made[make] = make(self)
-        made: Made = self._made[make]
-        return made
+        result: Made = self._made[make]
+        return result
 
     @cached_property
     def _made(self) -> dict[Any, Any]:

@@ -1,4 +1,4 @@
-"""A picture of an analysis as a notebook shows and stores it: PNG bytes, and a sentence that says the same in words."""
+"""A picture of an analysis as notebooks show and store it: PNG bytes, and a sentence that describes it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import msgspec
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A drawn picture; as the last line of a notebook's cell it is shown, and a saved notebook keeps it.
+    """A drawn picture; as the last line of a notebook's cell it is shown, and a saved notebook stores it.
 
     It is a PNG because code hosts that show notebooks leave out scripts and most of SVG.
     """
 
     png: bytes
-    """The file's content: `Path("step.png").write_bytes(picture.png)`."""
+    """Content of the file: `Path("step.png").write_bytes(picture.png)`."""
     alt: str
-    """What there is to see, for who can't."""
+    """Text alternative."""
 
     def __repr__(self) -> str:
         return f"Picture(alt={self.alt!r})"
@@ -25,7 +25,7 @@ class Picture(msgspec.Struct, frozen=True):
         return [("alt", self.alt)]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """What IPython shows: MIME type → text."""
+        """Return what IPython shows, by MIME type."""
         import base64
 
         return {"image/png": base64.b64encode(self.png).decode("ascii"), "text/plain": self.alt}

@@ -1,7 +1,7 @@
-"""From what a trace says about a collective's process group to one text, and from that text to the group again.
+"""Encode a trace's facts on a collective's process group as one text, and decode it.
 
-A trace holds the name of each group (`Process Group Name`), its ranks (`Process Group Ranks`, of many only the first
-and last), and of a send or receive the other rank (`Dst Rank`, `Src Rank`). Source: torch/csrc/profiler/util.cpp,
+A trace holds the name of each group (`Process Group Name`), its ranks (`Process Group Ranks`, for many only the first
+and last), and for a send or receive the other rank (`Dst Rank`, `Src Rank`). Source: torch/csrc/profiler/util.cpp,
 `saveNcclMeta`.
 """
 
@@ -15,18 +15,18 @@ import msgspec
 
 
 class ProcessGroup(msgspec.Struct, frozen=True):
-    """Some ranks that communicate."""
+    """Ranks that communicate."""
 
     name: str
-    """As torch numbers it; groups of other ranks may have the same."""
+    """Name as torch numbers it; groups of other ranks may share it."""
     ranks: tuple[int, ...]
-    """Its ranks in the whole job; empty where the trace doesn't list them all."""
+    """Ranks in the whole job; empty where the trace doesn't list them all."""
     peer: int | None = None
     """The other rank of a send or receive."""
 
 
 def group_text(name: str, ranks: str, peer: int | None) -> str:
-    """One text for a group, to be kept among a trace's strings; empty without a name.
+    """Return a text that represents a group among a trace's strings; empty without a name.
 
     Args:
         name: of the group.
@@ -38,20 +38,20 @@ def group_text(name: str, ranks: str, peer: int | None) -> str:
 
 @lru_cache(1 << 10)
 def group_of(text: str) -> ProcessGroup:
-    """The group of such a text.
+    """Return the group that a text represents.
 
     Raises:
         ValueError: it is none.
     """
-    told = json.loads(text)
-    if not (isinstance(told, list) and [type(part) for part in told[:2]] == [str, str] and len(told) == 3):
+    parts = json.loads(text)
+    if not (isinstance(parts, list) and [type(part) for part in parts[:2]] == [str, str] and len(parts) == 3):
         raise ValueError("a process group is none")
-    name, ranks, peer = told
+    name, ranks, peer = parts
     return ProcessGroup(name, _listed(ranks), peer if type(peer) is int else None)
 
 
 def _listed(ranks: str) -> tuple[int, ...]:
-    """The ranks of a list that is written out; none of one that is cut, or damaged."""
+    """Return the ranks of a complete list; empty for one that is cut or damaged."""
     try:
         listed: Any = json.loads(ranks)
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ import msgspec
 
 
 class PhaseKind(enum.Enum):
-    """What a phase is for, as far as functions' names tell it."""
+    """Purpose of a phase, judged by function names."""
 
     ROLLOUT = "rollout"
     GENERATION = "generation"
@@ -20,68 +20,68 @@ class PhaseKind(enum.Enum):
 
 
 class PhaseLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the program that a phase was met in."""
+    """A line of the program in which a phase was sampled."""
 
     file: str
     line: int
     function: str
     share: float
-    """Of the run's time."""
+    """Fraction of the run's time."""
 
 
 class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program does between or within its steps, but not in each of them."""
+    """Work of the program between or within its steps, but not in each of them."""
 
     kind: str
-    """A value of `PhaseKind`, or what a later version calls it."""
+    """A value of `PhaseKind`, or a newer version's name."""
     name: str
     file: str
     function: str
     first: int
     last: int
-    """The lines of the function that it is in: of the loop that it is, or the statement's."""
+    """First and last line of the loop or statement within the function."""
     share: float
-    """Of the run's time, 0 to 1."""
+    """Fraction of the run's time, 0 to 1."""
     every: float | None
-    """After how many steps it comes again, in the mean; None where it came once."""
+    """Mean number of steps between occurrences; None if it occurred once."""
     lines: tuple[PhaseLine, ...]
-    """The costliest."""
+    """The costliest lines."""
     trace: str = ""
-    """The name of the trace that holds a part of it; empty without one."""
+    """Name of the trace that holds a part of it; empty without one."""
     missing: str = ""
-    """Why there is none, where one was wanted."""
+    """Why there is no trace, if one was wanted."""
 
 
 class Stretch(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the run, in µs from its first step's begin."""
+    """An interval of the run, µs from its first step's begin."""
 
     begin_us: float
     end_us: float
     phase: int | None
-    """Its place in `ProgramRun.phases`; None for the steps themselves."""
+    """Index in `ProgramRun.phases`; None for the steps themselves."""
 
 
 class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The run from a capture's first step to its last. Times in µs."""
+    """The run from a capture's first step to its last; times in µs."""
 
     steps: int
-    """All that were seen."""
+    """Number of steps seen."""
     watched_us: float
-    """How long they took in all, those that the capture disturbed too."""
+    """Their total time, including steps that the capture disturbed."""
     counted: int
-    """The program's own, undisturbed steps that the mean and the shares are of."""
+    """Number of undisturbed steps that the mean and the shares are based on."""
     mean_us: float
-    """What one of those took in the mean, with the phases between them."""
+    """Mean time of those, including the phases between them."""
     median_us: float
     period: int
-    """After how many steps their times repeat; 1 where they are alike."""
+    """Period in steps with which step times repeat; 1 where they are alike."""
     period_us: tuple[float, ...]
-    """Of each step of a period the median time; empty without a period."""
+    """Median time of each step of a period; empty without a period."""
     steps_share: float | None
-    """The steps' own part of the run's time, 0 to 1; None where nothing was sampled."""
+    """The steps' fraction of the run's time, 0 to 1; None without samples."""
     phases: tuple[RunPhase, ...]
-    """What takes the rest, the longest first."""
+    """Phases that take the rest, longest first."""
     stretches: tuple[Stretch, ...]
     disturbed: tuple[Stretch, ...]
-    """While the capture itself was at work."""
+    """Intervals in which the capture itself was at work."""
     recorded: tuple[Stretch, ...]

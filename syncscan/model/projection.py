@@ -1,4 +1,4 @@
-"""What a replay predicts: the step without chosen sync points."""
+"""A replay's prediction: the step without chosen sync points."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from syncscan.model.step import Bound
 
 
 class Projection(msgspec.Struct, frozen=True):
-    """The predicted step without the findings in `removed`; all times in µs a step.
+    """The predicted step without the findings in `removed`; all times in µs per step.
 
-    `baseline_us` is the replay with nothing removed, `observed_us` what the trace (or `--step-ms`) says of the step.
-    `device_limit_us` is the device's own work: the profiler makes it no longer, so where a guess of the profiler's part
-    puts the other times in proportion to the profiled step, it stays what the trace has.
+    `baseline_us` is the replay with nothing removed, `observed_us` the step time according to the trace (or
+    `--step-ms`). `device_limit_us` is the device's own work, which the profiler doesn't lengthen: it stays as in the
+    trace where an estimate of profiler overhead leaves the other times in proportion to the profiled step.
     """
 
     removed: tuple[str, ...]
@@ -28,18 +28,18 @@ class Projection(msgspec.Struct, frozen=True):
     host_limit_us: float
     device_limit_us: float
     device_share: float = 1.0
-    """The part of the predicted step in which the device works."""
+    """Fraction of the predicted step in which the device works."""
     notes: tuple[str, ...] = ()
     profiled_us: float = 0.0
-    """The step's time in the trace, under the profiler."""
+    """Step time in the trace, under the profiler."""
     calibrated: bool = False
-    """True if the unprofiled step's time is known; else all times are in proportion to the profiled step."""
+    """Whether the unprofiled step's time is known; else all times are in proportion to the profiled step."""
     host_scale: float = 1.0
-    """The part of the host's own time in the trace that isn't the profiler's."""
+    """Fraction of the host's own time in the trace that isn't profiler overhead."""
 
     @property
     def saving_us(self) -> float:
-        """How much shorter the step is predicted to be, in µs."""
+        """Predicted saving, µs."""
         return self.baseline_us - self.predicted_us
 
     @property
@@ -49,9 +49,9 @@ class Projection(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Findings worth removing together, in the order in which to do it: what they save on top of the groups before.
+    """Findings worth removing together, in order: their saving on top of the groups before.
 
-    `alone_us` is the most that any one of them saves alone; all times in µs a step.
+    `alone_us` is the largest saving of any single one; all times in µs per step.
     """
 
     ids: tuple[str, ...]
@@ -62,21 +62,21 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Overlap(msgspec.Struct, frozen=True):
-    """How much of the device's time two of its streams really overlapped; µs a step, as recorded."""
+    """Overlap of two streams of a device; µs per step, as recorded."""
 
     device: int
     streams: tuple[int, int]
     work_us: tuple[float, float]
-    """Each stream's own work."""
+    """Work of each stream."""
     shared_us: float
     """Time in which both worked."""
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    """An upper bound on what running `scope` on a stream of its own, a step ahead, would save; µs a step.
+    """An upper bound on the saving if `scope` ran on a stream of its own, a step ahead; µs per step.
 
-    `beside` is the scope that it would run beside, empty for all the rest of the step. `scope_us` and `beside_us` are
-    the device's work in them.
+    `beside` is the scope that it would overlap, empty for the rest of the step. `scope_us` and `beside_us` are their
+    device work.
     """
 
     scope: str
@@ -88,26 +88,26 @@ class Pipeline(msgspec.Struct, frozen=True):
 
     @property
     def saving_us(self) -> float:
-        """The most that it can save, in µs."""
+        """The largest possible saving, µs."""
         return self.baseline_us - self.at_best_us
 
 
 class Projects(Protocol):
-    """What an analysis asks of the stage that replays its step; the arguments are those of `Analysis`."""
+    """Interface of the stage that replays an analysis's step; arguments as in `Analysis`."""
 
     @property
     def replayable(self) -> bool:
-        """Whether there is anything to replay."""
+        """Return whether there is anything to replay."""
         ...
 
     def whatif(self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool) -> Projection:
-        """The step without the findings that these selectors name."""
+        """Project the step without the findings that these selectors name."""
         ...
 
     def pipeline(self, scope: str, beside: str, *, step_ms: float | None) -> Pipeline:
-        """An upper bound on what running a scope a step ahead would save."""
+        """Return an upper bound on the saving if a scope ran a step ahead."""
         ...
 
     def schedule(self, selectors: Sequence[str], *, at: int | None, step_ms: float | None) -> Schedule | None:
-        """One step without these findings, launch by launch."""
+        """Return one step without these findings, launch by launch."""
         ...

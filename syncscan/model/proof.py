@@ -1,4 +1,4 @@
-"""What a proof says: the pairs that were measured, the gain with its interval, and whether both compute the same."""
+"""A proof: the measured pairs, the gain with its interval, and whether both programs compute the same."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from syncscan.model.projection import Projection
 
 
 class Side(enum.Enum):
-    """Which of the two programs."""
+    """One of the two programs."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A process of each program, that took turns: the time of a step in each, the median of its turns, in µs."""
+    """A process of each program, run in turns: the step time of each, the median of its turns, µs."""
 
     before_us: float
     after_us: float
 
     @property
     def gain(self) -> float:
-        """The part of the step that is gone; negative where it has grown."""
+        """Fraction of the step that was saved; negative where it grew."""
         return 1 - self.after_us / self.before_us
 
 
 class Gain(msgspec.Struct, frozen=True):
-    """How much shorter a step is, as a part of the step before; `low` to `high` holds the truth in 95 of 100 proofs."""
+    """How much shorter a step is, as a fraction; `low` to `high` holds the truth in 95 of 100 proofs."""
 
     share: float
     low: float
     high: float
 
     def within(self, limit: float) -> bool:
-        """Whether the whole interval lies no farther from nothing than `limit`."""
+        """Return whether the whole interval lies within `limit` of zero."""
         return -limit <= self.low and self.high <= limit
 
 
 class Tensors(msgspec.Struct, frozen=True):
-    """A sketch of a list of tensors, each as a few numbers whose distance is about that of the tensors.
+    """A sketch of a list of tensors: a few numbers each, whose distance approximates that of the tensors.
 
-    `shapes` are theirs, `numbers` the sketches, `epsilons` the relative rounding error of each one's type.
+    `shapes` are the tensors' shapes, `numbers` the sketches, `epsilons` the relative rounding error of each dtype.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -53,7 +53,7 @@ class Tensors(msgspec.Struct, frozen=True):
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """What a program had computed after some seeded steps.
+    """Results that a program computed in some seeded steps.
 
     `losses` holds, for each step, what `backward` was called on, or what the step returned; `begin` and `end` are the
     parameters before the first step and after the last. `source` says what the losses are.
@@ -68,8 +68,8 @@ class Fingerprint(msgspec.Struct, frozen=True):
 class Difference(msgspec.Struct, frozen=True):
     """The largest relative differences between two fingerprints.
 
-    `losses` is relative to the largest of them, `parameters` to how far a parameter moved in these steps. None where
-    there was nothing to compare.
+    `losses` is relative to the largest loss, `parameters` to how far a parameter moved in these steps. None where there
+    was nothing to compare.
     """
 
     losses: float | None
@@ -77,7 +77,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def nothing(self) -> bool:
-        """Whether all that was compared is equal to the last bit, as far as a sketch tells."""
+        """Return whether everything compared is bitwise equal, as far as a sketch tells."""
         return not self.losses and not self.parameters
 
 
@@ -92,8 +92,8 @@ class Same(enum.Enum):
 class Result(msgspec.Struct, frozen=True):
     """Whether both programs compute the same, and how that is known.
 
-    `own` is what the first differs from itself in a second run, `rounding` from itself with each parameter moved by one
-    rounding error before the first step; both None where the two programs are equal to the last bit, which says enough.
+    `own` is how the first program differs from itself in a second run, `rounding` from itself with each parameter moved
+    by one rounding error before the first step; both None where the two programs are bitwise equal.
     """
 
     same: Same
@@ -103,18 +103,18 @@ class Result(msgspec.Struct, frozen=True):
     rounding: Difference | None
     source: str
     why: str = ""
-    """What keeps it from being known, or where they differ; empty where they are the same."""
+    """Why it is unknown, or where they differ; empty where they are the same."""
     not_compared: str = ""
-    """What wasn't compared, and why; empty where all was."""
+    """Parts that weren't compared, and why; empty where everything was."""
 
     @property
     def deterministic(self) -> bool:
-        """Whether the first program, or one that computes the same, does so when it runs again, to the last bit."""
+        """Return whether the first program, or an equivalent one, is bitwise reproducible."""
         return self.own is None or self.own.nothing
 
 
 class Verdict(enum.Enum):
-    """What came of a proof."""
+    """Outcome of a proof."""
 
     PROVEN = "proven"
     DIFFERENT = "different result"
@@ -124,9 +124,9 @@ class Verdict(enum.Enum):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """Whether a change is a real gain, and computes the same: what `syncscan.prove` returns.
+    """Whether a change is a real gain and computes the same: the result of `syncscan.prove`.
 
-    `gain` is None where too few pairs were measured to tell; `matters` is the part of a step below which a difference
+    `gain` is None where too few pairs were measured; `matters` is the fraction of a step below which a difference
     doesn't matter. Times are in µs.
     """
 
@@ -139,9 +139,9 @@ class Proof(msgspec.Struct, frozen=True):
     pairs: tuple[Pair, ...]
     result: Result
     steps: int
-    """Steps that were timed in each process."""
+    """Timed steps per process."""
     clock: str
-    """Who timed them: `device` or `host`."""
+    """Clock that timed them: `device` or `host`."""
     together: bool
     """Whether the two processes of a pair took turns; else one ran after the other."""
     seconds: float
@@ -152,22 +152,22 @@ class Proof(msgspec.Struct, frozen=True):
 
     @property
     def proven(self) -> bool:
-        """Whether the gain is real and the result the same."""
+        """Return whether the gain is real and the result the same."""
         return self.verdict is Verdict.PROVEN
 
     @property
     def before_us(self) -> float:
-        """A step of the first program: the mean over the pairs; 0 without any."""
+        """Step time of the first program, the mean over the pairs; 0 without any."""
         return statistics.fmean(p.before_us for p in self.pairs) if self.pairs else 0.0
 
     @property
     def after_us(self) -> float:
-        """A step of the second program, from the first one's and the gain, so that the three fit together."""
+        """Step time of the second program, derived from the first one's and the gain, so that the three agree."""
         return self.before_us * (1 - self.gain.share) if self.gain else 0.0
 
     @property
     def projected_gain(self) -> Gain | None:
-        """What the projection had promised, as a part of the step, with its range; None where there is none."""
+        """The projected gain as a fraction of the step, with its range; None without a projection."""
         p = self.projected
         if p is None or p.baseline_us <= 0:
             return None

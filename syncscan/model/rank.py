@@ -1,8 +1,7 @@
-"""What is kept of one rank's trace to join it with the others': its steps, findings, collectives, and its program.
+"""The summary of one rank's trace that joining it with other ranks' needs: steps, findings, collectives, program.
 
-It goes through files and between processes as JSON, a few ten kB a rank; whatever is read back is decoded into these
-types, and what doesn't hold is refused. Times are ns on the trace's own clock (`base_ns` makes them epoch time),
-figures of findings and steps µs a step.
+It passes through files and between processes as JSON, some ten kB per rank; decoding validates it. Times are ns on the
+trace's own clock (`base_ns` converts them to epoch time), figures of findings and steps µs per step.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import msgspec
 from syncscan.model.json_text import strict_value
 
 VERSION = 1
-"""Of a stored rank; another one is analysed anew."""
+"""Version of a stored rank; ranks of other versions are analyzed again."""
 
 Time = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 Number = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
 
 class RankFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A finding of one rank's trace, as far as the job tells it."""
+    """A finding of one rank's trace, as the job needs it."""
 
     id: str
     rule: str
@@ -31,22 +30,22 @@ class RankFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     op: str
     scope: tuple[str, ...]
     file: str
-    """Empty where no line is known, as `line` is 0."""
+    """Source file; empty where no line is known, and `line` is 0."""
     line: int
     function: str
     phase: str
     intended: bool
     kernels_stay: bool
-    """Whether only its wait is taken to go: what replaces it may compute more or less than it does."""
+    """Whether only its wait is assumed to disappear: its replacement may compute more or less."""
     per_step: float
     wait_us: float
     bubble_us: float
     alone_us: float | None
-    """What removing it would gain if this rank were alone; None where nothing could be replayed."""
+    """Gain of removing it if this rank were alone; None without a replay."""
 
 
 class RankStep(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One recorded step."""
+    """A recorded step."""
 
     number: Number
     begin: Time
@@ -54,9 +53,9 @@ class RankStep(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One collective of one step, as this rank took part in it.
+    """A collective of one step, as this rank took part in it.
 
-    `worked`, `loaded`, `waited` and `bubbles` are what has gone by since the first step's begin when the rank arrives.
+    `worked`, `loaded`, `waited` and `bubbles` count from the first step's begin to the rank's arrival.
     """
 
     step: Number
@@ -64,7 +63,7 @@ class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     group: Number
     """Index into the rank's groups; NONE where the trace names none."""
     number: int
-    """The collective's number in its group, NONE where the trace doesn't say it."""
+    """Number of the collective in its group, NONE where unknown."""
     kind: str
     """`AllReduce`, as in the kernel's name."""
     stream: Number
@@ -72,23 +71,23 @@ class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     begin: Time
     end: Time
     worked: int
-    """How long the device worked, collectives left out."""
+    """How long the device worked, without collectives."""
     loaded: int
-    """How long the step's thread was in the DataLoader when it launched this."""
+    """How long the step's thread was in the DataLoader before this launch."""
     waited: int
-    """How long its threads had been held by syncs when this was launched."""
+    """How long syncs had blocked its threads before this launch."""
     beside: int
     """How long the device computed while the collective's kernel ran."""
     bubbles: tuple[tuple[Number, int], ...]
-    """By finding (index): how long the device stood idle behind its sync points."""
+    """How long the device was idle behind a finding's sync points, by the finding's index."""
 
 
 class RunNode(msgspec.Struct, frozen=True, array_like=True, tag="run"):
-    """Launches of one thread without a wait: its own work, and what they add to each stream.
+    """Launches of one thread without a wait: its own work, and the work they add to each stream.
 
-    A feed is (stream, work, part of that beside a collective, corners): it ends no earlier than max(scale * host +
-    stretch * device) over its corners behind the run's end on the host. They are the corners of the convex hull of all
-    its launches: no other can be the latest.
+    A feed is (stream, work, part of it beside a collective, corners): it ends no earlier than max(scale * host +
+    stretch * device) over its corners, after the run's end on the host. The corners are those of the convex hull of all
+    its launches: no other launch can be the latest.
     """
 
     thread: Number
@@ -98,7 +97,7 @@ class RunNode(msgspec.Struct, frozen=True, array_like=True, tag="run"):
 
 
 class WaitNode(msgspec.Struct, frozen=True, array_like=True, tag="wait"):
-    """A thread waits for streams or an event; see `whatif.waits.Wait` for the parts."""
+    """A thread waits for streams or an event; see `whatif.waits.Wait` for the fields."""
 
     thread: Number
     host_ns: float
@@ -116,7 +115,7 @@ class WaitNode(msgspec.Struct, frozen=True, array_like=True, tag="wait"):
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, tag="record"):
-    """An event is reached when a stream is done with all launched on it so far."""
+    """An event is reached when a stream has finished all work launched on it so far."""
 
     event: Number
     stream: Number
@@ -138,7 +137,7 @@ class CollectiveNode(msgspec.Struct, frozen=True, array_like=True, tag="collecti
     gap_ns: float
     """The device's own pause before it, behind queued work."""
     latency_ns: float
-    """From the launch's return to its start on an idle stream."""
+    """Latency from the launch's return to its start on an idle stream."""
     collective: Number
     """Index into the rank's collectives."""
 
@@ -147,54 +146,54 @@ RankNode: TypeAlias = RunNode | WaitNode | Record | StreamWait | CollectiveNode
 
 
 class RankProgram(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a rank's host threads do in one step, in the order of their calls."""
+    """The calls of a rank's host threads in one step, in order."""
 
     step: Number
     """Index into the rank's steps."""
     busy_ns: float
-    """How long any stream works in it, collectives left out."""
+    """How long any stream works, without collectives."""
     beside_ns: float
-    """How much of that lies beside a collective."""
+    """The part of that beside a collective."""
     nodes: tuple[RankNode, ...]
 
 
 class RankGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The programs of the steps that are replayed, and how many threads, streams and events they have."""
+    """The programs of the replayed steps, and their numbers of threads, streams and events."""
 
     programs: tuple[RankProgram, ...]
     threads: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
     streams: Annotated[int, msgspec.Meta(ge=0, le=1 << 16)]
     events: Annotated[int, msgspec.Meta(ge=0, le=1 << 24)]
     own_share: float
-    """The part of the host's own time that isn't taken to be the profiler's."""
+    """Fraction of the host's own time that isn't estimated profiler overhead."""
     slowdown: float
-    """How many times as long its device takes for anything beside a collective."""
+    """Slowdown of the device's work beside a collective, as a factor."""
     slowdown_by_ns: float
-    """How much work tells that."""
+    """Amount of work that the slowdown was measured on."""
 
 
 class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One rank of a job: what its own trace says, and what joins it with the others'."""
+    """One rank of a job: the results of its own trace, and the data that joins it with others."""
 
     version: int = VERSION
     syncscan: str
     path: str
     size_bytes: int
     modified_ns: int
-    """When the file was last written, 0 where that isn't known: with its size it tells whether this still holds."""
+    """When the file was last written, 0 where unknown: with the size it shows whether this still applies."""
     rank: int | None
-    """As the trace states it."""
+    """The rank according to the trace."""
     world_size: int | None
     base_ns: Time
     groups: tuple[str, ...]
-    """The process groups, as `process_group.group_text` has them."""
+    """Process groups, encoded by `process_group.group_text`."""
     steps: tuple[RankStep, ...]
     numbered: bool
-    """Whether the profiler numbered the steps; else they are counted as found."""
+    """Whether the profiler numbered the steps; else they are counted."""
     observed_us: float
     unprofiled_us: float | None
     wait_us: float | None
-    """None where the trace lacks what waits are measured by."""
+    """Wait; None where the trace is missing the data to measure waits."""
     bubble_us: float | None
     busy_us: float
     communication_us: float
@@ -206,20 +205,20 @@ class RankAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     findings: tuple[RankFinding, ...]
     collectives: tuple[RankCollective, ...]
     graph: RankGraph | None
-    """None where nothing can be replayed."""
+    """Replayable programs; None where nothing can be replayed."""
     warnings: tuple[str, ...] = ()
 
 
 def encoded(rank: RankAnalysis) -> bytes:
-    """As JSON."""
+    """Return a rank as JSON."""
     try:
         return msgspec.json.encode(rank)
-    except UnicodeEncodeError:  # the name of its file holds bytes that are no UTF-8
+    except UnicodeEncodeError:  # the file's name holds bytes that aren't UTF-8
         return msgspec.json.encode(strict_value(msgspec.to_builtins(rank)))
 
 
 def decoded(text: bytes) -> RankAnalysis:
-    """The rank that this is.
+    """Decode a rank.
 
     Raises:
         ValueError: it isn't one, or of another version.

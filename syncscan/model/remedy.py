@@ -1,4 +1,4 @@
-"""One list of what is worth changing: syncs and habits together, in order of what they gain."""
+"""Changes worth making: syncs and habits in one list, ordered by gain."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from syncscan.model.habit import Basis
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
-    """Syncs to remove together, or one habit to give up; times in µs a step."""
+    """Syncs to remove together, or one habit to drop; times in µs per step."""
 
     findings: tuple[str, ...] = ()
     """Ids of the syncs; empty for a habit."""
     habit: str = ""
     """The habit's id; empty for syncs."""
     what: str
-    """In a few words, of the rule."""
+    """The change in a few words, from the rule."""
     alone_us: float
-    """What it gains if nothing else is changed."""
+    """Gain if nothing else is changed."""
     range_us: tuple[float, float]
-    """Of that gain."""
+    """Range of that gain."""
     after_us: float | None
-    """What it gains after all those above it in the list; None for an upper bound, which isn't replayed."""
+    """Gain after all entries above it in the list; None for an upper bound, which isn't replayed."""
     basis: Basis
     confidence: Confidence

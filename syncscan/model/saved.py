@@ -1,8 +1,8 @@
-"""What a saved analysis holds beside its report: the trace as packed columns, what was asked of it, its sources.
+"""The data that a saved analysis holds besides its report: the trace as packed columns, options and sources.
 
-A saved analysis is a report of schema `syncscan.analysis/1` with one key more, `saved`. Whoever reads it has the trace
-again, as far as anything was made of it, so that every question can be asked anew. It comes from a file: it is decoded
-into frozen types here, and what doesn't hold is refused.
+A saved analysis is a report of schema `syncscan.analysis/1` with one more key, `saved`. Its reader gets the parts of
+the trace that analyses use, so that every question can be asked again. It comes from a file: it is decoded into frozen
+types here, and invalid data is rejected.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ import msgspec
 import numpy as np
 
 VERSION = 2
-"""Of the key `saved`. A change of the types below makes a new one, and leaves what reads the older.
+"""Version of the key `saved`. A change of the types below increments it; readers of older versions stay. Version 1 has
+no column `group`.
 
 1 has no column `group`."""
 MOST_ROWS = 2**31
 
 _GROWING = frozenset({"ts", "from_ts", "to_ts", "correlation", "external", "awaits"})
-"""Columns that grow from row to row: stored as differences, of which zlib makes half as much."""
+"""Columns that grow from row to row: stored as differences, which zlib compresses to half the size."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Columns of one length: each is base64 of zlib of little-endian integers."""
+    """Columns of one length, each base64 of zlib of little-endian integers."""
 
     rows: Annotated[int, msgspec.Meta(ge=0, le=MOST_ROWS)]
     columns: dict[str, bytes]
 
 
 class SavedTrack(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A `Track`."""
+    """A saved `Track`."""
 
     pid: str
     tid: str
@@ -43,7 +44,7 @@ class SavedTrack(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 
 class SavedTrace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A linked trace, as much of it as analyses read."""
+    """The parts of a linked trace that analyses read."""
 
     path: str
     size_bytes: Count
@@ -60,40 +61,40 @@ class SavedTrace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What was asked of an analysis, as of `api.analyze`; the defaults where nothing was."""
+    """Options of an analysis, as in `api.analyze`."""
 
     step_ms: Annotated[float, msgspec.Meta(gt=0, le=1e12)] | None = None
     step_scope: str | None = None
     steps: Literal["auto", "none"] = "auto"
     process: str | None = None
     chosen: tuple[Count, Count] | None = None
-    """Of the steps found the first that is analysed, and the first behind."""
+    """First analyzed step among those found, and exclusive end."""
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The key `saved`."""
+    """Value of the key `saved`."""
 
     version: Annotated[int, msgspec.Meta(ge=1, le=VERSION)] = VERSION
     asked: Asked
     sources: dict[str, str]
-    """File of the program → its text as it was, functions without a sync left blank."""
+    """Text of each program file as it was, with functions without a sync left blank."""
     newer: tuple[str, ...] = ()
-    """Those of these files that were written after the trace was recorded."""
+    """Files that are newer than the trace."""
     trace: SavedTrace
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What a saved analysis keeps beside its trace."""
+    """Data that a saved analysis stores besides its trace."""
 
     asked: Asked
     sources: Mapping[str, str]
-    """File of the program → its text as it was when the analysis was saved."""
+    """Text of each program file when the analysis was saved."""
     newer: tuple[str, ...] = ()
-    """Those of these files that had been written after the trace was recorded."""
+    """Files that were newer than the trace."""
 
 
 def packed(columns: Mapping[str, Any], level: int) -> Packed:
-    """Arrays of integers of one length, packed.
+    """Pack integer arrays of one length.
 
     Args:
         columns: name → array.
@@ -109,7 +110,7 @@ def _packed(name: str, column: Any, level: int) -> bytes:
 
 
 def unpacked(stored: Packed, types: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays again, writable and in the machine's own byte order.
+    """Unpack the arrays, writable and in native byte order.
 
     Args:
         stored: from a file.

@@ -1,6 +1,6 @@
-"""From a Fleet to the document that its JSON report is, and back: what `check` and `diff` read in place of all traces.
+"""Convert a Fleet to the document of its JSON report and back; `check` and `diff` read it in place of all traces.
 
-The document leaves out what only a replay needs: each rank's collectives and its program.
+The document leaves out data that only a replay needs: each rank's collectives and program.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from syncscan.model.fleet import Fleet
 SCHEMA = "syncscan.fleet/1"
 _NAME = re.compile(r".+\.fleet\.json", re.IGNORECASE)
 LONGEST_US = 1e15
-"""No time of a job is longer, and sums of shorter ones can be counted with: thirty years."""
+"""Longest accepted time of a job, thirty years: sums of accepted times stay exact enough."""
 _LEFT_OUT: dict[str, Any] = {"collectives": [], "graph": None}
 
 
 class _Document(msgspec.Struct):
-    """What is read of a document; the words beside it are for other programs."""
+    """The parts of a document that are read; its sentences are for other programs."""
 
     schema: str
     job: msgspec.Raw
 
 
 def named_as_fleet(name: str) -> bool:
-    """Whether a name is that of a saved fleet: `NAME.fleet.json`."""
+    """Return whether a name is that of a saved fleet: `NAME.fleet.json`."""
     return _NAME.fullmatch(name) is not None
 
 
 def document(fleet: Fleet) -> dict[str, Any]:
-    """The job as plain dicts and lists, field by field as `model.fleet` and `model.rank` document them."""
+    """Return the job as plain dicts and lists, field by field as in `model.fleet` and `model.rank`."""
     job: dict[str, Any] = msgspec.to_builtins(fleet)
     for rank in job["ranks"]:
         rank["of"] = {name: value for name, value in rank["of"].items() if name not in _LEFT_OUT}
@@ -40,7 +40,7 @@ def document(fleet: Fleet) -> dict[str, Any]:
 
 
 def fleet_of(text: bytes) -> Fleet:
-    """The job that a document is of; it can be asked anything but for what takes a replay.
+    """Return the job of a document, without the data that a replay needs.
 
     Raises:
         ValueError: it is none, or of another schema.
@@ -57,7 +57,7 @@ def fleet_of(text: bytes) -> Fleet:
 
 
 def _refuse_endless(value: Any) -> None:
-    """Refuse numbers of which a sum may have no end."""
+    """Reject numbers whose sum may be infinite."""
     if isinstance(value, float) and abs(value) > LONGEST_US:
         raise ValueError(f"{value} µs is longer than any job")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

@@ -1,4 +1,4 @@
-"""From the ends of an analysis' stages to what each of them took, by the clock and of the processors."""
+"""Measure the wall and processor time of an analysis's stages."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import msgspec
 
 
 class StageCost(msgspec.Struct, frozen=True):
-    """What one stage took."""
+    """Time of one stage."""
 
     name: str
     seconds: float
     cpu_seconds: float
-    """Of all processors, and of processes that it started and that are over."""
+    """Time on all processors, including finished child processes."""
 
 
 class StageClock(msgspec.Struct):
-    """Told when a stage is over, it knows what that took: from the end of the stage before."""
+    """Measures each stage from the end of the previous one."""
 
     costs: list[StageCost] = msgspec.field(default_factory=list)
     _since: tuple[float, float] = msgspec.field(default_factory=lambda: (time.perf_counter(), cpu_seconds()))
 
     def over(self, stage: str) -> None:
-        """Count the time since the last stage for this one."""
+        """Attribute the time since the last stage to this one."""
         (wall, cpu), now = self._since, (time.perf_counter(), cpu_seconds())
         self.costs.append(StageCost(stage, now[0] - wall, now[1] - cpu))
         self._since = now
 
 
 def cpu_seconds() -> float:
-    """What this process has used of processors so far, its ended children included where the system tells."""
+    """Return the processor time of this process, with finished children where the system reports it."""
     if sys.platform == "win32":
         return time.process_time()
     import resource

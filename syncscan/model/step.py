@@ -1,4 +1,4 @@
-"""The measured step and what bounds it: what `cost` measures, `whatif` completes, and every report leads with."""
+"""The measured step and what bounds it: `cost` measures it, `whatif` completes it, every report shows it first."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import enum
 import msgspec
 
 BOUND_FROM = 0.9
-"""What works at least this part of a step bounds it: the device, or the host."""
+"""Fraction of a step from which the device or the host counts as its bound."""
 
 
 REPEATABILITY = 0.01
-"""Two measurements of the same step differ by about this part of it: a smaller saving can't be measured."""
+"""Relative difference between two measurements of the same step: smaller savings can't be measured."""
 
 
 class Bound(str, enum.Enum):
-    """What a step's time is bound by."""
+    """The bound of a step's time."""
 
     DEVICE = "device"
     HOST = "host"
@@ -26,14 +26,14 @@ class Bound(str, enum.Enum):
 
     @property
     def limit(self) -> str:
-        """What limits the step, in words: `the device`; empty where that is unknown."""
+        """The limit in words: `the device`; empty where unknown."""
         return _LIMITS.get(self.value, "")
 
     @property
     def verdict(self) -> str:
-        """That it does, in a clause: `the device is the limit`."""
+        """The verdict as a clause: `the device is the limit`."""
         if self is Bound.UNKNOWN:
-            return "what limits the step can't be told"
+            return "the step's limit is unknown"
         return f"{self.limit} {'are' if self is Bound.SYNC else 'is'} the limit"
 
 
@@ -51,78 +51,78 @@ class DeviceTime(msgspec.Struct, frozen=True):
 
     device: int
     busy_us: float
-    """At work; exposed collectives left out."""
+    """Time at work, without exposed collectives."""
     communication_us: float
-    """In exposed collectives: with nothing computed beside them."""
+    """Time in exposed collectives: with nothing computed beside them."""
 
 
 class ProcessSteps(msgspec.Struct, frozen=True):
     """The steps of one of several processes in a trace, as measured; mean µs."""
 
     process: str
-    """Its pid."""
+    """The process's pid."""
     count: int
     observed_us: float
     devices: tuple[DeviceTime, ...]
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
-    """What the replay of a step without its syncs says, beside which of them to remove."""
+    """A replay's conclusion on a step without its syncs, besides which ones to remove."""
 
     gains: bool
     """Whether removing them gains anything."""
-    said: str
-    """A sentence: what limits the step then, or why nothing is gained and what to try instead."""
+    sentence: str
+    """The step's limit then, or why nothing is gained and what to try instead, as a sentence."""
     beside: str
-    """The same where something else is known to gain: without what to try; empty where the verdict says it all."""
+    """That sentence without the advice, for use where another change gains; empty where the verdict suffices."""
 
 
 class StepSummary(msgspec.Struct, frozen=True):
-    """The measured step, means over the analysed steps in µs, and what bounds it."""
+    """The measured step, means over the analyzed steps in µs, and what bounds it."""
 
     count: int
     observed_us: float
     """Throughput: host and device both done, in the steady state of many such steps."""
     host_us: float
-    """The host's part: how long the step lasts on its thread."""
+    """How long the step lasts on its host thread."""
     wait_us: float
     device_busy_us: float
-    """How long the busiest device works, exposed collectives left out."""
+    """How long the busiest device works, without exposed collectives."""
     device_idle_us: float
-    """How long it does neither that nor communicate."""
+    """How long it neither works nor communicates."""
     bubble_us: float
     """The part of that behind syncs."""
     input_us: float
     """Time inside the DataLoader's `__next__` on the step's thread."""
     bound: Bound
     reason: str
-    """The numbers that `bound` rests on, a sentence or some."""
+    """The numbers behind `bound`, in sentences."""
     communication_us: float = 0.0
-    """In exposed collectives on the busiest device: waiting for other ranks or the network."""
+    """Time in exposed collectives on the busiest device: waiting for other ranks or the network."""
     pageable_us: float = 0.0
-    """In copies of pageable memory of which the trace doesn't tell the size, on the busiest device: how much pinning
-    saves of them can't be projected."""
+    """Time in copies of pageable memory of unknown size, on the busiest device: their saving by pinning can't be
+    projected."""
     unprofiled_us: float | None = None
-    """The same step without the profiler, where capture timed it or the user gave it."""
+    """Step time without the profiler, timed by capture or given by the user."""
     recoverable_us: float | None = None
     recoverable_range_us: tuple[float, float] | None = None
     waits_withheld: bool = False
-    """Waits and idle time can't be measured, and say nothing where they are 0."""
+    """Whether waits and idle time can't be measured, and are 0 for that reason."""
     devices: tuple[DeviceTime, ...] = ()
-    """Each device that the step uses, the busiest first."""
+    """Devices that the step uses, busiest first."""
     processes: tuple[ProcessSteps, ...] = ()
-    """Of a trace that holds several, each, this step's own first."""
+    """Processes of a trace that holds several, this step's own first."""
     device_share: float | None = None
-    """The part of the step as it is without the profiler in which the busiest device works; None without a verdict."""
+    """Fraction of the unprofiled step in which the busiest device works; None without a verdict."""
     communication_share: float | None = None
-    """The part that it spends in exposed collectives."""
+    """Fraction of it in exposed collectives."""
     guessed_overhead: float | None = None
-    """The part of the host's time in the trace that is taken to be the profiler's, where no measurement tells it."""
+    """Estimated fraction of host time in the trace that is profiler overhead, where no measurement exists."""
     host_scale: float | None = None
-    """What is left of the host's own time without the profiler, by the calibration; None where no measurement tells."""
+    """Fraction of the host's own time that remains without the profiler, by calibration; None without a measurement."""
     outlook: Outlook | None = None
-    """What limits the step without its syncs, or why that gains nothing; None where nothing was replayed."""
+    """The step's limit without its syncs, or why that gains nothing; None without a replay."""
 
 
 NOT_MEASURED = StepSummary(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, Bound.UNKNOWN, "")
-"""Nothing was measured of the step."""
+"""A step without any measurement."""

@@ -1,11 +1,12 @@
-"""From the name of a range to the step of a serving framework that it marks: whose it is, its phase and its batch.
+"""Recognize the step of a serving framework that a range marks: framework, phase and batch.
 
 Sources: vLLM's `annotate_profile` (vllm/v1/worker/gpu_worker.py; `execute_new_…_cached_…` before context and generation
-were told apart, token counts and lengths with `detailed_trace_annotation`); SGLang's `_build_step_span_name` and
+were separated, token counts and lengths with `detailed_trace_annotation`); SGLang's `_build_step_span_name` and
 `ForwardMode` (python/sglang/srt/model_executor/model_runner.py, forward_batch_info.py); TensorRT-LLM's `_forward_step`
-(tensorrt_llm/_torch/pyexecutor/py_executor.py); Megatron's `range_push` (megatron/core/inference/engines/
-dynamic_engine.py); ATOM's as AMD-AGI/TraceLens reads them (TraceLens/TraceUtils/annotation_utils.py). Megatron's and
-other trainers mark their steps by `prof.step()`, so those are `ProfilerStep`.
+(tensorrt_llm/_torch/pyexecutor/py_executor.py); Megatron's `range_push`
+(megatron/core/inference/engines/dynamic_engine.py); ATOM's as AMD-AGI/TraceLens reads them
+(TraceLens/TraceUtils/annotation_utils.py). Megatron's and other trainers mark their steps by `prof.step()`, so those
+are `ProfilerStep`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from functools import lru_cache
 import msgspec
 
 _LONGEST = 2000
-"""Characters. ATOM lists the lengths of five requests, SGLang eight sums; a longer name is none of theirs."""
+"""Longest recognized name, in characters. ATOM lists the lengths of five requests, SGLang eight sums; a longer name
+isn't theirs."""
 _VLLM = re.compile(r"execute_(?:\d+_)?context_(\d{1,9})(?:\([^()]*\))?_generation_(\d{1,9})(?:\([^()]*\))?")
 _VLLM_BEFORE = re.compile(r"execute_new_(\d{1,9})_cached_(\d{1,9})")
 _SGLANG = re.compile(r"step\[(\w+) bs=(\d{1,9})\b[^\]]*\]")
@@ -30,7 +32,7 @@ _MEGATRON = re.compile(r"Prefill|Decode")
 
 
 class ServingPhase(str, enum.Enum):
-    """What a step of a serving framework does: take prompts in, make tokens, or both."""
+    """Work of a serving framework's step: processing prompts, generating tokens, or both."""
 
     PREFILL = "prefill"
     DECODE = "decode"
@@ -45,21 +47,21 @@ _MODES = {
     "MIXED": ServingPhase.MIXED,
     "IDLE": ServingPhase.IDLE,
 }
-"""SGLang's modes; all others (DECODE, TARGET_VERIFY, DRAFT_EXTEND, PREBUILT) are parts of making tokens."""
+"""SGLang's modes; all others (DECODE, TARGET_VERIFY, DRAFT_EXTEND, PREBUILT) generate tokens."""
 
 
 class StepMark(msgspec.Struct, frozen=True):
-    """One step as a framework marks it."""
+    """A step as a framework marks it."""
 
     framework: str
     phase: ServingPhase
     batch: int | None = None
-    """Requests in it, None where the name doesn't say."""
+    """Number of requests, None where the name doesn't say."""
 
 
 @lru_cache(1 << 12)
 def step_mark(name: str) -> StepMark | None:
-    """The step that a range of this name marks; None for any other range.
+    """Return the step that a range of this name marks; None for any other range.
 
     Args:
         name: as in the trace: `execute_context_0(0)_generation_32(32)`, `step[DECODE bs=32]`.
@@ -73,7 +75,7 @@ def step_mark(name: str) -> StepMark | None:
 
 
 def names_one_step(name: str) -> bool:
-    """Whether this mark says what is in its step, so that it is no name of a part of the program."""
+    """Return whether a mark describes its step's content, so that it isn't the name of a program part."""
     mark = step_mark(name)
     return mark is not None and mark.batch is not None
 

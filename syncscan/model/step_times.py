@@ -1,4 +1,4 @@
-"""What single steps took without a profiler, and within what their typical time is known."""
+"""Times of single steps without a profiler, and the uncertainty of their typical time."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 import msgspec
 
 NOISY = 0.05
-"""Projected gains scale with the step's time; from this uncertainty on it is the largest of their errors, which are
-5.1 % at the 90th percentile where the time is sure (H200, torch 2.11: docs/how-well.md)."""
+"""Uncertainty from which step time is the largest error of projected gains, which scale with it; otherwise their error
+is 5.1 % at the 90th percentile (H200, torch 2.11: docs/how-well.md)."""
 MOST = 500
 QUARTERS = 4
 STUDENT = 3.182
-"""Student's t of four batches, three degrees of freedom, at 95 %."""
+"""Student's t for four batches, three degrees of freedom, at 95 %."""
 
 
 class StepTimes(msgspec.Struct, frozen=True):
-    """What steps took without a profiler, in µs.
+    """Step times without a profiler, in µs.
 
-    `each` is empty where single steps couldn't be told apart, `clock` says who measured: "device" or "host". `period`
-    is after how many steps they repeat, where they aren't alike.
+    `each` is empty where single steps couldn't be told apart, `clock` is the measuring clock: "device" or "host".
+    `period` is the number of steps after which times repeat, where steps aren't alike.
     """
 
     mean: float
@@ -31,9 +31,9 @@ class StepTimes(msgspec.Struct, frozen=True):
 
     @property
     def typical(self) -> float:
-        """The median of single steps, which a pause of the system or of Python's garbage collector doesn't move.
+        """The median of single steps, which is robust against pauses of the system or the garbage collector.
 
-        Where steps differ in turn: the mean of a period's, the median of each.
+        Where steps differ periodically: the mean over a period of the median at each position.
         """
         if not self.each:
             return self.mean
@@ -42,7 +42,7 @@ class StepTimes(msgspec.Struct, frozen=True):
 
     @property
     def quartiles(self) -> tuple[float, float] | None:
-        """Between these lies the middle half of the steps; None where there are fewer than four."""
+        """Quartiles of the step times; None with fewer than four."""
         if len(self.each) < 4:
             return None
         even = self._evened
@@ -50,7 +50,7 @@ class StepTimes(msgspec.Struct, frozen=True):
 
     @property
     def _evened(self) -> tuple[float, ...]:
-        """The steps' times without what they differ by in turn."""
+        """Step times without their periodic differences."""
         if self.period <= 1:
             return self.each
         medians = [_quantile(self.each[k :: self.period], 0.5) for k in range(min(self.period, len(self.each)))]
@@ -58,28 +58,27 @@ class StepTimes(msgspec.Struct, frozen=True):
 
     @property
     def uncertainty(self) -> float | None:
-        """Within which part of it the median lies, at 95 %; None where there is no spread to tell.
+        """Relative uncertainty of the median at 95 %; None without a spread.
 
-        The larger of two: what the steps would say were each independent of the one before, and what their quarters
-        say. On a shared host they are not: its speed wanders by a tenth over ten to twenty steps, and of forty steps
-        the first alone claims ±3.6 %, which the next forty kept to in 39 % of the cases, with the quarters in 81 %
-        (208 pairs, H200, torch 2.11: `benchmarks.wandering`). What wanders more slowly than the steps last they can't
-        tell.
+        The larger of two estimates: one that treats steps as independent, and one from the medians of their quarters.
+        On a shared host steps aren't independent: its speed wanders by a tenth over ten to twenty steps, and with forty
+        steps the first estimate claims ±3.6 %, which the next forty kept to in 39 % of the cases, with the quarters in
+        81 % (208 pairs, H200, torch 2.11: `benchmarks.wandering`). Neither sees slower drifts than the steps last.
         """
         if self.quartiles is None or self.typical <= 0:
             return None
         return max(self._of_steps(*self.quartiles), self._of_quarters()) / self.typical
 
     def _of_steps(self, first: float, third: float) -> float:
-        """Twice the median's standard error, in µs, of as many independent steps.
+        """Return twice the median's standard error, in µs, for as many independent steps.
 
-        Of a normal distribution the median's standard error is 1.25 times the mean's, and the quartiles are 1.35
+        For a normal distribution the median's standard error is 1.25 times the mean's, and the quartiles are 1.35
         standard deviations apart.
         """
         return 2 * 1.2533 * (third - first) / 1.349 / math.sqrt(len(self.each))
 
     def _of_quarters(self) -> float:
-        """The same from the medians of four batches, one after the other (batch means: Law & Kelton, Simulation)."""
+        """Return that error from the medians of four consecutive batches (batch means: Law & Kelton, Simulation)."""
         steps = len(self.each)
         if steps < 2 * QUARTERS:
             return 0.0
@@ -91,7 +90,7 @@ class StepTimes(msgspec.Struct, frozen=True):
         return STUDENT * math.sqrt(variance / QUARTERS)
 
     def advice(self) -> str | None:
-        """What to tell the user where the time is too uncertain to scale gains by; None where it is not.
+        """Return advice for the user where the time is too uncertain to scale gains by; None where it is not.
 
         The standard error falls with the root of the number of steps.
         """
@@ -105,9 +104,9 @@ class StepTimes(msgspec.Struct, frozen=True):
 
 
 def _quantile(values: Sequence[float], part: float) -> float:
-    """By interpolation between the nearest two.
+    """Return a quantile by interpolation between the nearest two values.
 
-    Not by `arrays.quantile`, as a capture does without numpy; nor by `statistics`, as an analysis does without random.
+    It avoids `arrays.quantile`, as a capture does without numpy, and `statistics`, as an analysis does without random.
     """
     ordered, place = sorted(values), part * (len(values) - 1)
     low, high = ordered[math.floor(place)], ordered[math.ceil(place)]

@@ -1,4 +1,4 @@
-"""How the steps of a trace were found: what a reader has to know before believing any time a step."""
+"""How the steps of a trace were found, which decides how far to trust times per step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class FoundBy(str, enum.Enum):
-    """What makes the steps of a trace; NONE: nothing does, so that it is one as a whole."""
+    """The source of a trace's steps; NONE: nothing, so that the whole trace is one step."""
 
     SCOPE = "scope"
     PROFILER = "profiler"
@@ -25,7 +25,7 @@ class StepsFound(msgspec.Struct, frozen=True):
         name: glob of the scopes, or name of the framework.
         calls: of a repeated sequence, how many it has.
         asked: whether the caller wanted the whole as one step.
-        chosen: of the steps found the first that is analysed, and the first behind, where the caller chose some.
+        chosen: of the steps found the first that is analyzed, and the first behind, where the caller chose some.
         count: how many were found, where some of them were chosen.
     """
 

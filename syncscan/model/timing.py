@@ -1,4 +1,4 @@
-"""How long a call takes: what `capture.timing` measures and `report.timing` shows; all times in µs."""
+"""Duration of a call: `capture.timing` measures it and `report.timing` shows it; all times in µs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 
 class Clock(str, enum.Enum):
-    """Whose clock took the time."""
+    """The clock that took the time."""
 
     DEVICE = "device"
     HOST = "host"
 
 
 class OneOff(msgspec.Struct, frozen=True):
-    """A cost that is paid once and belongs to no repetition: initialisation, the copy to the device, warm-up."""
+    """A one-time cost that belongs to no repetition: initialization, the copy to the device, warm-up."""
 
     name: str
     us: float
@@ -24,7 +24,7 @@ class OneOff(msgspec.Struct, frozen=True):
 
 
 class Naive(msgspec.Struct, frozen=True):
-    """What a usual mistake would have said of the same call, and why that is wrong."""
+    """The time that a common mistake would have measured for the same call, and why it is wrong."""
 
     mistake: str
     us: float
@@ -32,23 +32,23 @@ class Naive(msgspec.Struct, frozen=True):
 
 
 class BatchTime(msgspec.Struct, frozen=True):
-    """One batch size that was tried: the time of a call in µs, or None where it ran out of memory."""
+    """A batch size that was tried: the time of a call in µs, or None where it ran out of memory."""
 
     batch: int
     us: float | None
 
     @property
     def per_second(self) -> float | None:
-        """Samples a second; None where it ran out of memory."""
+        """Samples per second; None where it ran out of memory."""
         return self.batch / self.us * 1e6 if self.us else None
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """The batch sizes tried, in ascending order, and what came of them.
+    """The batch sizes tried, ascending, and the result.
 
-    `best` is the largest of those with the most samples a second (within 1 %), `enough` the smallest within 5 % of
-    that, `largest` the largest that ran; `ended` says why the search went no further. `fits_all` is true when no size
-    ran out of memory.
+    `best` is the largest of those with the most samples per second (within 1 %), `enough` the smallest within 5 % of
+    that, `largest` the largest that ran; `ended` says why the search stopped. `fits_all` is true when no size ran out
+    of memory.
     """
 
     tried: tuple[BatchTime, ...]
@@ -62,8 +62,8 @@ class Throughput(msgspec.Struct, frozen=True):
 class Timing(msgspec.Struct, frozen=True):
     """The time of one call, measured over many.
 
-    `samples_us` are the times of a call, each a mean over `block` calls in a row: more than one where a single call is
-    too short beside the cost of reading the clock.
+    `samples_us` are times of a call, each a mean over `block` consecutive calls: more than one where a single call is
+    too short compared with the cost of reading the clock.
     """
 
     name: str
@@ -72,10 +72,11 @@ class Timing(msgspec.Struct, frozen=True):
     samples_us: tuple[float, ...]
     block: int
     alone_us: float
-    """The median of a call that finds the device idle and is waited for, by the host's clock: a lone request's time."""
+    """Median time of a call on an idle device that the host waits for, by the host's clock: a single request's latency.
+    """
     one_offs: tuple[OneOff, ...]
     stable: bool
-    """Whether the warm-up ended because the time had settled, not because it had lasted too long."""
+    """Whether the warm-up ended because the time had stabilized, not because it took too long."""
     naive: tuple[Naive, ...] = ()
     throughput: Throughput | None = None
     notes: tuple[str, ...] = ()
@@ -97,11 +98,11 @@ class Timing(msgspec.Struct, frozen=True):
 
     @property
     def spread(self) -> float:
-        """The interquartile range as a part of the median: robust against a few disturbed samples."""
+        """The interquartile range as a fraction of the median: robust against a few disturbed samples."""
         return (self.percentile(75) - self.percentile(25)) / self.median_us if self.median_us else 0.0
 
     def percentile(self, q: float) -> float:
-        """The q-th percentile (0 to 100) of the samples, interpolated, in µs."""
+        """Return the q-th percentile (0 to 100) of the samples, interpolated, in µs."""
         ordered = sorted(self.samples_us)
         at = (len(ordered) - 1) * q / 100
         low = int(at)

@@ -1,4 +1,4 @@
-"""A trace as columns: what `load` makes of a file's bytes and every later stage reads."""
+"""A trace as columns, which `load` builds from a file's bytes and later stages read."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from syncscan.model.steps_found import NO_STEPS, StepsFound
 Made = TypeVar("Made")
 
 NONE = -1
-"""What an id column holds where the event has no such id."""
+"""Value of an id column where the event has no such id."""
 
 
 class Category(enum.IntEnum):
-    """What kind of slice a row is; one name for each, whatever the trace's version called it."""
+    """Kind of a slice, independent of the trace's version."""
 
     CPU_OP = 0
     ANNOTATION = 1
@@ -41,17 +41,18 @@ class Category(enum.IntEnum):
 
 
 _HIP_COPY = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy DtoD"}
-"""hipMemcpyKind, by which a HIP call says its copy's direction itself (hip_runtime_api.h)."""
+"""hipMemcpyKind, which gives a HIP copy's direction (hip_runtime_api.h)."""
 
 _FEW = 4
-"""Up to so many names a look at all rows for each costs less than to look each row up: of 470,000 0.13 ms, and 0.52."""
+"""Most names for which comparing all rows with each is faster than looking rows up: with 470,000 rows, 0.13 ms against
+0.52."""
 
 DEEPEST = 256
-"""Slices around another that count. The deepest of our recordings has 11; a trace that says thousands would cost
-what the square of its size does."""
+"""Most enclosing slices that count. The deepest of our recordings has 11; with thousands, the cost would grow with the
+square of the trace."""
 
 _COPIES, _SYNCS = (Category.MEMCPY,), (Category.SYNC,)
-"""What a call's correlation leads to: made once, as the enumeration's attributes are slow."""
+"""Categories that a call's correlation leads to; constants, as enumeration attributes are slow."""
 
 CALLS = (Category.RUNTIME, Category.DRIVER)
 """Categories of the calls of a host."""
@@ -64,7 +65,7 @@ DEVICE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
 
 
 class Vendor(str, enum.Enum):
-    """Whose device the trace was recorded on."""
+    """Vendor of the device that the trace was recorded on."""
 
     CUDA = "cuda"
     ROCM = "rocm"
@@ -74,7 +75,7 @@ class Vendor(str, enum.Enum):
 
 
 class Track(msgspec.Struct, frozen=True):
-    """One row of a trace viewer: a host thread, or a stream of a device.
+    """A row of a trace viewer: a host thread, or a stream of a device.
 
     `pid` and `tid` are text, because traces write both numbers and words there.
     """
@@ -86,10 +87,10 @@ class Track(msgspec.Struct, frozen=True):
 
 
 class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Columns of the complete events (`ph: X`) that lie on a host thread or a device, one row each.
+    """Columns of the complete events (`ph: X`) on host threads and devices, one row each.
 
-    Rows are sorted by (track, ts, -dur), so that a track is one run of rows and a parent stands before its children.
-    All arrays have the same length; one of which no row has a value can't be written to. Times are int64 nanoseconds on
+    Rows are sorted by (track, ts, -dur), so that a track is a contiguous range of rows and parents come before their
+    children. All arrays have the same length; a column without any value is read-only. Times are int64 nanoseconds on
     the trace's own clock (`ts` and `dur` times 1000).
     """
 
@@ -102,7 +103,7 @@ class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
     ts: Int64
     dur: Int64
     correlation: Int64
-    """Joins a runtime call with the device work that it launched; NONE without."""
+    """Joins a runtime call with the device work that it launched; NONE without one."""
     external: Int64
     """`External id`: an op's own id, or the id of the innermost op around a runtime call; NONE without."""
     sequence: Int64
@@ -110,27 +111,29 @@ class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
     fwd_thread: Int32
     """`Fwd thread id`: 0 on forward ops, the small thread number on backward ops; NONE without."""
     device: Int32
-    """Of device work and sync rows; NONE without."""
+    """Device number of device work and sync rows; NONE without one."""
     stream: Int32
-    """Of device work and sync rows; NONE without."""
+    """Stream of device work and sync rows; NONE without one."""
     bytes: Int64
     """Size of a copy or memset; NONE without."""
     copy_kind: Int8
     """hipMemcpyKind of a HIP copy call (1 H2D, 2 D2H, 3 D2D, 4 default); NONE without."""
     awaits: Int64
-    """Of `Event Sync` and `Stream Wait Event` rows: the correlation of the event's record call; NONE without."""
+    """Correlation of the awaited event's record call, for `Event Sync` and `Stream Wait Event` rows; NONE without one.
+    """
     group: Int32
-    """Of a collective's kernel: index into `Trace.strings` of its process group, as `process_group.group_text` has it;
-    NONE without. Its `sequence` is the collective's number in that group, where the trace has it."""
+    """For a collective's kernel: index into `Trace.strings` of its process group, encoded by
+    `process_group.group_text`; NONE without one. Its `sequence` is the collective's number in that group, where the
+    trace has it."""
     parent: Int32
-    """Row of the innermost host slice around this one on its track; NONE at the top and for device work."""
+    """Row of the innermost enclosing host slice on its track; NONE at the top and for device work."""
 
     def __len__(self) -> int:
         return len(self.ts)
 
     @cached_property
     def end(self) -> Int64:
-        """`ts + dur`, int64 nanoseconds, one a row."""
+        """`ts + dur`, int64 nanoseconds, per row."""
         return self.ts + self.dur
 
 
@@ -150,12 +153,12 @@ class Frames(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def end(self) -> Int64:
-        """`ts + dur`, int64 nanoseconds, one a row."""
+        """`ts + dur`, int64 nanoseconds, per row."""
         return self.ts + self.dur
 
 
 class Flows(msgspec.Struct, frozen=True, eq=False):
-    """Forward-to-backward arrows (`fwdbwd`): where each starts on the forward thread and ends on the backward one."""
+    """Forward-to-backward arrows (`fwdbwd`): start on the forward thread and end on the backward one."""
 
     from_track: Int32
     from_ts: Int64
@@ -167,28 +170,28 @@ class Flows(msgspec.Struct, frozen=True, eq=False):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One step: an interval of a host thread, ns; `number` is the profiler's, or counts from 0."""
+    """A step: an interval of a host thread, ns; `number` is the profiler's, or counts from 0."""
 
     number: int
     track: int
     ts: int
     end: int
     row: int = NONE
-    """The range that marks it, NONE without."""
+    """Row of the range that marks it, NONE without one."""
     mark: StepMark | None = None
-    """What a serving framework says of it."""
+    """A serving framework's description of it."""
 
 
 DRAWN = "syncscan_"
-"""What the categories of slices begin with that `syncscan annotate` adds."""
+"""Prefix of the categories of slices that `syncscan annotate` adds."""
 
 
 class TraceInfo(msgspec.Struct, frozen=True):
-    """What a trace says about itself, and what reading it had to say.
+    """Facts that a trace states about itself, and messages from reading it.
 
-    `base_ns` is added to a slice's `ts` to get epoch nanoseconds (0 in old traces, where `ts` is absolute).
-    `metadata` holds all top-level keys but the events as parsed JSON, to be written back with a trace; what is used of
-    them is in the other fields, checked.
+    `base_ns` is added to a slice's `ts` to get epoch nanoseconds (0 in old traces, where `ts` is absolute). `metadata`
+    holds all top-level keys but the events as parsed JSON, to be written back with a trace; those that are used are in
+    the other fields, validated.
     """
 
     path: str
@@ -197,30 +200,30 @@ class TraceInfo(msgspec.Struct, frozen=True):
     vendor: Vendor = Vendor.NONE
     devices: tuple[str, ...] = ()
     compute_capability: tuple[int, int] | None = None
-    """Of the first CUDA device, major and minor number: (9, 0) for Hopper."""
+    """Major and minor compute capability of the first CUDA device: (9, 0) for Hopper."""
     rank: int | None = None
     world_size: int | None = None
     base_ns: int = 0
     with_stack: bool = False
     record_shapes: bool = False
     dropped: int = 0
-    """Records of the device that the profiler says it lost."""
+    """Number of device records that the profiler reports as lost."""
     capture: CaptureTable = NO_TABLE
     metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     complete: bool = True
     """False where the file ends before its list of events does."""
     kept: Kept | None = None
-    """None where the trace itself was read."""
+    """Data of a saved analysis; None where the trace itself was read."""
     drawn: bool = False
-    """Whether it is an annotated copy: what syncscan draws is in it already."""
+    """Whether the trace is an annotated copy: syncscan's slices are in it already."""
     sound: FileState | None = None
-    """The file that was read, where its pieces were decoded as they stand in it; None where one was repaired, or where
-    that isn't known. The end of its list is read event by event, whatever it is like."""
+    """State of the file that was read, if its pieces were decoded unchanged; None if one was repaired, or unknown. The
+    end of its list is read event by event in any case."""
 
 
 class Trace(Making, frozen=True, eq=False):
-    """One recorded trace: strings, tracks, slices, frames, flows and steps, linked and ready to be analysed."""
+    """One recorded trace: strings, tracks, slices, frames, flows and steps, linked and ready to be analyzed."""
 
     info: TraceInfo
     strings: tuple[str, ...]
@@ -232,24 +235,24 @@ class Trace(Making, frozen=True, eq=False):
     steps_found: StepsFound = NO_STEPS
 
     def name(self, row: int) -> str:
-        """The name of the slice in this row."""
+        """Return the name of the slice in this row."""
         return self.strings[self.slices.name.item(row)]
 
     def ancestors(self, row: int) -> list[int]:
-        """Rows of the host slices around this row, outermost first, itself left out; of more than DEEPEST the inner."""
+        """Return the rows of the host slices around this row, outermost first; at most the DEEPEST innermost."""
         return outwards(self.slices.parent, self.slices.parent.item(row))[::-1]
 
     def is_category(self, *categories: Category) -> Bool:
-        """A mask over `slices`: rows of one of these categories."""
+        """Return a mask over `slices`: rows of one of these categories."""
         return of_categories(self.slices.category, categories)
 
     def named(self, predicate: Any) -> Bool:
-        """A mask over `slices`: rows whose name satisfies `predicate(str) -> bool`, asked once a distinct name."""
+        """Return a mask over `slices`: rows whose name satisfies `predicate`, called once per distinct name."""
         mask: Bool = looked_up(self.names_that(predicate), self.slices.name)
         return mask
 
     def names_that(self, predicate: Any) -> Bool:
-        """A mask over `strings`: names of slices that satisfy `predicate(str) -> bool`."""
+        """Return a mask over `strings`: names of slices that satisfy `predicate(str) -> bool`."""
         hits = self._strings_that.get(predicate)
         if hits is None:
             hits = self._strings_that[predicate] = np.zeros(len(self.strings), np.bool_)
@@ -258,11 +261,11 @@ class Trace(Making, frozen=True, eq=False):
         return hits
 
     def where(self, predicate: Callable[[str], Any], *categories: Category) -> Int64:
-        """Rows of these categories whose name satisfies `predicate`, ascending; asked once a distinct name of each."""
-        each = [rows for rows in (self._where(predicate, category) for category in categories) if len(rows)]
-        if len(each) == 1:
-            return each[0]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *each]), kind="stable")  # quick: each ascends
+        """Return ascending rows of these categories whose name satisfies `predicate`, called once per distinct name."""
+        by_category = [rows for rows in (self._where(predicate, category) for category in categories) if len(rows)]
+        if len(by_category) == 1:
+            return by_category[0]
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *by_category]), kind="stable")  # quick: each ascends
 
     def _where(self, predicate: Callable[[str], Any], category: Category) -> Int64:
         wanted = [number for number in self.names_of(category) if predicate(self.strings[number])]
@@ -277,11 +280,11 @@ class Trace(Making, frozen=True, eq=False):
             hits = np.zeros(len(self.strings), np.bool_)
             hits[wanted] = True
             mask = looked_up(hits, names)
-        found: Int64 = rows[mask]
-        return found
+        matching: Int64 = rows[mask]
+        return matching
 
     def called(self, rows: Int64, predicate: Callable[[str], Any]) -> Bool:
-        """Which of these rows have a name that satisfies `predicate`; asked once a distinct name of theirs."""
+        """Return which of these rows have a name that satisfies `predicate`, called once per distinct name."""
         names = self.slices.name.take(rows)
         used, hits = np.zeros(len(self.strings), np.bool_), np.zeros(len(self.strings), np.bool_)
         used[names] = True
@@ -290,7 +293,7 @@ class Trace(Making, frozen=True, eq=False):
         return mask
 
     def rows_of(self, category: Category) -> tuple[Int64, Int32]:
-        """The rows of a category, ascending, and of each the number of its name in `strings`."""
+        """Return the rows of a category, ascending, and the index of each row's name in `strings`."""
         known = self._rows_of_category
         if category not in known:
             rows = np.flatnonzero(self.slices.category == int(category))
@@ -298,13 +301,13 @@ class Trace(Making, frozen=True, eq=False):
         return known[category]
 
     def lengths_like(self, row: int) -> Int64:
-        """How long each slice took that has the category and the name of the one in this row, ns."""
+        """Return the durations of all slices with the category and name of this row's, ns."""
         rows, names = self.rows_of(Category(self.slices.category.item(row)))
         lengths: Int64 = self.slices.dur[rows[names == self.slices.name.item(row)]]
         return lengths
 
     def names_of(self, category: Category) -> list[int]:
-        """The numbers of the strings that are names of slices of this category, ascending."""
+        """Return the indices of the strings that name slices of this category, ascending."""
         known = self._names_of_category
         if category not in known:
             used = np.zeros(len(self.strings), np.bool_)
@@ -322,12 +325,12 @@ class Trace(Making, frozen=True, eq=False):
 
     @cached_property
     def _strings_that(self) -> dict[Any, Bool]:
-        """Predicate → which of the strings satisfy it: several stages ask the same."""
+        """Which strings satisfy each predicate, cached since several stages use the same ones."""
         return {}
 
     @cached_property
     def _slice_names(self) -> list[int]:
-        """The strings that are names of slices; most of them are names of frames where there are stacks."""
+        """Indices of the strings that name slices; with stacks, most strings name frames."""
         used = np.zeros(len(self.strings), np.bool_)
         used[self.slices.name] = True
         names: list[int] = np.flatnonzero(used).tolist()
@@ -335,25 +338,26 @@ class Trace(Making, frozen=True, eq=False):
 
     @cached_property
     def device_rows(self) -> Int64:
-        """Rows of kernels, copies and memsets, in order of their start."""
+        """Rows of kernels, copies and memsets, ordered by start."""
         rows = np.flatnonzero(self.is_category(*DEVICE))
         return rows[np.argsort(self.slices.ts[rows], kind="stable")]
 
     @cached_property
     def device_calls(self) -> Int64:
-        """For each of `device_rows` the row of its call, see `calls_of`."""
+        """Row of the launching call for each of `device_rows`, see `calls_of`."""
         return self.calls_of(self.device_rows)
 
     def calls_of(self, rows: Int64) -> Int64:
-        """For each of these rows the row of the runtime or driver call with its correlation, NONE without.
+        """Return the row of the runtime or driver call with the same correlation for each of these rows, NONE without
+        one.
 
-        Where a runtime call and the driver call inside it share a correlation, it is the outer one: what the program
+        Where a runtime call and a nested driver call share a correlation, it is the outer one, which the program
         called.
         """
         return self.calls_with(self.slices.correlation[rows])
 
     def calls_with(self, correlations: Int64) -> Int64:
-        """For each of these correlations the row of the call that has it, NONE without; see `calls_of`."""
+        """Return the row of the call with each of these correlations, NONE without one; see `calls_of`."""
         known, calls = self._calls_by_correlation
         if not len(known):
             return np.full(len(correlations), NONE, np.int64)
@@ -369,7 +373,7 @@ class Trace(Making, frozen=True, eq=False):
         return s.correlation[calls], calls
 
     def started_work(self, calls: Int64) -> Bool:
-        """Which of these calls started device work that is in the trace."""
+        """Return which of these calls started device work that is in the trace."""
         started: Bool = self._started_work[calls]
         return started
 
@@ -380,41 +384,42 @@ class Trace(Making, frozen=True, eq=False):
         started[self.device_calls] = True
         started[NONE] = False
         known, calls = self._calls_by_correlation
-        again = np.flatnonzero(known[1:] == known[:-1]) + 1  # as a driver's call in a runtime's, which is the one found
+        again = np.flatnonzero(known[1:] == known[:-1]) + 1  # driver calls nested in runtime calls, which were matched
         started[calls[again]] = started[calls[np.searchsorted(known, known[again])]]
         return started
 
     def copies_of(self, calls: Int64) -> Int64:
-        """For each of these calls the row of the device copy that it started, NONE without."""
+        """Return the row of the device copy that each of these calls started, NONE without one."""
         return self._work_with(_COPIES, self.slices.correlation[calls])
 
     def works_of(self, calls: Int64) -> Int64:
-        """For each of these calls the row of the device work that it started, NONE without.
+        """Return the row of the device work that each of these calls started, NONE without one.
 
-        Of several, as of a graph, the highest: the one that starts last on the last of their streams.
+        If there are several, as for a graph, it is the highest row: the work that starts last on the last of their
+        streams.
         """
         return self._work_with(DEVICE, self.slices.correlation[calls])
 
     def sync_rows_of(self, calls: Int64) -> Int64:
-        """For each of these calls the synchronisation row that the profiler wrote for it, NONE without."""
+        """Return the synchronization row that the profiler wrote for each of these calls, NONE without one."""
         return self._work_with(_SYNCS, self.slices.correlation[calls])
 
     def copy_names(self, calls: Int64) -> list[str]:
-        """What each of these calls copies, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
+        """Return the kind of copy of each of these calls, e.g. `Memcpy DtoH (Device -> Pinned)`; empty without a copy.
 
-        The device's row says it, unless a HIP call says otherwise by its kind: ROCm names a read-back after the staging
-        buffer on the device that it goes through, `Memcpy DtoD`.
+        The device's row decides, unless a HIP call's kind contradicts it: ROCm names a read-back `Memcpy DtoD`, after
+        the staging buffer on the device.
         """
         copies, kinds = self.copies_of(calls), self.slices.copy_kind[calls]
         numbers = np.where(copies == NONE, NONE, self.slices.name[copies]).tolist()
         names = ["" if number == NONE else self.strings[number] for number in numbers]
         for at in np.flatnonzero(kinds != NONE).tolist():
-            told = _HIP_COPY.get(kinds.item(at), "")
-            names[at] = names[at] if names[at].startswith(told) else told
+            kind = _HIP_COPY.get(kinds.item(at), "")
+            names[at] = names[at] if names[at].startswith(kind) else kind
         return names
 
     def _work_with(self, categories: tuple[Category, ...], correlations: Int64) -> Int64:
-        """For each of these correlations the last row of these categories that has it, NONE without."""
+        """Return the last row of these categories with each of these correlations, NONE without one."""
         if categories not in self._ascending_correlations:
             rows = np.sort(np.concatenate([self.rows_of(category)[0] for category in categories]), kind="stable")
             rows = rows[self.slices.correlation.take(rows) != NONE]
@@ -432,7 +437,7 @@ class Trace(Making, frozen=True, eq=False):
 
     @cached_property
     def launched_at(self) -> Int64:
-        """For each of `device_rows`: when its launching call began, ns.
+        """Begin of the launching call for each of `device_rows`, ns.
 
         Work whose call is missing was launched before recording began; in a trace without any such link it counts as
         launched when it starts.
@@ -445,7 +450,7 @@ class Trace(Making, frozen=True, eq=False):
         return np.where(known, np.minimum(s.ts[calls], start), np.minimum(start, s.ts.min() - 1))
 
     def launched_in(self, intervals: Iterable[tuple[int, int]]) -> Bool:
-        """A mask over `device_rows`: the work that was launched in any of these intervals (ns)."""
+        """Return a mask over `device_rows`: the work that was launched in any of these intervals (ns)."""
         launched, order = self.by_launch
         cover = cover_of([(begin, end) for begin, end in intervals if begin < end])
         mask = np.zeros(len(order), np.bool_)
@@ -453,38 +458,38 @@ class Trace(Making, frozen=True, eq=False):
         return mask
 
     def launched_within(self, begin: int, end: int) -> Int64:
-        """Places in `device_rows` of the work that was launched from `begin` to before `end` (ns), ascending."""
+        """Return the indices in `device_rows` of work launched from `begin` to before `end` (ns), ascending."""
         (first,), (behind,) = self.launches_of([(begin, end)])
         return np.sort(self.by_launch[1][first:behind], kind="stable")  # quick where a stream's work comes in order
 
     def launches_of(self, intervals: Iterable[tuple[int, int]]) -> tuple[Int64, Int64]:
-        """For each of these intervals (ns) where in `by_launch` its work begins, and where that ends."""
+        """Return where in `by_launch` the work of each of these intervals (ns) begins and ends."""
         times = np.array(list(intervals), np.int64).reshape(-1, 2)
         places = self.by_launch[0].searchsorted(times)
         return places[:, 0], places.max(axis=1)
 
     @cached_property
     def by_launch(self) -> tuple[Int64, Int64]:
-        """Device work in order of its launch: when that was (ns), and the place of each in `device_rows`."""
+        """Device work ordered by launch: launch time (ns), and index in `device_rows`."""
         order = np.argsort(self.launched_at, kind="stable")
         return self.launched_at[order], order
 
     @cached_property
     def main_steps(self) -> tuple[Step, ...]:
-        """The steps of the thread that marked the most of them, in time order: those of one program are counted once.
+        """The steps of the thread that marked the most, by time: a program's steps are counted once.
 
-        Of several threads with as many it is the first; empty where none are marked.
+        Among threads with equally many it is the first; empty where none are marked.
         """
         tracks = Counter(step.track for step in self.steps)
         main = max(sorted(tracks), key=tracks.__getitem__, default=NONE)
         return tuple(sorted((step for step in self.steps if step.track == main), key=lambda step: step.ts))
 
     def last_steps(self, times: Int64) -> Int64:
-        """For each of these times the place in `steps` of the last step to have begun by then; NONE before any."""
+        """Return the index in `steps` of the last step begun by each of these times; NONE before any."""
         return self._step_starts.searchsorted(times, side="right") - 1
 
     def steps_at(self, times: Int64) -> list[Step | None]:
-        """Return for each of these times (ns) the step that goes on then, the last one begun; None between steps."""
+        """Return the step that is under way at each of these times (ns), the last one begun; None between steps."""
         steps: tuple[Step | None, ...] = (*self.steps, None)
         return [steps[k] for k in np.where(self.in_steps(times), self.last_steps(times), NONE).tolist()]
 
@@ -500,7 +505,7 @@ class Trace(Making, frozen=True, eq=False):
         return np.array([step.ts for step in self.steps], np.int64)
 
     def track_rows(self, track: int) -> slice:
-        """The run of rows that lie on this track."""
+        """Return the range of rows on this track."""
         return slice(*self._track_bounds[track : track + 2])
 
     @cached_property
@@ -511,7 +516,7 @@ class Trace(Making, frozen=True, eq=False):
 
 
 def of_categories(column: Int8, categories: Iterable[Category]) -> Bool:
-    """Which entries of a column are one of these categories; `np.isin` takes five times as long for so few."""
+    """Return which entries of a column are one of these categories, five times faster than `np.isin` for so few."""
     mask = np.zeros(len(column), np.bool_)
     for category in categories:
         mask |= column == int(category)
@@ -519,8 +524,8 @@ def of_categories(column: Int8, categories: Iterable[Category]) -> Bool:
 
 
 def outwards(parent: Int32, row: int) -> list[int]:
-    """Return this row and those around it, the outermost last; of more than DEEPEST the inner. None for NONE."""
-    around = parent.item  # a tenth of what int(parent[row]) costs
+    """Return this row and the rows around it, outermost last; at most DEEPEST of them. Empty for NONE."""
+    around = parent.item  # ten times faster than int(parent[row])
     rows: list[int] = []
     while row != NONE and len(rows) < DEEPEST:
         rows.append(row)
@@ -529,5 +534,5 @@ def outwards(parent: Int32, row: int) -> list[int]:
 
 
 def once(make: Callable[[Trace], Made]) -> Callable[[Trace], Made]:
-    """A function that makes something of a trace: made once, for every stage that asks; so it mustn't be changed."""
+    """Memoize a function of a trace: it runs once for all stages, so its result mustn't be modified."""
     return wraps(make)(lambda trace: trace.kept(make))

@@ -1,10 +1,10 @@
-"""From a time to words, with three significant digits, the same in every report and in every evidence."""
+"""Format a time with three significant digits, alike in every report."""
 
 from __future__ import annotations
 
 
 def duration(us: float) -> str:
-    """A time in µs with three significant digits and a fitting unit: `254 ms`, `6.3 µs`, `1.2 s`."""
+    """Return a time in µs with three significant digits and a fitting unit: `254 ms`, `6.3 µs`, `1.2 s`."""
     for size, unit in ((1e6, "s"), (1e3, "ms")):
         if abs(us) >= size:
             return f"{_three(us / size)} {unit}"

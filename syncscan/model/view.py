@@ -1,4 +1,4 @@
-"""From findings and habits to those that a reader asked to see, in one order, and how many each option hides."""
+"""Select and order the findings and habits that a reader wants to see, and count those that each option hides."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from syncscan.model.habit import Basis, Habit
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Which findings and habits a report shows. What it says of the step is of all of them."""
+    """Which findings and habits a report shows; statements on the step always cover all of them."""
 
     select: tuple[str, ...] = ()
-    """Globs of rules; without any, all."""
+    """Globs of rules to show; all without any."""
     ignore: tuple[str, ...] = ()
-    """Globs of rules."""
+    """Globs of rules to hide."""
     user_only: bool = False
-    """No findings in other code than the user's; habits have no owner and stay."""
+    """Hide findings outside of user code; habits have no owner and stay."""
     least_us: float = 0.0
-    """What saves less alone is hidden, µs a step; what isn't projected isn't known to, and stays."""
+    """Hide smaller single savings, µs per step; unprojected ones stay."""
     least_share: float = 0.0
-    """The same as a part of the step."""
+    """Hide smaller single savings, as a fraction of the step."""
     top: int | None = None
-    """At most so many, findings and habits counted together."""
+    """Most entries to show, findings and habits together."""
 
 
 EVERYTHING = View()
 
 
 class Hidden(msgspec.Struct, frozen=True):
-    """What one option of a view hides."""
+    """Results that one option of a view hides."""
 
     option: str
-    """As on the command line: `--select`."""
+    """Option on the command line: `--select`."""
     findings: int
     habits: int
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What a view lets through, each in its order, and what it doesn't."""
+    """Findings and habits that a view shows, and those it hides."""
 
     ranked: tuple[Finding | Habit, ...]
-    """Findings and habits together, the largest saving first."""
+    """Findings and habits together, largest saving first."""
     findings: tuple[Finding, ...]
     habits: tuple[Habit, ...]
     hidden: tuple[Hidden, ...]
 
 
 def shown(view: View, findings: Sequence[Finding], habits: Sequence[Habit], step_us: float) -> Shown:
-    """Apply a view, one option after the other: what two options hide counts for the first.
+    """Apply a view option by option: what two options hide counts for the first.
 
     Args:
         view: what is wanted.
@@ -62,10 +62,10 @@ def shown(view: View, findings: Sequence[Finding], habits: Sequence[Habit], step
     left = ranked(findings, habits)
     hidden = []
     for option, keeps in _options(view, step_us):
-        gone = {x.id for x in left if not keeps(x)}
-        if gone:
-            hidden.append(_hidden(option, [x for x in left if x.id in gone]))
-        left = [x for x in left if x.id not in gone]
+        removed = {x.id for x in left if not keeps(x)}
+        if removed:
+            hidden.append(_hidden(option, [x for x in left if x.id in removed]))
+        left = [x for x in left if x.id not in removed]
     if view.top is not None and len(left) > view.top:
         hidden.append(_hidden("--top", left[view.top :]))
         left = left[: view.top]
@@ -76,7 +76,7 @@ def shown(view: View, findings: Sequence[Finding], habits: Sequence[Habit], step
 
 
 def ranked(findings: Sequence[Finding], habits: Sequence[Habit]) -> list[Finding | Habit]:
-    """By what each saves alone; then upper bounds, what isn't projected, and intended waits."""
+    """Sort by single saving, then upper bounds, unprojected entries and intended waits."""
     return sorted([*findings, *habits], key=_rank)
 
 
@@ -102,10 +102,10 @@ def _options(view: View, step_us: float) -> Iterator[tuple[str, Callable[[Findin
 
 
 def matches(rule: str, globs: Sequence[str]) -> bool:
-    """Whether a rule's name fits one of these globs, case told apart."""
+    """Return whether a rule's name matches one of these globs, case-sensitively."""
     return any(fnmatchcase(rule, glob) for glob in globs)
 
 
-def _hidden(option: str, gone: Sequence[Finding | Habit]) -> Hidden:
-    findings = sum(isinstance(x, Finding) for x in gone)
-    return Hidden(option, findings, len(gone) - findings)
+def _hidden(option: str, removed: Sequence[Finding | Habit]) -> Hidden:
+    findings = sum(isinstance(x, Finding) for x in removed)
+    return Hidden(option, findings, len(removed) - findings)

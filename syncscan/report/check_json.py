@@ -97,7 +97,7 @@ def _verdict(verdict: Verdict) -> VerdictDocument:
         violations=tuple(_violation(v) for v in verdict.violations),
         counted=tuple(_finding(f) for f in verdict.counted),
         exempt=tuple(exempt),
-        notes=verdict.said,
+        notes=verdict.all_notes,
     )
 
 

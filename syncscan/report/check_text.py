@@ -47,7 +47,7 @@ def _parts(verdict: Verdict, rules_from: str) -> Iterator[RenderableType]:
     for exempt in verdict.exempt[:SHOWN]:
         exemption = f"{_line(exempt.finding)} ({exempt.by.value}: {exempt.reason})"
         yield Text(printable(f"allowed: {exemption}", 300), "dim")
-    for note in verdict.said:
+    for note in verdict.all_notes:
         yield Text(f"note: {printable(note, 300)}", "yellow")
 
 

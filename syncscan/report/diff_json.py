@@ -124,7 +124,7 @@ def _step(step: StepChange) -> StepChangeDocument:
         after_us=step.after_us,
         saving_us=step.saving_us,
         margin_us=step.margin_us,
-        distinguishable=step.told,
+        distinguishable=step.distinguishable,
         unprofiled=step.unprofiled,
         device_busy_us=BeforeAndAfter(*step.device_us),
         not_comparable=step.why_not or None,

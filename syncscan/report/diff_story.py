@@ -101,7 +101,7 @@ def _verdict(diff: Diff) -> str:
     if not diff.moved or not removed:
         return sentence
     most = sum(m.us for m in diff.moved) >= MOST_OF * diff.gone_wait_us
-    won = diff.step.told and diff.step.saving_us > 0
+    won = diff.step.distinguishable and diff.step.saving_us > 0
     return f"{sentence}: {'the wait moved' if most else 'part of the wait moved'}{'' if won else ', with no net gain'}"
 
 
@@ -167,19 +167,19 @@ def _step(diff: Diff) -> str:
         return sentences("The step's time can't be compared", s.why_not)
     basis = "without the profiler" if s.unprofiled else "in the trace"
     took = f"The step takes {duration(s.after_us)} {basis}, {duration(s.before_us)} before"
-    if s.told:
+    if s.distinguishable:
         shorter = "shorter" if s.saving_us > 0 else "longer"
         part = percent(abs(s.saving_us), s.before_us)
         sentence = f"{took}: {duration(abs(s.saving_us))} {shorter} ({part}, ±{duration(s.margin_us)})"
     else:
         sentence = f"{took}: not distinguishable from noise (±{duration(s.margin_us)})"
-    return sentences(sentence, _uncertain(diff), _work(diff), "" if s.told else _PROVE)
+    return sentences(sentence, _uncertain(diff), _work(diff), "" if s.distinguishable else _PROVE)
 
 
 def _uncertain(diff: Diff) -> str:
     """Return advice on how to measure better where the profiler's overhead hides the change."""
     s = diff.step
-    if s.unprofiled or s.told or s.margin_us < 0.1 * s.before_us:
+    if s.unprofiled or s.distinguishable or s.margin_us < 0.1 * s.before_us:
         return ""
     return "Profiler overhead varies: record with syncscan profile, or several times"
 

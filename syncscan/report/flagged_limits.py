@@ -30,9 +30,9 @@ def flagged_limits(verdict: Verdict, rules_from: str) -> Flagged:
         lines=tuple(_guilty(f) for f in verdict.guilty),
         limits=tuple(_limit(v, rules_from) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
-        warnings=verdict.said,
+        warnings=verdict.all_notes,
         closing=(f"All limits of {rules_from} are kept.",) if verdict.passed else (),
-        output=" ".join(verdict.said),
+        output=" ".join(verdict.all_notes),
     )
 
 

@@ -105,7 +105,7 @@ def _step(step: StepChange) -> JobStepDocument:
         after_us=step.after_us,
         saving_us=step.saving_us,
         margin_us=step.margin_us,
-        distinguishable=step.told,
+        distinguishable=step.distinguishable,
         unprofiled=step.unprofiled,
         not_comparable=step.why_not or None,
     )

@@ -73,7 +73,7 @@ def _step(s: StepChange) -> str:
         return sentences("The job's step can't be compared", s.why_not)
     basis = "without the profiler" if s.unprofiled else "in the traces"
     took = f"The job's step takes {duration(s.after_us)} {basis}, {duration(s.before_us)} before"
-    if not s.told:
+    if not s.distinguishable:
         return f"{took}: not distinguishable from noise (±{duration(s.margin_us)})."
     shorter = "shorter" if s.saving_us > 0 else "longer"
     part = percent(abs(s.saving_us), s.before_us)

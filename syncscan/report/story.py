@@ -234,14 +234,14 @@ def _nothing(analysis: Analysis, entries: tuple[RemedyText, ...]) -> str:
     outlook = analysis.step.outlook
     if outlook is None or outlook.gains or any(r.members for r in entries):
         return ""
-    return outlook.beside if entries else outlook.said
+    return outlook.beside if entries else outlook.sentence
 
 
 def _then(analysis: Analysis, entries: tuple[RemedyText, ...]) -> str:
     outlook = analysis.step.outlook
     if outlook is None or not outlook.gains:
         return ""
-    return outlook.beside if any(r.habit for r in entries) else outlook.said
+    return outlook.beside if any(r.habit for r in entries) else outlook.sentence
 
 
 def _doubt(f: Finding, step_us: float) -> str:

@@ -23,7 +23,7 @@ def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary) -> Outlook
         said, beside = _limit(all_gone, len(all_gone.removed))
     else:
         said, beside = _nothing_to_gain(any_syncs, all_gone, step)
-    return Outlook(gains=_gains(all_gone), said=said, beside=beside)
+    return Outlook(gains=_gains(all_gone), sentence=said, beside=beside)
 
 
 def _gains(all_gone: Projection) -> bool:

@@ -85,7 +85,7 @@ def test_an_entry_that_one_recording_uses_is_not_unused(trace: str, tmp_path: Pa
     result = run(trace, other, "--format", "json")
     assert result.exit_code == 0
     notes = [traced["notes"] for traced in json.loads(result.stdout)["traces"]]
-    assert [[note.split("entry for ")[1].split(" names")[0] for note in one] for one in notes] == [
+    assert [[note.split("entry for ")[1].split(" matches")[0] for note in one] for one in notes] == [
         ["scope nowhere"]
     ] * 2
 

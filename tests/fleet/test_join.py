@@ -78,7 +78,7 @@ def test_a_missing_rank_is_named() -> None:
     fleet = join(analyses(traces([Step(item=True, host=200), Step(), Step()]))[:2])
     assert fleet.missing == (2,)
     assert (fleet.matched, fleet.unmatched) == (0, 4)
-    assert "who waits for whom can't be told" in " ".join(fleet.notes)
+    assert "who waits for whom is unknown" in " ".join(fleet.notes)
 
 
 def renamed(one: RankAnalysis, path: str, **of: object) -> RankAnalysis:
@@ -173,7 +173,7 @@ def test_groups_that_share_a_name_are_told_by_their_ranks() -> None:
     fleet = join(analyses(four))
     assert (fleet.matched, fleet.unmatched) == (4 * 4, 0)
     assert [rank.clock_ns for rank in fleet.ranks] == [0, 0, 0, 0]
-    assert fleet.notes[-1:] != ["No collective is in the traces of all its ranks: who waits for whom can't be told."]
+    assert fleet.notes[-1:] != ["No collective is in the traces of all its ranks, so who waits for whom is unknown."]
 
 
 def test_a_send_meets_its_receive() -> None:

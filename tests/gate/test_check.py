@@ -96,7 +96,7 @@ def test_an_entry_counts_to_its_last_day() -> None:
     verdict = check(allowed=entries)
     assert [f.rule for f in verdict.counted] == ["item"]
     (expired,), (unused,) = verdict.notes, verdict.unused
-    assert "rule item has expired on 2026-11-21 (until then)" in expired
+    assert "rule item expired on 2026-11-21 (until then)" in expired
     assert "scope nowhere names no sync here" in unused
 
 
@@ -134,8 +134,8 @@ def test_a_comment_that_allows_nothing_any_more_is_told(tmp_path: Path, monkeypa
     verdict = api.check(analyze_trace(t.trace()), Rules(limits=()))
     assert [e.reason for e in verdict.exempt] == ["logged"]
     assert [text.split(" no sync here for ") for text in sorted(verdict.stale)] == [
-        ["main.py:2:", "# syncscan: allow[nonzero] the shape: take it out."],
-        ["train.py:11:", "# syncscan: allow[item] was: take it out."],
+        ["main.py:2:", "# syncscan: allow[nonzero] the shape: remove it."],
+        ["train.py:11:", "# syncscan: allow[item] was: remove it."],
     ]
 
 
@@ -157,7 +157,7 @@ def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
     verdict = api.check(program(moved, NONZERO), Rules(limits=()), known)
     assert [f.rule for f in verdict.counted] == ["nonzero"]
     assert [(e.finding.rule, e.by) for e in verdict.exempt] == [("item", By.BASELINE)]
-    assert "which is gone" in verdict.unused[0]
+    assert "no longer occurs" in verdict.unused[0]
     twice = [Sync(file="train.py")] * 2
     assert api.check(program(*twice), Rules(limits=()), gate.baseline_of([program(twice[0])])).counted
 

@@ -117,7 +117,7 @@ def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
     lines, stacks = (api.analyze(SAMPLES / f"{name}.pt.trace.json.gz") for name in ("lines", "lines.stacks"))
     found = api.diff([lines], [stacks])
     assert {c.change for c in found.changes} == {Change.SAME}
-    assert not found.step.told
+    assert not found.step.distinguishable
 
 
 def test_a_wait_that_moved_won_nothing() -> None:
@@ -128,7 +128,7 @@ def test_a_wait_that_moved_won_nothing() -> None:
     assert [c.site.first.rule for c in found.of(Change.CHANGED)] == ["unique"]
     (moved,) = found.moved
     assert moved.us == pytest.approx(found.gone_wait_us, rel=0.01)
-    assert not found.step.told
+    assert not found.step.distinguishable
     assert found.promise is not None
     assert found.promise.saving_us < 0.005 * found.step.before_us
     assert found.promise.kept is Kept.YES
@@ -168,7 +168,7 @@ def test_a_step_s_change_is_set_against_its_spread() -> None:
     """10 % of quiet steps is told; of steps that differ by as much it isn't."""
     quiet = api.diff([unprofiled(1000, [999, 1000, 1001, 1000])], [unprofiled(900, [899, 900, 901, 900])])
     noisy = api.diff([unprofiled(1000, [700, 1000, 1300, 1000])], [unprofiled(900, [600, 900, 1200, 900])])
-    assert (quiet.step.told, noisy.step.told) == (True, False)
+    assert (quiet.step.distinguishable, noisy.step.distinguishable) == (True, False)
     assert quiet.step.saving_us == pytest.approx(100)
 
 
@@ -179,7 +179,7 @@ def test_steps_that_wander_together_tell_less_than_as_many_apart() -> None:
         api.diff([unprofiled(1000, times)], [unprofiled(880, [time * 0.88 for time in times])]).step
         for times in (apart, together)
     ]
-    assert [step.told for step in told] == [True, False]
+    assert [step.distinguishable for step in told] == [True, False]
     alike = math.sqrt(33 / 39) * 50  # 36 of 39 neighbours lie on one side of the mean, 3 on both
     assert told[1].margin_us == pytest.approx(1.96 * 2.5 * alike * math.hypot(1, 0.88), rel=0.05)
 
@@ -188,7 +188,7 @@ def test_a_device_s_pace_does_not_wander() -> None:
     """However the steps' spread lies: what the device does takes as long the next time."""
     wandering = ([998.0] * 10 + [1002.0] * 10) * 2
     step = api.diff([held(1000, wandering)], [held(950, [time - 50 for time in wandering])]).step
-    assert step.told
+    assert step.distinguishable
     assert step.margin_us < 12
 
 
@@ -202,7 +202,7 @@ def test_a_host_under_the_profiler_tells_little() -> None:
     """What a host takes in a trace differs by tens of percents from one recording to the next."""
     found = api.diff([program(ITEM, lasts=1000)], [program(ITEM, lasts=800)])
     assert not found.step.unprofiled
-    assert not found.step.told
+    assert not found.step.distinguishable
     assert 250 < found.step.margin_us < 500
 
 
@@ -210,7 +210,7 @@ def test_several_recordings_tell_their_own_spread() -> None:
     """Three recordings of each state, a percent apart, tell 20 % of a host's time."""
     before, after = ([program(ITEM, lasts=at * part) for part in (1, 1.01, 0.99)] for at in (1000, 800))
     found = api.diff(before, after)
-    assert found.step.told
+    assert found.step.distinguishable
     assert found.step.margin_us < 60
 
 
@@ -220,7 +220,7 @@ def test_steps_that_were_found_otherwise_are_not_compared() -> None:
     trace = replace(whole.trace, steps=(), steps_found=type(whole.trace.steps_found)(asked=True))
     found = api.diff([marked], [api.analyze_trace(trace)])
     assert "different ways" in found.step.why_not
-    assert not found.step.told
+    assert not found.step.distinguishable
 
 
 def test_one_recording_may_know_more_of_a_place_than_the_other() -> None:

@@ -71,8 +71,8 @@ def test_how_long_ranks_hold_each_other_up_is_a_limit() -> None:
     assert not verdict.passed
     assert verdict.guilty == ()
     (said,) = check(job(unprofiled_us=5_000.0), Limit(held_up=0.5)).notes
-    assert said == "The profiler makes the step 2.0 times as long: without it ranks may be late otherwise."
-    assert "can't be told" in sentences(check(job(matched=0, lateness=()), Limit(held_up=0.05)))[0]
+    assert said == "The profiler makes the step 2.0 times as long: without it, other ranks may be late."
+    assert "is unknown" in sentences(check(job(matched=0, lateness=()), Limit(held_up=0.05)))[0]
 
 
 def test_without_limits_no_sync_is_allowed() -> None:
@@ -91,7 +91,7 @@ def test_what_nobody_could_see_passes_nothing() -> None:
 def test_missing_ranks_are_said() -> None:
     """What isn't there can't be held to anything."""
     assert check(damaged()).notes == (
-        "1 of 5 ranks lacks a trace that can be read: nothing of them was checked.",
+        "1 of 5 ranks has no readable trace and was not checked.",
         "1 trace couldn't be read.",
     )
 
@@ -126,7 +126,7 @@ def test_what_is_gone_kept_what_was_projected() -> None:
     found = diff_fleets(job(unprofiled_us=10_000.0), without_item())
     assert [(c.change, c.site.first.rule) for c in found.changes] == [(Change.GONE, "item"), (Change.SAME, "nonzero")]
     assert found.step.saving_us == pytest.approx(710)
-    assert found.step.told
+    assert found.step.distinguishable
     assert found.promise is not None
     assert (found.promise.saving_us, found.promise.range_us, found.promise.kept) == (700, (600, 800), Kept.YES)
     assert (found.before.held_up_us, found.before.holders, found.after.holders) == (700, (0,), ())

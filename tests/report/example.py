@@ -42,7 +42,7 @@ STEP = StepSummary(
     recoverable_us=9_000.0,
     recoverable_range_us=(8_100.0, 9_900.0),
     outlook=Outlook(
-        gains=True, said="Without it the host is the limit.", beside="Without its sync the host is the limit."
+        gains=True, sentence="Without it the host is the limit.", beside="Without its sync the host is the limit."
     ),
 )
 
@@ -361,7 +361,7 @@ def hostile(text: str) -> Analysis:
     where = attribution(
         op=text, op_stack=(text,), scope=(text,), module=(text,), source=source, framework=source, thread=text
     )
-    outlook = Outlook(gains=True, said=text, beside=text)
+    outlook = Outlook(gains=True, sentence=text, beside=text)
     step = replace(STEP, reason=text, outlook=outlook, bound=Bound.HOST)
     found = analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
     habit = hostile_habit(text)

@@ -11,7 +11,7 @@ from syncscan.report import render
 from syncscan.report.story import story_of
 from tests.report.example import HOSTILE, LAUNCHES, STEP, analysis, finding, hostile, of_habit, remedy, typical
 
-NOTHING = Outlook(gains=False, said="Syncs aren't it, launches are.", beside="Syncs aren't it.")
+NOTHING = Outlook(gains=False, sentence="Syncs aren't it, launches are.", beside="Syncs aren't it.")
 
 
 def told(outlook: Outlook | None, *remedies: object) -> Analysis:

@@ -293,7 +293,7 @@ def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, s
             t.op("aten::add", start + 20 + 9 * k, start + 27 + 9 * k)
     outlook = known(t).step.outlook
     assert outlook
-    assert said in outlook.said
+    assert said in outlook.sentence
 
 
 @pytest.mark.parametrize(("side", "listed"), [(12.0, True), (8.0, False)])

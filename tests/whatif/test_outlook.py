@@ -13,7 +13,7 @@ from tests.whatif.story import Item, analysed, profiled
 
 def outlook(plan: list[Item]) -> str:
     found = profiled(analysed(plan)).step.outlook
-    return found.said if found else ""
+    return found.sentence if found else ""
 
 
 def test_a_busy_device_leaves_nothing_to_gain() -> None:
@@ -31,7 +31,7 @@ def copying(size: int, memory: str = "Pageable") -> str:
             t.copy(f"Memcpy DtoH (Device -> {memory})", at=start + 21, lasts=2000, blocks=True)
             t.events[-1]["args"]["bytes"] = size
     found = analyze_trace(t.trace()).step.outlook
-    return found.said if found else ""
+    return found.sentence if found else ""
 
 
 def test_a_step_of_pageable_copies_has_something_to_gain() -> None:
@@ -88,7 +88,7 @@ def test_a_step_without_syncs_that_waits_for_its_host_is_told_so() -> None:
             t.op("aten::add", start + 20 + 9 * k, start + 27 + 9 * k)
     step = profiled(analyze_trace(t.trace())).step
     assert step.outlook
-    assert step.outlook.said == (
+    assert step.outlook.sentence == (
         "The host is the limit: it launches too slowly for the device (CUDA graphs, torch.compile, a fused optimizer)."
     )
 
@@ -102,7 +102,7 @@ def test_a_step_that_waits_for_its_loader_is_told_so() -> None:
         t.synchronize(at=start + 612)
     step = profiled(analyze_trace(t.trace())).step
     assert step.outlook
-    assert step.outlook.said == (
+    assert step.outlook.sentence == (
         "The input is the limit, not syncs: it takes 600 µs of the step. Give the DataLoader more workers, or make a "
         "batch cheaper."
     )
