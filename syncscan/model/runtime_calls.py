@@ -11,14 +11,14 @@ from functools import lru_cache
 _VERSION = re.compile(r"(_ptsz|_ptds|_v\d+)+\Z")
 """Suffixes that CUDA's headers append: the API version, and that the default stream is per thread."""
 _LAUNCH = re.compile(r"LaunchKernel")
-_RECORD = re.compile(r"(cuda|hip)EventRecord(WithFlags)?")
-_STREAM_WAIT = re.compile(r"(cuda|hip)StreamWaitEvent")
+_RECORD = re.compile(r"(cuda|hip|cu)EventRecord(WithFlags)?")
+_STREAM_WAIT = re.compile(r"(cuda|hip|cu)StreamWaitEvent")
 _QUEUE_FINISH = re.compile(r"urQueueFinish")
 _EVENT_SYNCHRONIZE = re.compile(r"\w*EventSynchronize")
 _STREAM_SYNCHRONIZE = re.compile(r"\w*StreamSynchronize")
 _OF_A_STREAM = re.compile(r"\w*(Stream|Event)\w*")
 _ELAPSED_TIME = re.compile(r"(cuda|hip)EventElapsedTime")
-_EVENT_QUERY = re.compile(r"(cuda|hip)EventQuery")
+_EVENT_QUERY = re.compile(r"(cuda|hip|cu)EventQuery")
 _QUERY = re.compile(r"(cuda|hip|cu)(Event|Stream)Query")
 _DEVICE_SYNCHRONIZE = re.compile(r"(cuda|hip|xpu|mtia)?DeviceSynchronize")
 _SYNCHRONIZE = re.compile(

@@ -1,0 +1,1 @@
+"""Public pull requests that took syncs away, rebuilt small: what was projected for each, and what it gained."""

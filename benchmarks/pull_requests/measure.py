@@ -1,0 +1,124 @@
+"""Record each program's `before`, project it without the syncs that the pull request took, and prove before and after.
+
+    python -m benchmarks.pull_requests.measure OUT [--part K/N] [--only NAME …] [--limit SECONDS] [--device cpu]
+
+run.sh calls this, once for each GPU of the machine with a part of the programs. One process makes all recordings,
+with the step's time without the profiler; `syncscan prove` then starts its own, for some 40 s a program.
+`OUT/results.K.jsonl` gets a line as soon as a program is through, `OUT/recordings` its trace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = Path(__file__).parent / "programs"
+REMOVED = {"libreyolo_726": ["rule:item"]}
+"""The syncs that a pull request takes away, where it leaves some."""
+WARM = 5
+
+
+def recorded(name: str, step: Callable[[], Any], out: Path) -> Path:
+    """Record some steps, and return the trace's path."""
+    import syncscan
+
+    for _ in range(WARM):
+        step()
+    with syncscan.profile(out, name, calibrate=20) as capture:
+        for _ in range(3 + 20 + 1 + 4 + 3 + 2):
+            step()
+            capture.step()
+    (path,) = out.glob(f"{name}*.json*")
+    return path
+
+
+def projected(name: str, trace: Path) -> tuple[dict[str, Any], Any]:
+    """Return what the trace says of the step, and the projection without the syncs that go."""
+    import syncscan
+
+    analysis = syncscan.analyze(trace)
+    chosen = REMOVED.get(name, ["all"])
+    projection = analysis.whatif(*chosen)
+    own = [f for f in analysis.findings if not f.diagnosis.intended]
+    step = analysis.step
+    said = {
+        "bound": step.bound.value,
+        "reason": step.reason,
+        "observed_us": step.observed_us,
+        "unprofiled_us": step.unprofiled_us,
+        "wait_us": step.wait_us,
+        "waits": sum(f.per_step for f in own),
+        "rules": sorted({f.rule for f in own}),
+        "saving_us": projection.saving_us,
+        "baseline_us": projection.baseline_us,
+        "range_us": projection.range_us,
+        "device_share": step.device_share,
+    }
+    return said, projection
+
+
+def proven(name: str, projection: Any, limit_s: float) -> dict[str, Any]:
+    """Return what `syncscan prove` measures of before and after."""
+    import syncscan
+
+    file = PROGRAMS / f"{name}.py"
+    proof = syncscan.prove(f"{file}:before", f"{file}:after", limit_s=limit_s, projected=projection)
+    gain = proof.gain
+    return {
+        "verdict": proof.verdict.value,
+        "gain": gain and [gain.share, gain.low, gain.high],
+        "before_us": proof.before_us,
+        "after_us": proof.after_us,
+        "same": proof.result.same.value,
+        "pairs": len(proof.pairs),
+        "seconds": proof.seconds,
+    }
+
+
+def main() -> None:
+    """Measure what the command line names."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("out", type=Path)
+    words.add_argument("--only", nargs="*", default=sorted(p.stem for p in PROGRAMS.glob("[a-z]*.py")))
+    words.add_argument("--limit", type=float, default=40.0)
+    words.add_argument("--part", default="1/1", help="of the programs, as 2/4")
+    words.add_argument("--device", default="cuda")
+    given = words.parse_args()
+    part, parts = map(int, given.part.split("/"))
+    names = given.only[part - 1 :: parts]
+    os.environ["PULL_REQUESTS_DEVICE"] = given.device
+    import torch
+
+    (given.out / "recordings").mkdir(parents=True, exist_ok=True)
+    cuda = given.device == "cuda"
+    device = torch.cuda.get_device_name() if cuda else "CPU"
+    traces = {}
+    for name in names:
+        torch.manual_seed(0)
+        step = importlib.import_module(f"benchmarks.pull_requests.programs.{name}").before()
+        traces[name] = recorded(name, step, given.out / "recordings")
+        del step
+        if cuda:
+            torch.cuda.empty_cache()
+    for name in names:
+        began = time.monotonic()
+        line = {"name": name, "device": device, "torch": torch.__version__}
+        try:
+            said, projection = projected(name, traces[name])
+            line |= {"projected": said, "proof": proven(name, projection, given.limit)}
+        except Exception as error:  # one program that fails leaves the others their time
+            line["error"] = f"{type(error).__name__}: {error}"
+        with (given.out / f"results.{part}.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(name, f"{time.monotonic() - began:.1f} s", line.get("error", ""), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
