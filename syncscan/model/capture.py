@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from syncscan.model.compiled import CompileRecord
 from syncscan.model.json_text import encodable
 from syncscan.model.race import RaceKind
 
@@ -397,6 +398,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Nothing was timed: a dry run wrote it, of a device that wasn't there."""
     coverage: Coverage | None = None
     """Of a dry run; None elsewhere."""
+    compiled: CompileRecord | None = None
+    """What dynamo said; None where it wasn't asked."""
     values: tuple[ReadValue, ...] = ()
     """What a dry run read back; empty elsewhere."""
     races: Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
@@ -435,6 +438,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         unprofiled_period=reader.part("unprofiled_period", Annotated[int, msgspec.Meta(ge=1, le=64)], 1),
         pretended=reader.part("pretended", bool, False),
         coverage=reader.part("coverage", Coverage, None),
+        compiled=reader.part("compiled", CompileRecord, None),
         values=reader.part("values", tuple[ReadValue, ...], ()),
         races=reader.part("races", Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)], ()),
     )
