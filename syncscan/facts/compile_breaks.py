@@ -1,4 +1,4 @@
-"""What dynamo said goes in with findings; each break comes out with the waits at its line, or in its frame."""
+"""Join dynamo's graph breaks and skipped frames with the waits at the same lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a trace to the kernels that take most of the device's time, each with the module and the op that launched it."""
+"""Find the kernels that take most of the device's time, each with the module and the op that launched it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from syncscan.model.names import is_backward_node, is_compiled_graph, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace
 
 COMPILED = "a compiled graph"
-"""What Inductor's own code around the kernels of a graph is called."""
+"""Name of Inductor's code around the kernels of a graph."""
 LOOKED_AT = 20
 """Names of kernels, the longest first, whose launches are led to their modules."""
 _MODULE = "nn.Module: "
 
 
 class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernels of one name take of a step; means."""
+    """Time per step of the kernels with one name; means."""
 
     name: str
     module: tuple[str, ...]
@@ -35,7 +35,7 @@ class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
     """That launched most of it, as a reader would name it; empty where the trace doesn't tell."""
     us: float
     share: float
-    """Of all that the device works on in a step, streams added up and other ranks' kernels left out."""
+    """Part of the device's work in a step, with all streams added up and collectives left out."""
     per_step: float
     others: int
     """Modules and ops besides that launched such kernels."""
@@ -63,7 +63,7 @@ def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
 
 
 def _share(name: str, by: Mapping[tuple[tuple[str, ...], str], Sequence[int]], total: int, steps: int) -> KernelShare:
-    """What kernels of one name take, whose times in ns are given by who launched them."""
+    """Return the share of the kernels with one name, from their times in ns by launcher."""
     module, op = max(by, key=lambda launcher: sum(by[launcher]))
     took = sum(map(sum, by.values()))
     return KernelShare(
@@ -88,7 +88,7 @@ def _longest_names(trace: Trace, rows: Int64) -> Int64:
 
 
 def _launchers(trace: Trace, kernels: Int64) -> list[tuple[tuple[str, ...], str]]:
-    """Of each kernel the module that launched it, and the op."""
+    """Return for each kernel the module that launched it, and the op."""
     calls, paths = trace.calls_of(kernels), trace.kept(Paths)
     chains = [paths.to(call) for call in calls.tolist()]
     forward = _forward(trace, chains)
@@ -104,17 +104,17 @@ def _launchers(trace: Trace, kernels: Int64) -> list[tuple[tuple[str, ...], str]
 
 
 def _forward(trace: Trace, chains: Sequence[Path]) -> Int64:
-    """Of each chain in a backward pass the row of the forward op, NONE of others."""
+    """Return for each chain in a backward pass the row of the forward op, NONE for others."""
     nodes = [
         next((row for row, name in zip(c.ops, c.names.ops, strict=True) if is_backward_node(name)), NONE)
         for c in chains
     ]
     rows = np.array(nodes, np.int64)
-    found = np.full(len(rows), NONE, np.int64)
+    forward = np.full(len(rows), NONE, np.int64)
     within = rows != NONE
     if within.any():
-        found[within] = forward_ops(trace, rows[within])
-    return found
+        forward[within] = forward_ops(trace, rows[within])
+    return forward
 
 
 def _module(frames: Sequence[str], chain: Path) -> tuple[str, ...]:

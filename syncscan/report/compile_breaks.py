@@ -1,4 +1,4 @@
-"""From what dynamo said to what every report says of it: a sentence, and a table with the waits at each line."""
+"""Phrase dynamo's graph breaks, skipped frames and recompiles as a sentence and a table with the waits at each line."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def sentence(analysis: Analysis) -> str:
     record = analysis.trace.info.capture.compiled
     if record is None or not (record.frames or record.events):
         return ""
-    found = joined(analysis)
+    breaks = joined(analysis)
     counts = [_counted(record.events, kind, *names) for kind, names in _NAMES.items()]
-    said = ", ".join(count for count in counts if count) or "no graph break, no frame left to eager, no recompile"
-    waits = sum(bool(broken.findings or broken.in_frame) for broken in found)
+    totals = ", ".join(count for count in counts if count) or "no graph break, no frame left to eager, no recompile"
+    waits = sum(bool(broken.findings or broken.in_frame) for broken in breaks)
     here = f"; {waits} where the host waits" if waits else ""
     whose = "dynamo, given the modules of one step," if record.tried else "dynamo"
-    return f"torch {record.torch}: {whose} made {_several(record.graphs, 'graph')}; {said}{here}."
+    return f"torch {record.torch}: {whose} made {_several(record.graphs, 'graph')}; {totals}{here}."
 
 
 def table(analysis: Analysis) -> Table | None:
     """Return a row for each place; None where dynamo had nothing to say."""
-    record, found = analysis.trace.info.capture.compiled, joined(analysis)
-    if record is None or not found:
+    record, breaks = analysis.trace.info.capture.compiled, joined(analysis)
+    if record is None or not breaks:
         return None
     titles = {f.id: f.diagnosis.title for f in analysis.findings}
-    rows = tuple(_row(broken, titles) for broken in found[:SHOWN])
+    rows = tuple(_row(broken, titles) for broken in breaks[:SHOWN])
     head = ("where", "what becomes of it", "why, as dynamo says it", "the host waits there")
-    return Table(title(record), head, words=4, code=1, rows=rows, more=max(0, len(found) - SHOWN))
+    return Table(title(record), head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
 
 
 def title(record: CompileRecord) -> str:

@@ -1,4 +1,4 @@
-"""From what dynamo said to its part of the JSON report."""
+"""Write dynamo's graph breaks, skipped frames and recompiles as a part of the JSON report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CompileBreakDocument(Struct, frozen=True):
 
 
 class CompileDocument(Struct, frozen=True):
-    """What torch.compile's dynamo said of itself."""
+    """Graph breaks, skipped frames and recompiles of torch.compile, as dynamo reports them."""
 
     torch: str
     tried: Annotated[bool, about("the program compiles nothing: its modules were given to dynamo in one further step")]

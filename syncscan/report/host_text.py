@@ -35,7 +35,7 @@ def host_tables(story: Story, width: int) -> Iterator[RenderableType]:
 
 
 def kernel_table(story: Story, width: int) -> Iterator[RenderableType]:
-    """What is left to gain where the device is the limit, and its longest kernels; nothing without any.
+    """Yield what is left to gain where the device is the limit, and a table of the longest kernels.
 
     Args:
         story: of a report.
@@ -49,7 +49,7 @@ def kernel_table(story: Story, width: int) -> Iterator[RenderableType]:
 
 
 def compile_table(story: Story, width: int) -> Iterator[RenderableType]:
-    """What dynamo said, as a sentence and a table; nothing where it wasn't asked.
+    """Yield dynamo's graph breaks as a sentence and a table; nothing unless dynamo was asked.
 
     Args:
         story: of a report.

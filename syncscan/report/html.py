@@ -220,7 +220,7 @@ def _host(story: Story, drawn: bool) -> dict[str, Any]:
 
 
 def _kernels(story: Story) -> dict[str, Any]:
-    """What is left to gain where the device is the limit, and its longest kernels."""
+    """Return what is left to gain where the device is the limit, and a table of the longest kernels."""
     return {
         "title": kernels.TITLE,
         "sentence": shown(story.kernels, 600),
@@ -230,7 +230,7 @@ def _kernels(story: Story) -> dict[str, Any]:
 
 
 def _compiled(story: Story) -> dict[str, Any]:
-    """What dynamo said: a sentence, a table, and what isn't known."""
+    """Return dynamo's graph breaks: a sentence, a table, and notes on what is unknown."""
     return {
         "title": story.compile_table.title if story.compile_table else compile_breaks.TITLE,
         "sentence": shown(story.compiled, 600),

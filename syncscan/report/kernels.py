@@ -1,4 +1,4 @@
-"""From a step that its device limits to what is left to gain, and the kernels that take most of it, by module."""
+"""Phrase what is left to gain where the device is the limit, and the kernels that take most of it, by module."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def sentence(analysis: Analysis) -> str:
         return ""
     left = max(0.0, 1.0 - works)
     rest = f"At most {left:.0%} of the step" if round(left, 2) else "Next to nothing"
-    said = f"{rest} is left to gain on the host; the rest is the kernels' own time."
+    text = f"{rest} is left to gain on the host; the rest is the kernels' own time."
     if not longest:
-        return said
+        return text
     many = f"{len(longest)} kernels take" if len(longest) > 1 else "1 kernel takes"
     part = f"{many} {sum(share.share for share in longest):.0%} of the device's work"
-    return f"{said} {part}: a kernel profiler (ncu, rocprof) says why."
+    return f"{text} {part}: a kernel profiler (ncu, rocprof) says why."
 
 
 def table(analysis: Analysis) -> Table | None:

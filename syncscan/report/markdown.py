@@ -124,7 +124,7 @@ def _host(story: Story) -> Iterator[str]:
 
 
 def _kernels(story: Story) -> Iterator[str]:
-    """What is left to gain where the device is the limit, and its longest kernels, folded."""
+    """Yield what is left to gain where the device is the limit, and a folded table of the longest kernels."""
     if story.kernels:
         yield escaped(story.kernels)
     if story.kernel_table:
@@ -134,7 +134,7 @@ def _kernels(story: Story) -> Iterator[str]:
 
 
 def _compiled(story: Story) -> Iterator[str]:
-    """What dynamo said: a sentence, a folded table, and what isn't known."""
+    """Yield dynamo's graph breaks: a sentence, a folded table, and notes on what is unknown."""
     if story.compiled:
         yield escaped(story.compiled)
     if story.compile_table:

@@ -114,14 +114,14 @@ class Story(Conclusion, frozen=True, kw_only=True):
     host_tables: tuple[host.Table, ...]
     host_notes: tuple[str, ...]
     compiled: str
-    """What dynamo made of the program, in a sentence; empty where it wasn't asked."""
+    """Count of dynamo's graphs, breaks and recompiles, in a sentence; empty unless dynamo was asked."""
     compile_table: host.Table | None
     """Where it broke off, and which waits are there."""
     compile_notes: tuple[str, ...]
     kernels_lead: bool
     """Whether the device limits the step, so that its kernels are what to look at next."""
     kernels: str
-    """What is left to gain beside them, in a sentence; empty where the device isn't the limit."""
+    """Sentence on what is left to gain on the host; empty unless the device is the limit."""
     kernel_table: host.Table | None
     """Those that take most of the device's time."""
     run_leads: bool
