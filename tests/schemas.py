@@ -60,9 +60,9 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 """Of a definition the keys that no document has."""
 
 KINDS = {
-    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 2, "`analyze --format json`: of one trace."),
+    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 3, "`analyze --format json`: of one trace."),
     "saved": Kind(
-        report_json.SavedDocument, report_json.SCHEMA, 2, "`analyze -o NAME.syncscan.json`: the same and more."
+        report_json.SavedDocument, report_json.SCHEMA, 3, "`analyze -o NAME.syncscan.json`: the same and more."
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 0, "`whatif --format json`: the step without chosen syncs."),
     "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),
@@ -78,7 +78,7 @@ KINDS = {
     ),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
-    "capture": Kind(CaptureDocument, course.SCHEMA, 1, "What a capture stores in its trace, key `syncscan`."),
+    "capture": Kind(CaptureDocument, course.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""
 

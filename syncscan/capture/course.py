@@ -54,6 +54,7 @@ class Course:
         give_way: called when the program starts a profiler of its own in a cycle.
         guarded: runs what the program's own loops call, so that none of its failures reaches the program.
         of_phase: what is stored of the phase that this records, where it isn't the steps themselves.
+        grows: whether something may be added to its traces later on.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class Course:
         give_way: Callable[[], None],
         guarded: Callable[[Callable[[], None]], None] = lambda action: action(),
         of_phase: dict[str, Any] | None = None,
+        grows: bool = False,
     ) -> None:
         self.order, self.began, self.ended = order, began, 0
         self.paths: list[Path] = []
         self.times: StepTimes | None = None
         self._say, self._wrote, self._give_way = say, wrote, give_way
         self._guarded, self._of_phase = guarded, of_phase
+        self._grows = grows or order.plan.sample > 0
         self._plan = order.plan
         self._phases = order.plan.phases()
         self._left = 0
@@ -176,7 +179,7 @@ class Course:
         metadata = self.metadata(taken)
         path = write.write_trace(profiler, self.order.out, self.order.name, metadata)
         self.paths.append(path)
-        if self.order.plan.sample:
+        if self._grows:
             self._traces.append((path, metadata))
         self._cycles += not cut
         self._wrote(path, cut)
@@ -290,21 +293,26 @@ class Course:
         except NotSampled as reason:
             self._say(UNSAMPLED.format(reason))
         more["run"] = self._watch.record()
-        self._add(more)
+        self.add(more)
 
     def _between_steps(self, rows: Sequence[Row]) -> set[int]:
         """When the samples of phases between the steps were taken; the watch gets all of them."""
         self._watch.add(rows, PERIOD_NS)
         return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
 
-    def _add(self, more: dict[str, Any]) -> None:
-        """Add to what is stored in the traces of this capture."""
+    def add(self, more: dict[str, Any], failed: str = UNSAMPLED) -> None:
+        """Add to what is stored in the traces of this capture.
+
+        Args:
+            more: keys and values of the table.
+            failed: a sentence with a place for the reason, for where that can't be.
+        """
         try:
             for number, (path, metadata) in enumerate(self._traces):
                 write.write_metadata(path, metadata, {**metadata, **more})
                 self._traces[number] = path, {**metadata, **more}
         except OSError as error:
-            self._say(UNSAMPLED.format(f"it can't be added to the trace ({error.strerror or error})."))
+            self._say(failed.format(f"it can't be added to the trace ({error.strerror or error})."))
 
     def _set_period(self) -> None:
         """Have the cycles hold whole periods, where steps differ in turn; look on a little where that isn't clear."""
@@ -341,7 +349,7 @@ class Course:
         between.close()
         self._watch.rest()
         if between.written or between.missing:
-            self._add({"run": self._watch.record(between.written, between.missing)})
+            self.add({"run": self._watch.record(between.written, between.missing)})
         self._watch.close()
 
     def _course_of(self, order: Order, stored: dict[str, Any]) -> Course:

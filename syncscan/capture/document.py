@@ -28,6 +28,7 @@ from syncscan.model.capture import (
     TimedCall,
     WarnedSync,
 )
+from syncscan.model.compiled import CompileRecord
 
 
 class LinesDocument(Struct, frozen=True):
@@ -108,6 +109,7 @@ class CaptureDocument(Struct, frozen=True):
     host: SampledHostDocument | UnsetType = UNSET
     run: RunDocument | UnsetType | None = UNSET
     phase: RecordedPhase | UnsetType = UNSET
+    compiled: Annotated[CompileRecord | UnsetType, Meta(description="what dynamo said, where it was asked")] = UNSET
     unprofiled_period: Annotated[int | UnsetType, Meta(description="after how many of the timed steps they repeat")] = (
         UNSET
     )

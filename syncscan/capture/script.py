@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from syncscan.capture import fork
+from syncscan.capture.explained import Explained
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerHook
@@ -58,6 +59,7 @@ def run_script(
     *,
     module: bool = False,
     keep_running: bool = False,
+    explain_compile: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> ScriptRun:
     """Run a script under a capture and report how it ended; a traceback of the script's own goes to stderr.
@@ -68,6 +70,7 @@ def run_script(
         make_session: makes the capture; called when the first optimizer step has shown where steps end.
         module: `target` is a module, to be run as by `python -m`.
         keep_running: let the script run to its end after the last cycle.
+        explain_compile: ask dynamo for its graph breaks, skipped frames and recompiles, and store them in the trace.
         say: what to tell the user with while no step has been seen.
 
     The process is the script's from here on: its `__main__`, `sys.argv` and `sys.path` stay, for what it has registered
@@ -78,7 +81,7 @@ def run_script(
     """
     if not module and not Path(target).exists():
         raise UsageError(f"There is no script at {target}.")
-    runner = _Runner(make_session, keep_running, say)
+    runner = _Runner(make_session, keep_running, say, explain_compile)
     try:
         ended = run_main(target, arguments, module=module, ends_quietly=Finished)
     finally:
@@ -89,7 +92,10 @@ def run_script(
 class _Runner:
     """Joins the script's steps with a capture, and ends the script when that is complete."""
 
-    def __init__(self, make_session: Callable[[], Session], keep_running: bool, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, make_session: Callable[[], Session], keep_running: bool, say: Callable[[str], None], explain: bool = False
+    ) -> None:
+        self._explained = Explained(self._finish) if explain else None
         self._make_session, self._keep_running, self._say = make_session, keep_running, say
         self._rounds_of = ""
         """What a step is a round of, where no optimizer steps."""
@@ -115,6 +121,8 @@ class _Runner:
         self._unhook()
         if self._own is not None:
             self._own.close()
+        if self._explained is not None:
+            self._explained.close([session for session in (*self._scripts, self._own) if session is not None])
 
     def result(self, ended: Exit) -> ScriptRun:
         """What came of it."""
@@ -147,6 +155,8 @@ class _Runner:
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         """An optimizer has stepped; all that this does while no capture is under way is count."""
+        if self._explained is not None and self._explained.step_ended():
+            self._finish()
         if self._scripts or os.getpid() != self._pid:
             return
         session = self._own
@@ -181,6 +191,8 @@ class _Runner:
 
     def _round_ended(self) -> None:
         """A round of that loop is over."""
+        if self._explained is not None and self._explained.step_ended():
+            self._finish()
         if self._scripts or os.getpid() != self._pid or not self._rounds_of:
             return
         self._steps += 1
@@ -196,6 +208,7 @@ class _Runner:
         """Open the capture with the script's first step; whatever goes wrong there is not the script's concern."""
         self._own = self._make_session()
         self._own.finished = self._finish
+        self._own.grows = self._explained is not None
         try:
             self._own.__enter__()
         except SyncscanError as error:
@@ -228,9 +241,12 @@ class _Runner:
             self._scopes.unwatch()
         self._repeats.close()
         session.finished = self._finish
+        session.grows = self._explained is not None
         self._scripts.append(session)
 
     def _finish(self) -> None:
+        if self._explained is not None and self._explained.takes_a_step():
+            return
         if self._keep_running or self._stops == STOPS or threading.current_thread() is not threading.main_thread():
             return
         self._stops += 1

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 from syncscan.capture import device, fork, lines, write
 from syncscan.capture.course import Course, Order
@@ -139,6 +139,8 @@ class Session:
         """Called at the end of the step in which the last capture has ended, or failed, and no other can become due."""
         self.wrote: Callable[[Path], None] | None = None
         """Called with each trace as soon as it is there."""
+        self.grows = False
+        """Whether `add` may be called when captures are over."""
         self._tell = notify or _warn
         self._told: set[str] = set()
         self._pid = os.getpid()
@@ -192,6 +194,17 @@ class Session:
     def complete(self) -> bool:
         """Whether a capture ran to its end, none has failed, and the last trace holds whole cycles alone."""
         return self.captures > 0 and not self._cut_short and self.failed is None
+
+    def add(self, more: dict[str, Any], failed: str) -> None:
+        """Add to what is stored in the last capture's traces.
+
+        Args:
+            more: keys and values of the table.
+            failed: a sentence with a place for the reason, for where that can't be.
+        """
+        course = self._last
+        if course is not None:
+            self._guarded(lambda: course.add(more, failed))
 
     def trigger(self) -> None:
         """Ask for one more capture, which begins when the step that runs now has ended; safe on any thread.
@@ -267,7 +280,7 @@ class Session:
         if self._ending is None and can_handle():
             self._ending = Ending(self._end_by)
         self._course = self._last = Course(
-            self.order, self.steps, self._say, self._written, self._give_way, self._guarded
+            self.order, self.steps, self._say, self._written, self._give_way, self._guarded, grows=self.grows
         )
         self._course.start()
 

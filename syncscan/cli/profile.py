@@ -42,6 +42,9 @@ SAMPLE = f"""How long to sample where the host is, after the last cycle and with
 ACTIVE = """Steps of a cycle that are recorded. auto: 3, or where steps differ in turn a whole period of them; and then
 each phase between steps that takes more than a few percent of the run."""
 
+EXPLAIN_COMPILE = """Report where torch.compile breaks its graphs, falls back to eager and compiles anew, and why, as
+dynamo says it. A program that compiles nothing runs one more step, with each of its modules given to dynamo."""
+
 
 def _active(context: click.Context, option: click.Parameter, value: str) -> int | None:
     """Return the number of steps; None for as many as needed."""
@@ -74,6 +77,7 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
     "--stacks/--no-stacks", default=False, show_default=True, help="Also record Python frames, at a higher cost."
 )
 @click.option("--shapes/--no-shapes", default=False, show_default=True, help="Record input shapes.")
+@click.option("--explain-compile", is_flag=True, help=EXPLAIN_COMPILE)
 @click.option("--keep-running", is_flag=True, help="Let the script run on to its end after the last cycle.")
 @click.option("--start-at", type=int, metavar="STEP", help="Start the capture after this many steps.")
 @click.option("--every", type=int, metavar="N", help="Start another capture every N steps; the script runs on.")
@@ -103,6 +107,7 @@ def command(
     prefix: str | None,
     stacks: bool,
     shapes: bool,
+    explain_compile: bool,
     keep_running: bool,
     start_at: int | None,
     every: int | None,
@@ -140,7 +145,15 @@ def command(
 
     dies = _DiesOfInterrupt()
     keep_running = keep_running or demand.standing
-    run = run_script(script, args, session, module=module, keep_running=keep_running, say=streams.say)
+    run = run_script(
+        script,
+        args,
+        session,
+        module=module,
+        keep_running=keep_running,
+        explain_compile=explain_compile,
+        say=streams.say,
+    )
     with streams.back():
         _tell(run, plan, demand)
         _tell_unheeded(run)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from syncscan.model.compiled import CompileRecord
 from syncscan.model.json_text import encodable
 from syncscan.model.race import RaceKind
 
@@ -398,6 +399,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Whether a dry run on a simulated device wrote it: nothing was timed."""
     coverage: Coverage | None = None
     """Coverage of a dry run; None for recordings."""
+    compiled: CompileRecord | None = None
+    """Breaks, skipped frames and recompiles as dynamo reported them; None if it wasn't asked."""
     values: tuple[ReadValue, ...] = ()
     """Values that a dry run read back; empty for recordings."""
     races: Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
@@ -436,6 +439,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         unprofiled_period=reader.part("unprofiled_period", Annotated[int, msgspec.Meta(ge=1, le=64)], 1),
         pretended=reader.part("pretended", bool, False),
         coverage=reader.part("coverage", Coverage, None),
+        compiled=reader.part("compiled", CompileRecord, None),
         values=reader.part("values", tuple[ReadValue, ...], ()),
         races=reader.part("races", Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)], ()),
     )

@@ -34,6 +34,49 @@ def host_tables(story: Story, width: int) -> Iterator[RenderableType]:
         yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.host_notes)
 
 
+def kernel_table(story: Story, width: int) -> Iterator[RenderableType]:
+    """Yield what is left to gain where the device is the limit, and a table of the longest kernels.
+
+    Args:
+        story: of a report.
+        width: of the terminal, in characters.
+    """
+    if story.kernel_table:
+        yield Text("")
+        if story.kernels:
+            yield Text(printable(story.kernels))
+        yield Padding(_of_host(story.kernel_table, width - 1), (0, 0, 0, 1))
+
+
+def compile_table(story: Story, width: int) -> Iterator[RenderableType]:
+    """Yield dynamo's graph breaks as a sentence and a table; nothing unless dynamo was asked.
+
+    Args:
+        story: of a report.
+        width: of the terminal, in characters.
+    """
+    if story.compiled or story.compile_notes:
+        yield Text("")
+        yield Text(printable(story.compiled)) if story.compiled else Text("torch.compile:", "bold")
+    if story.compile_table:
+        yield Padding(_in_words(story.compile_table), (0, 0, 0, 1))
+    yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.compile_notes)
+
+
+def _in_words(found: host.Table) -> Group:
+    """Rows whose last words are whole sentences: each as long as it is, below its place."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="blue", no_wrap=True, overflow="ellipsis")
+    grid.add_column(overflow="fold")
+    for place, became, why, waits in found.rows:
+        grid.add_row(printable(place, 60), Text(printable(f"{became}: {why}", 300)))
+        if waits:
+            grid.add_row("", Text(printable(f"the host waits there: {waits}", 300), "bold"))
+    if found.more:
+        grid.add_row("", f"… {found.more} more: --format json")
+    return Group(Text(found.title, "bold"), grid)
+
+
 def _of_host(source: host.Table, width: int) -> Group:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     cells = [[printable(text, 60) for text in row] for row in source.rows]

@@ -20,7 +20,7 @@ from syncscan.model.finding import Excerpt, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import habits, host, program_run, races, source
+from syncscan.report import compile_breaks, habits, host, kernels, program_run, races, source
 from syncscan.report.assets import asset, template
 from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
@@ -110,6 +110,8 @@ def render(analysis: Analysis) -> str:
         habits_title=habits.TITLE,
         habits=[_habit(entry, page) for entry in story.habits],
         host=_host(story, icicle is not None),
+        kernels=_kernels(story),
+        compiled=_compiled(story),
         timeline_note=_timeline_note(drawn),
         findings=[_finding(entry, page) for entry in findings],
         findings_note=_findings_note(story),
@@ -214,6 +216,26 @@ def _host(story: Story, drawn: bool) -> dict[str, Any]:
         "drawn": drawn,
         "tables": [_of_host(table) for table in story.host_tables],
         "notes": story.host_notes,
+    }
+
+
+def _kernels(story: Story) -> dict[str, Any]:
+    """Return what is left to gain where the device is the limit, and a table of the longest kernels."""
+    return {
+        "title": kernels.TITLE,
+        "sentence": shown(story.kernels, 600),
+        "tables": [_of_host(story.kernel_table)] if story.kernel_table else [],
+        "notes": [],
+    }
+
+
+def _compiled(story: Story) -> dict[str, Any]:
+    """Return dynamo's graph breaks: a sentence, a table, and notes on what is unknown."""
+    return {
+        "title": story.compile_table.title if story.compile_table else compile_breaks.TITLE,
+        "sentence": shown(story.compiled, 600),
+        "tables": [_of_host(story.compile_table)] if story.compile_table else [],
+        "notes": [shown(note, 600) for note in story.compile_notes],
     }
 
 

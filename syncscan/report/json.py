@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
+from syncscan.facts.kernel_shares import KernelShare
 from syncscan.facts.period import earlier_work, later_work
 from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
@@ -15,7 +16,8 @@ from syncscan.model.saved import Saved
 from syncscan.model.step import Bound, DeviceTime, ProcessSteps
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Category, Trace, Vendor
-from syncscan.report import phrases
+from syncscan.report import kernels, phrases
+from syncscan.report.compile_json import CompileDocument, compile_document
 from syncscan.report.document import Document, OverlapDocument, Range, about
 from syncscan.report.dry_json import DryRunDocument, dry_document
 from syncscan.report.finding_json import FindingDocument, finding_document
@@ -109,12 +111,14 @@ class AnalysisDocument(Document, frozen=True):
     trace: TraceDocument
     step: StepDocument
     dry_run: Annotated[DryRunDocument | None, about("None of a recording")]
+    compiled: Annotated[CompileDocument | None, about("None unless dynamo was asked: --explain-compile")]
     findings: Annotated[tuple[FindingDocument, ...], about("sorted by saving, then by wait")]
     races: Annotated[tuple[RaceDocument, ...], about("uses of one memory that nothing orders, of a dry run")]
     groups: tuple[Group, ...]
     habits: tuple[HabitDocument, ...]
     host: HostDocument | None
     run: Annotated[RunDocument | None, about("None unless capture watched the run")]
+    kernels: Annotated[tuple[KernelShare, ...], about("at most five, the longest first")]
     remedies: Annotated[tuple[RemedyDocument, ...], about("changes to make, in order")]
     hidden: tuple[HiddenDocument, ...]
     overlaps: tuple[OverlapDocument, ...]
@@ -142,12 +146,14 @@ def document(analysis: Analysis) -> AnalysisDocument:
         trace=_trace(analysis),
         step=_step(analysis, conclusion),
         dry_run=dry_document(analysis),
+        compiled=compile_document(analysis),
         findings=tuple(finding_document(f, analysis) for f in shown.findings),
         races=tuple(map(race_document, analysis.races)),
         groups=analysis.groups,
         habits=tuple(habit_document(h) for h in shown.habits),
         host=host_document(analysis.host_time),
         run=run_document(analysis),
+        kernels=kernels.shares(analysis),
         remedies=tuple(remedy_document(remedy, entry) for remedy, entry in remedies),
         hidden=tuple(HiddenDocument(h.option, h.findings, h.habits) for h in shown.hidden),
         overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),

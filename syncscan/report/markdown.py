@@ -40,6 +40,9 @@ def render(analysis: Analysis) -> str:
         top.append(f"… and {len(story.findings) - MAX_ROWS} more{', which cost less' if story.costed else ''}.")
     top += _races(story)
     top += _habits(story.habits)
+    if story.kernels_lead:
+        top += _kernels(story)
+    top += _compiled(story)
     if story.host_leads:
         top += _host(story)
     bottom = [
@@ -118,6 +121,27 @@ def _host(story: Story) -> Iterator[str]:
             yield "\n".join(_of_host(table))
         yield from (escaped(note) for note in story.host_notes)
         yield "</details>"
+
+
+def _kernels(story: Story) -> Iterator[str]:
+    """Yield what is left to gain where the device is the limit, and a folded table of the longest kernels."""
+    if story.kernels:
+        yield escaped(story.kernels)
+    if story.kernel_table:
+        yield f"<details><summary>{story.kernel_table.title}</summary>"
+        yield "\n".join(_of_host(story.kernel_table))
+        yield "</details>"
+
+
+def _compiled(story: Story) -> Iterator[str]:
+    """Yield dynamo's graph breaks: a sentence, a folded table, and notes on what is unknown."""
+    if story.compiled:
+        yield escaped(story.compiled)
+    if story.compile_table:
+        yield f"<details><summary>{story.compile_table.title}</summary>"
+        yield "\n".join(_of_host(story.compile_table))
+        yield "</details>"
+    yield from (escaped(note) for note in story.compile_notes)
 
 
 def _of_host(table: host.Table) -> Iterator[str]:

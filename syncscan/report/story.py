@@ -16,7 +16,7 @@ from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.race import Race
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
-from syncscan.report import dry, habits, host, program_run, races, remedies
+from syncscan.report import compile_breaks, dry, habits, host, kernels, program_run, races, remedies
 from syncscan.report.habits import HabitText
 from syncscan.report.phrases import (
     lacking,
@@ -113,6 +113,17 @@ class Story(Conclusion, frozen=True, kw_only=True):
     """Where the host's time goes; empty where unknown."""
     host_tables: tuple[host.Table, ...]
     host_notes: tuple[str, ...]
+    compiled: str
+    """Count of dynamo's graphs, breaks and recompiles, in a sentence; empty unless dynamo was asked."""
+    compile_table: host.Table | None
+    """Where it broke off, and which waits are there."""
+    compile_notes: tuple[str, ...]
+    kernels_lead: bool
+    """Whether the device limits the step, so that its kernels are what to look at next."""
+    kernels: str
+    """Sentence on what is left to gain on the host; empty unless the device is the limit."""
+    kernel_table: host.Table | None
+    """Those that take most of the device's time."""
     run_leads: bool
     """Whether the first screen says what the recorded steps represent in the run."""
     run_sentence: str
@@ -181,6 +192,12 @@ def story_of(analysis: Analysis) -> Story:
         host_sentence=host.sentence(analysis),
         host_tables=tuple(host.tables(analysis.host_time)),
         host_notes=tuple(host.notes(analysis.host_time)),
+        compiled=compile_breaks.sentence(analysis),
+        compile_table=compile_breaks.table(analysis),
+        compile_notes=compile_breaks.notes(analysis),
+        kernels_lead=kernels.leads(analysis),
+        kernels=kernels.sentence(analysis),
+        kernel_table=kernels.table(analysis),
         run_leads=program_run.leads(analysis),
         run_sentence=program_run.sentence(analysis),
         run=tuple(program_run.rows(analysis)),

@@ -24,7 +24,7 @@ from syncscan.model.libraries import path_in_package
 from syncscan.report import races
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.habits import HabitText
-from syncscan.report.host_text import host_tables
+from syncscan.report.host_text import compile_table, host_tables, kernel_table
 from syncscan.report.printable import printable
 from syncscan.report.remedies import RemedyText
 from syncscan.report.story import NOT_PROJECTED, FindingText, Story, story_of
@@ -89,6 +89,9 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
         yield from _sources(story, terminal)
     yield from _races(story, terminal)
     yield from _run(story, terminal)
+    if terminal.verbose or story.kernels_lead:
+        yield from kernel_table(story, terminal.width)
+    yield from compile_table(story, terminal.width)
     if story.phases:
         yield _phases(story.phases)
     if terminal.verbose or story.host_leads:

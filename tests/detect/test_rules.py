@@ -147,6 +147,24 @@ EXAMPLES: list[tuple[str, Wait]] = [
     ("allclose", Wait(ITEM, frames=["a.py(1): f", "torch/testing/_comparison.py(9): assert_close"])),
     ("item", Wait(ITEM, frames=["a.py(1): f", "torch/testing/_creation.py(9): make_tensor"])),
     ("graph-break", Wait("Torch-Compiled Region: 0/0 > " + ITEM)),
+    (
+        "graph-break",
+        Wait(
+            ITEM, frames=["train.py(3): main", "torch/_dynamo/eval_frame.py(9): compile_wrapper", "net.py(7): forward"]
+        ),
+    ),
+    (
+        "item",
+        Wait(
+            ITEM,
+            frames=[
+                "torch/_dynamo/eval_frame.py(9): compile_wrapper",
+                "net.py(7): forward",
+                "torch/_dynamo/eval_frame.py(8): _fn",
+                "net.py(2): disabled",
+            ],
+        ),
+    ),
     ("graph-break", Wait(ITEM, before=["Torch-Compiled Region: 0/0"], after=["Torch-Compiled Region: 1/0"])),
     ("pin-memory", Wait(copy="", api="cudaHostAlloc")),
     ("empty-cache", Wait(copy="", api="cudaFree")),

@@ -7,7 +7,8 @@
 ## How it shows in the trace
 
 A read-back inside a `Torch-Compiled Region` slice but outside of its `## Call CompiledFxGraph …`, with the next region
-behind it.
+behind it; or, with stacks, below a frame of `torch/_dynamo/eval_frame.py` and in no region: dynamo left the function to
+eager mode.
 
 ## Example
 
@@ -61,6 +62,7 @@ Outside of the hot function.
 `torch.cond` remove both.
 """
 
+_WRAPPER = "torch/_dynamo/eval_frame.py"
 _READS = {
     "aten::item": CAUSE,
     "aten::to": CAUSE,
@@ -71,13 +73,14 @@ _READS = {
 
 
 def match(call: Call) -> Match | None:
-    """Match a read-back that runs eagerly inside a compiled region, or between two different ones."""
+    """Match a read-back that runs eagerly in a compiled region, between two, or in a function left to eager."""
     if call.top not in _READS or call.facts.direction == "HtoD":
         return None
-    if not (_inside(call) or _between(call)):
+    if not (_inside(call) or _between(call) or _left_to_eager(call)):
         return None
+    broken = _inside(call) or _between(call)
     return Match(
-        title="a read-back breaks the compiled graph in two",
+        title=f"a read-back {'breaks the compiled graph in two' if broken else 'keeps a function from being compiled'}",
         fix="Keep the value a tensor (torch.where, torch.cond). capture_scalar_outputs=True mends the break, not "
         "the wait.",
         cause=_READS[call.top],
@@ -88,6 +91,17 @@ def match(call: Call) -> Match | None:
 def _inside(call: Call) -> bool:
     """Return whether it runs eagerly inside a region."""
     return any(map(is_compiled_region, call.ops)) and not any(map(is_compiled_graph, call.ops))
+
+
+def _left_to_eager(call: Call) -> bool:
+    """Whether what was compiled calls it, and no region is around: a break in a loop leaves the whole function so.
+
+    Dynamo's wrapper stands in the stack above the function: `compile_wrapper` of torch/_dynamo/eval_frame.py. What
+    `torch.compiler.disable` wraps stands below `_fn` there, and was meant to run eagerly; so stood both before 2.9.
+    """
+    wrappers = [frame.function for frame in call.place.python_frames if frame.file.endswith(_WRAPPER)]
+    left = bool(wrappers) and wrappers[-1] == "compile_wrapper"
+    return left and not any(map(is_compiled_region, call.ops)) and not call.backward
 
 
 def _between(call: Call) -> bool:

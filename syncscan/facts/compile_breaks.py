@@ -1,0 +1,69 @@
+"""Join dynamo's graph breaks and skipped frames with the waits at the same lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
+from syncscan.model.finding import Finding, Source
+
+
+class CompileBreak(msgspec.Struct, frozen=True):
+    """A graph break, a skipped frame or a recompile, with the findings that stand there."""
+
+    event: CompileEvent
+    findings: tuple[str, ...] = ()
+    """Ids of those at its line."""
+    in_frame: tuple[str, ...] = ()
+    """Ids of those at other lines of a frame that runs eagerly."""
+
+
+_ORDER = {CompileKind.SKIPPED: 0, CompileKind.BREAK: 1, CompileKind.RECOMPILED: 2}
+
+
+def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[CompileBreak, ...]:
+    """Return what dynamo said, with the findings at each: those where the host waits first, the costliest before.
+
+    Args:
+        record: as capture stored it.
+        findings: in the order of a report; what comes first there comes first here.
+    """
+    joined = [_joined(event, findings) for event in record.events]
+    place = {finding.id: number for number, finding in enumerate(findings)}
+
+    def order(found: CompileBreak) -> tuple[int, int]:
+        here = [place[id] for id in (*found.findings, *found.in_frame)]
+        return min(here, default=len(place)), _ORDER[found.event.kind]
+
+    return tuple(sorted(joined, key=order))
+
+
+def _joined(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
+    if event.kind is CompileKind.RECOMPILED:
+        return CompileBreak(event)
+    here = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))
+    if event.kind is CompileKind.BREAK:
+        return CompileBreak(event, here)
+    inside = (f.id for f in findings if any(_is_in_frame(source, event) for source in _sources(f)))
+    return CompileBreak(event, here, tuple(id for id in inside if id not in here))
+
+
+def _sources(finding: Finding) -> Iterator[Source]:
+    yield from (source for source in (finding.where.source, finding.where.in_library) if source is not None)
+
+
+def _is_at(source: Source, event: CompileEvent) -> bool:
+    if source.file != event.file:
+        return False
+    return source.line == event.line if source.exact else event.line in source.candidates
+
+
+def _is_in_frame(source: Source, event: CompileEvent) -> bool:
+    """Whether a line is the frame's own; without the frame's last line its name has to do."""
+    if source.file != event.frame_file:
+        return False
+    if event.frame_last >= 0:
+        return event.frame_line <= source.line <= event.frame_last
+    return source.function == event.frame

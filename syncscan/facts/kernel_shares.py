@@ -1,0 +1,131 @@
+"""Find the kernels that take most of the device's time, each with the module and the op that launched it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from syncscan.facts.device_work import communicating
+from syncscan.facts.forward_ops import forward_ops
+from syncscan.facts.frames import frames_around
+from syncscan.facts.paths import Path, Paths
+from syncscan.facts.period import step_intervals, work_of_steps
+from syncscan.model.arrays import Int64, among
+from syncscan.model.names import is_backward_node, is_compiled_graph, is_wrapper
+from syncscan.model.trace import NONE, Category, Trace
+
+COMPILED = "a compiled graph"
+"""Name of Inductor's code around the kernels of a graph."""
+LOOKED_AT = 20
+"""Names of kernels, the longest first, whose launches are led to their modules."""
+_MODULE = "nn.Module: "
+
+
+class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Time per step of the kernels with one name; means."""
+
+    name: str
+    module: tuple[str, ...]
+    """That launched most of it: the nn.Modules around, outermost first, where frames were recorded; else the scopes.
+    Of a backward pass those of the forward op. Empty where nothing tells it."""
+    op: str
+    """That launched most of it, as a reader would name it; empty where the trace doesn't tell."""
+    us: float
+    share: float
+    """Part of the device's work in a step, with all streams added up and collectives left out."""
+    per_step: float
+    others: int
+    """Modules and ops besides that launched such kernels."""
+
+
+def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
+    """Return the kernels that take most of a step, by name, the longest first.
+
+    Args:
+        trace: any trace.
+        most: so many at the most.
+    """
+    s, steps = trace.slices, step_intervals(trace)
+    rows = work_of_steps(trace, steps)
+    rows = rows[~among(rows, trace.device_rows[communicating(trace)])]
+    total = int((s.end[rows] - s.ts[rows]).sum())
+    if not total or not steps:
+        return ()
+    long = _longest_names(trace, rows)
+    launched: dict[str, dict[tuple[tuple[str, ...], str], list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row, by in zip(long.tolist(), _launchers(trace, long), strict=True):
+        launched[trace.name(row)][by].append(int(s.end[row] - s.ts[row]))
+    shares = [_share(name, by, total, len(steps)) for name, by in launched.items()]
+    return tuple(sorted(shares, key=lambda share: -share.us)[:most])
+
+
+def _share(name: str, by: Mapping[tuple[tuple[str, ...], str], Sequence[int]], total: int, steps: int) -> KernelShare:
+    """Return the share of the kernels with one name, from their times in ns by launcher."""
+    module, op = max(by, key=lambda launcher: sum(by[launcher]))
+    took = sum(map(sum, by.values()))
+    return KernelShare(
+        name=name,
+        module=module,
+        op=op,
+        us=took / steps / 1e3,
+        share=took / total,
+        per_step=sum(map(len, by.values())) / steps,
+        others=len(by) - 1,
+    )
+
+
+def _longest_names(trace: Trace, rows: Int64) -> Int64:
+    """Those of these rows that are kernels with the names that take longest in all."""
+    s = trace.slices
+    kernels = rows[s.category[rows] == int(Category.KERNEL)]
+    took = np.bincount(s.name[kernels], weights=s.end[kernels] - s.ts[kernels], minlength=len(trace.strings))
+    names = np.argsort(-took, kind="stable")[:LOOKED_AT]
+    long: Int64 = kernels[among(s.name[kernels], np.sort(names))]
+    return long
+
+
+def _launchers(trace: Trace, kernels: Int64) -> list[tuple[tuple[str, ...], str]]:
+    """Return for each kernel the module that launched it, and the op."""
+    calls, paths = trace.calls_of(kernels), trace.kept(Paths)
+    chains = [paths.to(call) for call in calls.tolist()]
+    forward = _forward(trace, chains)
+    at = np.where(forward != NONE, forward, calls)
+    led = [paths.to(row) if row != NONE else chain for row, chain in zip(forward.tolist(), chains, strict=True)]
+    s, known = trace.slices, at != NONE
+    rows = np.where(known, at, 0)
+    frames = frames_around(trace, s.track[rows], s.ts[rows], s.end[rows]) if len(rows) else []
+    return [
+        (_module(names if is_known else (), chain), _op(own))
+        for names, is_known, chain, own in zip(frames, known.tolist(), led, chains, strict=True)
+    ]
+
+
+def _forward(trace: Trace, chains: Sequence[Path]) -> Int64:
+    """Return for each chain in a backward pass the row of the forward op, NONE for others."""
+    nodes = [
+        next((row for row, name in zip(c.ops, c.names.ops, strict=True) if is_backward_node(name)), NONE)
+        for c in chains
+    ]
+    rows = np.array(nodes, np.int64)
+    forward = np.full(len(rows), NONE, np.int64)
+    within = rows != NONE
+    if within.any():
+        forward[within] = forward_ops(trace, rows[within])
+    return forward
+
+
+def _module(frames: Sequence[str], chain: Path) -> tuple[str, ...]:
+    modules = tuple(name.removeprefix(_MODULE) for name in frames if name.startswith(_MODULE))
+    return modules or tuple(name for name in chain.names.scopes if not is_compiled_graph(name))
+
+
+def _op(chain: Path) -> str:
+    """The outermost op that does work itself; without one the innermost that holds it, or the scope."""
+    if chain.names.worker != NONE:
+        worker = chain.names.ops[chain.names.worker]
+        return COMPILED if is_compiled_graph(worker) else worker
+    held = next((name for name in reversed(chain.names.ops) if is_wrapper(name)), "")
+    return COMPILED if is_compiled_graph(held) else held

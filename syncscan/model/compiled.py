@@ -1,0 +1,61 @@
+"""What torch.compile's dynamo said of itself while a program ran: what it broke off, left to eager or compiled anew."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+MOST = 10_000
+"""Events of one record; capture stores fewer."""
+Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
+
+
+class CompileKind(StrEnum):
+    """What became of a frame that dynamo tried to compile."""
+
+    BREAK = "break"
+    """A graph ends at this line, it runs eagerly, and another graph goes on behind it."""
+    SKIPPED = "skipped"
+    """The whole frame runs eagerly."""
+    RECOMPILED = "recompiled"
+    """The frame was compiled once more, as a guard of an earlier compilation failed."""
+
+
+class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A graph break, a skipped frame or a recompile, as dynamo gives its reason."""
+
+    kind: CompileKind
+    reason: Annotated[str, msgspec.Meta(max_length=2000)]
+    hint: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    """What dynamo advises; older versions of torch advise nothing."""
+    file: str
+    line: Line
+    """That stopped it; of a recompile, and where dynamo names no line, the frame's first."""
+    function: str
+    frame: str
+    """The function that was to be compiled; another one where it had `function` inlined."""
+    frame_file: str = ""
+    frame_line: Line = -1
+    """Its first."""
+    frame_last: Line = -1
+    """Its last, of a skipped frame whose file was at hand."""
+    count: Annotated[int, msgspec.Meta(ge=1, le=2**62)] = 1
+    """How often dynamo said so."""
+
+
+class CompileRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """All that dynamo said, and of which code."""
+
+    torch: str
+    """Its version."""
+    tried: bool
+    """The program compiles nothing: its modules were given to dynamo in one further step."""
+    frames: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0
+    """That dynamo took up, a recompile and what goes on behind a break each counted."""
+    graphs: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0
+    """That it made of them."""
+    events: Annotated[tuple[CompileEvent, ...], msgspec.Meta(max_length=MOST)] = ()
+    notes: tuple[str, ...] = ()
+    """What of it isn't known, and why."""

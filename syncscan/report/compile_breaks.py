@@ -1,0 +1,102 @@
+"""Phrase dynamo's graph breaks, skipped frames and recompiles as a sentence and a table with the waits at each line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from syncscan.facts.compile_breaks import CompileBreak, compile_breaks
+from syncscan.model.analysis import Analysis
+from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
+from syncscan.report.host import Table
+
+SHOWN = 20
+"""Rows that are shown; JSON has them all."""
+TITLE = "What torch.compile breaks at"
+TITLE_TRIED = "What torch.compile would break at"
+
+
+def joined(analysis: Analysis) -> tuple[CompileBreak, ...]:
+    """Return what dynamo said with the findings at each; empty where it wasn't asked."""
+    record = analysis.trace.info.capture.compiled
+    return compile_breaks(record, analysis.findings) if record else ()
+
+
+def sentence(analysis: Analysis) -> str:
+    """Return how often dynamo broke a graph, left a frame to eager and compiled anew; empty where it wasn't asked."""
+    record = analysis.trace.info.capture.compiled
+    if record is None or not (record.frames or record.events):
+        return ""
+    breaks = joined(analysis)
+    counts = [_counted(record.events, kind, *names) for kind, names in _NAMES.items()]
+    totals = ", ".join(count for count in counts if count) or "no graph break, no frame left to eager, no recompile"
+    waits = sum(bool(broken.findings or broken.in_frame) for broken in breaks)
+    here = f"; {waits} where the host waits" if waits else ""
+    whose = "dynamo, given the modules of one step," if record.tried else "dynamo"
+    return f"torch {record.torch}: {whose} made {_several(record.graphs, 'graph')}; {totals}{here}."
+
+
+def table(analysis: Analysis) -> Table | None:
+    """Return a row for each place; None where dynamo had nothing to say."""
+    record, breaks = analysis.trace.info.capture.compiled, joined(analysis)
+    if record is None or not breaks:
+        return None
+    titles = {f.id: f.diagnosis.title for f in analysis.findings}
+    rows = tuple(_row(broken, titles) for broken in breaks[:SHOWN])
+    head = ("where", "what becomes of it", "why, as dynamo says it", "the host waits there")
+    return Table(title(record), head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
+
+
+def title(record: CompileRecord) -> str:
+    """Return the heading of all of it."""
+    return TITLE_TRIED if record.tried else TITLE
+
+
+def notes(analysis: Analysis) -> tuple[str, ...]:
+    """Return what of it isn't known, a sentence each."""
+    record = analysis.trace.info.capture.compiled
+    return record.notes if record else ()
+
+
+_NAMES = {
+    CompileKind.BREAK: ("graph break", "graph breaks"),
+    CompileKind.SKIPPED: ("frame left to eager", "frames left to eager"),
+    CompileKind.RECOMPILED: ("recompile", "recompiles"),
+}
+
+
+def _counted(events: Sequence[CompileEvent], kind: CompileKind, one: str, several: str) -> str:
+    """How many; a place counts once however often a graph breaks at it, and each recompile counts."""
+    of_kind = [event for event in events if event.kind is kind]
+    count = sum(e.count for e in of_kind) if kind is CompileKind.RECOMPILED else len({_place(e) for e in of_kind})
+    return f"{count} {one if count == 1 else several}" if count else ""
+
+
+def _several(count: int, name: str) -> str:
+    return f"{count} {name}{'s' * (count != 1)}"
+
+
+def _row(broken: CompileBreak, titles: dict[str, str]) -> tuple[str, str, str, str]:
+    event = broken.event
+    return f"{PurePath(event.file).name}:{event.line}", _became(event), event.reason, "; ".join(_waits(broken, titles))
+
+
+def _waits(broken: CompileBreak, titles: dict[str, str]) -> Iterator[str]:
+    """The waits at the line; of those in the frame besides, how many."""
+    yield from dict.fromkeys(titles[id] for id in broken.findings)
+    if broken.in_frame:
+        besides = " more" if broken.findings else ""
+        yield f"{len(broken.in_frame)}{besides} in the frame"
+
+
+def _became(event: CompileEvent) -> str:
+    often = f", {event.count} times" if event.count > 1 else ""
+    if event.kind is CompileKind.SKIPPED:
+        return f"all of {event.frame}() runs eagerly{often}"
+    if event.kind is CompileKind.RECOMPILED:
+        return f"{event.frame}() is compiled anew{often}"
+    return f"the graph of {event.frame}() ends{often}"
+
+
+def _place(event: CompileEvent) -> tuple[str, int]:
+    return event.file, event.line

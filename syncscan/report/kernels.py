@@ -1,0 +1,76 @@
+"""Phrase what is left to gain where the device is the limit, and the kernels that take most of it, by module."""
+
+from __future__ import annotations
+
+import re
+
+from syncscan.facts.kernel_shares import KernelShare, kernel_shares
+from syncscan.model.analysis import Analysis
+from syncscan.model.step import Bound
+from syncscan.report import dry
+from syncscan.report.host import Table
+from syncscan.report.names import shown
+from syncscan.report.units import duration
+
+SHOWN = 5
+_LONG = 40
+_HOLDERS = ("Kernel", "Kernel2", "device_kernel")
+"""CUTLASS's templates, whose argument is the kernel's own name."""
+TITLE = "The kernels that take most of the device's time"
+
+
+def shares(analysis: Analysis) -> tuple[KernelShare, ...]:
+    """Return the kernels that take most of a step, the longest first; none of a dry run."""
+    return () if dry.is_dry(analysis) else kernel_shares(analysis.trace, SHOWN)
+
+
+def leads(analysis: Analysis) -> bool:
+    """Whether the kernels are the next thing to look at: the device limits the step."""
+    return analysis.step.bound is Bound.DEVICE
+
+
+def sentence(analysis: Analysis) -> str:
+    """Return what is left to gain beside the device, and who looks further; empty where the device isn't the limit."""
+    works, longest = analysis.step.device_share, shares(analysis)
+    if not leads(analysis) or works is None:
+        return ""
+    left = max(0.0, 1.0 - works)
+    rest = f"At most {left:.0%} of the step" if round(left, 2) else "Next to nothing"
+    text = f"{rest} is left to gain on the host; the rest is the kernels' own time."
+    if not longest:
+        return text
+    many = f"{len(longest)} kernels take" if len(longest) > 1 else "1 kernel takes"
+    part = f"{many} {sum(share.share for share in longest):.0%} of the device's work"
+    return f"{text} {part}: a kernel profiler (ncu, rocprof) says why."
+
+
+def table(analysis: Analysis) -> Table | None:
+    """Return a row for each of the longest kernels; None where the trace has none."""
+    longest = shares(analysis)
+    if not longest:
+        return None
+    head = ("kernel", "module and op", "of the device's work", "a step")
+    rows = tuple((_short(k.name), _launcher(k), f"{k.share:.1%}", duration(k.us)) for k in longest)
+    return Table(TITLE, head, words=2, code=1, rows=rows)
+
+
+def _launcher(kernel: KernelShare) -> str:
+    """The innermost modules and the op, and how many others launch it too."""
+    parts = [*kernel.module[-2:], kernel.op]
+    named = " › ".join(part for part in parts if part) or "–"
+    return f"{named}, and {kernel.others} more" if kernel.others else named
+
+
+def _short(name: str) -> str:
+    """A kernel's name without its return type, namespaces and, where it is long, its template's arguments.
+
+    Of CUTLASS's `cutlass::Kernel<NAME>` the argument is the name.
+    """
+    bare = re.sub(r"^void |\(anonymous namespace\)::|\b[a-z_]\w*::(?=\w)", "", name)
+    if len(bare) <= _LONG:
+        return shown(bare, 60)
+    first, *others = re.split(r"[<(,>]", bare)
+    return shown((first if first not in _HOLDERS else next(filter(None, others), first)) or bare, 60)
+
+
+__all__ = ["SHOWN", "leads", "sentence", "shares", "table"]

@@ -1,0 +1,95 @@
+"""A script that is captured with --explain-compile has in its trace what dynamo said."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from syncscan import api
+from syncscan.capture.given_to_dynamo import NOT_TRIED
+from syncscan.capture.plan import Plan
+from syncscan.capture.script import run_script
+from syncscan.capture.session import Session
+from syncscan.model.compiled import CompileKind, CompileRecord
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch._dynamo")
+pytestmark = pytest.mark.usefixtures("own_main_program")
+
+PLAN = Plan(wait=0, warmup=1, active=1, calibrate=0, settle=0)
+NET = """
+import sys, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 2)
+        self.calls = 0
+    def forward(self, x):
+        self.calls += 1
+        return self.inner(x) * x.sum().item()
+torch._dynamo.reset()
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(steps, net):
+    for i in range(steps):
+        net(torch.ones(2)).sum().backward()
+        opt.step()
+"""
+
+Explain = Callable[..., CompileRecord | None]
+
+
+@pytest.fixture
+def explain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Explain:
+    monkeypatch.chdir(tmp_path)
+
+    def run(code: str, explain_compile: bool = True) -> CompileRecord | None:
+        (tmp_path / "train.py").write_text(NET + textwrap.dedent(code))
+        done = run_script(
+            "train.py",
+            (),
+            lambda: Session(tmp_path / "out", "train", PLAN, notify=lambda sentence: None),
+            explain_compile=explain_compile,
+        )
+        return api.analyze(done.paths[-1]).trace.info.capture.compiled
+
+    return run
+
+
+def test_a_compiled_program_says_where_it_breaks(explain: Explain) -> None:
+    """At the line of the read-back, and no module is given to dynamo besides."""
+    record = explain("train(50, torch.compile(net, backend='eager'))")
+    assert record is not None
+    assert not record.tried
+    breaks = [(e.function, e.line) for e in record.events if e.kind is CompileKind.BREAK]
+    assert breaks == [("forward", 10)]
+
+
+def test_a_program_that_compiles_nothing_has_one_step_given_to_dynamo(
+    explain: Explain, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The step runs once, as each of the others does, and modules are as before afterwards."""
+    call = torch.nn.Module.__call__
+    record = explain("try:\n    train(50, net)\nfinally:\n    print(net.calls, 'calls')")
+    assert record is not None
+    assert record.tried
+    assert [(e.kind, e.function, e.line) for e in record.events] == [(CompileKind.BREAK, "forward", 10)]
+    assert record.notes == (NOT_TRIED,)
+    assert capfd.readouterr().out == "4 calls\n"  # one before the capture, two in it, one for dynamo
+    assert torch.nn.Module.__call__ is call
+
+
+def test_a_program_that_ends_with_its_capture_is_said_to(explain: Explain) -> None:
+    """No step is left to be given to dynamo."""
+    record = explain("train(3, net)")
+    assert record is not None
+    assert not record.tried
+    assert len(record.notes) == 1
+
+
+def test_nothing_is_asked_unasked(explain: Explain) -> None:
+    """And nothing is stored."""
+    assert explain("train(50, net)", explain_compile=False) is None

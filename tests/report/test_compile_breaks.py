@@ -1,0 +1,78 @@
+"""What dynamo said, in every report: a sentence, a table with the waits at each line, and what isn't known."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
+from syncscan.model.finding import Source
+from syncscan.report import compile_breaks, render
+from tests.report.example import analysis, attribution, finding
+
+
+def event(kind: CompileKind, line: int, count: int = 1) -> CompileEvent:
+    return CompileEvent(
+        kind=kind, reason="Unsupported .item()", file="/a/m.py", line=line, function="f", frame="f", count=count
+    )
+
+
+def said(*events: CompileEvent, tried: bool = False, notes: tuple[str, ...] = ()) -> Analysis:
+    found = analysis(finding("item-1", where=attribution(source=Source("/a/m.py", 10, "f", True))))
+    record = CompileRecord(torch="2.13.0", tried=tried, frames=2, graphs=2, events=events, notes=notes)
+    info = replace(found.trace.info, capture=replace(found.trace.info.capture, compiled=record))
+    return replace(found, trace=replace(found.trace, info=info))
+
+
+BROKEN = said(event(CompileKind.BREAK, 10), event(CompileKind.SKIPPED, 20), event(CompileKind.RECOMPILED, 8, 3))
+
+
+def test_the_sentence_counts_each_kind_and_the_waits() -> None:
+    """A place counts once, each recompile counts."""
+    counts = "1 graph break, 1 frame left to eager, 3 recompiles; 1 where the host waits"
+    assert compile_breaks.sentence(BROKEN) == f"torch 2.13.0: dynamo made 2 graphs; {counts}."
+
+
+def test_nothing_broken_is_said() -> None:
+    """Of modules that were only tried, that too."""
+    assert "no graph break, no frame left to eager, no recompile" in compile_breaks.sentence(said())
+    assert "given the modules of one step" in compile_breaks.sentence(said(tried=True))
+
+
+def test_a_row_has_line_outcome_reason_and_wait() -> None:
+    """What waits comes first."""
+    table = compile_breaks.table(BROKEN)
+    assert table is not None
+    assert table.rows[0][:3] == ("m.py:10", "the graph of f() ends", "Unsupported .item()")
+    assert table.rows[0][3]
+    assert [row[1] for row in table.rows[1:]] == ["all of f() runs eagerly", "f() is compiled anew, 3 times"]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_each_format_has_sentence_and_reason(form: str) -> None:
+    """And the notes."""
+    text = " ".join(render(said(event(CompileKind.BREAK, 10), notes=("Some gap.",)), form).split())
+    assert "1 graph break" in text
+    assert "Unsupported .item" in text
+    assert "Some gap." in text
+
+
+def test_json_has_the_ids_of_the_waits() -> None:
+    """Beside dynamo's own words."""
+    compiled = json.loads(render(BROKEN, "json"))["compiled"]
+    assert [(b["kind"], b["line"], b["findings"]) for b in compiled["breaks"]] == [
+        ("break", 10, ["item-1"]),
+        ("skipped", 20, []),
+        ("recompiled", 8, []),
+    ]
+
+
+def test_where_dynamo_was_not_asked_nothing_is_said() -> None:
+    """In JSON it is null."""
+    found = analysis(finding())
+    assert compile_breaks.sentence(found) == ""
+    assert compile_breaks.TITLE not in render(found, "text")
+    assert json.loads(render(found, "json"))["compiled"] is None

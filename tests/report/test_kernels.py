@@ -1,0 +1,72 @@
+"""Where the device is the limit: what is left to gain, and its longest kernels."""
+
+from __future__ import annotations
+
+import json
+
+from msgspec.structs import replace
+
+from syncscan import api
+from syncscan.model.analysis import Analysis
+from syncscan.model.step import Bound
+from syncscan.report import kernels, render
+from tests.builder import TraceBuilder
+from tests.report.example import typical
+
+
+def device_bound() -> Analysis:
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=1000):
+        with t.scope("encoder", start, start + 60), t.op("aten::mm", start, start + 50):
+            t.launch("void at::native::gemm_kernel<float>(float*)", at=start + 1, lasts=700)
+        t.launch("add", at=start + 100, lasts=290)
+    found = api.analyze_trace(t.trace())
+    return replace(found, step=replace(found.step, bound=Bound.DEVICE, device_share=0.97))
+
+
+def test_the_sentence_says_what_is_left_and_hands_over() -> None:
+    """The step less what the device works; two kernels are all of its work."""
+    said = kernels.sentence(device_bound())
+    assert said.startswith("At most 3% of the step is left to gain on the host")
+    assert "2 kernels take 100% of the device's work" in said
+
+
+def test_another_limit_has_no_such_sentence_and_a_table_on_demand() -> None:
+    """Below `-v`, as the kernels aren't what to look at."""
+    found = replace(device_bound(), step=replace(device_bound().step, bound=Bound.HOST))
+    assert kernels.sentence(found) == ""
+    assert kernels.TITLE not in render(found, "text")
+    assert kernels.TITLE in render(found, "text", verbose=1)
+
+
+def test_a_row_has_the_short_name_the_module_the_share_and_the_time() -> None:
+    """The longest first."""
+    table = kernels.table(device_bound())
+    assert table is not None
+    assert [row[:3] for row in table.rows] == [
+        ("gemm_kernel<float>(float*)", "encoder › aten::mm", "70.7%"),
+        ("add", "–", "29.3%"),
+    ]
+
+
+def test_every_format_has_them() -> None:
+    """JSON with the whole name."""
+    found = device_bound()
+    for form in ("text", "markdown", "html"):
+        assert "gemm_kernel" in render(found, form)
+        assert "left to gain on the host" in render(found, form).replace("\n", " ")
+    names = [kernel["name"] for kernel in json.loads(render(found, "json"))["kernels"]]
+    assert names == ["void at::native::gemm_kernel<float>(float*)", "add"]
+
+
+def test_a_trace_without_kernels_has_no_table() -> None:
+    """Nor does a report of it mention them."""
+    assert kernels.table(replace(typical(), trace=TraceBuilder().trace())) is None
+
+
+def test_a_long_name_loses_its_template_but_for_cutlass() -> None:
+    """Whose template is always called the same."""
+    functor = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>(int)"
+    assert kernels._short(functor) == "vectorized_elementwise_kernel"
+    cutlass = "void cutlass::Kernel<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16>(Params)"
+    assert kernels._short(cutlass) == "cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16"
