@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from syncscan.capture.session import Session
 
 NO_STEPS = """\
-The script never called the step of an optimizer in this process, so nothing was captured.
+The script stepped no optimizer, here or in a process that it started, and no loop that calls the device came round
+often enough to tell a step by, so nothing was captured.
 Mark its steps yourself, and run it as it is:
     with syncscan.profile() as prof:
         for batch in batches:
             ...
-            prof.step()
-If it trains in processes of its own (torchrun, mp.spawn), start this command in each of them:
-    torchrun --nproc-per-node N -m syncscan profile SCRIPT"""
+            prof.step()"""
 
 SAMPLED_S = 5.0
 SAMPLE = f"""How long to sample where the host is, after the last cycle and without the profiler; 0 leaves it out, as do
@@ -114,11 +113,16 @@ def command(
     script: str,
     args: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT with ARGS, record a few of its training steps, and report their syncs.
+    """Run SCRIPT with ARGS, record a few of its steps, and report their syncs.
 
-    The script isn't changed. A step ends when an optimizer's step() returns, or when the script calls prof.step(), if
-    it uses syncscan.profile itself. The script is stopped once the last cycle is recorded and the host has been
-    sampled. Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
+    SCRIPT is a Python file, or a command as you would type it: python, torchrun, accelerate launch, deepspeed, the name
+    of a console script, a shell script. It isn't changed, and neither are the processes that it starts: each that steps
+    is captured, by rank.
+
+    A step ends when an optimizer's step() returns; if none steps, with a round of the outermost loop that calls the
+    device; or when the script calls prof.step(), if it uses syncscan.profile itself. The script is stopped once the
+    last cycle is recorded, the host has been sampled, and so has each phase between the steps that takes more than a
+    few percent. Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
 
     A job runs at full speed until --start-at, --every or --on-signal starts a capture, and again after it.
     """
