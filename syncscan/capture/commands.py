@@ -62,7 +62,8 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
         return Command("", (), (_runnable(first), *rest), launcher=name)
     path = shutil.which(first)
     if path is None:
-        raise UsageError(f"There is no script or command {first}.", HINT)
+        what = "script at" if first.endswith(".py") or os.sep in first else "script or command"
+        raise UsageError(f"There is no {what} {first}.", HINT)
     if name in _LAUNCHERS or name in NOTEBOOKS:
         return Command("", rest, (path, *rest), launcher=name)
     if _is_python(Path(path)):

@@ -33,7 +33,9 @@ Mark its steps yourself, and run it as it is:
     with syncscan.profile() as prof:
         for batch in batches:
             ...
-            prof.step()"""
+            prof.step()
+Processes that it starts with an environment of their own aren't seen: give their launcher's command instead, as in
+    syncscan profile torchrun --nproc-per-node N SCRIPT"""
 
 SAMPLED_S = 5.0
 SAMPLE = f"""How long to sample where the host is, after the last cycle and without the profiler; 0 leaves it out, as do

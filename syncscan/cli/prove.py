@@ -136,7 +136,7 @@ def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     from syncscan.capture.commands import in_this_process, resolved
     from syncscan.errors import UsageError
 
-    if ":" in before:  # a function in a file
+    if ":" in before or before.endswith(".py"):  # a function in a file, or the script itself
         return before, rest
     command = in_this_process(resolved((before, *rest)), "prove")
     if command.module:
