@@ -131,7 +131,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
     from syncscan.capture.main_script import run_main
 
     if not module and script.endswith(".py") and not Path(script).exists():
-        raise UsageError(f"{script} is no file.", "Give a script, a command, or FILE.py:FUNCTION.")
+        raise UsageError(f"{script} doesn't exist.", "Give a script, a command, or FILE.py:FUNCTION.")
     command = resolved((script, *args), module=module)
     if command.launcher:
         program = in_this_process(command, "dryrun")
