@@ -185,7 +185,7 @@ def command(
 
 
 def _of_processes(run: ScriptRun, of: Sequence[ProcessRun]) -> ScriptRun:
-    """What a program's processes captured, as if one had: the report is of the first rank's last trace."""
+    """Join what a program's processes captured, as if one had: the report is of the first rank's last trace."""
     if not of:
         return run
     return replace(
