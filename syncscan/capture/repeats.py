@@ -49,10 +49,16 @@ class Repeats:
         chosen: called on the looking thread with what the rounds are of, in words.
         round_ended: called on the main thread at the end of each round, from then on.
         say: what to tell the user with.
+        impatient: also say that no step has been seen where the device wasn't at work at all.
     """
 
     def __init__(
-        self, chosen: Callable[[str], None], round_ended: Callable[[], None], say: Callable[[str], None]
+        self,
+        chosen: Callable[[str], None],
+        round_ended: Callable[[], None],
+        say: Callable[[str], None],
+        *,
+        impatient: bool = True,
     ) -> None:
         self._chosen, self._round_ended, self._say = chosen, round_ended, say
         self._main = threading.main_thread().ident or 0
@@ -67,6 +73,7 @@ class Repeats:
         self._work = 0
         self._patience = QUIET_S
         self._asked = self._spoken = False
+        self._impatient = impatient
         self._thread = threading.Thread(target=self._run, name="syncscan-repeats", daemon=True)
 
     def start(self) -> None:
@@ -184,7 +191,10 @@ class Repeats:
 
     def _tell(self) -> None:
         """Tell the user once, after a while, that no step has been seen, and what is known."""
-        if self._spoken or time.monotonic() - self._began < max(SAY_S, self._patience):
+        if self._worked is None and not self._impatient:
+            return
+        waits = SAY_S if self._worked is not None else 2 * SAY_S  # something is imported yet, or compiled
+        if self._spoken or time.monotonic() - self._began < max(waits, self._patience):
             return
         self._spoken = True
         self._say(

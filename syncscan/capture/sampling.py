@@ -22,7 +22,7 @@ from typing import Any
 
 from syncscan.capture.calibration import Calibration
 from syncscan.capture.installed import naming
-from syncscan.capture.table import Interned, Json
+from syncscan.capture.table import Interned, Json, wrappers
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
 from syncscan.capture.usage import Between, Meter, Read, ran
 from syncscan.capture.usage import between as spans
@@ -259,7 +259,7 @@ def _place(code: CodeType, at: int) -> Place:
 def _of_program(stack: Sequence[Place]) -> Sequence[Place]:
     """The frames that belong to the program, without the script runner's; none where the capture was at work."""
     first = 1 + max((number for number, place in enumerate(stack) if place[0] == _RUNNER), default=-1)
-    while first < len(stack) and stack[first][0] in ("<frozen runpy>", "runpy.py"):
+    while first < len(stack) and stack[first][0] in ("<frozen runpy>", "runpy.py", *wrappers):
         first += 1
     kept = stack[first:]
     return () if any(_ours(file) for file, _, _ in kept) else kept

@@ -39,7 +39,7 @@ class ScriptRun:
     """How a script's run ended: its exit code, the traces written, how many steps were seen and by what they were told.
 
     `stopped` says that it was ended early, because the capture was over; `failed` why there is none, if it failed;
-    `interrupted` that Ctrl-C ended the script.
+    `interrupted` that Ctrl-C ended the script; `ranks` how many processes it ran in.
     """
 
     exit_code: int
@@ -50,6 +50,7 @@ class ScriptRun:
     stopped: bool
     failed: str | None = None
     interrupted: bool = False
+    ranks: int = 1
 
 
 def run_script(
@@ -81,7 +82,7 @@ def run_script(
     """
     if not module and not Path(target).exists():
         raise UsageError(f"There is no script at {target}.")
-    runner = _Runner(make_session, keep_running, say, explain_compile)
+    runner = Runner(make_session, keep_running, say, explain=explain_compile)
     try:
         ended = run_main(target, arguments, module=module, ends_quietly=Finished)
     finally:
@@ -89,11 +90,17 @@ def run_script(
     return runner.result(ended)
 
 
-class _Runner:
+class Runner:
     """Joins the script's steps with a capture, and ends the script when that is complete."""
 
     def __init__(
-        self, make_session: Callable[[], Session], keep_running: bool, say: Callable[[str], None], explain: bool = False
+        self,
+        make_session: Callable[[], Session],
+        keep_running: bool,
+        say: Callable[[str], None],
+        *,
+        main: bool = True,
+        explain: bool = False,
     ) -> None:
         self._explained = Explained(self._finish) if explain else None
         self._make_session, self._keep_running, self._say = make_session, keep_running, say
@@ -108,7 +115,7 @@ class _Runner:
         self._scopes = ScopeWatch(self._step)
         self._hook = OptimizerHook(self._stepped)
         self._call_off = when_imported("torch._dynamo", self._hide)
-        self._repeats = Repeats(self._chosen, self._round_ended, say)
+        self._repeats = Repeats(self._chosen, self._round_ended, say, impatient=main)
         self._look_no_more = when_imported("torch", lambda torch: self._repeats.start())
         self._stay_here = fork.in_child(self._unhook)
         Session.opened = self._adopt

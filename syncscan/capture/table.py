@@ -24,6 +24,9 @@ _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
 _OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.py", "warned.py"))
 
+wrappers: set[str] = set()
+"""Files that only call the program, as the script that an installation has made for a package's entry point."""
+
 T = TypeVar("T", bound=Hashable)
 
 
@@ -97,7 +100,7 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
         if not kept and (file in _OURS or function == "fire_callbacks"):
             continue
         kept.append(frame)
-    while kept and kept[-1][0] in ("<frozen runpy>", "runpy.py"):
+    while kept and (kept[-1][0] in ("<frozen runpy>", "runpy.py") or kept[-1][0] in wrappers):
         kept.pop()
     return kept if len(kept) <= INNERMOST + OUTERMOST else kept[:INNERMOST] + kept[-OUTERMOST:]
 

@@ -22,7 +22,7 @@ from syncscan.capture.installed import naming
 from syncscan.capture.loops import Loop, Loops
 from syncscan.capture.pace import prefetched
 from syncscan.capture.phases import Course, Frame, Sample, SeenPhase, phases_of
-from syncscan.capture.table import Json
+from syncscan.capture.table import Json, wrappers
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
 from syncscan.facts.rhythm import period_of
 
@@ -347,7 +347,7 @@ def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:
         frames: outermost first, with those of the script runner.
     """
     first = 1 + max((k for k, (code, _) in enumerate(frames) if code.co_filename == _RUNNER), default=-1)
-    while first < len(frames) and frames[first][0].co_filename in ("<frozen runpy>", "runpy.py"):
+    while first < len(frames) and frames[first][0].co_filename in ("<frozen runpy>", "runpy.py", *wrappers):
         first += 1
     own = frames[first:]
     return () if any(_ours(code.co_filename) for code, _ in own) else tuple(own)

@@ -14,7 +14,7 @@ import click
 
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
 
@@ -129,13 +129,23 @@ def _called(function: Callable[[], object], steps: int, pretended: Pretended) ->
 
 
 def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended: Pretended) -> bool:
-    """Run a script as Python would, to the end of its last step; whether it failed."""
+    """Run a script or a command as Python would, to the end of its last step; whether it failed.
+
+    What a launcher starts in many processes runs as one rank of one.
+    """
+    from syncscan.capture.commands import in_this_process, resolved
     from syncscan.capture.main_script import run_main
 
-    if not module and not Path(script).exists():
-        raise UsageError(f"{script} doesn't exist.", "Give a script, or FILE.py:FUNCTION.")
+    if not module and script.endswith(".py") and not Path(script).exists():
+        raise UsageError(f"{script} doesn't exist.", "Give a script, a command, or FILE.py:FUNCTION.")
+    command = resolved((script, *args), module=module)
+    if command.launcher:
+        program = in_this_process(command, "dryrun")
+        say(f"runs {program.target} as one rank of one, without {command.launcher}")
+        command = program
     with _steps_of_optimizers(steps, pretended):
-        failed = run_main(script, args, module=module, ends_quietly=_Enough).code != 0
+        ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_Enough)
+    failed = ended.code != 0
     if failed:
         pretended.failed()
     return failed

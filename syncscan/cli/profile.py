@@ -8,7 +8,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,23 +17,26 @@ import click
 
 from syncscan.cli import memory
 from syncscan.cli.needs import given, name
+from syncscan.errors import UsageError
 from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
+    from syncscan.capture.processes import ProcessRun
     from syncscan.capture.script import ScriptRun
     from syncscan.capture.session import Session
 
 NO_STEPS = """\
-The script never called the step of an optimizer in this process, so nothing was captured.
+The script stepped no optimizer, here or in a process that it started, and no loop that calls the device came round
+often enough to tell a step by, so nothing was captured.
 Mark its steps yourself, and run it as it is:
     with syncscan.profile() as prof:
         for batch in batches:
             ...
             prof.step()
-If it trains in processes of its own (torchrun, mp.spawn), start this command in each of them:
-    torchrun --nproc-per-node N -m syncscan profile SCRIPT"""
+Processes that it starts with an environment of their own aren't seen: give their launcher's command instead, as in
+    syncscan profile torchrun --nproc-per-node N SCRIPT"""
 
 SAMPLED_S = 5.0
 SAMPLE = f"""How long to sample where the host is, after the last cycle and without the profiler; 0 leaves it out, as do
@@ -117,18 +121,26 @@ def command(
     script: str,
     args: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT with ARGS, record a few of its training steps, and report their syncs.
+    """Run SCRIPT with ARGS, record a few of its steps, and report their syncs.
 
-    The script isn't changed. A step ends when an optimizer's step() returns, or when the script calls prof.step(), if
-    it uses syncscan.profile itself. The script is stopped once the last cycle is recorded and the host has been
-    sampled. Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
+    SCRIPT is a Python file, or a command as you would type it: python, torchrun, accelerate launch, deepspeed, the name
+    of a console script, a shell script. It isn't changed, and neither are the processes that it starts: each that steps
+    is captured, by rank.
+
+    A step ends when an optimizer's step() returns; if none steps, with a round of the outermost loop that calls the
+    device; or when the script calls prof.step(), if it uses syncscan.profile itself. The script is stopped once the
+    last cycle is recorded, the host has been sampled, and so has each phase between the steps that takes more than a
+    few percent. Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
 
     A job runs at full speed until --start-at, --every or --on-signal starts a capture, and again after it.
     """
+    from syncscan.capture import processes
+    from syncscan.capture.commands import resolved
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
-    from syncscan.capture.script import run_script
+    from syncscan.capture.script import ScriptRun, run_script
     from syncscan.capture.session import Session, default_name
+    from syncscan.capture.table import wrappers
     from syncscan.capture.write import prepare
 
     demand = Demand(start_at, every, on_signal)
@@ -143,24 +155,62 @@ def command(
         made.wrote = lambda path: streams.say(f"wrote {out / path.name}")
         return made
 
+    command = resolved((script, *args), module=module)
     dies = _DiesOfInterrupt()
     keep_running = keep_running or demand.standing
-    run = run_script(
-        script,
-        args,
-        session,
-        module=module,
-        keep_running=keep_running,
-        explain_compile=explain_compile,
-        say=streams.say,
-    )
+    with processes.folder() as seen:
+        wanted = processes.Wanted.of(
+            seen, folder, prefix, plan, demand, stacks=stacks, shapes=shapes, keep_running=keep_running
+        )
+        if command.launcher:
+            if explain_compile:
+                raise UsageError(
+                    f"--explain-compile doesn't reach the processes that {script} starts.",
+                    "Give the script itself, or leave it out.",
+                )
+            code = processes.run_command(command.words, wanted)
+            run = _of_processes(ScriptRun(code, (), 0, "", False, False), processes.runs(seen))
+        else:
+            if command.console:
+                wrappers.add(command.target)
+            with processes.inherited(wanted):
+                run = run_script(
+                    command.target,
+                    command.arguments,
+                    session,
+                    module=command.module,
+                    keep_running=keep_running,
+                    explain_compile=explain_compile,
+                    say=streams.say,
+                )
+            if not run.marked_by:
+                run = _of_processes(run, processes.runs(seen))
     with streams.back():
         _tell(run, plan, demand)
         _tell_unheeded(run)
         if run.paths:
             _report(run.paths[-1], viewer, max_memory, streams.said)
+        if run.ranks > 1 and len(run.paths) > 1:
+            _say(f"syncscan fleet {out} joins what the {run.ranks} processes captured")
     dies.now = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
+
+
+def _of_processes(run: ScriptRun, of: Sequence[ProcessRun]) -> ScriptRun:
+    """Join what a program's processes captured, as if one had: the report is of the first rank's last trace."""
+    if not of:
+        return run
+    return replace(
+        run,
+        exit_code=0 if all(one.stopped for one in of) else run.exit_code,
+        paths=tuple(path for one in reversed(of) for path in one.paths),
+        steps=max(one.steps for one in of),
+        marked_by=of[0].marked_by,
+        complete=all(one.complete for one in of),
+        stopped=all(one.stopped for one in of),
+        failed=next((one.failed for one in of if one.failed), None),
+        ranks=len(of),
+    )
 
 
 class _Streams:
@@ -225,7 +275,7 @@ class _DiesOfInterrupt:
 
 def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     """Say on stderr what came of it, and where nothing was captured, why and what to do."""
-    if len(run.paths) > 1:
+    if len(run.paths) > run.ranks:
         others = "the other is" if len(run.paths) == 2 else f"the other {len(run.paths) - 1} are"
         _say(
             f"the report is of the last of {len(run.paths)} traces, {run.paths[-1].name}; {others} for syncscan analyze"
@@ -233,7 +283,9 @@ def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     if run.failed:
         return
     if run.stopped:
-        _say(f"ended the script after {run.steps} steps: the capture is complete (--keep-running lets it run on)")
+        what = "the script" if run.ranks == 1 else f"its {run.ranks} processes"
+        done = "capture is" if run.ranks == 1 else "captures are"
+        _say(f"ended {what} after {run.steps} steps: the {done} complete (--keep-running lets it run on)")
     if not run.marked_by and run.exit_code == 0:
         _say(NO_STEPS)
     elif run.marked_by and not run.paths and demand.standing:

@@ -107,6 +107,7 @@ def command(
     from syncscan.report import proof as report
 
     refuse(output, force, *((trace,) if trace else ()))
+    before, rest = _typed(before, rest) if revisions else (before, rest)
     after, arguments = (None, rest) if revisions else (rest[0] if rest else None, rest[1:])
     projected = _projected(trace, remove) if trace else None
     proof = prove(
@@ -130,6 +131,19 @@ def command(
         text = report.render_text(proof, width=width(), color=output is None and colors())
     deliver(text, output, force)
     sys.exit(0 if proof.proven else 1)
+
+
+def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the script of a command, and its arguments; what a launcher starts runs as one rank of one."""
+    from syncscan.capture.commands import in_this_process, resolved
+    from syncscan.errors import UsageError
+
+    if ":" in before or before.endswith(".py"):  # a function in a file, or the script itself
+        return before, rest
+    command = in_this_process(resolved((before, *rest)), "prove")
+    if command.module:
+        raise UsageError("prove runs scripts and functions, and no modules.", "Give it the module's file.")
+    return command.target, command.arguments
 
 
 def _projected(trace: str, remove: tuple[str, ...]) -> Projection:

@@ -123,7 +123,7 @@ def _module(frames: Sequence[str], chain: Path) -> tuple[str, ...]:
 
 
 def _op(chain: Path) -> str:
-    """The outermost op that does work itself; without one the innermost that holds it, or the scope."""
+    """Return the outermost op that does work itself; without one the innermost that holds it, or the scope."""
     if chain.names.worker != NONE:
         worker = chain.names.ops[chain.names.worker]
         return COMPILED if is_compiled_graph(worker) else worker

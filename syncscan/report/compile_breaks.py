@@ -82,7 +82,7 @@ def _row(broken: CompileBreak, titles: dict[str, str]) -> tuple[str, str, str, s
 
 
 def _waits(broken: CompileBreak, titles: dict[str, str]) -> Iterator[str]:
-    """The waits at the line; of those in the frame besides, how many."""
+    """Yield the waits at the line, and how many more are in the frame."""
     yield from dict.fromkeys(titles[id] for id in broken.findings)
     if broken.in_frame:
         besides = " more" if broken.findings else ""

@@ -55,14 +55,14 @@ def table(analysis: Analysis) -> Table | None:
 
 
 def _launcher(kernel: KernelShare) -> str:
-    """The innermost modules and the op, and how many others launch it too."""
+    """Return the innermost modules and the op, and how many others launch it too."""
     parts = [*kernel.module[-2:], kernel.op]
     named = " › ".join(part for part in parts if part) or "–"
     return f"{named}, and {kernel.others} more" if kernel.others else named
 
 
 def _short(name: str) -> str:
-    """A kernel's name without its return type, namespaces and, where it is long, its template's arguments.
+    """Return a kernel's name without its return type, namespaces and, where it is long, its template's arguments.
 
     Of CUTLASS's `cutlass::Kernel<NAME>` the argument is the name.
     """

@@ -1,0 +1,144 @@
+"""A process of a captured command goes in; if it steps, traces of its steps come out, and it ends with the others.
+
+Ranks step together: one that ended alone would leave the others waiting for ever. So each says when its capture is
+complete, and goes on; when all have, the first says at which step all end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from syncscan.capture.demand import Demand
+from syncscan.capture.main_script import Exit
+from syncscan.capture.plan import Plan
+from syncscan.capture.processes import ProcessRun, Wanted
+from syncscan.capture.script import Runner
+from syncscan.capture.session import Session, clean_name
+
+STOP = "stop"
+LOOK_S = 0.1
+"""How often the first rank looks whether all captures are complete."""
+AHEAD, AHEAD_S = 3, 0.5
+"""Steps, and seconds, from when the end is said to when it comes: all ranks must have read it by then."""
+
+
+class ChildRunner(Runner):
+    """Captures this process if it steps, and ends it when all ranks have been captured.
+
+    Args:
+        wanted: of it.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._seen = Path(wanted.seen)
+        self._reported = False
+        self._stop_at: int | None = None
+        self._looked = 0.0
+        super().__init__(self._made, wanted.keep_running, self._tell, main=False)
+
+    def end(self) -> None:
+        """The process ends: finish the capture as far as it got, and say so."""
+        self.close()
+        if self._own is not None and not self._reported:
+            self._report()
+
+    def _made(self) -> Session:
+        rank, world = ranks()
+        name = self._wanted.name or clean_name(Path(sys.argv[0]).stem if sys.argv else "")
+        name += f"_rank{rank}" if world > 1 else ""
+        plan, demand = Plan(**self._wanted.plan), Demand(**self._wanted.demand)
+        session = Session(
+            Path(self._wanted.out),
+            name,
+            plan,
+            demand,
+            stacks=self._wanted.stacks,
+            shapes=self._wanted.shapes,
+            notify=self._tell,
+        )
+        session.wrote = lambda path: self._tell(f"wrote {path}")
+        return session
+
+    def _tell(self, sentence: str) -> None:
+        """Say it for all ranks, once."""
+        if ranks()[0] == 0:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(f"syncscan: {sentence}\n")
+
+    def _finish(self) -> None:
+        if not self._reported:
+            self._report()
+        if self._keep_running:
+            return
+        if self._stop_at is None:
+            self._stop_at = self._agreed()
+        elif self._steps >= self._stop_at:
+            self._stop_at = sys.maxsize  # a program that catches it goes on
+            if "ipykernel" in sys.modules:
+                self._tell("The capture is complete and ends the notebook's cell: the error that follows is that.")
+            raise SystemExit(0)
+
+    def _agreed(self) -> int | None:
+        """The step at whose end all ranks end; None where that isn't said yet."""
+        rank, world = ranks()
+        file = self._seen / STOP
+        if rank:
+            with contextlib.suppress(OSError, ValueError):
+                return int(file.read_text())
+            return None
+        now = time.monotonic()
+        if now - self._looked < LOOK_S:
+            return None
+        self._looked = now
+        if world > 1 and len(list(self._seen.glob("*.json"))) < world:
+            return None
+        step_s = (self._own.step_us or 0.0) / 1e6 if self._own else 0.0
+        end = self._steps + (AHEAD + int(AHEAD_S / step_s) if step_s and world > 1 else 1)
+        draft = file.with_suffix(".draft")
+        draft.write_text(str(end))
+        draft.replace(file)
+        return end
+
+    def _report(self) -> None:
+        self._reported = True
+        rank, world = ranks()
+        run = self.result(Exit(0))
+        told = ProcessRun(
+            pid=os.getpid(),
+            rank=rank,
+            world=world,
+            paths=run.paths,
+            steps=run.steps,
+            marked_by=run.marked_by,
+            complete=run.complete,
+            failed=run.failed,
+            stopped=not self._keep_running and run.complete,
+        )
+        with contextlib.suppress(OSError):
+            draft = self._seen / f"{os.getpid()}.draft"
+            draft.write_text(json.dumps({**asdict(told), "paths": [str(path) for path in told.paths]}))
+            draft.replace(draft.with_suffix(".json"))
+
+
+def ranks() -> tuple[int, int]:
+    """Return this process's rank, and how many there are: by the environment, else by torch's process group."""
+    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if rank.isdigit() and world.isdigit():
+        return int(rank), int(world)
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is not None:
+        with contextlib.suppress(Exception):
+            if distributed.is_available() and distributed.is_initialized():
+                return int(distributed.get_rank()), int(distributed.get_world_size())
+    return 0, 1
+
+
+__all__ = ["ChildRunner", "ranks"]

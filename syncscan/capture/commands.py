@@ -1,0 +1,220 @@
+"""A command as a user types it goes in; what of it is a program of Python's, and who starts it, comes out."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from syncscan.errors import UsageError
+
+_PYTHON = re.compile(r"pythonw?(\d+(\.\d+)?)?(\.exe)?")
+_PLAIN = frozenset({"-u", "-B", "-s", "-E", "-q", "-b"})
+"""Options of Python's that change nothing of what the program does."""
+_SHEBANG = re.compile(rb"#!.*\bpython|#!/bin/sh\n'''exec' ")
+"""How a script of Python's begins; the second is pip's where the interpreter's path is too long."""
+HINT = "Give a script, -m MODULE, or a command: python, torchrun, accelerate launch, the name of a console script."
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a user has typed.
+
+    `target` and `arguments` are the program's, `module` that it is one to be run as by `python -m`. `words` is the
+    whole command. `launcher` names who starts the program in processes of its own, empty where this process can run it;
+    then `target` is empty, and `arguments` are the launcher's. `console` says that the target is the script which an
+    installation has made for an entry point of a package.
+    """
+
+    target: str
+    arguments: tuple[str, ...]
+    words: tuple[str, ...]
+    module: bool = False
+    launcher: str = ""
+    console: bool = False
+
+
+def resolved(words: Sequence[str], *, module: bool = False) -> Command:
+    """Return what a command is.
+
+    Args:
+        words: as typed: a script or a command and its arguments.
+        module: the first word is a module, to be run as by `python -m`.
+
+    Raises:
+        UsageError: there is no such script or command, or it says too little.
+    """
+    first, rest = words[0], tuple(words[1:])
+    if module:
+        return _module(first, rest, (sys.executable, "-m", *words))
+    name = PurePath(first).name.removesuffix(".exe")
+    if not Path(first).is_dir() and _PYTHON.fullmatch(name) and shutil.which(first):
+        return _python(words)
+    if Path(first).exists():
+        if Path(first).is_dir() or _is_python(Path(first)):
+            return Command(first, rest, tuple(words))
+        return Command("", (), (_runnable(first), *rest), launcher=name)
+    path = shutil.which(first)
+    if path is None:
+        what = "script at" if first.endswith(".py") or os.sep in first else "script or command"
+        raise UsageError(f"There is no {what} {first}.", HINT)
+    if name in _LAUNCHERS or name in NOTEBOOKS:
+        return Command("", rest, (path, *rest), launcher=name)
+    if _is_python(Path(path)):
+        return Command(path, rest, (path, *rest), console=True)
+    return Command("", (), (path, *rest), launcher=name)
+
+
+def _runnable(path: str) -> str:
+    """A file that the system can run, with its folder."""
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"{path} is no Python file, and can't be run.", HINT)
+    return str(Path(path).absolute())
+
+
+def _is_python(path: Path) -> bool:
+    """Whether a file is a program of Python's: by its name, or by how it begins."""
+    if path.suffix in (".py", ".pyw", ".pyz", ".zip", ".pyc"):
+        return True
+    try:
+        with path.open("rb") as file:
+            head = file.read(200)
+    except OSError:
+        return False
+    return _SHEBANG.match(head) is not None or not (head.startswith(b"#!") or b"\0" in head or os.access(path, os.X_OK))
+
+
+def _python(words: Sequence[str]) -> Command:
+    """`python [-u] SCRIPT …`, `python -m MODULE …`; with any other option, or another Python, it runs by itself."""
+    rest = list(words[1:])
+    while rest and rest[0] in _PLAIN:
+        rest.pop(0)
+    if not rest:
+        raise UsageError(f"{words[0]} without a script has no steps.", "Name the script: python train.py.")
+    if rest[0] == "-c":
+        raise UsageError("python -c has no file whose lines could be named.", "Write it into a script.")
+    path = shutil.which(words[0]) or words[0]
+    if not _same_python(path) or (rest[0].startswith("-") and rest[0] != "-m"):
+        return Command("", (), (path, *words[1:]), launcher=PurePath(words[0]).name)
+    if rest[0] == "-m":
+        if len(rest) < 2:
+            raise UsageError("python -m needs the name of a module.", HINT)
+        return _module(rest[1], tuple(rest[2:]), (path, *words[1:]))
+    if not Path(rest[0]).exists():
+        raise UsageError(f"There is no script at {rest[0]}.", HINT)
+    return Command(rest[0], tuple(rest[1:]), (path, *words[1:]))
+
+
+def _same_python(path: str) -> bool:
+    """Whether this is the interpreter that runs here, with the same environment."""
+    here, there = Path(sys.executable), Path(path)
+    return here.absolute() == there.absolute() or (
+        here.resolve() == there.resolve() and here.absolute().parent == there.absolute().parent
+    )
+
+
+def _module(name: str, arguments: tuple[str, ...], words: tuple[str, ...]) -> Command:
+    launcher = next((known for known, (_, module) in _LAUNCHERS.items() if module == name), "")
+    if name == "torch.distributed.launch":
+        launcher = "torchrun"
+    if launcher:
+        return Command("", arguments, words, launcher=launcher)
+    return Command(name, arguments, words, module=True)
+
+
+Parsed = tuple[str, Sequence[str], bool]
+"""Of a launcher's arguments the program, what it is given, and whether it is a module; the first empty if unknown."""
+
+
+def _torchrun(arguments: Sequence[str]) -> Parsed:
+    parsed = importlib.import_module("torch.distributed.run").get_args_parser().parse_args(list(arguments))
+    return ("" if parsed.no_python else parsed.training_script), parsed.training_script_args, parsed.module
+
+
+def _accelerate(arguments: Sequence[str]) -> Parsed:
+    if arguments[:1] != ["launch"]:
+        return "", (), False
+    parser = importlib.import_module("accelerate.commands.launch").launch_command_parser()
+    parsed = parser.parse_args(list(arguments[1:]))
+    return ("" if parsed.no_python else parsed.training_script), parsed.training_script_args, parsed.module
+
+
+def _deepspeed(arguments: Sequence[str]) -> Parsed:
+    parsed = importlib.import_module("deepspeed.launcher.runner").parse_args(list(arguments))
+    return ("" if parsed.no_python else parsed.user_script), parsed.user_args, parsed.module
+
+
+def _by_suffix(arguments: Sequence[str]) -> Parsed:
+    """The first argument that is a Python file is the program."""
+    at = next((k for k, word in enumerate(arguments) if word.endswith(".py") and Path(word).exists()), None)
+    return ("", (), False) if at is None else (arguments[at], arguments[at + 1 :], False)
+
+
+_LAUNCHERS: dict[str, tuple[Callable[[Sequence[str]], Parsed], str]] = {
+    "torchrun": (_torchrun, "torch.distributed.run"),
+    "accelerate": (_accelerate, "accelerate.commands.launch"),
+    "deepspeed": (_deepspeed, "deepspeed.launcher.runner"),
+    "lightning": (_by_suffix, "lightning.fabric.cli"),
+    "fabric": (_by_suffix, "lightning_fabric.cli"),
+    "composer": (_by_suffix, "composer.cli"),
+    "colossalai": (_by_suffix, "colossalai.cli"),
+    "horovodrun": (_by_suffix, "horovod.runner.launch"),
+    "mpirun": (_by_suffix, ""),
+    "mpiexec": (_by_suffix, ""),
+    "srun": (_by_suffix, ""),
+}
+"""Who starts a program in processes of its own: how its arguments are read, and its module."""
+NOTEBOOKS = frozenset({"jupyter", "papermill"})
+"""Commands that run notebooks in a kernel."""
+
+
+def _launched(command: Command) -> Command:
+    """The program that a launcher starts, as far as its own parser tells it."""
+    parse = _LAUNCHERS[command.launcher][0] if command.launcher in _LAUNCHERS else _by_suffix
+    try:
+        target, given, module = parse(list(command.arguments))
+    except (ImportError, AttributeError):
+        target, given, module = _by_suffix(command.arguments)
+    except SystemExit:
+        raise UsageError(
+            f"{command.launcher} doesn't understand its arguments.", "Run it without syncscan first."
+        ) from None
+    return replace(command, target=target, arguments=tuple(given), module=module)
+
+
+def _alone() -> dict[str, str]:
+    """The variables with which a program of several ranks runs as one of one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    names = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1, "LOCAL_WORLD_SIZE": 1, "GROUP_RANK": 0}
+    return {**{key: str(value) for key, value in names.items()}, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
+def in_this_process(command: Command, what: str) -> Command:
+    """Return the command as one that this process can run: the launcher's program alone.
+
+    Args:
+        command: as resolved.
+        what: the command of syncscan's that runs it.
+
+    Raises:
+        UsageError: nobody knows which of its words the program is.
+    """
+    if not command.launcher:
+        return command
+    alone = _launched(command)
+    if not alone.target:
+        known = "the notebook's code as a script" if command.launcher in NOTEBOOKS else "the program itself"
+        raise UsageError(
+            f"{what} runs one program of Python's, and {command.launcher} starts others.",
+            f"Give it {known}: syncscan {what} SCRIPT ARGS.",
+        )
+    os.environ.update(_alone())
+    return alone

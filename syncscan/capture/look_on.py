@@ -1,0 +1,27 @@
+"""A process of a captured command goes in; if it imports torch, what captures its steps is set up.
+
+Nothing else is imported before: the process may be a launcher, a shell's helper, a loader's worker.
+"""
+
+from __future__ import annotations
+
+from syncscan.capture.imports import when_imported
+
+VARIABLE = "SYNCSCAN_CHILD"
+"""Of the environment: what is to be captured, as JSON."""
+
+
+def begin() -> None:
+    """Look on from when the process imports torch."""
+    when_imported("torch", lambda torch: _install())
+
+
+def _install() -> None:
+    import atexit
+    import os
+
+    from syncscan.capture.child import ChildRunner
+    from syncscan.capture.processes import Wanted
+
+    runner = ChildRunner(Wanted.read(os.environ[VARIABLE]))
+    atexit.register(runner.end)

@@ -1,0 +1,161 @@
+"""A command as a user types it goes in; its processes run as they would, and what was captured in each comes out.
+
+`torchrun`, `accelerate launch`, `deepspeed`, a shell script, `mp.spawn`: whoever starts a process of Python's gives it
+the environment, and with it a folder on Python's path whose `sitecustomize` looks on (`startup`, `child`). A process
+that steps an optimizer captures itself, and says so in a folder that all of them know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from syncscan.capture.demand import Demand
+from syncscan.capture.look_on import VARIABLE
+from syncscan.capture.plan import Plan
+
+STARTUP = Path(__file__).parent / "startup"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the processes of a command are to capture.
+
+    `seen` is the folder in which they say what they did, `out` that of the traces; `name` what a trace's name begins
+    with, empty for the script's.
+    """
+
+    seen: str
+    out: str
+    name: str
+    plan: dict[str, Any]
+    demand: dict[str, Any]
+    stacks: bool
+    shapes: bool
+    keep_running: bool
+
+    @staticmethod
+    def of(
+        seen: Path,
+        out: Path,
+        name: str | None,
+        plan: Plan,
+        demand: Demand,
+        *,
+        stacks: bool,
+        shapes: bool,
+        keep_running: bool,
+    ) -> Wanted:
+        """Return what is wanted, from a capture's options."""
+        asked = {"start_at": demand.start_at, "every": demand.every, "on_signal": demand.on_signal}
+        return Wanted(str(seen), str(out), name or "", asdict(plan), asked, stacks, shapes, keep_running)
+
+    @staticmethod
+    def read(text: str) -> Wanted:
+        """Return what is wanted, as the environment has it."""
+        return Wanted(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRun:
+    """What one process captured: its rank where it has one, its traces, how many steps it saw, and by what."""
+
+    pid: int
+    rank: int
+    world: int
+    paths: tuple[Path, ...]
+    steps: int
+    marked_by: str
+    complete: bool
+    failed: str | None
+    stopped: bool
+
+
+def variables(wanted: Wanted) -> dict[str, str]:
+    """Return the environment's variables with which a process of Python's captures itself.
+
+    Args:
+        wanted: of it.
+    """
+    before = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join([str(STARTUP), *([before] if before else [])])
+    return {VARIABLE: json.dumps(asdict(wanted)), "PYTHONPATH": path}
+
+
+@contextlib.contextmanager
+def inherited(wanted: Wanted) -> Iterator[None]:
+    """Have processes that this one starts meanwhile capture themselves; the program here doesn't see the variables.
+
+    Python's `os.environ` is a copy: what is put past it is there for who is started with no other environment.
+
+    Args:
+        wanted: of them.
+    """
+    given = variables(wanted)
+    for name, value in given.items():
+        os.putenv(name, value)
+    try:
+        yield
+    finally:
+        for name in given:
+            if name in os.environ:
+                os.putenv(name, os.environ[name])
+            else:
+                os.unsetenv(name)
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A folder in which processes say what they captured, for as long as they run."""
+    made = Path(tempfile.mkdtemp(prefix="syncscan-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def run_command(words: Sequence[str], wanted: Wanted) -> int:
+    """Run a command to its end, and return its exit code; a signal that comes meanwhile is its own.
+
+    Args:
+        words: as typed.
+        wanted: of its processes.
+    """
+    process = subprocess.Popen(list(words), env={**os.environ, **variables(wanted)})
+
+    def hand_on(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal has told it too
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
+
+
+def runs(seen: Path) -> list[ProcessRun]:
+    """Return what the processes captured, by rank.
+
+    Args:
+        seen: the folder in which they say it.
+    """
+    found = []
+    for file in seen.glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            row = json.loads(file.read_text(encoding="utf-8"))
+            found.append(ProcessRun(**{**row, "paths": tuple(map(Path, row["paths"]))}))
+    return sorted(found, key=lambda run: (run.rank, run.pid))

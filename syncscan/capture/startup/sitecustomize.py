@@ -1,0 +1,47 @@
+"""Python runs this when a process of a captured command starts: it lets the environment's own one run, and looks on.
+
+The process stays as it would be without: this folder leaves the path, nothing is imported but what the program imports,
+and only when it imports torch is it looked whether it steps an optimizer.
+"""
+
+# ruff: noqa: PTH100, PTH120  (pathlib takes longer to import than all else that is done here)
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from importlib.machinery import PathFinder
+
+
+def _others() -> None:
+    """Run the `sitecustomize` that would have run without this one."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    spec = PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is None or spec.loader is None or spec.origin == os.path.abspath(__file__):
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+def _look_on() -> None:
+    """Have syncscan look on, from where it lies."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    added = root not in sys.path
+    if added:
+        sys.path.append(root)
+    try:
+        from syncscan.capture.look_on import begin
+
+        begin()
+    except Exception as error:
+        sys.stderr.write(f"syncscan: this process isn't captured ({type(error).__name__}: {error}).\n")
+        if added:
+            sys.path.remove(root)
+
+
+_others()
+if os.environ.get("SYNCSCAN_CHILD"):
+    _look_on()

@@ -1,0 +1,114 @@
+"""A command as a user types it, and what of it is a program of Python's."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from syncscan.capture.commands import Command, in_this_process, resolved
+from syncscan.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a script, a shell script, and a folder on the path with commands."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    executable(bin / "yolo", f"#!{sys.executable}\nfrom ultralytics import main")
+    executable(bin / "torchrun", f"#!{sys.executable}\n")
+    executable(bin / "jupyter", f"#!{sys.executable}\n")
+    executable(bin / "uv", "#!/bin/bash\n")
+    executable(tmp_path / "run.sh", "#!/bin/bash\npython train.py\n")
+    monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{Path(sys.executable).parent}")
+
+
+def executable(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def program(*words: str, module: bool = False) -> tuple[str, tuple[str, ...], bool, str]:
+    """Target, arguments, whether it is a module, and launcher."""
+    of = resolved(words, module=module)
+    return Path(of.target).name, of.arguments, of.module, of.launcher
+
+
+def test_a_script_runs_here_with_its_arguments() -> None:
+    """As it always did; `python` before it changes nothing."""
+    assert program("train.py", "--lr", "1") == ("train.py", ("--lr", "1"), False, "")
+    assert program("python", "train.py", "--lr", "1") == ("train.py", ("--lr", "1"), False, "")
+    assert program("python", "-u", "train.py") == ("train.py", (), False, "")
+
+
+def test_a_module_is_one_by_option_or_by_python_s() -> None:
+    """`syncscan profile -m pkg` and `syncscan profile python -m pkg`."""
+    assert program("pkg.train", "x", module=True) == ("pkg.train", ("x",), True, "")
+    assert program("python", "-m", "pkg.train", "x") == ("pkg.train", ("x",), True, "")
+
+
+def test_a_console_script_is_found_on_the_path() -> None:
+    """It is Python's, and only calls a package."""
+    of = resolved(("yolo", "detect", "train"))
+    assert (Path(of.target).name, of.arguments, of.launcher, of.console) == ("yolo", ("detect", "train"), "", True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("torchrun", "--nproc-per-node", "2", "train.py"),
+        ("python", "-m", "torch.distributed.run", "train.py"),
+        ("python", "-O", "train.py"),
+        ("./run.sh", "--lr", "1"),
+        ("uv", "run", "train.py"),
+        ("jupyter", "execute", "nb.ipynb"),
+    ],
+)
+def test_who_starts_other_processes_runs_as_typed(words: tuple[str, ...]) -> None:
+    """Launchers, shell scripts, another way to call Python: the words are what was typed, with the command's place."""
+    of = resolved(words)
+    assert of.launcher
+    assert of.target == ""
+    assert of.words[1:] == words[1:]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("nosuch",), "There is no script or command nosuch"),
+        (("python",), "has no steps"),
+        (("python", "-c", "1"), "no file whose lines could be named"),
+        (("python", "nosuch.py"), "There is no script at nosuch.py"),
+        (("python", "-m"), "needs the name of a module"),
+    ],
+)
+def test_what_can_t_be_run_is_refused_with_what_works(words: tuple[str, ...], says: str) -> None:
+    """With a hint."""
+    with pytest.raises(UsageError, match=says) as refused:
+        resolved(words)
+    assert refused.value.hint
+
+
+def test_a_launcher_s_program_runs_alone_as_one_rank_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the launcher's own parser: torch's knows which of its options take a value."""
+    pytest.importorskip("torch")
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "before")
+    of = in_this_process(resolved(("torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1")), "dryrun")
+    assert (of.target, of.arguments, os.environ["WORLD_SIZE"]) == ("train.py", ("--lr", "1"), "1")
+    of = in_this_process(resolved(("torchrun", "-m", "pkg.train", "x")), "dryrun")
+    assert (of.target, of.arguments, of.module) == ("pkg.train", ("x",), True)
+
+
+def test_where_nobody_knows_the_program_the_script_is_asked_for() -> None:
+    """A notebook runs in a kernel, a shell script may run anything."""
+    with pytest.raises(UsageError, match="jupyter starts others") as refused:
+        in_this_process(resolved(("jupyter", "execute", "nb.ipynb")), "dryrun")
+    assert refused.value.hint == "Give it the notebook's code as a script: syncscan dryrun SCRIPT ARGS."
+    here = Command("train.py", (), ("train.py",))
+    assert in_this_process(here, "dryrun") is here

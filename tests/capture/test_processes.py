@@ -1,0 +1,148 @@
+"""Processes that a captured command starts capture themselves, by rank, and end together."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from syncscan.capture import processes
+from syncscan.capture.demand import Demand
+from syncscan.capture.plan import Plan
+from syncscan.capture.table import trimmed, wrappers
+
+pytest.importorskip("torch")
+
+SPAWN = """
+import os, sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, world, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100_000):
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    print("not ended")
+
+if __name__ == "__main__":
+    mp.spawn(work, args=(2, sys.argv[1]), nprocs=2)
+    print("the parent ends")
+"""
+
+
+def profiled(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    options = ["--sample", "0", "--calibrate", "2", "--warmup", "1", "--active", "1", "--out", "traces"]
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(
+        [sys.executable, "-m", "syncscan", "profile", *options, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_ranks_that_a_script_spawns_are_captured_and_end_at_one_step(tmp_path: Path) -> None:
+    """One that ended before the other would leave it waiting for ever."""
+    (tmp_path / "spawn.py").write_text(SPAWN)
+    done = profiled(tmp_path, "spawn.py", str(tmp_path / "store"))
+    assert done.returncode == 0, done.stderr
+    assert "the parent ends" in done.stdout
+    assert "not ended" not in done.stdout
+    names = sorted(path.name.split(".")[0] for path in (tmp_path / "traces").iterdir())
+    assert names == ["spawn_rank0", "spawn_rank1"]
+    assert "ended its 2 processes" in done.stderr
+    assert "syncscan fleet traces joins what the 2 processes captured" in done.stderr
+
+
+def test_a_shell_script_s_program_is_captured(tmp_path: Path) -> None:
+    """Whatever starts it, and with the exit code of what was ended early."""
+    (tmp_path / "train.py").write_text(
+        "import torch\nm = torch.nn.Linear(4, 4)\no = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+        "for _ in range(100_000):\n    m(torch.ones(2, 4)).sum().backward()\n    o.step()\n"
+    )
+    script = tmp_path / "run.sh"
+    script.write_text(f"#!/bin/sh\n{sys.executable} train.py\necho after $?\n")
+    script.chmod(0o755)
+    done = profiled(tmp_path, "./run.sh")
+    assert (done.returncode, "after 0" in done.stdout) == (0, True), done.stderr
+    assert len(list((tmp_path / "traces").iterdir())) == 1
+
+
+def test_a_command_that_steps_nothing_has_its_own_exit_code(tmp_path: Path) -> None:
+    """And is told why nothing was captured only where it did well."""
+    script = tmp_path / "run.sh"
+    script.write_text("#!/bin/sh\nexit 3\n")
+    script.chmod(0o755)
+    assert profiled(tmp_path, "./run.sh").returncode == 3
+
+
+def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`os.environ` stays, the environment that a child inherits doesn't; all is put back."""
+    wanted = processes.Wanted.of(
+        tmp_path, tmp_path, None, Plan(), Demand(), stacks=False, shapes=False, keep_running=False
+    )
+    asked = "import os; print('SYNCSCAN_CHILD' in os.environ)"
+
+    def child() -> str:
+        return subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True).stdout.strip()
+
+    with processes.inherited(wanted):
+        assert "SYNCSCAN_CHILD" not in os.environ
+        assert child() == "True"
+    assert child() == "False"
+
+
+def test_a_child_s_own_startup_runs_too(tmp_path: Path) -> None:
+    """An environment may have a `sitecustomize` of its own."""
+    (tmp_path / "sitecustomize.py").write_text("print('own')")
+    wanted = processes.Wanted.of(
+        tmp_path, tmp_path, None, Plan(), Demand(), stacks=False, shapes=False, keep_running=False
+    )
+    given = processes.variables(wanted)
+    path = os.pathsep.join([given["PYTHONPATH"], str(tmp_path)])
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; print([p for p in sys.path if p.endswith('startup')], 'torch' in sys.modules)",
+        ],
+        env={**os.environ, **given, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split("\n")[:2] == ["own", "[] False"], done.stderr
+
+
+def test_what_processes_say_comes_by_rank(tmp_path: Path) -> None:
+    """What isn't whole is left out."""
+    for rank in (1, 0):
+        row = {
+            "pid": 10 + rank,
+            "rank": rank,
+            "world": 2,
+            "paths": [f"r{rank}.json"],
+            "steps": 5,
+            "marked_by": "SGD.step()",
+        }
+        row |= {"complete": True, "failed": None, "stopped": True}
+        (tmp_path / f"{rank}.json").write_text(json.dumps(row))
+    (tmp_path / "2.json").write_text("{")
+    assert [run.rank for run in processes.runs(tmp_path)] == [0, 1]
+
+
+def test_the_script_of_a_package_s_entry_point_is_no_line_of_anybody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's outermost frame is the package's: never `yolo:8`."""
+    monkeypatch.setattr("syncscan.capture.table.wrappers", {"/env/bin/yolo"})
+    stack = [
+        ("/env/lib/python3.12/site-packages/ultralytics/engine/trainer.py", 9, "train"),
+        ("/env/bin/yolo", 8, "<module>"),
+    ]
+    assert trimmed(stack) == stack[:1]
+    assert wrappers == set()
