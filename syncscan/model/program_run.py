@@ -25,8 +25,8 @@ class PhaseLine(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     function: str
-    share: float
-    """Of the run's time."""
+    share: float | None
+    """Of the run's time; None where nothing was timed."""
 
 
 class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +40,8 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     last: int
     """The lines of the function that it is in: of the loop that it is, or the statement's."""
-    share: float
-    """Of the run's time, 0 to 1."""
+    share: float | None
+    """Of the run's time, 0 to 1; None where nothing was timed."""
     every: float | None
     """After how many steps it comes again, in the mean; None where it came once."""
     lines: tuple[PhaseLine, ...]
@@ -50,6 +50,8 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the trace that holds a part of it; empty without one."""
     missing: str = ""
     """Why there is none, where one was wanted."""
+    rounds: float | None = None
+    """How many rounds of its loop it is each time, in the mean, where they were counted; None where it is no loop."""
 
 
 class Stretch(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,17 +64,17 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The run from a capture's first step to its last. Times in µs."""
+    """The run from a capture's first step to its last, or a dry run's, in which nothing was timed. Times in µs."""
 
     steps: int
     """All that were seen."""
-    watched_us: float
-    """How long they took in all, those that the capture disturbed too."""
+    watched_us: float | None
+    """How long they took in all, those that the capture disturbed too; None where nothing was timed."""
     counted: int
     """The program's own, undisturbed steps that the mean and the shares are of."""
-    mean_us: float
-    """What one of those took in the mean, with the phases between them."""
-    median_us: float
+    mean_us: float | None
+    """What one of those took in the mean, with the phases between them; None where nothing was timed."""
+    median_us: float | None
     period: int
     """After how many steps their times repeat; 1 where they are alike."""
     period_us: tuple[float, ...]

@@ -384,3 +384,22 @@ def test_an_inference_tensor_waits_outside_of_the_mode_too() -> None:
         x.item()
 
     assert [finding.rule for finding in dry(block).findings] == ["item"]
+
+
+def test_a_block_s_phases_are_those_of_its_own_loops() -> None:
+    """A loop around the block isn't part of what is watched; what lies between its steps is in `findings` too."""
+    for _ in range(1):
+        with syncscan.pretend_gpu() as rec:
+            x = torch.ones(4, device="cuda")
+            x.sum().item()
+            for _ in range(2):
+                for _ in range(3):
+                    x.cpu()
+                for _ in range(2):
+                    rec.step()
+                    x.tolist()
+            rec.end_step()
+    run = rec.analysis.run
+    assert run is not None
+    assert [(phase.name, phase.rounds, phase.every) for phase in run.phases] == [("other work", 3, None)]
+    assert [(f.rule, f.per_step) for f in rec.findings if not f.diagnosis.intended] == [("tolist", 1.0), ("cpu", 1.0)]

@@ -1,5 +1,7 @@
 """Samples of a program's whole run go in, the phases between and within its steps come out.
 
+They are a capture's, taken by a clock, or a dry run's, each a wait that the program made: then nothing is missed.
+
 A program repeats its step in a loop. What is sampled outside of that loop is between the steps: the rollout, the
 validation, the checkpoint at an epoch's end. What is sampled in the loop, but in few of its rounds, is a phase too: the
 evaluation every so many iterations, the log line. Which loop the steps are in is told by where most of the ordinary
@@ -17,8 +19,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import NamedTuple
 
-from syncscan.capture.loops import Loop, Loops
-from syncscan.capture.ticks import name_of
+from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.rhythm import median
 from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
@@ -33,6 +34,8 @@ steps differ in turn, in at most `PERIOD` of what a period's step would be."""
 PERIOD = 0.6
 SHOWN = 0.05
 """The part of a phase's time whose functions say what it is for, where the rest says nothing."""
+SELDOM = 1 / 3
+"""Where every wait is seen, a branch of the loop is a phase that comes in at most this part of the steps."""
 FEWEST = 4
 """Samples of a place before it can be called rare."""
 MOSTLY = 0.6
@@ -94,6 +97,10 @@ class Course(NamedTuple):
     counts: Sequence[bool]
     path: tuple[Frame, ...]
     period: int = 1
+    complete: bool = False
+    """Whether the samples are all that happened, what came before the first step among them."""
+    entered: Frame | None = None
+    """Where the program is watched from: the loops around that line aren't part of what is watched."""
 
 
 def phases_of(
@@ -115,17 +122,19 @@ def phases_of(
     groups: defaultdict[object, list[Sample]] = defaultdict(list)
     inside: defaultdict[_Branch, list[Sample]] = defaultdict(list)
     for sample in samples:
-        branch = _branch(course.path, sample.stack, around, loops)
+        branch = _branch(course, sample.stack, around, loops)
+        if branch.outside and steps.prepares(sample, loops):
+            continue
         if branch.outside or branch.kind is PhaseKind.LOADER:
             groups[branch.phase].append(sample)
         elif branch.place is not None:
             inside[branch].append(sample)
     for branch, those in inside.items():
-        if (branch.chosen or branch.kind is not PhaseKind.OTHER) and steps.rare(those):
+        if steps.seldom(branch, those):
             groups[branch.phase] += those
         else:
             _first_batches(groups, those, steps)
-    seen = [_seen(those, course.path, around, loops) for those in groups.values()]
+    seen = [_seen(those, course, around, loops) for those in groups.values()]
     return sorted(seen, key=lambda phase: -phase.ns), around
 
 
@@ -148,6 +157,30 @@ class _Steps:
         """Whether the moment lies in a step of about the median's time that counts."""
         number = self.at(moment)
         return number >= 0 and self.course.counts[number] and self.times[number] <= ORDINARY * self.typical
+
+    def prepares(self, sample: Sample, loops: Loops) -> bool:
+        """Whether this comes before the first step, and no loop around the steps brings it again."""
+        if not self.course.complete or not self.course.ends or sample.at >= self.course.ends[0]:
+            return False
+        path, entered = self.course.path, self.course.entered
+        for (code, line), (other, at) in zip(path, sample.stack, strict=False):
+            if code is not other:
+                return True
+            around = () if in_package(code.co_filename, "torch") else loops.around(code.co_filename, line)
+            inside = (k for k in around if entered is None or code is not entered[0] or not k.holds(entered[1]))
+            if any(loop.holds(at) for loop in inside):
+                return False
+            if line != at:
+                return True
+        return True
+
+    def seldom(self, branch: _Branch, samples: Sequence[Sample]) -> bool:
+        """Whether what branches off within the loop of the steps is a phase: it comes in few of them."""
+        named = branch.kind is not PhaseKind.OTHER
+        if self.course.complete:
+            met = len({self.at(sample.at) for sample in samples} - {-1})
+            return branch.chosen and met <= SELDOM * self.count and (named or self.count >= 2 * FEWEST)
+        return (branch.chosen or named) and self.rare(samples)
 
     def rare(self, samples: Sequence[Sample]) -> bool:
         """Whether these samples lie in fewer steps than they would if each step held some."""
@@ -208,11 +241,9 @@ def _in_loop(path: tuple[Frame, ...], stack: tuple[Frame, ...], depth: int, loop
     return code is path[depth][0] and loop.holds(line)
 
 
-def _branch(
-    path: tuple[Frame, ...], stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops
-) -> _Branch:
+def _branch(course: Course, stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> _Branch:
     """Where the stack leaves the path, and whether it is in the steps' loop there."""
-    depth = 0
+    path, depth = course.path, 0
     while depth < min(len(path), len(stack)) and stack[depth] == path[depth]:
         depth += 1
     if depth >= len(path) or depth >= len(stack):
@@ -228,15 +259,18 @@ def _branch(
     place = Place(code, others[0].first, others[0].last) if others else Place(code, line, line)
     callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
     chosen = loops.chosen(code.co_filename, line, path[depth][1])
-    return _Branch(outside, chosen, place, callee, kind_of(stack[depth + 1 :]))
+    kind = kind_of(stack[depth + 1 :])
+    if kind is PhaseKind.OTHER and course.complete:  # what doesn't wait has no sample: its calls alone show it
+        kind = written_kind(loops.calls(code.co_filename, place.first, place.last))
+    return _Branch(outside, chosen, place, callee, kind)
 
 
-def _seen(samples: list[Sample], path: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
+def _seen(samples: list[Sample], course: Course, around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
     """The phase of these samples: for what most of them are that show it, where most of its time goes."""
     took: Counter[_Branch] = Counter()
     kinds: Counter[PhaseKind] = Counter()
     for sample in samples:
-        branch = _branch(path, sample.stack, around, loops)
+        branch = _branch(course, sample.stack, around, loops)
         took[branch] += sample.ns
         kinds[branch.kind] += sample.ns
     most = took.most_common(1)[0][0]
@@ -287,6 +321,8 @@ _PACKAGES = (
 
 _ENVIRONMENT = re.compile(r"[Ee]nv(s|ironment)?\.(step|reset)$")
 """A method of what a rollout acts in, whichever library it is of."""
+_LOGARITHM = re.compile(r"^(?!(wandb|mlflow|self|logger|run|accelerator|fabric)\.).*\blog$")
+"""A call named `log` that isn't known to write a log."""
 
 
 def kind_of(stack: Sequence[Frame]) -> PhaseKind:
@@ -301,6 +337,20 @@ def kind_of(stack: Sequence[Frame]) -> PhaseKind:
         if kind is not PhaseKind.OTHER:
             return kind
     return PhaseKind.OTHER
+
+
+def written_kind(calls: Sequence[str]) -> PhaseKind:
+    """Return what lines of a program are for, by the names that they call: of several kinds the first in the order of
+    `PhaseKind`.
+
+    Args:
+        calls: as they are written, `envs.step`.
+    """
+    if any(_ENVIRONMENT.search(call) for call in calls):
+        return PhaseKind.ROLLOUT
+    names = [call.rpartition(".")[2].lower() for call in calls if not _LOGARITHM.search(call)]
+    words = ((kind, said.split()) for kind, said in _WORDS)
+    return next((kind for kind, those in words if any(_holds(name, those) for name in names)), PhaseKind.OTHER)
 
 
 @functools.lru_cache(1 << 14)
@@ -320,6 +370,11 @@ def _kind(code: CodeType) -> PhaseKind:
 
 def _holds(name: str, words: Sequence[str]) -> bool:
     return any(f"_{word}_" in f"_{name}_" for word in words)
+
+
+def name_of(code: CodeType) -> str:
+    """Return a function's name, qualified from Python 3.11 on."""
+    return getattr(code, "co_qualname", code.co_name)
 
 
 def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
