@@ -498,6 +498,12 @@ def _is_cold_test(test: ast.expr) -> str:
         and any(is_cpu(side) for side in (inner.left, *inner.comparators))
     ):
         return "body" if isinstance(inner.ops[0], ast.Eq) else "else" if isinstance(inner.ops[0], ast.NotEq) else ""
+    if (
+        isinstance(inner, ast.Compare)
+        and len(inner.ops) == 1
+        and any(constant(side) == "cuda" for side in (inner.left, *inner.comparators))
+    ):
+        return "else" if isinstance(inner.ops[0], ast.Eq) else "body" if isinstance(inner.ops[0], ast.NotEq) else ""
     return ""
 
 
