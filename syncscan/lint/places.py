@@ -146,7 +146,7 @@ class Places:
 
     def _called(self, name: _Name) -> Sequence[_Seen]:
         """Return the functions that a call may mean: of the class itself, else the only method of this name."""
-        return self._by_name.get(name) or self._by_name.get((None, f".{name[1]}"), ())
+        return self._by_name.get(name, ()) or self._by_name.get((None, f".{name[1]}"), ())
 
     def _find_steps(self) -> None:
         """Functions that make a step, and the innermost loops around one; through calls within the file."""

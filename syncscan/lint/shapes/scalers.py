@@ -7,7 +7,6 @@ import re
 
 from syncscan.lint.names import key
 from syncscan.lint.shape import Hit, Site
-from syncscan.model.finding import Confidence
 
 RULES = ("grad-scaler",)
 LOOKS_AT = (ast.Call,)
@@ -24,6 +23,4 @@ def find(site: Site) -> Hit | None:
     of = site.method("step")
     if of is None or not _SCALER.search(key(of)) or not _OPTIMIZER.search(key(node.args[0])):
         return None
-    return Hit(
-        "grad-scaler", "the scaler waits to know whether a gradient overflowed", _FIX, Confidence.LOW, seldom=True
-    )
+    return Hit("grad-scaler", "the scaler waits to know whether a gradient overflowed", _FIX, seldom=True)

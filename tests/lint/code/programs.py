@@ -56,7 +56,7 @@ def environment_alone(envs, obs):
 
 def detect(model, optimizer, data_loader, device, logger):
     for images, targets in logger.log_every(data_loader, 10):
-        images = list(image.to(device) for image in images)  # GUESS to-device
+        images = list(image.to(device) for image in images)  # noqa: C400  # GUESS to-device
         targets = [{k: v.to(device) for k, v in t.items()} for t in targets]  # GUESS to-device
         loss = sum(model(images, targets).values())
         loss.backward()
