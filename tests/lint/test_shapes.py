@@ -71,7 +71,7 @@ def test_every_rule_of_a_shape_has_an_example() -> None:
     text = "\n".join(p.read_text(encoding="utf-8") for p in CODE.glob("*.py"))
     shown = {rule for match in re.finditer(r"# (?:GUESS|ALLOWED) (.*)$", text, re.M) for rule in match[1].split()}
     below = "histc coalesce sparse-op nms object-collective pin-memory pageable-readback scalar-assign "
-    below += "ctc-loss"
+    below += "argument-check ctc-loss"
     assert {rule for shape in SHAPES for rule in shape.RULES} - shown == set(below.split())
 
 

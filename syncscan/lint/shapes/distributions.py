@@ -7,9 +7,9 @@ import ast
 from syncscan.lint.shape import Hit, Site
 from syncscan.lint.values import Kind
 
-RULES = ("argument-check",)
+RULES = ("distribution-args",)
 LOOKS_AT = (ast.Call,)
-_FIX = "Pass validate_args=False, or call torch.distributions.Distribution.set_default_validate_args(False) once."
+_FIX = "Pass validate_args=False once the model works, or Distribution.set_default_validate_args(False)."
 _CHECKED = ("log_prob", "cdf", "icdf")
 """Methods that check the value they are given."""
 
@@ -20,10 +20,10 @@ def find(site: Site) -> Hit | None:
     if not isinstance(node, ast.Call) or not site.place:
         return None
     if site.value(node).kind is Kind.DISTRIBUTION and not _on_host(site, node):
-        return Hit("argument-check", "the distribution waits to check its arguments", _FIX)
+        return Hit("distribution-args", "a distribution waits to validate its arguments", _FIX)
     of = site.method(*_CHECKED)
     if of is not None and site.value(of).kind is Kind.DISTRIBUTION:
-        return Hit("argument-check", "the distribution waits to check the value", _FIX)
+        return Hit("distribution-args", "a distribution waits to validate the value", _FIX)
     return None
 
 

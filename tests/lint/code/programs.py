@@ -12,9 +12,9 @@ class Agent(torch.nn.Module):
         self.actor = torch.nn.Linear(4, 2)
 
     def act(self, x):
-        chosen = Categorical(logits=self.actor(x))  # GUESS argument-check
+        chosen = Categorical(logits=self.actor(x))  # GUESS distribution-args
         action = chosen.sample()
-        return action, chosen.log_prob(action)  # GUESS argument-check
+        return action, chosen.log_prob(action)  # GUESS distribution-args
 
     def draw(self, x):
         return Normal(x, 1.0, validate_args=False).rsample()
