@@ -313,12 +313,14 @@ def _never(seen: _Seen) -> bool:
 
 
 def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
-    """Whether a class's name tells that this method is called with each batch: of a replay buffer, of a meter."""
+    """Whether a class's name tells that this method is called with each batch: of a replay buffer, a meter, a loss."""
     if name in ("sample", "_get_samples"):
         return _BUFFER.search(owner.name) is not None
     if name == "update":
         return _METER.search(owner.name) is not None
-    return name == "__call__" and not owner.bases and re.search(r"Model$", owner.name) is not None
+    if name in ("__call__", "loss") and re.search(r"(Loss|Criterion)$", owner.name):
+        return True
+    return name == "__call__" and not owner.bases and owner.name.endswith("Model")
 
 
 def _imports_transforms(tree: ast.Module) -> bool:

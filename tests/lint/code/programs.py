@@ -82,6 +82,15 @@ class MetricLogger:
             self.total += value
 
 
+class DetectionLoss:
+    def __call__(self, predictions, batch):
+        return self.padded(batch["targets"].unsqueeze(0))
+
+    def padded(self, targets):
+        kinds = torch.unique(targets)  # GUESS unique
+        return torch.zeros(int(kinds.max()), device="cuda")  # GUESS item
+
+
 class RandomCrop(torch.nn.Module):
     def forward(self, image, target):
         keep = target["masks"].sum((-1, -2)) > 0
@@ -106,3 +115,6 @@ def branches(device_type, x, device):
             batch = batch.to(device, non_blocking=True)
         else:
             batch = batch.to(device)
+        if device.type == "mps":
+            batch = float(batch.sum())
+        print(batch.sum().item())  # GUESS item low
