@@ -41,7 +41,7 @@ FEWEST = 4
 MOSTLY = 0.6
 """The part of a phase that a loop of its own holds whose rounds it is made of."""
 MOST_LINES = 12
-"""Of a phase's lines, the costliest."""
+"""A phase's costliest lines that are listed."""
 
 Frame = tuple[CodeType, int]
 """A function and the line in it."""
@@ -86,7 +86,7 @@ class SeenPhase:
 
 
 class Course(NamedTuple):
-    """What a run's phases are told from.
+    """The steps of a run, by which its phases are recognized.
 
     `ends` are the steps' ends (ns): step k lies between `ends[k]` and `ends[k + 1]`. `counts` says of each whether it
     is one of the program's own, undisturbed. `path` is the way to the call that ends a step, outermost first; `period`
@@ -207,7 +207,7 @@ class _Branch(NamedTuple):
 
     @property
     def phase(self) -> object:
-        """What its samples are grouped by: a loop is one phase, whatever it calls; so is all of some kinds."""
+        """Return the group of its samples: a loop is one phase, whatever it calls; so is all of some kinds."""
         if self.kind in (PhaseKind.LOADER, PhaseKind.CHECKPOINT, PhaseKind.LOGGING):
             return self.kind
         if self.place is not None and self.place.first != self.place.last:
@@ -304,7 +304,7 @@ _WORDS = (
     (PhaseKind.CHECKPOINT, "save_checkpoint save_model save_state save_ckpt save_pretrained write_checkpoint"),
     (PhaseKind.LOGGING, "log log_metrics report_metrics add_scalar add_scalars add_histogram add_image add_images"),
 )
-"""What functions of a phase are called, or what whole words stand in their names; the outermost that fits decides."""
+"""Names of a phase's functions, or whole words in them; the outermost function that fits decides."""
 _PACKAGES = (
     (PhaseKind.CHECKPOINT, "torch/serialization.py"),
     (PhaseKind.CHECKPOINT, "torch/distributed/checkpoint"),
@@ -349,7 +349,7 @@ def written_kind(calls: Sequence[str]) -> PhaseKind:
     if any(_ENVIRONMENT.search(call) for call in calls):
         return PhaseKind.ROLLOUT
     names = [call.rpartition(".")[2].lower() for call in calls if not _LOGARITHM.search(call)]
-    words = ((kind, said.split()) for kind, said in _WORDS)
+    words = ((kind, each.split()) for kind, each in _WORDS)
     return next((kind for kind, those in words if any(_holds(name, those) for name in names)), PhaseKind.OTHER)
 
 
