@@ -417,13 +417,14 @@ def missing(trace: Trace) -> tuple[str, ...]:
         if not present & {Category.KERNEL, Category.MEMCPY}:
             return ("No device events: nothing waits on a CPU. Record on a GPU, with ProfilerActivity.CUDA.",)
         return ("No runtime calls, so waits can't be seen. Record with ProfilerActivity.CUDA and without a filter.",)
+    if trace.info.capture.pretended:  # what it lacks is why there is no verdict
+        return ()
     said = []
     if not len(trace.device_rows):
         said.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
     if not trace.steps and not trace.steps_found.asked:
         said.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or --step-scope.")
-    if not trace.info.capture.pretended:  # there they are why there is no verdict
-        said += trace.info.capture.notes
+    said += trace.info.capture.notes
     if not _has_scopes(trace):
         said.append("No record_function scopes: findings are placed by op and line alone.")
     return tuple(said)

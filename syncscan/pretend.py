@@ -10,11 +10,15 @@ The findings are those of a trace, without costs.
 from __future__ import annotations
 
 import os
+import sys
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from syncscan.dryrun.pretence import Pretence
+from syncscan.dryrun.program import Part, parts_of, run_of
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ class Pretended:
     def __init__(self) -> None:
         self._pretence = Pretence()
         self._trace: bytes | None = None
+        self._parts: list[Part] = []
+        self._of_parts: list[bytes] = []
         self._steps = 0
 
     def __enter__(self) -> Pretended:
@@ -39,7 +45,7 @@ class Pretended:
         """
         if self._trace is not None:
             raise UsageError("This dry run has ended.", "Make a new one: syncscan.pretend_gpu().")
-        self._pretence.begin()
+        self._pretence.begin().ways.enter(sys._getframe(1))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -49,13 +55,15 @@ class Pretended:
             self.failed(error)
         session = self._pretence.session
         if session is not None:
-            self._trace = session.trace()
+            self._parts = parts_of(session.ways)
+            self._trace = session.trace(without=frozenset[int]().union(*(part.waits for part in self._parts)))
+            self._of_parts = [session.trace(part) for part in self._parts]
 
     def step(self) -> None:
         """Say that a step begins; what came before the first one is then taken as preparation."""
         session = self._pretence.session
         if session is not None:
-            session.recording.step(self._steps)
+            session.step(self._steps)
             self._steps += 1
 
     def failed(self, error: BaseException | None = None) -> None:
@@ -68,7 +76,7 @@ class Pretended:
         """Say that the last step is over; what comes after it is none."""
         session = self._pretence.session
         if session is not None:
-            session.recording.step(None)
+            session.step(None)
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -81,12 +89,19 @@ class Pretended:
 
         if self._trace is None:
             raise UsageError("The dry run isn't over.", "Ask for its findings after the block.")
-        return api.analyze_pretended(self._trace)
+        analysis = api.analyze_pretended(self._trace)
+        if not self._parts:
+            return analysis
+        phases = tuple(map(api.analyze_pretended, self._of_parts))
+        return replace(analysis, run=run_of(self._parts, self._steps), phases=phases)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Where the host would have waited: `analysis.findings`."""
-        return self.analysis.findings
+        """Where the host would have waited: in the steps, and then what lies between them alone."""
+        steps = self.analysis.findings
+        known = {finding.id for finding in steps}
+        between = (finding for of in self.analysis.phases if of for finding in of.findings)
+        return (*steps, *(finding for finding in between if finding.id not in known))
 
     def like(self, recording: Analysis | str | os.PathLike[str]) -> Analysis:
         """The findings in the order of what they cost in a recording of the same code, of this size or another.

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncscan.capture.loops import Loops
-from syncscan.capture.phases import SeenPhase, rounds_of
 from syncscan.capture.plan import Plan
 from syncscan.capture.rounds import Passes, Rounds, can_watch
 from syncscan.capture.watch import Seen, Watch, key_of
+from syncscan.facts.loops import Loops
+from syncscan.facts.program_phases import SeenPhase, rounds_of
 from syncscan.model.program_run import PhaseKind
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.capture import device
-from syncscan.capture.loops import Loop, Loops
-from syncscan.capture.phases import Frame
 from syncscan.capture.rounds import Rounds, can_watch
 from syncscan.capture.watch import of_program
+from syncscan.facts.loops import Loop, Loops
+from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of
 
 LOOK_S = 0.1

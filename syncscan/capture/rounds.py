@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from syncscan.capture.loops import Loop
 from syncscan.capture.ticks import line_of
+from syncscan.facts.loops import Loop
 
 NAME = "syncscan"
 _NUMBERS = (4, 3, 2, 5)

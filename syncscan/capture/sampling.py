@@ -23,9 +23,10 @@ from typing import Any
 from syncscan.capture.calibration import Calibration
 from syncscan.capture.installed import naming
 from syncscan.capture.table import Interned, Json, wrappers
-from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
+from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
 from syncscan.capture.usage import Between, Meter, Read, ran
 from syncscan.capture.usage import between as spans
+from syncscan.facts.program_phases import name_of
 from syncscan.model.libraries import is_library
 
 RATE = 193

@@ -190,8 +190,3 @@ def line_of(code: CodeType, at: int) -> int:
         if begin <= at < end and line is not None:
             return line
     return code.co_firstlineno
-
-
-def name_of(code: CodeType) -> str:
-    """A function's name, qualified from Python 3.11 on."""
-    return getattr(code, "co_qualname", code.co_name)

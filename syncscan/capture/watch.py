@@ -19,11 +19,11 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from syncscan.capture.installed import naming
-from syncscan.capture.loops import Loop, Loops
 from syncscan.capture.pace import prefetched
-from syncscan.capture.phases import Course, Frame, Sample, SeenPhase, phases_of
 from syncscan.capture.table import Json, wrappers
-from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of, name_of
+from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
+from syncscan.facts.loops import Loop, Loops
+from syncscan.facts.program_phases import Course, Frame, Sample, SeenPhase, name_of, phases_of
 from syncscan.facts.rhythm import period_of
 
 RATE = 29

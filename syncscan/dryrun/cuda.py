@@ -65,6 +65,7 @@ class _Device:
         self._memory()
         self._random()
         self._distributed()
+        self._parallel()
 
     def _on(self, owner: Any, **values: Any) -> None:
         for name, value in values.items():
@@ -257,6 +258,20 @@ class _Device:
         for owner in (distributed, sys.modules.get("torch.distributed.distributed_c10d")):
             if owner is not None:
                 self._on(owner, init_process_group=init_process_group, barrier=waiting_barrier)
+
+    def _parallel(self) -> None:
+        """Set what `torch.nn.DataParallel` moves tensors with: on one device, each is moved as a whole."""
+
+        def onto(tensor: Any, devices: Any = (), *rest: Any) -> list[Any]:
+            return [tensor.to(CUDA, non_blocking=True)]  # as torch/csrc/cuda/comm.cpp does
+
+        def gathered(tensors: Any, dim: int, destination: Any = None) -> Any:
+            return torch.cat(list(tensors), dim).to("cpu" if destination == -1 else CUDA)
+
+        self.patches.set(torch._C, "_scatter", onto)
+        self.patches.set(torch._C, "_broadcast", onto)
+        self.patches.set(torch._C, "_broadcast_coalesced", lambda tensors, devices, size: [list(tensors)])
+        self.patches.set(torch._C, "_gather", gathered)
 
 
 class _Zeros(dict[str, int]):

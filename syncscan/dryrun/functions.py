@@ -61,6 +61,10 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             if answer is not None and places.place_of(args[0]) == DEVICE:
                 return answer(args[0])
             return func(*args, **kwargs)
+        if (
+            func is torch.device and len(args) == 1 and isinstance(args[0], int)
+        ):  # torch asks the accelerator for its type
+            return torch.device("cuda", args[0])
         special = _METHODS.get(name)
         if special is not None and args and isinstance(args[0], _Tensor):
             return special(self, func, args, kwargs)

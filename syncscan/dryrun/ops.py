@@ -47,6 +47,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         self._node: Any = None
         self._uses = UsesOfOps(session.order)
         self._names: dict[Any, tuple[str, str, Sequence[Any]]] = {}
+        self._composed: dict[Any, bool] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one op, and note what it means on a device."""
@@ -62,6 +63,9 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             on_device, tensors = _inputs(args, kwargs)
             if session.order.open_copies and not on_device:
                 self._uses.of_host(func, args, kwargs)
+            if on_device and self._is_composed(func) and _in_inference(args):
+                with self:
+                    return func.decompose(*args, **kwargs)
             if on_device:
                 if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
                     raise RuntimeError(_LENGTHS)
@@ -110,6 +114,15 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         full = name if overload in ("default", "") else f"{name}.{overload}"
         self._names[func] = (name, full, tuple(func.tags))
         return self._names[func]
+
+    def _is_composed(self, func: Any) -> bool:
+        """Return whether an op is nothing but calls of others on a device: below autograd those alone are seen."""
+        known = self._composed.get(func)
+        if known is None:
+            has = torch._C._dispatch_has_kernel_for_dispatch_key
+            known = hasattr(func, "_schema") and has(func.name(), "CompositeImplicitAutograd")
+            self._composed[func] = known = known and not has(func.name(), "CUDA")
+        return known
 
     def _scope(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if "enter" in name:
@@ -277,6 +290,12 @@ def _inputs(args: Any, kwargs: Any) -> tuple[bool, bool]:
             if on_device:
                 return True, True
     return _inputs(kwargs.values(), None) if kwargs and not tensors else (False, tensors)
+
+
+def _in_inference(args: Any) -> bool:
+    """Return whether autograd is left out, which takes composed ops apart elsewhere: for the mode, or for a tensor."""
+    tensors = (value for value in args if isinstance(value, _Tensor))
+    return bool(torch.is_inference_mode_enabled()) or any(tensor.is_inference() for tensor in tensors)
 
 
 def _put_all(result: Any, place: str | None) -> None:

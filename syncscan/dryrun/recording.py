@@ -97,6 +97,8 @@ class Recording:
     _syncs: list[list[Any]] = field(default_factory=list)
     _values: list[list[Any]] = field(default_factory=list)
     _led: set[int] = field(default_factory=set)
+    _rows: list[range] = field(default_factory=list)
+    """Of each wait the places of its own rows in `events`."""
 
     def call(self) -> None:
         """The program calls torch once more."""
@@ -166,7 +168,9 @@ class Recording:
         tid = AUTOGRAD if place.node else place.thread
         if forward is not None and place.sequence is not None:
             self._lead_to(forward, place.sequence)
+        first = len(self.events)
         self._nest(self._around(wait, place), wait, tid, place)
+        self._rows.append(range(first, len(self.events)))
 
     def _around(self, wait: Wait, place: Place) -> list[tuple[str, dict[str, Any]]]:
         """The ops of a wait with their arguments, outermost first, those of autograd's engine included."""
@@ -225,6 +229,8 @@ class Recording:
         ops: int,
         gaps: Sequence[tuple[str, int, str, int]],
         races: Sequence[tuple[str, Frame | None, Frame, int]] = (),
+        rounds: Iterable[tuple[int, int]] | None = None,
+        without: Iterable[int] = (),
     ) -> bytes:
         """The recording as a trace's JSON.
 
@@ -233,11 +239,14 @@ class Recording:
             ops: how many ran on the pretended device.
             gaps: those that weren't understood: name, how often, file and line.
             races: kind, line of the earlier use, line of the later one, and how often.
+            rounds: begin and end of what are to be its steps; None for those that were marked.
+            without: numbers of waits that are left out.
         """
         for tid in (MAIN, *self._elsewhere):
             while self._scopes if tid == MAIN else self._elsewhere[tid]:
                 self.close_scope(tid)
         self._begin_step(None)
+        events = self._chosen(rounds, without)
         return json.dumps(
             {
                 "schemaVersion": 1,
@@ -252,9 +261,18 @@ class Recording:
                     "values": self._values,
                     "races": races,
                 },
-                "traceEvents": [*_labels(self.events), *self.events],
+                "traceEvents": [*_labels(events), *events],
             }
         ).encode()
+
+    def _chosen(self, rounds: Iterable[tuple[int, int]] | None, without: Iterable[int]) -> list[dict[str, Any]]:
+        """The rows but for those of some waits, with other steps where they are given."""
+        left_out = {at for number in without for at in self._rows[number]}
+        rows = [row for at, row in enumerate(self.events) if at not in left_out]
+        if rounds is None:
+            return rows
+        steps = [_slice("user_annotation", f"ProfilerStep#{k}", MAIN, *times) for k, times in enumerate(rounds)]
+        return [*(row for row in rows if not row["name"].startswith("ProfilerStep#")), *steps]
 
     def _lines(self) -> dict[str, Any]:
         return {

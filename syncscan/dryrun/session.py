@@ -8,14 +8,16 @@ from __future__ import annotations
 import importlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncscan.dryrun.order import Order
+from syncscan.dryrun.program import Part
 from syncscan.dryrun.recording import MAIN, OTHERS, ForwardOp, Place, Recording, Stack, Wait
 from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
+from syncscan.dryrun.ways import Ways
 from syncscan.model.libraries import is_library
 
 REMEMBERED = 20_000
@@ -74,6 +76,7 @@ class Session:
         self.recording = Recording()
         self.stacks = Stacks()
         self.order = Order(is_programs_own)
+        self.ways = Ways()
         self._calls = _Calls()
         self.seen = 0
         self.over = False
@@ -150,11 +153,14 @@ class Session:
             name, sequence = ("", None) if node is None else (node.name(), _sequence(node))
             stack, module, borrowed = self.stacks.now(backward=node is not None)
             forward = self._forward_of(sequence) if sequence is not None else None
-            number = None if forward is None or sequence is None else sequence + (self.thread - MAIN) * APART
-            place = Place(stack, module, name, number, borrowed, self.thread)
+            follows = None if forward is None or sequence is None else sequence + (self.thread - MAIN) * APART
+            place = Place(stack, module, name, follows, borrowed, self.thread)
             with self._lock:
                 begin = self.recording.now
                 self.recording.wait(wait, place, forward)
+                number = self.recording.waits - 1
+            if self.thread == MAIN:
+                self.ways.wait(number, begin, self.recording.now)
             if self.on_wait is not None:
                 self.on_wait(Met(wait, begin, self.recording.now, forward.stack if forward else ()))
 
@@ -195,10 +201,23 @@ class Session:
         """What wasn't understood: its name, how often, and where first."""
         return [(what, self.unknown[what], *self.where[what]) for what in sorted(self.unknown)]
 
-    def trace(self) -> bytes:
-        """The run as a trace's JSON."""
-        races = [(r.kind.value, r.first, r.second, r.count) for r in self.order.races.values()]
-        return self.recording.trace(self.coverage(), self.seen, self.gaps(), races)
+    def step(self, number: int | None) -> None:
+        """A step ends here, if one runs, and the next begins, if it has a number."""
+        self.ways.step(self.recording.now, last=number is None)
+        self.recording.step(number)
+
+    def trace(self, part: Part | None = None, without: Collection[int] = ()) -> bytes:
+        """Return the run as a trace's JSON.
+
+        Args:
+            part: what it is to hold alone, its rounds as steps.
+            without: numbers of waits that it is not to hold.
+        """
+        rounds = part.rounds if part is not None else None
+        left_out = set(range(self.recording.waits)) - part.waits if part is not None else without
+        orders = self.order.races.values() if part is None else ()
+        races = [(r.kind.value, r.first, r.second, r.count) for r in orders]
+        return self.recording.trace(self.coverage(), self.seen, self.gaps(), races, rounds, left_out)
 
 
 def _sequence(node: Any) -> int | None:

@@ -96,6 +96,8 @@ class Evaluator:
             return TENSOR
         if name == "named_parameters":
             return TENSOR
+        if isinstance(call.func, ast.Attribute) and call.args and self.value(call.args[0]).kind is Kind.LOADER:
+            return self.element(call.args[0])  # whatever logs or shows progress around a loader gives its batches
         if isinstance(call.func, ast.Attribute) and name in ("items", "values") and not call.args:
             inner = self.value(call.func.value)
             return inner if inner.kind in (Kind.BATCH, Kind.TENSOR, Kind.CPU, Kind.HOST) else UNKNOWN
@@ -284,6 +286,11 @@ class Evaluator:
             return TENSOR
         if name in ("nn.utils.clip_grad_norm_", "nn.utils.clip_grad.clip_grad_norm_", "nn.utils.get_total_norm"):
             return Value(Kind.TENSOR, scalar=True)
+        if name in known.OF_TYPE:
+            return CPU
+        if name.startswith("distributions.") and last[:1].isupper():
+            checks = constant(argument(call, "validate_args")) is not False
+            return Value(Kind.DISTRIBUTION) if checks else UNKNOWN
         if not name.startswith(known.NAMESPACES):
             head = name.partition(".")[0]
             if (
@@ -364,6 +371,8 @@ class Evaluator:
             return self._of_tensor(receiver, name, call)
         if receiver.kind in (Kind.HOST, Kind.BATCH):
             return receiver.but(listed=False)
+        if receiver.kind is Kind.DISTRIBUTION:
+            return TENSOR if name in known.OF_DISTRIBUTIONS else UNKNOWN
         if receiver.kind in (Kind.LOADER, Kind.EVENT):
             return UNKNOWN
         if name in known.ONLY_TENSORS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
@@ -18,10 +18,19 @@ _Name = tuple[ast.ClassDef | None, str]
 """A function as it is called: the class that it is a method of, None without, and its own name."""
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_ENVIRONMENT = re.compile(r"(^|_)env(s|ironment)?$", re.I)
+"""How what an agent acts in is usually called."""
+_BUFFER = re.compile(r"(Replay|Rollout)\w*$|Buffer$")
+_METER = re.compile(r"(Meter|MetricLogger|SmoothedValue)\w*$")
+_COMMON = frozenset(
+    "forward update step reset get add append run log close save load eval train test backward sample to "
+    "__call__ __init__ __len__ __getitem__ __iter__ __next__".split()
+)
+"""Names of methods that many classes have: a call of one doesn't tell whose it is."""
 _OPTIMIZER = re.compile(r"(optim|^opt\d?$|_opt$|^opt_|^svi$)", re.I)
 _MODULES = re.compile(r"(Module|Model|Mixin|Layer|Block|Loss|Net|Head|Attention|Encoder|Decoder|Function)\w*$")
 _STEPS = tuple(
-    "training_step train_step compute_loss on_train_batch_start on_train_batch_end on_before_zero_grad "
+    "training_step train_step compute_loss training_losses on_train_batch_start on_train_batch_end on_before_zero_grad "
     "on_before_backward on_after_backward on_before_optimizer_step configure_gradient_clipping".split()
 )
 """What trainers call for each batch."""
@@ -86,6 +95,8 @@ class _Seen(msgspec.Struct, eq=False):
     """Names that it gives to data loaders."""
     runs: list[Loop] = msgspec.field(default_factory=list)
     """The innermost loops around each call of a model."""
+    acts: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
+    """The loops around each call of an environment's `step`, outermost first."""
 
 
 class Places:
@@ -105,6 +116,8 @@ class Places:
         for seen in self._seen:
             if seen.node is not None:
                 self._by_name[_called_as(seen)].append(seen)
+        self._find_methods()
+        self._transforms = _imports_transforms(tree)
         self._find_steps()
         self._find_named()
         self._find_reached()
@@ -121,6 +134,20 @@ class Places:
         """Of the body of a loop that runs a model: what it is where nothing around it is a place."""
         return self._of_running.get(loop, NOWHERE)
 
+    def _find_methods(self) -> None:
+        """A method of another object's is that of the only class in the file that has one of its name."""
+        owners: dict[str, list[_Seen]] = defaultdict(list)
+        for seen in self._seen:
+            if seen.node is not None:
+                owners[seen.node.name].append(seen)
+        for name, those in owners.items():
+            if len(those) == 1 and those[0].owner is not None and name not in _COMMON:
+                self._by_name[None, f".{name}"] = those
+
+    def _called(self, name: _Name) -> Sequence[_Seen]:
+        """Return the functions that a call may mean: of the class itself, else the only method of this name."""
+        return self._by_name.get(name, ()) or self._by_name.get((None, f".{name[1]}"), ())
+
     def _find_steps(self) -> None:
         """Functions that make a step, and the innermost loops around one; through calls within the file."""
         stepping = {s for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
@@ -128,9 +155,7 @@ class Places:
         while grown:
             grown = False
             for seen in self._seen:
-                through = [
-                    loops for name, loops in seen.calls if any(s in stepping for s in self._by_name.get(name, ()))
-                ]
+                through = [loops for name, loops in seen.calls if any(s in stepping for s in self._called(name))]
                 for loops in (*seen.steps, *through):
                     self._around_steps.update(loops)
                     if loops and not seen.name.startswith("test_"):
@@ -149,6 +174,8 @@ class Places:
             if node is None or seen.owner is None or node in self._of_function:
                 continue
             of = f"{seen.owner.name}.{node.name}"
+            if node.name == "forward" and self._transforms and _transforms_data(node, seen.owner):
+                continue
             if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
                 self._of_function[node] = Place(f"{of}, a module's forward")
             elif node.name == "backward" and _base(seen.owner).endswith("Function"):
@@ -157,6 +184,8 @@ class Places:
                 self._of_function[node] = Place(f"{of}, called for each batch")
             elif node.name in _EVALUATIONS:
                 self._of_function[node] = Place(f"{of}, called for each batch", evaluation=True)
+            elif _is_for_each_batch(node.name, seen.owner):
+                self._of_function[node] = Place(f"{of}, called for each batch")
         self._find_loops()
 
     def _find_loops(self) -> None:
@@ -171,6 +200,11 @@ class Places:
                     self._of_loop.setdefault(loop, Place(f"{said} (line {loop.lineno})", evaluation=not steps))
             if seen.name.startswith("test_"):
                 continue
+            for loops in seen.acts:
+                around = next((loop for loop in reversed(loops) if loop in self._around_steps), None)
+                if around is not None and loops[-1] is not around:
+                    said = f"a rollout (line {loops[-1].lineno}) in a training loop (line {around.lineno})"
+                    self._of_loop.setdefault(loops[-1], Place(said))
             named = _EVALUATES.search(seen.name) is not None
             for loop in seen.runs:
                 evaluates = named and loop not in self._around_steps
@@ -186,7 +220,7 @@ class Places:
                 place = whole or next((p for loop in loops if (p := self._of_loop.get(loop))), NOWHERE)
                 if not place:
                     continue
-                for other in self._by_name.get(name, ()):
+                for other in self._called(name):
                     if other.node is None or other.node in self._of_function or _never(other):
                         continue
                     root = place.root or place.said
@@ -245,7 +279,9 @@ def _is_step(call: ast.Call) -> bool:
         return False
     if function.attr in ("backward", "manual_backward"):
         return not _is_super(function.value)
-    return function.attr == "step" and _OPTIMIZER.search(_last(function.value)) is not None
+    scaled = call.args[:1] if function.attr == "step" and "scaler" in _last(function.value).lower() else []
+    of = [function.value, *scaled]
+    return function.attr == "step" and any(_OPTIMIZER.search(_last(one)) is not None for one in of)
 
 
 def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
@@ -254,12 +290,18 @@ def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
         seen.runs.append(loops[-1])
     if isinstance(function, ast.Name):
         seen.calls.append(((None, function.id), loops))
+        if function.id == "map" and call.args and isinstance(call.args[0], ast.Attribute):
+            _note(ast.Call(call.args[0], [], []), seen, loops)
     elif isinstance(function, ast.Attribute):
         receiver = function.value
         if _is_step(call):
             seen.steps.append(loops)
         elif seen.within and isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
             seen.calls.append(((seen.within, function.attr), loops))
+        else:
+            seen.calls.append(((None, f".{function.attr}"), loops))
+        if function.attr == "step" and loops and _ENVIRONMENT.search(_last(receiver)):
+            seen.acts.append(loops)
 
 
 def _called_as(seen: _Seen) -> _Name:
@@ -268,6 +310,41 @@ def _called_as(seen: _Seen) -> _Name:
 
 def _never(seen: _Seen) -> bool:
     return seen.node is None or _NEVER.search(seen.node.name) is not None
+
+
+def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
+    """Whether a class's name tells that this method is called with each batch: of a replay buffer, a meter, a loss."""
+    if name in ("sample", "_get_samples"):
+        return _BUFFER.search(owner.name) is not None
+    if name == "update":
+        return _METER.search(owner.name) is not None
+    if name in ("__call__", "loss") and re.search(r"(Loss|Criterion)$", owner.name):
+        return True
+    return name == "__call__" and not owner.bases and owner.name.endswith("Model")
+
+
+def _imports_transforms(tree: ast.Module) -> bool:
+    """Whether a file works with torchvision's transforms of images."""
+    names = (
+        f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    )
+    return any(name.startswith(("torchvision.transforms", "torchvision.tv_tensors")) for name in names)
+
+
+_DATA = re.compile(r"^(img|image|images|pic|clip|video|sample|inpt|batch|target)$")
+
+
+def _transforms_data(node: Function, owner: ast.ClassDef) -> bool:
+    """Whether a forward is that of a transform, which a loader's workers run: it is given data, and has no layers."""
+    given = [argument.arg for argument in node.args.args[1:2]]
+    layers = any(
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _last(part.func.value) == "nn"
+        for part in walk(owner)
+    )
+    return bool(given) and _DATA.match(given[0]) is not None and not layers
 
 
 def _is_super(node: ast.expr) -> bool:

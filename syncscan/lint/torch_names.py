@@ -12,6 +12,10 @@ FACTORIES = frozenset(
     "scalar_tensor tril_indices triu_indices hann_window hamming_window".split()
 )
 """They make a tensor on the CPU unless `device=` says otherwise."""
+OF_TYPE = frozenset(
+    "Tensor FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ShortTensor ByteTensor BoolTensor".split()
+)
+"""Old-style types, which make a tensor on the CPU when they are called."""
 FROM_HOST = frozenset("from_numpy frombuffer from_dlpack asarray".split())
 LIKE = frozenset("zeros_like ones_like empty_like full_like rand_like randn_like randint_like".split())
 NEW = frozenset("new_zeros new_ones new_full new_empty new_tensor".split())
@@ -56,6 +60,8 @@ METHODS_OF_OUTPUTS = frozenset("keys items values get to_tuple pop update append
 """What an output is asked for that is no tensor: a dictionary, a list, a distribution."""
 TENSOR_ATTRIBUTES = frozenset("loss logits last_hidden_state pooler_output".split())
 """What the outputs of transformers' models hold."""
+OF_DISTRIBUTIONS = frozenset("sample rsample log_prob entropy cdf icdf".split())
+"""Methods of a distribution whose result is a tensor."""
 REDUCTIONS = frozenset(
     "sum mean max min any all prod norm argmax argmin std var median amax amin count_nonzero".split()
 )

@@ -25,6 +25,8 @@ class Kind(enum.Enum):
     LOADER = "loader"
     EVENT = "event"
     """A CUDA event or stream."""
+    DISTRIBUTION = "distribution"
+    """One of torch.distributions that checks its arguments."""
 
 
 class Value(msgspec.Struct, frozen=True):

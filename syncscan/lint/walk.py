@@ -25,6 +25,8 @@ _LOG_METHODS = frozenset(
 )
 _ASKS = ("bool", "any", "all", "max", "min", "sorted")
 """Builtins that ask for truth values: of what they are given, or of what comparing its elements gives."""
+_OTHERS = ("mps", "xpu", "hpu", "npu", "xla", "tpu", "meta")
+"""Devices that aren't CUDA's, as a program asks for them."""
 _MANY = 2000
 """Names that a function seldom has."""
 _CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
@@ -203,6 +205,9 @@ class Walk:
         if_true = self._branch(node.body, yes, body)
         self._evaluator.replace(before)
         if_false = self._branch(node.orelse, no, other)
+        if unused:  # what the branch of another device makes of a name doesn't hold on this one
+            self._evaluator.replace(if_false if unused == "body" else if_true)
+            return
         self._evaluator.replace(_merged(if_true, if_false, node))
 
     def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: _Around) -> Environment:
@@ -495,9 +500,15 @@ def _is_cold_test(test: ast.expr) -> str:
     if (
         isinstance(inner, ast.Compare)
         and len(inner.ops) == 1
-        and any(is_cpu(side) for side in (inner.left, *inner.comparators))
+        and any(is_cpu(side) or constant(side) in _OTHERS for side in (inner.left, *inner.comparators))
     ):
         return "body" if isinstance(inner.ops[0], ast.Eq) else "else" if isinstance(inner.ops[0], ast.NotEq) else ""
+    if (
+        isinstance(inner, ast.Compare)
+        and len(inner.ops) == 1
+        and any(constant(side) == "cuda" for side in (inner.left, *inner.comparators))
+    ):
+        return "else" if isinstance(inner.ops[0], ast.Eq) else "body" if isinstance(inner.ops[0], ast.NotEq) else ""
     return ""
 
 

@@ -25,8 +25,8 @@ class PhaseLine(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     function: str
-    share: float
-    """Fraction of the run's time."""
+    share: float | None
+    """Fraction of the run's time; None if nothing was timed."""
 
 
 class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +40,8 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     last: int
     """First and last line of the loop or statement within the function."""
-    share: float
-    """Fraction of the run's time, 0 to 1."""
+    share: float | None
+    """Fraction of the run's time, 0 to 1; None if nothing was timed."""
     every: float | None
     """Mean number of steps between occurrences; None if it occurred once."""
     lines: tuple[PhaseLine, ...]
@@ -50,6 +50,8 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the trace that holds a part of it; empty without one."""
     missing: str = ""
     """Why there is no trace, if one was wanted."""
+    rounds: float | None = None
+    """Mean rounds of its loop per occurrence; None if they weren't counted, or it is no loop."""
 
 
 class Stretch(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,17 +64,17 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The run from a capture's first step to its last; times in µs."""
+    """The run from a capture's first step to its last, or a dry run's, in which nothing is timed; times in µs."""
 
     steps: int
     """Number of steps seen."""
-    watched_us: float
-    """Their total time, including steps that the capture disturbed."""
+    watched_us: float | None
+    """Their total time, including steps that the capture disturbed; None if nothing was timed."""
     counted: int
     """Number of undisturbed steps that the mean and the shares are based on."""
-    mean_us: float
-    """Mean time of those, including the phases between them."""
-    median_us: float
+    mean_us: float | None
+    """Mean time of those, including the phases between them; None if nothing was timed."""
+    median_us: float | None
     period: int
     """Period in steps with which step times repeat; 1 where they are alike."""
     period_us: tuple[float, ...]

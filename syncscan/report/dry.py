@@ -41,6 +41,8 @@ def verdict(analysis: Analysis) -> str:
     if waits:
         places = "1 place" if len(waits) == 1 else f"{len(waits)} places"
         return f"{places} would make the host wait, {_often(sum(f.per_step for f in waits), analysis)}"
+    if any(real(of.findings) for of in analysis.phases if of):
+        return "Nothing in the steps would make the host wait"
     if coverage is None or not coverage.ops:
         return "Nothing ran on the simulated device"
     return "No wait found among the recognized ops" if coverage.gaps else "Nothing that ran would make the host wait"

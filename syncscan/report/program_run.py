@@ -51,14 +51,17 @@ class Cell(msgspec.Struct, frozen=True):
 def sentence(analysis: Analysis) -> str:
     """Return what the recorded steps represent in the run, in a few sentences; empty if the run wasn't watched."""
     run = analysis.run
-    if run is None or analysis.trace.info.capture.pretended:
+    if run is None:
         return ""
+    if run.mean_us is None:
+        rest = "; ".join(f"{phase.name} ({_place(phase)}{_times(phase)})" for phase in run.phases)
+        return f"The steps aren't all that the program repeats. Between them: {rest}." if rest else ""
     typical = f"{run.counted} undisturbed steps took {duration(run.mean_us)} each on average"
     if run.steps_share is None:
         return f"The run's {typical}."
     first = f"{_recorded(analysis)} like {_share(run.steps_share)} of the run's time: its {typical}."
     pairs = zip(run.phases, analyses_of(analysis), strict=True)
-    rest = "; ".join(_part(phase, of) for phase, of in pairs if phase.share >= WORTH)
+    rest = "; ".join(_part(phase, of) for phase, of in pairs if _is_worth(phase))
     return sentences(first, f"The rest: {rest}." if rest else "", _gain(analysis), _apart(analysis))
 
 
@@ -66,7 +69,7 @@ def leads(analysis: Analysis) -> bool:
     """Return whether the first screen mentions the run: the recorded steps don't represent nearly all of it."""
     run = analysis.run
     if run is None or run.steps_share is None:
-        return False
+        return run is not None and run.mean_us is None and bool(run.phases)
     return run.steps_share < 1 - WORTH or bool(_apart(analysis))
 
 
@@ -79,7 +82,8 @@ def gain_share(analysis: Analysis) -> float | None:
         (run.steps_share, analysis),
         *((p.share, a) for p, a in zip(run.phases, analyses_of(analysis), strict=True)),
     ]
-    gains = [share * gain for share, of in parts if of is not None and (gain := saved_share(of)) is not None]
+    known = ((share, saved_share(of)) for share, of in parts if share is not None and of is not None)
+    gains = [share * gain for share, gain in known if gain is not None]
     return sum(gains) if gains else None
 
 
@@ -89,7 +93,7 @@ def rows(analysis: Analysis) -> list[PhaseLine]:
     if run is None:
         return []
     phases = zip(run.phases, analyses_of(analysis), strict=True)
-    return [_row(phase, of) for phase, of in phases if phase.share >= WORTH or of is not None]
+    return [_row(phase, of) for phase, of in phases if _is_worth(phase) or of is not None]
 
 
 def strip(analysis: Analysis) -> list[Cell]:
@@ -125,8 +129,18 @@ def _recorded(analysis: Analysis) -> str:
     return "This step is" if count == 1 else f"These {count} steps are" if count else "The recorded steps are"
 
 
-def _share(share: float) -> str:
-    return percent(share, 1.0)
+def _is_worth(phase: RunPhase) -> bool:
+    return phase.share is None or phase.share >= WORTH
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else percent(share, 1.0)
+
+
+def _times(phase: RunPhase) -> str:
+    """`, 16 rounds each time, each 8 steps`, as far as it is known."""
+    rounds = f", {phase.rounds:.3g} rounds each time" if phase.rounds else ""
+    return rounds + (f", each {phase.every:.3g} steps" if phase.every and phase.every > 1 else "")
 
 
 def _part(phase: RunPhase, of: Analysis | None) -> str:
@@ -152,7 +166,7 @@ def _gain(analysis: Analysis) -> str:
 def _apart(analysis: Analysis) -> str:
     """Return how long the timed steps and the run's own took, where they differ."""
     run, timed = analysis.run, analysis.step.unprofiled_us
-    if run is None or run.steps_share is None or not timed:
+    if run is None or run.steps_share is None or run.mean_us is None or not timed:
         return ""
     own = run.mean_us * run.steps_share
     if abs(own - timed) <= OFF * timed:
@@ -172,24 +186,32 @@ def saved_share(analysis: Analysis) -> float | None:
 
 def _row(phase: RunPhase, of: Analysis | None) -> PhaseLine:
     findings = real(of.findings) if of is not None else []
-    waits = tuple(_wait(finding, of.step) for finding in findings[:SHOWN]) if of is not None else ()
+    shown = SHOWN if phase.trace else len(findings)
+    waits = tuple(_wait(finding, of.step, phase) for finding in findings[:shown]) if of is not None else ()
     return PhaseLine(
         name=phase.name,
         share=_share(phase.share),
         where=_place(phase),
         verdict=verdict_of(phase, of),
         waits=waits,
-        more=max(0, len(findings) - SHOWN),
+        more=max(0, len(findings) - shown),
         trace=phase.trace,
     )
 
 
-def _wait(f: Finding, step: StepSummary) -> str:
+def _wait(f: Finding, step: StepSummary, phase: RunPhase) -> str:
+    if phase.share is None:
+        often = "once" if f.per_step == 1 else f"{f.per_step:.3g} times"
+        return f"{f.diagnosis.title} ({whereabouts(f)}), {often} {'a round' if phase.rounds else 'each time'}"
     return f"{f.diagnosis.title} ({whereabouts(f)}), {waited(f.wait_us, step)}, {times(f.per_step)}"
 
 
 def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
     """Return a phase's verdict: its bound, or why it wasn't recorded."""
+    if phase.share is None:
+        places = len(real(of.findings)) if of is not None else 0
+        waits = f"{places} place{'s' * (places != 1)} would make the host wait"
+        return f"{waits}{_times(phase)}"
     if of is not None:
         saves = saved_share(of)
         without = f", {_share(saves)} less without its syncs" if saves else ""

@@ -20,7 +20,7 @@ class RunLineDocument(Struct, frozen=True):
     file: str
     line: int
     function: str
-    share: Annotated[float, about("of the run's time")]
+    share: Annotated[float | None, about("of the run's time; None where nothing was timed")]
 
 
 class PhaseFindingDocument(Struct, frozen=True):
@@ -46,7 +46,7 @@ class RunPhaseDocument(Struct, frozen=True):
     function: str
     first: Annotated[int, about("the first of its lines")]
     last: Annotated[int, about("the last of its lines")]
-    share: Annotated[float, about("of the run's time")]
+    share: Annotated[float | None, about("of the run's time; None where nothing was timed")]
     every: Annotated[float | None, about("after how many steps it comes again; None if it came once")]
     lines: tuple[RunLineDocument, ...]
     trace: Annotated[str | None, about("the name of the trace that holds a part of it")]
@@ -57,17 +57,18 @@ class RunPhaseDocument(Struct, frozen=True):
     recoverable_us: Annotated[float | None, about("of that time")]
     gain_share: Annotated[float | None, about("of the run's time")]
     findings: tuple[PhaseFindingDocument, ...]
+    rounds: Annotated[float | None, about("of its loop each time that it comes, where a dry run counted them")]
 
 
 class RunDocument(Struct, frozen=True):
-    """The program's whole run, as far as capture watched it."""
+    """The program's whole run, as far as a capture watched it or a dry run ran it."""
 
     sentence: str
     steps: Annotated[int, about("number of steps seen")]
-    watched_us: Annotated[float, about("their total time")]
+    watched_us: Annotated[float | None, about("their total time; None if nothing was timed")]
     counted: Annotated[int, about("undisturbed steps, on which the mean and the shares are based")]
-    mean_us: Annotated[float, about("per step, including the phases between steps")]
-    median_us: float
+    mean_us: Annotated[float | None, about("per step, including the phases between steps; None if nothing was timed")]
+    median_us: float | None
     period: Annotated[int, about("after how many steps their times repeat")]
     period_us: Annotated[tuple[float, ...], about("the median time of each step of a period")]
     steps_share: Annotated[float | None, about("the steps' own part of the run's time")]
@@ -113,8 +114,9 @@ def _phase(phase: RunPhase, of: Analysis | None) -> RunPhaseDocument:
         verdict=verdict_of(phase, of),
         step_us=None if of is None else of.step.unprofiled_us or of.step.observed_us,
         recoverable_us=None if of is None else of.step.recoverable_us,
-        gain_share=None if saves is None else phase.share * saves,
+        gain_share=None if saves is None or phase.share is None else phase.share * saves,
         findings=() if of is None else tuple(map(_finding, of.findings)),
+        rounds=phase.rounds,
     )
 
 

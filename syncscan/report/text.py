@@ -363,7 +363,10 @@ def _run(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
     yield Text("Between the steps:", "bold")
     for row in story.run:
         yield Text.assemble(
-            f" {row.share} ", (printable(row.name, 60), "bold"), f" {printable(row.where, 80)}: ", _text(row.verdict)
+            f" {row.share} " if row.share else " ",
+            (printable(row.name, 60), "bold"),
+            f" {printable(row.where, 80)}: ",
+            _text(row.verdict),
         )
         yield from (Padding(_text(wait), (0, 0, 0, 6)) for wait in row.waits)
         if row.more:

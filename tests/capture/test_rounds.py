@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture.loops import Loop, Loops
 from syncscan.capture.rounds import Passes, Rounds, can_watch
+from syncscan.facts.loops import Loop, Loops
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells of single jumps since 3.12")
 

@@ -17,8 +17,9 @@ import pytest
 
 from syncscan.capture import signals, ticks
 from syncscan.capture.signals import Ending
-from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks, line_of, name_of
+from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks, line_of
 from syncscan.capture.usage import Meter
+from syncscan.facts.program_phases import name_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="samples on Linux alone")
 

@@ -116,3 +116,89 @@ def test_costs_come_from_a_recording(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import torch\ntorch.ones(2, device='cuda').sum().item()\n1 / 0\n")
     _, told = dryrun(str(tmp_path / "mine.py"), code=1)
     assert told["dry_run"]["notes"][0] == "The program failed, and what would have come after wasn't seen."
+
+
+ROLLOUT = """\
+import torch
+class Env:
+    def step(self, action):
+        return action * 2.0
+def evaluate(net):
+    with torch.no_grad():
+        return net(torch.ones(2, 4, device="cuda")).sum().item()
+def main():
+    envs, net = Env(), torch.nn.Linear(4, 2).cuda()
+    optimizer = torch.optim.SGD(net.parameters())
+    for iteration in range(100):
+        for step in range(16):
+            action = net(torch.ones(2, 4, device="cuda")).argmax(1)
+            rewards = envs.step(action.cpu().numpy())
+            done = torch.tensor(rewards).to("cuda"), torch.tensor(rewards).to("cuda")
+        for start in range(4):
+            if start == 0:
+                evaluate(net)
+            loss = net(torch.ones(2, 4, device="cuda")).sum()
+            loss.item()
+            loss.backward()
+            optimizer.step()
+        print(loss.item())
+main()
+"""
+
+
+def between(told: Any) -> list[tuple[str, str, int, int, float | None, float | None]]:
+    """The phases of a run: kind, name, lines, rounds, and after how many steps each comes again."""
+    return [
+        (phase["kind"], phase["name"], phase["first"], phase["last"], phase["rounds"], phase["every"])
+        for phase in told["run"]["phases"]
+    ]
+
+
+def waits(phase: Any) -> list[tuple[str, int, float]]:
+    """Rule, line and how often a round, of each of a phase's findings."""
+    return sorted((f["rule"], f["line"], f["per_step"]) for f in phase["findings"])
+
+
+def test_what_comes_before_the_first_step_in_a_loop_around_it_is_a_phase(tmp_path: Path) -> None:
+    """The rollout comes again, though not within three steps: its waits are by its rounds, and none is of a step."""
+    (tmp_path / "mine.py").write_text(ROLLOUT)
+    found, told = dryrun(str(tmp_path / "mine.py"))
+    assert found == [("item", 20, 1.0)]
+    assert [f["source"]["line"] for f in told["findings"] if f["severity"] == "info"] == [9]
+    assert between(told) == [
+        ("rollout", "rollout", 12, 15, 16, None),
+        ("validation", "validation", 18, 18, None, None),
+    ]
+    assert waits(told["run"]["phases"][0]) == [("cpu", 14, 1.0), ("to-device", 15, 2.0)]
+    assert (told["run"]["mean_us"], told["run"]["phases"][0]["share"]) == (None, None)
+
+
+def test_phases_come_again_after_so_many_steps(tmp_path: Path) -> None:
+    """Where the run is long enough to see it."""
+    (tmp_path / "mine.py").write_text(ROLLOUT)
+    found, told = dryrun("--steps", "12", str(tmp_path / "mine.py"))
+    assert found == [("item", 20, 1.0)]
+    assert between(told) == [
+        ("rollout", "rollout", 12, 15, 16, 4),
+        ("validation", "validation", 18, 18, None, 4),
+        ("other work", "other work", 23, 23, None, 4),
+    ]
+
+
+def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
+    """In text with how often a round; where a format has no part for it, among the findings."""
+    (tmp_path / "mine.py").write_text(ROLLOUT)
+    shown = CliRunner().invoke(group, ["dryrun", str(tmp_path / "mine.py")]).stdout
+    assert "The steps aren't all that the program repeats. Between them: rollout (mine.py:12-15" in shown.replace(
+        "\n", " "
+    )
+    assert "rollout mine.py:12-15: 2 places would make the host wait, 16 rounds each time" in shown
+    lines = CliRunner().invoke(group, ["dryrun", "--format", "csv", str(tmp_path / "mine.py")]).stdout
+    assert [row for row in lines.splitlines() if "to-device" in row and ",15," in row]
+
+
+def test_steps_alone_make_no_phases(tmp_path: Path) -> None:
+    """What the script prepares before its loop isn't one."""
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    _, told = dryrun(str(tmp_path / "mine.py"))
+    assert told["run"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import io
@@ -334,3 +335,71 @@ def test_a_block_that_fails_says_so() -> None:
         "The program failed (ZeroDivisionError: division by zero), and what would have come after wasn't seen."
         in rec.coverage
     )
+
+
+@pytest.mark.parametrize("place", ["cuda", "cpu"])
+def test_data_parallel_runs_on_the_one_device(place: str) -> None:
+    """`nn.DataParallel` hands the whole batch to its only replica; a batch on the host is copied without a wait."""
+    results = []
+
+    def block() -> None:
+        model = torch.nn.DataParallel(torch.nn.Linear(4, 4)).cuda()
+        batch = torch.ones(2, 4).pin_memory() if place == "cpu" else torch.ones(2, 4, device="cuda")
+        out = model(batch)
+        out.sum().backward()
+        results.extend([out.device.type, tuple(out.shape)])
+
+    found = [finding.rule for finding in dry(block).findings]
+    assert (results, found) == (["cuda", (2, 4)], ["to-device"])  # the model's own way to the device
+
+
+def test_gathering_of_data_parallel_stays_on_the_device() -> None:
+    """What replicas return is joined on the device, and nothing waits for it."""
+    rec = dry(lambda: torch.nn.parallel.comm.gather([torch.ones(2, device="cuda")] * 2).mul_(2))
+    assert rec.findings == ()
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, contextlib.nullcontext])
+def test_inference_tensors_wait_by_the_same_rules(mode: Any) -> None:
+    """Without autograd a composed op comes as one: what it is made of is what waits on a device."""
+
+    def block() -> None:
+        with mode():
+            x = torch.ones(3, device="cuda")
+            x.sum().item()
+            if x.any():
+                x[x > 0].tolist()
+
+    assert sorted(finding.rule for finding in dry(block).findings) == sorted(
+        ["item", "tensor-bool", "boolean-index", "tolist"]
+    )
+
+
+def test_an_inference_tensor_waits_outside_of_the_mode_too() -> None:
+    """It was made under `inference_mode`, and is read after it."""
+
+    def block() -> None:
+        with torch.inference_mode():
+            x = torch.ones(3, device="cuda").sum()
+        x.item()
+
+    assert [finding.rule for finding in dry(block).findings] == ["item"]
+
+
+def test_a_block_s_phases_are_those_of_its_own_loops() -> None:
+    """A loop around the block isn't part of what is watched; what lies between its steps is in `findings` too."""
+    for _ in range(1):
+        with syncscan.pretend_gpu() as rec:
+            x = torch.ones(4, device="cuda")
+            x.sum().item()
+            for _ in range(2):
+                for _ in range(3):
+                    x.cpu()
+                for _ in range(2):
+                    rec.step()
+                    x.tolist()
+            rec.end_step()
+    run = rec.analysis.run
+    assert run is not None
+    assert [(phase.name, phase.rounds, phase.every) for phase in run.phases] == [("other work", 3, None)]
+    assert [(f.rule, f.per_step) for f in rec.findings if not f.diagnosis.intended] == [("tolist", 1.0), ("cpu", 1.0)]

@@ -5,14 +5,17 @@ from __future__ import annotations
 from syncscan.lint.shape import Shape
 from syncscan.lint.shapes import (
     checked_ops,
+    checkpoints,
     comparisons,
     constructors,
     contains,
     cpu,
+    distributions,
     indices,
     masks,
     number_arguments,
     numbers,
+    scalers,
     settings,
     shown,
     sized_ops,
@@ -38,6 +41,9 @@ SHAPES: tuple[Shape, ...] = (
     sized_ops,
     number_arguments,
     checked_ops,
+    distributions,
+    scalers,
+    checkpoints,
     # copies to the device
     constructors,
     to_device,

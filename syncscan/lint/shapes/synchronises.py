@@ -57,4 +57,5 @@ def _pins(site: Site) -> Hit | None:
         "pin-memory",
         "memory is pinned on the training thread",
         "Let the data loader pin (DataLoader(pin_memory=True)), or reuse one pinned buffer.",
+        seldom=True,  # it takes the host's time, and waits for the device only where the allocator has to
     )

@@ -63,7 +63,7 @@ while True:
     if token.item() == 2:  # GUESS item
         break
 while obs is not None:  # noqa: F821
-    action = torch.distributions.Categorical(logits=policy(obs)).sample()  # noqa: F821
+    action = torch.distributions.Categorical(logits=policy(obs)).sample()  # noqa: F821  # GUESS distribution-args
     obs = env.step(action.item())  # noqa: F821  # GUESS item
 for x in loader:
     print(model(x).sum().item())  # GUESS item

@@ -1,4 +1,6 @@
-"""Samples of a program's whole run go in, the phases between and within its steps come out.
+"""Find the phases between and within the steps of a program's run, from samples of the run.
+
+The samples are a capture's, taken by a clock, or a dry run's: then each is a wait, and none is missing.
 
 A program repeats its step in a loop. What is sampled outside of that loop is between the steps: the rollout, the
 validation, the checkpoint at an epoch's end. What is sampled in the loop, but in few of its rounds, is a phase too: the
@@ -17,8 +19,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import NamedTuple
 
-from syncscan.capture.loops import Loop, Loops
-from syncscan.capture.ticks import name_of
+from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.rhythm import median
 from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
@@ -33,12 +34,14 @@ steps differ in turn, in at most `PERIOD` of what a period's step would be."""
 PERIOD = 0.6
 SHOWN = 0.05
 """The part of a phase's time whose functions say what it is for, where the rest says nothing."""
+SELDOM = 1 / 3
+"""Where every wait is seen, a branch of the loop is a phase that comes in at most this part of the steps."""
 FEWEST = 4
 """Samples of a place before it can be called rare."""
 MOSTLY = 0.6
 """The part of a phase that a loop of its own holds whose rounds it is made of."""
 MOST_LINES = 12
-"""Of a phase's lines, the costliest."""
+"""A phase's costliest lines that are listed."""
 
 Frame = tuple[CodeType, int]
 """A function and the line in it."""
@@ -71,11 +74,11 @@ class SeenPhase:
 
     @property
     def ns(self) -> int:
-        """How long it took in all."""
+        """Total time, ns."""
         return sum(sample.ns for sample in self.samples)
 
     def lines(self) -> list[tuple[Frame, int]]:
-        """The program's innermost lines in it with how long each took (ns), the longest first."""
+        """Return the program's innermost lines in it with the time of each (ns), longest first."""
         took: Counter[Frame] = Counter()
         for sample in self.samples:
             took[_own_line(sample.stack)] += sample.ns
@@ -83,7 +86,7 @@ class SeenPhase:
 
 
 class Course(NamedTuple):
-    """What a run's phases are told from.
+    """The steps of a run, by which its phases are recognized.
 
     `ends` are the steps' ends (ns): step k lies between `ends[k]` and `ends[k + 1]`. `counts` says of each whether it
     is one of the program's own, undisturbed. `path` is the way to the call that ends a step, outermost first; `period`
@@ -94,6 +97,10 @@ class Course(NamedTuple):
     counts: Sequence[bool]
     path: tuple[Frame, ...]
     period: int = 1
+    complete: bool = False
+    """Whether the samples are all that happened, what came before the first step among them."""
+    entered: Frame | None = None
+    """Where the program is watched from: the loops around that line aren't part of what is watched."""
 
 
 def phases_of(
@@ -115,17 +122,19 @@ def phases_of(
     groups: defaultdict[object, list[Sample]] = defaultdict(list)
     inside: defaultdict[_Branch, list[Sample]] = defaultdict(list)
     for sample in samples:
-        branch = _branch(course.path, sample.stack, around, loops)
+        branch = _branch(course, sample.stack, around, loops)
+        if branch.outside and steps.prepares(sample, loops):
+            continue
         if branch.outside or branch.kind is PhaseKind.LOADER:
             groups[branch.phase].append(sample)
         elif branch.place is not None:
             inside[branch].append(sample)
     for branch, those in inside.items():
-        if (branch.chosen or branch.kind is not PhaseKind.OTHER) and steps.rare(those):
+        if steps.seldom(branch, those):
             groups[branch.phase] += those
         else:
             _first_batches(groups, those, steps)
-    seen = [_seen(those, course.path, around, loops) for those in groups.values()]
+    seen = [_seen(those, course, around, loops) for those in groups.values()]
     return sorted(seen, key=lambda phase: -phase.ns), around
 
 
@@ -140,17 +149,41 @@ class _Steps:
         self.count = len(counted)
 
     def at(self, moment: int) -> int:
-        """The step's number; -1 outside of all."""
+        """Return the number of the step; -1 outside of all steps."""
         number = bisect.bisect_right(self.course.ends, moment) - 1
         return number if number < len(self.times) else -1
 
     def ordinary(self, moment: int) -> bool:
-        """Whether the moment lies in a step of about the median's time that counts."""
+        """Return whether the moment lies in a step of about the median's time that counts."""
         number = self.at(moment)
         return number >= 0 and self.course.counts[number] and self.times[number] <= ORDINARY * self.typical
 
+    def prepares(self, sample: Sample, loops: Loops) -> bool:
+        """Return whether this comes before the first step, and no loop around the steps brings it again."""
+        if not self.course.complete or not self.course.ends or sample.at >= self.course.ends[0]:
+            return False
+        path, entered = self.course.path, self.course.entered
+        for (code, line), (other, at) in zip(path, sample.stack, strict=False):
+            if code is not other:
+                return True
+            around = () if in_package(code.co_filename, "torch") else loops.around(code.co_filename, line)
+            inside = (k for k in around if entered is None or code is not entered[0] or not k.holds(entered[1]))
+            if any(loop.holds(at) for loop in inside):
+                return False
+            if line != at:
+                return True
+        return True
+
+    def seldom(self, branch: _Branch, samples: Sequence[Sample]) -> bool:
+        """Return whether what branches off within the loop of the steps is a phase: it comes in few of them."""
+        named = branch.kind is not PhaseKind.OTHER
+        if self.course.complete:
+            met = len({self.at(sample.at) for sample in samples} - {-1})
+            return branch.chosen and met <= SELDOM * self.count and (named or self.count >= 2 * FEWEST)
+        return (branch.chosen or named) and self.rare(samples)
+
     def rare(self, samples: Sequence[Sample]) -> bool:
-        """Whether these samples lie in fewer steps than they would if each step held some."""
+        """Return whether these samples lie in fewer steps than they would if each step held some."""
         numbers = [number for number in (self.at(s.at) for s in samples) if number >= 0 and self.course.counts[number]]
         if len(numbers) < FEWEST or self.count < 2 * FEWEST:
             return False
@@ -159,8 +192,7 @@ class _Steps:
 
 
 class _Branch(NamedTuple):
-    """Where a sample leaves the way to the step's end: the lines there, the function that is called from them, and what
-    that is for.
+    """Where a sample's stack leaves that of the step's end: the lines, the function called there, and its kind.
 
     `outside` of the loop that the steps are rounds of, or `chosen` by a condition in it; `place` is None where it never
     leaves the way.
@@ -174,7 +206,7 @@ class _Branch(NamedTuple):
 
     @property
     def phase(self) -> object:
-        """What its samples are grouped by: a loop is one phase, whatever it calls; so is all of some kinds."""
+        """Return the group of its samples: a loop is one phase, whatever it calls; so is all of some kinds."""
         if self.kind in (PhaseKind.LOADER, PhaseKind.CHECKPOINT, PhaseKind.LOGGING):
             return self.kind
         if self.place is not None and self.place.first != self.place.last:
@@ -186,7 +218,7 @@ _ON_THE_WAY = _Branch(False, False, None, None, PhaseKind.OTHER)
 
 
 def _steps_loop(steps: _Steps, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
-    """The innermost loop on the way to a step's end that holds most of the ordinary steps' samples."""
+    """Return the innermost loop around a step's end that holds most of the ordinary steps' samples."""
     path = steps.course.path
     ordinary = [sample for sample in samples if steps.ordinary(sample.at)]
     whole = sum(sample.ns for sample in ordinary)
@@ -208,11 +240,9 @@ def _in_loop(path: tuple[Frame, ...], stack: tuple[Frame, ...], depth: int, loop
     return code is path[depth][0] and loop.holds(line)
 
 
-def _branch(
-    path: tuple[Frame, ...], stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops
-) -> _Branch:
-    """Where the stack leaves the path, and whether it is in the steps' loop there."""
-    depth = 0
+def _branch(course: Course, stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> _Branch:
+    """Return where the stack leaves the path, and whether that is in the steps' loop."""
+    path, depth = course.path, 0
     while depth < min(len(path), len(stack)) and stack[depth] == path[depth]:
         depth += 1
     if depth >= len(path) or depth >= len(stack):
@@ -228,15 +258,18 @@ def _branch(
     place = Place(code, others[0].first, others[0].last) if others else Place(code, line, line)
     callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
     chosen = loops.chosen(code.co_filename, line, path[depth][1])
-    return _Branch(outside, chosen, place, callee, kind_of(stack[depth + 1 :]))
+    kind = kind_of(stack[depth + 1 :])
+    if kind is PhaseKind.OTHER and course.complete:  # what doesn't wait has no sample: its calls alone show it
+        kind = written_kind(loops.calls(code.co_filename, place.first, place.last))
+    return _Branch(outside, chosen, place, callee, kind)
 
 
-def _seen(samples: list[Sample], path: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
-    """The phase of these samples: for what most of them are that show it, where most of its time goes."""
+def _seen(samples: list[Sample], course: Course, around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
+    """Return the phase of these samples: its kind by most of them, its lines by most of its time."""
     took: Counter[_Branch] = Counter()
     kinds: Counter[PhaseKind] = Counter()
     for sample in samples:
-        branch = _branch(path, sample.stack, around, loops)
+        branch = _branch(course, sample.stack, around, loops)
         took[branch] += sample.ns
         kinds[branch.kind] += sample.ns
     most = took.most_common(1)[0][0]
@@ -270,7 +303,7 @@ _WORDS = (
     (PhaseKind.CHECKPOINT, "save_checkpoint save_model save_state save_ckpt save_pretrained write_checkpoint"),
     (PhaseKind.LOGGING, "log log_metrics report_metrics add_scalar add_scalars add_histogram add_image add_images"),
 )
-"""What functions of a phase are called, or what whole words stand in their names; the outermost that fits decides."""
+"""Names of a phase's functions, or whole words in them; the outermost function that fits decides."""
 _PACKAGES = (
     (PhaseKind.CHECKPOINT, "torch/serialization.py"),
     (PhaseKind.CHECKPOINT, "torch/distributed/checkpoint"),
@@ -287,11 +320,12 @@ _PACKAGES = (
 
 _ENVIRONMENT = re.compile(r"[Ee]nv(s|ironment)?\.(step|reset)$")
 """A method of what a rollout acts in, whichever library it is of."""
+_LOGARITHM = re.compile(r"^(?!(wandb|mlflow|self|logger|run|accelerator|fabric)\.).*\blog$")
+"""A call named `log` that isn't known to write a log."""
 
 
 def kind_of(stack: Sequence[Frame]) -> PhaseKind:
-    """Return what a phase with such a sample is for: by the functions on its stack, outermost first, and by whose they
-    are.
+    """Return the kind of phase that a sample shows, by the names and packages of the functions on its stack.
 
     Args:
         stack: outermost first.
@@ -301,6 +335,19 @@ def kind_of(stack: Sequence[Frame]) -> PhaseKind:
         if kind is not PhaseKind.OTHER:
             return kind
     return PhaseKind.OTHER
+
+
+def written_kind(calls: Sequence[str]) -> PhaseKind:
+    """Return the kind of phase that lines belong to, by the names that they call; the first in `PhaseKind`'s order.
+
+    Args:
+        calls: as they are written, `envs.step`.
+    """
+    if any(_ENVIRONMENT.search(call) for call in calls):
+        return PhaseKind.ROLLOUT
+    names = [call.rpartition(".")[2].lower() for call in calls if not _LOGARITHM.search(call)]
+    words = ((kind, each.split()) for kind, each in _WORDS)
+    return next((kind for kind, those in words if any(_holds(name, those) for name in names)), PhaseKind.OTHER)
 
 
 @functools.lru_cache(1 << 14)
@@ -322,8 +369,13 @@ def _holds(name: str, words: Sequence[str]) -> bool:
     return any(f"_{word}_" in f"_{name}_" for word in words)
 
 
+def name_of(code: CodeType) -> str:
+    """Return a function's name, qualified from Python 3.11 on."""
+    return getattr(code, "co_qualname", code.co_name)
+
+
 def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
-    """The phase's name: its kind's, or that of the function that is called, or of the lines."""
+    """Return the phase's name: that of its kind, or of the function that is called."""
     if kind is not PhaseKind.OTHER:
         return str(kind.value)
     if callee is not None and not is_library(callee.co_filename) and not callee.co_name.startswith("<"):
@@ -332,13 +384,12 @@ def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
 
 
 def _own_line(stack: Sequence[Frame]) -> Frame:
-    """The innermost line of the program's own, else the innermost of all."""
+    """Return the innermost line of the program's own, else the innermost of all."""
     return next((frame for frame in reversed(stack) if not is_library(frame[0].co_filename)), stack[-1])
 
 
 def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
-    """Return the outermost loop of a phase's own that most of it is in, with the function that it stands in; None where
-    it is in none.
+    """Return the outermost loop of a phase's own that holds most of it, with its function; None without one.
 
     Args:
         phase: with its samples.
@@ -356,7 +407,7 @@ def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
 
 
 def _own_loops(place: Place, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, Loop]]:
-    """The loops around a sample from the phase's lines inward, each with its depth."""
+    """Return the loops around a sample from the phase's lines inward, each with its depth."""
     begin = next((k for k, (code, line) in enumerate(stack) if _at(place, code, line)), len(stack))
     held = set()
     for depth, (code, line) in enumerate(stack[begin:]):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import linecache
 from types import CodeType
 
-from syncscan.capture.loops import Loop, Loops
-from syncscan.capture.phases import Course, Sample, SeenPhase, phases_of, rounds_of
 from syncscan.capture.watch import window
+from syncscan.facts.loops import Loop, Loops
+from syncscan.facts.program_phases import Course, Sample, SeenPhase, phases_of, rounds_of
 from syncscan.model.program_run import PhaseKind
 
 SOURCE = """\

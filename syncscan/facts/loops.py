@@ -1,4 +1,4 @@
-"""A source file's lines go in, the loops that stand around them come out: read from its text, which nothing runs."""
+"""Find the loops around a line of a source file, from its text; nothing is run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Loop(NamedTuple):
     last: int
 
     def holds(self, line: int) -> bool:
-        """Whether the line is the header's or the body's."""
+        """Return whether the loop has this line, in its header or body."""
         return self.first <= line <= self.last
 
 
@@ -27,7 +27,7 @@ class Branch(NamedTuple):
     last: int
 
     def holds(self, line: int) -> bool:
-        """Whether the line is one of them."""
+        """Return whether the branch has this line."""
         return self.first <= line <= self.last
 
 
@@ -35,10 +35,10 @@ class Loops:
     """The loops and branches of source files, each file parsed once."""
 
     def __init__(self) -> None:
-        self._of: dict[str, tuple[list[Loop], list[Branch]]] = {}
+        self._of: dict[str, tuple[list[Loop], list[Branch], list[tuple[int, str]]]] = {}
 
     def around(self, file: str, line: int) -> list[Loop]:
-        """The loops that hold this line, outermost first; none where the source can't be read.
+        """Return the loops around a line, outermost first; none if the source can't be read.
 
         Args:
             file: as a code object names it.
@@ -47,7 +47,7 @@ class Loops:
         return [loop for loop in self._parsed(file)[0] if loop.holds(line)]
 
     def chosen(self, file: str, line: int, other: int) -> bool:
-        """Whether the first of these lines is run on a condition that doesn't decide about the other.
+        """Return whether a line depends on a condition that another line doesn't depend on.
 
         Args:
             file: as a code object names it.
@@ -56,10 +56,19 @@ class Loops:
         """
         return any(b.holds(line) and not b.holds(other) for b in self._parsed(file)[1])
 
-    def _parsed(self, file: str) -> tuple[list[Loop], list[Branch]]:
+    def calls(self, file: str, first: int, last: int) -> list[str]:
+        """Return what is called in these lines, as it is written: `envs.step`.
+
+        Args:
+            file: as a code object names it.
+            first, last: the lines, counted from 1.
+        """
+        return [name for line, name in self._parsed(file)[2] if first <= line <= last]
+
+    def _parsed(self, file: str) -> tuple[list[Loop], list[Branch], list[tuple[int, str]]]:
         if file not in self._of:
             tree = _tree("".join(linecache.getlines(file)))
-            self._of[file] = _loops(tree), list(_branches(tree))
+            self._of[file] = _loops(tree), list(_branches(tree)), list(_calls(tree))
         return self._of[file]
 
 
@@ -68,6 +77,12 @@ def _tree(source: str) -> ast.Module:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
+
+
+def _calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield node.lineno, ast.unparse(node.func)
 
 
 def _branches(tree: ast.Module) -> Iterator[Branch]:
