@@ -30,8 +30,8 @@ AT_ONCE = 0.05
 """A stream runs one kernel at a time; a larger share of doubly used time is reported. In 170 recordings it is below
 0.01."""
 DEPENDENT_LAUNCH, TWO_AT_ONCE = (9, 0), 2.0
-"""From this compute capability on, a kernel may begin before the previous one on its stream is done (programmatic
-dependent launch, CUDA Programming Guide); it is reported only if more than two run all the time."""
+"""The first compute capability with which a kernel may begin before the previous one on its stream is done, by
+programmatic dependent launch (CUDA Programming Guide); it is reported only if more than two run all the time."""
 
 
 def integrity_of(trace: Trace, known: Sequence[Lack] = ()) -> Integrity:

@@ -81,8 +81,8 @@ def test_the_tooltip_says_where_and_how_long(report: Report) -> None:
     said = report.page.locator("#tip").inner_text()
     for words in (
         "/home/me/model.py:12",
-        "in all 5.9 ms, 41.3%",
-        "itself 900 µs, 6.3%",
+        "total 5.9 ms, 41.3%",
+        "self 900 µs, 6.3%",
         "whose the program",
         "phase forward",
     ):

@@ -77,7 +77,7 @@ def test_several_traces_give_one_json_array(tmp_path: Path) -> None:
         (b"", "empty"),
         (b"PK\x03\x04 zip", "trace"),
         (b'{"a": 1}', "trace"),
-        (b"[1, 2, 3]", "no trace"),
+        (b"[1, 2, 3]", "isn't a trace"),
         (b'{"traceEvents": []}', "nothing was recorded"),
         (b'{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {}}', "ends before"),
     ],
@@ -131,7 +131,7 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
 def test_a_trace_that_cannot_be_read_costs_only_its_own_report(tmp_path: Path, form: str) -> None:
     """The others' come, the broken and the missing one are named, and the exit code says it."""
     good, bad = waiting().write(tmp_path / "good.json"), tmp_path / "bad.json"
-    bad.write_text("no trace")
+    bad.write_text("isn't a trace")
     result = run(str(bad), str(good), str(tmp_path / "gone.json"), str(good), "--format", form)
     assert result.exit_code == 3
     assert "bad.json" in result.stderr
