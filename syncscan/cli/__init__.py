@@ -32,6 +32,8 @@ COMMANDS = {
     "rules": "List the rules.",
     "explain": "Explain a rule, habit or finding: why it costs time, what to use instead.",
     "repair": "Write a valid trace from a broken one.",
+    "lsp": "Serve an editor: warnings, findings with their gain, verified fixes (Language Server Protocol).",
+    "skill": "Print a SKILL.md for coding agents: analyze, fix, prove, gate, and when to stop.",
     "mcp": "Serve this folder's traces to coding assistants (Model Context Protocol).",
 }
 """Command → its line in `--help`; kept here so that help imports no command."""
