@@ -26,6 +26,7 @@ COMMANDS = {
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
     "prove": "Run two programs in turn: is the change a real gain, and is the result the same?",
     "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
+    "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
     "lint": "Find likely waits in source code, without running it.",
     "time": "Time a step or an inference: warmed up, on the device's clock.",
     "rules": "List the rules.",

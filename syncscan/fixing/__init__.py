@@ -1,0 +1,76 @@
+"""A program goes in, a patch that takes its waits out comes out: each change written, run dry and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from syncscan.model.fix import Fixed
+
+
+def fix(
+    program: str,
+    arguments: Sequence[str] = (),
+    *,
+    module: bool = False,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    unsafe: bool = False,
+    unverified: bool = False,
+    everything: bool = False,
+    trace: str | None = None,
+    steps: int = 0,
+    limit_s: float = 120.0,
+    progress: Callable[[str], None] | None = None,
+) -> Fixed:
+    """Find where a program would wait for a GPU, rewrite what can be, and verify each change by running both dry.
+
+    Args:
+        program: a script, or a function of one: `FILE.py:FUNCTION`.
+        arguments: what a script finds in `sys.argv[1:]`.
+        module: `program` is a module's name, to be run as by `python -m`.
+        select: globs of rules; without any, all.
+        ignore: globs of rules.
+        unsafe: propose also what changes memory, laziness or the moment of an exception.
+        unverified: take into the patch also what couldn't be verified.
+        everything: take into the patch also what gains nothing, by the trace.
+        trace: a recording of the same code, or a saved analysis: what each fix gains is projected from it.
+        steps: end the program after so many steps; 0 lets it come to its end.
+        limit_s: how long one run may take.
+        progress: told what is under way.
+
+    Returns:
+        The patch, each fix in it, and each wait that was left, with the reason. Nothing is written.
+
+    Raises:
+        ProgramFailed: the program fails as it is.
+        UsageError: there is no such program.
+        MissingExtra: torch isn't installed.
+    """
+    from pathlib import Path
+
+    from syncscan.errors import UsageError
+    from syncscan.fixing.course import Course, Options
+    from syncscan.fixing.gains import gains_of
+
+    file, colon, function = program.rpartition(":")
+    if not (colon and function.isidentifier() and not Path(program).exists()):
+        file, function = program, ""
+    if not module and not Path(file).is_file():
+        raise UsageError(f"{file} is no file.", "Give a script, or FILE.py:FUNCTION.")
+    options = Options(
+        select=tuple(select),
+        ignore=tuple(ignore),
+        unsafe=unsafe,
+        unverified=unverified,
+        everything=everything,
+        gains=gains_of(trace) if trace else {},
+        steps=steps,
+        limit_s=limit_s,
+        progress=progress or (lambda sentence: None),
+    )
+    return Course(file, arguments, options, function=function, module=module).run()
+
+
+__all__ = ["fix"]

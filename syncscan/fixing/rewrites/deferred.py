@@ -1,0 +1,45 @@
+"""Numbers that are read in each step and needed behind the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncscan.fixing.flow.homes import followed
+from syncscan.fixing.flow.sites import Site, sites
+from syncscan.fixing.flow.taint import Stuck
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "deferred-read"
+TITLE = "A number is read behind the loop"
+RULES = ("item", "cpu", "nan-guard")
+SAFETY = Safety.SAFE
+FEWEST = 3
+"""Reads of a place in the whole run, below which nothing is to be gained."""
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield each read that can wait, and each that can't."""
+    reads = sites(file)
+    nodes = [site.node for site in reads]
+    for site in reads:
+        if site.count >= FEWEST:
+            yield _one(file, site, nodes)
+
+
+def _one(file: File, site: Site, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
+    way = followed(file, site, nodes)
+    if isinstance(way, Stuck):
+        line = getattr(way.node, "lineno", site.node.lineno)
+        where = f" (line {line})" if line != site.node.lineno else ""
+        return Left(site.node, f"its value {way.why}{where}")
+    return Proposal(
+        node=site.node,
+        draft=way.draft,
+        rule="item",
+        rewrite=ID,
+        change="stays on the device, and is read behind the loop",
+        waits=file.own_waits(site.node),
+        reads=tuple(way.shown),
+    )

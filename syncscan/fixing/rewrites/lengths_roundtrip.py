@@ -1,0 +1,88 @@
+"""What was copied to the device and is copied back is taken from the host, where it still lies.
+
+Between the two copies neither is written to or given another value, and both have the same type.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "lengths-roundtrip"
+TITLE = "What came from the host a few lines above is read back"
+RULES = ("cpu", "tolist", "packed-sequence")
+SAFETY = Safety.SAFE
+BEFORE = "lengths = lengths.to(device)\nresult = lengths.cpu()"
+AFTER = "host_lengths = lengths\nlengths = lengths.to(device)\nresult = host_lengths"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the copies back of what the host has."""
+    for node in file.nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and file.own_waits(node):
+            name = node.func.value
+            if node.func.attr in ("cpu", "tolist") and not node.args and isinstance(name, ast.Name):
+                sent = _sent(file, node, name)
+                if sent is not None:
+                    yield from _of(file, node, name, sent)
+
+
+def _sent(file: File, call: ast.Call, name: ast.Name) -> ast.Assign | None:
+    """The assignment that copied a name's tensor to the device, above in the same block or in one around."""
+    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+    use = file.statement_of(call)
+    above = [n for n in stores if n.lineno < use.lineno]
+    last = file.parents[max(above, key=lambda n: n.lineno)] if above else None
+    if not isinstance(last, ast.Assign) or len(last.targets) != 1 or not isinstance(last.targets[0], ast.Name):
+        return None
+    blocks = [file.block_of(s) for s in (use, *file.ancestors(use)) if isinstance(s, ast.stmt)]
+    value = last.value
+    moved = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda")
+    return last if moved and any(last in block for block in blocks) else None
+
+
+def _of(file: File, call: ast.Call, name: ast.Name, sent: ast.Assign) -> Iterator[Proposal]:
+    value = sent.value
+    assert isinstance(value, ast.Call)
+    assert isinstance(value.func, ast.Attribute)
+    source = value.func.value
+    host, device = file.tensors(source), file.device_tensor(name)
+    base = questions.root(source)
+    if not host or device is None or base is None or not questions.is_path(source):
+        return
+    alike = not any(t.on_device or t.dtype != device.dtype for t in host)
+    if not alike or not _is_untouched(file, call, name.id, base.id):
+        return
+    draft = Draft(file.text)
+    word = file.text.code(source)
+    if base.id == name.id or questions.is_stored(file, base, file.function_of(call)):
+        word = file.fresh(f"host_{name.id}")
+        draft.put_before(sent, f"{word} = {file.text.code(source)}")
+    assert isinstance(call.func, ast.Attribute)
+    draft.replace(call, word if call.func.attr == "cpu" else f"{word}.tolist()")
+    yield Proposal(
+        node=call,
+        draft=draft,
+        rule="cpu",
+        rewrite=ID,
+        change="is taken from the host, where it still lies",
+        waits=file.own_waits(call),
+    )
+
+
+def _is_untouched(file: File, call: ast.Call, name: str, base: str) -> bool:
+    """Whether nothing is written to either tensor from the copy on until the loop's next turn, nor to the result."""
+    around = [file.function_of(call), *file.loops_of(call)][-1]
+    if questions.is_written(file, name, around) or questions.is_written(file, base, around):
+        return False
+    assign = file.parents[call]
+    if isinstance(assign, ast.Assign):
+        kept = assign.targets[0]
+        return isinstance(kept, ast.Name) and not questions.is_written(file, kept.id, around)
+    return isinstance(assign, ast.Call | ast.keyword | ast.Attribute | ast.Subscript | ast.BinOp)

@@ -1,0 +1,72 @@
+"""Predictions that are copied to the host batch by batch, and only joined behind the loop, are copied once.
+
+The list goes to `torch.cat` or `torch.stack` alone. Until then all of them take the device's memory: unsafe.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "predictions"
+TITLE = "Predictions are copied to the host batch by batch"
+RULES = ("cpu",)
+SAFETY = Safety.UNSAFE
+BEFORE = "parts = []\nfor row in x:\n    parts.append(row.cpu())\nresult = torch.cat(parts)"
+AFTER = "parts = []\nfor row in x:\n    parts.append(row)\nresult = torch.cat(parts).cpu()"
+FEWEST = 3
+WHY = "until the loop is over, all of them take the device's memory"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the copies to the host that could be one."""
+    for node in file.nodes:
+        if isinstance(node, ast.Call) and _copies(node) and file.seen(node).count >= FEWEST and file.own_waits(node):
+            yield from _of(file, node)
+
+
+def _copies(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "cpu" and not call.args
+
+
+def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
+    append = file.parents[call]
+    if not isinstance(append, ast.Call) or not isinstance(append.func, ast.Attribute) or append.func.attr != "append":
+        return
+    name = append.func.value
+    loops = file.loops_of(call)
+    if not isinstance(name, ast.Name) or append.args != [call] or not loops or file.types(name) != {"list"}:
+        return
+    uses = [n for n in file.names(file.home_of(name), name.id) if isinstance(n.ctx, ast.Load) and n is not name]
+    joins = [_joined(file, use) for use in uses]
+    if not joins or any(join is None or file.within(join, loops[-1]) for join in joins):
+        return
+    assert isinstance(call.func, ast.Attribute)
+    draft = Draft(file.text)
+    draft.replace(call, file.text.code(call.func.value))
+    for join in joins:
+        assert join is not None
+        draft.replace(join, f"{file.text.code(join)}.cpu()")
+    yield Proposal(
+        node=call,
+        draft=draft,
+        rule="cpu",
+        rewrite=ID,
+        change="stays on the device, and all are copied at once",
+        waits=file.own_waits(call),
+        safety=Safety.UNSAFE,
+        why=WHY,
+    )
+
+
+def _joined(file: File, use: ast.Name) -> ast.Call | None:
+    """`torch.cat(use)`."""
+    call = file.parents[use]
+    if not isinstance(call, ast.Call) or call.args[:1] != [use]:
+        return None
+    return call if ast.unparse(call.func) in ("torch.cat", "torch.stack", "torch.vstack", "torch.hstack") else None
