@@ -1,4 +1,4 @@
-"""`syncscan fix SCRIPT [ARGS]`: from a program to a patch that takes its waits out, verified without a GPU."""
+"""`syncscan fix SCRIPT [ARGS]`: patch a program so that it waits less, and verify the patch without a GPU."""
 
 from __future__ import annotations
 
@@ -136,5 +136,5 @@ def _proof(fixed: Fixed, module: bool) -> Any:
     from syncscan.fixing.proving import proven
 
     if module:
-        raise UsageError("A module can't be proven.", "Give its script, or compare two revisions with syncscan prove.")
+        raise UsageError("--prove doesn't take a module.", "Give its script, or compare two revisions with syncscan prove --rev.")
     return proven(fixed, say if sys.stderr.isatty() else None)

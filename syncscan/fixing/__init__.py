@@ -1,4 +1,4 @@
-"""A program goes in, a patch that takes its waits out comes out: each change written, run dry and compared."""
+"""Patches for programs that wait for their GPU: each change is written, run dry and compared."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fix(
     if not (colon and function.isidentifier() and not Path(program).exists()):
         file, function = program, ""
     if not module and not Path(file).is_file():
-        raise UsageError(f"{file} is no file.", "Give a script, or FILE.py:FUNCTION.")
+        raise UsageError(f"{file} doesn't exist.", "Give a script, or FILE.py:FUNCTION.")
     options = Options(
         select=tuple(select),
         ignore=tuple(ignore),

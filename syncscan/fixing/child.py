@@ -1,4 +1,4 @@
-"""A job goes in; the program runs as it asks, on the CPU while torch believes in a GPU, and what came of it comes out.
+"""Runs one job on the CPU with a simulated GPU, in a process of its own, and returns the outcome.
 
 Runs in a process of its own, which is the program's from then on.
 """
@@ -44,7 +44,7 @@ class _Enough(BaseException):
 
 
 class _Fingerprinting(Fingerprinting):
-    """Reads parameters without a word to the pretended device."""
+    """Reads parameters without telling the simulated device."""
 
     def _stepping(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         with _unseen():
@@ -53,7 +53,7 @@ class _Fingerprinting(Fingerprinting):
 
 @contextlib.contextmanager
 def _unseen() -> Iterator[None]:
-    """Torch's functions run as they are: nothing of it is the program's."""
+    """Run torch's functions directly, so that nothing counts as the program's work."""
     torch = importlib.import_module("torch")
     modes = importlib.import_module("torch.utils._python_dispatch")
     with torch._C.DisableTorchFunction(), modes._disable_current_modes():
@@ -94,14 +94,14 @@ def run(job: Job) -> Outcome:
 
 
 class _Codes:
-    """Gives Python the texts of a job in the place of files, with probes where they are wanted."""
+    """Gives Python the texts of a job in place of its files, with probes where the job asks for them."""
 
     def __init__(self, job: Job) -> None:
         self._texts = dict(job.sources)
         self._first = {file: number * FILES_APART for number, file in enumerate(job.probed)}
 
     def of(self, path: str) -> CodeType | None:
-        """The code of a file that isn't to run as it lies there; None for all others."""
+        """Return the code that runs in place of a file; None if the file runs as it is."""
         if path in self._first:
             text = self._texts.get(path) or _text_of(path)
             return instrument.probed(text, path, self._first[path])
@@ -111,7 +111,7 @@ class _Codes:
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
-        """Imports find these codes, and `inspect` the texts."""
+        """Make imports use these codes, and `inspect` their texts."""
         linecache = importlib.import_module("linecache")
         for path, text in self._texts.items():
             linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
@@ -134,7 +134,7 @@ def _text_of(path: str) -> str:
 
 
 class _Steps:
-    """Counts the steps of the program's optimizer, and compares what they compute."""
+    """Counts the optimizer's steps, and fingerprints what they compute."""
 
     def __init__(self, job: Job, session: Session) -> None:
         self._most, self._session = job.steps, session
@@ -153,7 +153,7 @@ class _Steps:
                 self._session.recording.step(None)
 
     def ended(self, returned: Any = None) -> None:
-        """A step is over.
+        """End a step.
 
         Raises:
             _Enough: it was the last.
@@ -181,7 +181,7 @@ class _Steps:
 
 
 def _alive() -> int:
-    """How many nodes of autograd's graphs are alive."""
+    """Return the number of autograd graph nodes that are alive."""
     torch = importlib.import_module("torch")
     with torch._C.DisableTorchFunction():
         tensors = (o for o in gc.get_objects() if issubclass(type(o), torch.Tensor))
@@ -213,7 +213,7 @@ def _run(job: Job, codes: _Codes, steps: _Steps) -> int:
 
 
 def _end() -> None:
-    """What the interpreter does at its end that prints something."""
+    """Run exit handlers and flush streams, as the interpreter does at its end."""
     with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -247,7 +247,7 @@ def _covered(files: list[str]) -> Iterator[dict[str, set[int]]]:
 
 
 def _user_files(job: Job) -> list[str]:
-    """Files of Python's that ran and are no library's."""
+    """Return the Python files that ran and belong to no library."""
     named = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     files = {str(Path(file).absolute()) for file in named if isinstance(file, str) and file.endswith(".py")}
     own = Path(job.target)

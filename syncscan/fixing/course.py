@@ -1,4 +1,4 @@
-"""A program goes in, a patch that takes waits out of it comes out, verified by running both."""
+"""Finds, writes and verifies the changes of one program."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SELDOM = 3
 """Waits in the whole run below which a place isn't spoken of."""
 SHORTER = 20
 """Steps of a program that has come to no end within the limit."""
-VERIFIED = "run dry: this wait is gone, no other came in, output and results are equal"
+VERIFIED = "both versions ran dry: this wait is gone, no new one came in, output and results agree"
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of a patch; as in `syncscan.fix`."""
+    """Options of a patch, as in `syncscan.fix`."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Course:
-    """One program's way to its patch.
+    """Builds the patch of one program.
 
     Args:
         target: a script's path, or a module's name.
@@ -97,7 +97,9 @@ class Course:
         self._options.progress("running the program dry")
         first = runs.run(self._made())
         if first.failure and first.code == -1 and not self._job.steps:
-            self._notes.append(f"{first.failure.capitalize()}: it was ended after {SHORTER} steps.")
+            self._notes.append(
+                f"The program didn't end within {self._options.limit_s:g} s; it was stopped after {SHORTER} steps."
+            )
             self._job.steps = SHORTER
             first = runs.run(self._made())
         if first.failure or (first.code and not first.places):
@@ -105,8 +107,8 @@ class Course:
             raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", _last(first))
         if first.code:
             self._unfinished = f"the program ends with exit code {first.code}"
-            self._notes.append(f"The program fails, which keeps its fixes from being verified: {_last(first)}")
-        self._notes += [f"It isn't known whether {gap} waits." for gap in first.gaps]
+            self._notes.append(f"The program fails, so its fixes can't be verified: {_last(first)}")
+        self._notes += [f"It is unknown whether {gap} waits." for gap in first.gaps]
         return first
 
     def _made(self, **changes: object) -> Job:
@@ -127,10 +129,12 @@ class Course:
         paths = sorted(self._texts)
         if not paths:
             return None
-        self._options.progress("looking at what its expressions hold")
+        self._options.progress("observing its expressions")
         probed = runs.run(self._made(probed=paths))
         if probed.failure or probed.code != now.code:
-            self._notes.append(f"The program fails with probes, so its expressions stay unknown: {_last(probed)}")
+            self._notes.append(
+                f"The program fails when its expressions are observed, so nothing can be fixed: {_last(probed)}"
+            )
             return None
         files = {path: File(self._texts[path], probed.observed.get(path, Observed())) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
@@ -147,7 +151,7 @@ class Course:
     # what is proposed
 
     def _proposed(self, path: str, file: File, now: Outcome) -> list[Proposal]:
-        """What is to be tried; what is left is noted."""
+        """Return the proposals to try, and note what rewrites leave to the author."""
         result: list[Proposal] = []
         places = [place for place in now.places if place.file == path]
         for rewrite in REWRITES:
@@ -170,7 +174,7 @@ class Course:
         gain = options.gains.get((path, key[2]))
         if gain is not None and gain.high_us <= 0 and not options.everything:
             self._tried.add(key)
-            self._note(path, proposal, "not tried: the recording projects that nothing is gained", applied=False)
+            self._note(path, proposal, "not tried: the recording projects no gain", applied=False)
             return False
         return True
 
@@ -185,7 +189,7 @@ class Course:
         self._options.progress(f"verifying {len(wanted)} changes")
         at_once = trial.of(wanted)
         if isinstance(at_once, str):
-            self._options.progress(f"all at once won't do ({at_once}): one by one")
+            self._options.progress(f"all changes together fail ({at_once}); trying them one by one")
         passed = self._one_by_one(trial, wanted) if isinstance(at_once, str) else at_once
         if passed is None or self._options.unverified or not (passed.not_run or self._unfinished):
             return passed
@@ -325,25 +329,25 @@ def unified(name: str, before: str, after: str) -> str:
 
 
 def _rule_at(places: Sequence[Place], proposal: Proposal) -> str:
-    """The rule of the wait as the dry run names it."""
+    """Return the rule of a wait as the dry run names it."""
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
 
 
 def _why(place: Place) -> str:
-    """Why a wait is left to the author where no rewrite knows it."""
+    """Return why a wait is left to the author when no rewrite handles it."""
     if place.cause == "SHAPE":
-        return "how many elements there are decides the size of what follows, which the host needs"
+        return "the number of elements is the size of a later tensor, which the host needs"
     if place.cause in ("CTRL", "CHECK"):
-        return "the host decides by it what runs next"
+        return "the value controls what the host runs next"
     if place.cause == "LOG":
-        return "it is written out in each step: write it more rarely, if that is enough"
-    return "no rewrite knows this place"
+        return "the value is printed or logged in every step; log it less often if that is enough"
+    return "no rewrite handles this pattern"
 
 
 def _short(path: str) -> str:
-    """A path as the user sees it: from the working directory on, where it lies below."""
+    """Return a path relative to the working directory if it lies below."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:
@@ -352,7 +356,7 @@ def _short(path: str) -> str:
 
 def _last(run: Outcome) -> str:
     lines = [line for line in run.errors.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "It said nothing."
+    return lines[-1][:300] if lines else "It wrote nothing to stderr."
 
 
 __all__ = ["Course", "Options", "unified"]

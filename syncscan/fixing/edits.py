@@ -1,4 +1,4 @@
-"""Changes of a text: spans that are replaced and lines that are put in; together they make the new text."""
+"""Edits of a text: replaced spans and inserted lines, which together give the new text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncscan.fixing.text import Text
 
 
 class Edit(msgspec.Struct, frozen=True, order=True):
-    """A span of the text and what stands there instead; an empty span is a place where something is put in."""
+    """A span of the text and its replacement; an empty span marks an insertion."""
 
     begin: int
     end: int
@@ -21,7 +21,7 @@ class Edit(msgspec.Struct, frozen=True, order=True):
 
 
 class Clash(Exception):
-    """Two changes of the same place."""
+    """Two edits of the same place."""
 
 
 Render = Callable[[ast.AST], str]
@@ -31,7 +31,7 @@ Line = str | Template
 
 
 class Draft:
-    """A change under construction: nodes with new source, and lines before or behind statements.
+    """A change under construction: new source for nodes, and lines before or after statements.
 
     Args:
         text: of the file.

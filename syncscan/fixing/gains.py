@@ -1,4 +1,4 @@
-"""A recording goes in, what a fix of each line would gain comes out."""
+"""Reads the projected gain of each source line from a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`x[mask]` inside of what is computed element by element: the same without the mask, computed of all elements."""
+"""Rewrites `x[mask]` inside an elementwise expression to compute all elements without the mask."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WITHOUT_GRADIENTS = frozenset("sqrt exp log log1p clamp pow sin cos half bfloat
 
 
 class Gathered(msgspec.Struct, frozen=True):
-    """An expression of the elements that a mask picks.
+    """An elementwise expression of the elements that a mask selects.
 
     `tensors` are what the mask picks from; they have all the same dimensions.
     """
@@ -60,7 +60,7 @@ class _Reader:
         return Gathered(self._mask, tensors, source, grad)
 
     def _alike(self) -> bool:
-        """Whether all tensors have the shape that the mask begins with, and the same one."""
+        """Return whether all tensors have one shape, which starts with the mask's."""
         shapes = [self._file.seen(t).shapes for t in self._tensors]
         assert self._mask is not None
         masks = self._file.seen(self._mask).shapes
@@ -118,7 +118,7 @@ class _Reader:
         return f"{whole}.{function.attr}({arguments})"
 
     def _number(self, node: ast.expr) -> str | None:
-        """A number, or a tensor without dimensions, that all elements meet."""
+        """Return the source of a number or 0-dimensional tensor; None for other expressions."""
         file = self._file
         tensor = file.device_tensor(node)
         alone = tensor is not None and tensor.dims == 0
@@ -134,7 +134,7 @@ def _begins(shapes: list[list[int]], masks: list[list[int]]) -> bool:
 
 
 def _is_linear(node: ast.expr) -> bool:
-    """Whether the gradient of each element is a constant, whatever the elements are."""
+    """Return whether the gradient of each element is a constant, whatever the elements are."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.BinOp):
             sides = _holds_subscript(inner.left), _holds_subscript(inner.right)
@@ -148,7 +148,7 @@ def _is_linear(node: ast.expr) -> bool:
 
 
 def _is_finite(node: ast.expr) -> bool:
-    """Whether the gradient at 0 is finite, so that 0 in the place of what isn't picked adds nothing."""
+    """Return whether the gradient at 0 is finite, so that 0 in the place of what isn't picked adds nothing."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.BinOp) and not isinstance(inner.op, ast.Add | ast.Sub | ast.Mult):
             divides = isinstance(inner.op, ast.Div) and not _holds_subscript(inner.right)

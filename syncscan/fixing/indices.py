@@ -1,4 +1,4 @@
-"""Lists of whole numbers that are the index of a tensor on the device, to which they are copied at each use."""
+"""Index lists, which torch copies to the device at every use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from syncscan.fixing.program import File
 
 
 def index_list(file: File, node: ast.expr) -> bool:
-    """Whether an index is a list of whole numbers."""
+    """Return whether an index is a list of whole numbers."""
     seen = file.seen(node)
     return seen.types == ["list"] and seen.elements == ["int"]
 

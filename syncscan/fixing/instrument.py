@@ -1,4 +1,4 @@
-"""A file's text goes in, the same program comes out whose expressions show their values to a recorder as they run.
+"""Compiles a file with probes that report the value of each expression to a recorder.
 
 A node's number is its place in `ast.walk` of the text as it is, so that who reads the recorder's notes needs the text
 alone. Lines and columns stay, for what the dry run says of lines.
@@ -69,7 +69,7 @@ class _Prober(ast.NodeTransformer):
         return _wrapped(inner, number) if loaded and _showable(node) else inner
 
     def _inner(self, node: ast.expr) -> ast.expr:
-        """The parts of an expression, each with its probe; a called name or method is left as it is."""
+        """Return an expression with probes around its parts; a called name or method stays as it is."""
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute):
                 node.func.value = self.visit(node.func.value)  # type: ignore[assignment]
@@ -96,7 +96,7 @@ class _Prober(ast.NodeTransformer):
         return self.visit(index)  # type: ignore[return-value]
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        """Values of an f-string have no places of their own before Python 3.12, and numbers all the same."""
+        """Put probes around an f-string's values, which have no positions before Python 3.12."""
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 part.value = self.visit(part.value)  # type: ignore[assignment]
@@ -117,7 +117,7 @@ class _Prober(ast.NodeTransformer):
         return self._marked(node)
 
     def _marked(self, node: ast.stmt) -> ast.AST:
-        """A statement between two marks, where what it writes to can wait by itself."""
+        """Return a statement between two marks if its target can wait by itself."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
         if not any(isinstance(t, ast.Subscript) for t in targets):
             return node
@@ -171,7 +171,7 @@ class _Prober(ast.NodeTransformer):
 
 
 def _showable(node: ast.expr) -> bool:
-    """Whether a probe may stand around it: not a literal, whose value the text tells, nor what the compiler knows."""
+    """Return whether a probe may wrap an expression: not a literal, and no name that the compiler treats specially."""
     if isinstance(node, ast.Constant):
         return False
     return not (isinstance(node, ast.Name) and node.id in ("super", "__class__", "__debug__"))
@@ -191,7 +191,7 @@ def _within(body: list[ast.stmt], number: int, at: ast.stmt) -> ast.stmt:
 
 
 def _yields(node: ast.AST) -> bool:
-    """Whether something in it, functions of its own aside, hands control back before it is over."""
+    """Return whether a node, apart from nested functions, hands control back before it ends."""
     todo: list[ast.AST] = list(ast.iter_child_nodes(node))
     while todo:
         inner = todo.pop()

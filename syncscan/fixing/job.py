@@ -1,4 +1,4 @@
-"""What a process that runs the program is asked for, and what it answers."""
+"""Messages between syncscan fix and the process that runs the program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Tensor(msgspec.Struct, frozen=True):
-    """What an expression gave, where that was a tensor."""
+    """Properties of a tensor that an expression gave."""
 
     dtype: str
     """Without `torch.` in front."""
@@ -19,7 +19,7 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct):
-    """What was seen of one expression in a run."""
+    """Observations of one expression in a run."""
 
     count: int = 0
     waits: int = 0
@@ -41,7 +41,7 @@ class Seen(msgspec.Struct):
 
 
 class Entered(msgspec.Struct):
-    """How often a loop or function ran, and inside of which others."""
+    """How often a loop or function ran, and inside which others."""
 
     count: int = 0
     inside: list[int] = msgspec.field(default_factory=list)
@@ -49,7 +49,7 @@ class Entered(msgspec.Struct):
 
 
 class Observed(msgspec.Struct):
-    """What the probes in one file saw, by the number of the node in `ast.walk`."""
+    """Observations of one file, by each node's position in `ast.walk`."""
 
     seen: dict[int, Seen] = msgspec.field(default_factory=dict)
     entered: dict[int, Entered] = msgspec.field(default_factory=dict)
@@ -90,7 +90,7 @@ class Job(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct):
-    """What came of a run."""
+    """The result of a run."""
 
     code: int = 0
     """The exit code; negative where a signal ended it."""

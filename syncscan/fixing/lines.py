@@ -1,4 +1,4 @@
-"""Edits of a text go in, which line of the new text was which of the old one comes out."""
+"""Maps lines of a patched text to lines of the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file of the program: its tree, what a run saw of each node, and questions about names, loops and functions."""
+"""One file of the program: its tree, the observations of a run, and queries about names, loops and functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTHING = Seen()
 
 
 class File:
-    """A file that ran, with what was seen of it.
+    """A file that ran, with the observations of that run.
 
     Args:
         text: its text.
@@ -54,11 +54,11 @@ class File:
         return self._observed.entered.get(self._numbers[node], Entered())
 
     def ran_inside(self, function: ast.AST, loop: ast.AST) -> bool:
-        """Whether the run has entered a function while a loop was under way."""
+        """Return whether the run entered a function while a loop was running."""
         return self._numbers[loop] in self.entered(function).inside
 
     def own_waits(self, node: ast.AST) -> int:
-        """How often the host waited for an expression or assignment itself, its written parts left out."""
+        """Return how often the host waited for an expression or assignment itself, without its parts."""
         return self.seen(node).waits - sum(self._waits_inside(child) for child in ast.iter_child_nodes(node))
 
     def _waits_inside(self, node: ast.AST) -> int:
@@ -89,7 +89,7 @@ class File:
         return first if all((t.dtype, t.dims) == (first.dtype, first.dims) for t in tensors) else None
 
     def is_number(self, node: ast.expr) -> bool:
-        """Whether an expression always was a Python number."""
+        """Return whether an expression always was a Python number."""
         types = self.types(node)
         return bool(types) and types <= {"int", "float", "bool"}
 
@@ -152,7 +152,7 @@ class File:
         return [statement]
 
     def within(self, node: ast.AST, outer: ast.AST) -> bool:
-        """Whether a node is another one or stands in it."""
+        """Return whether a node is another one or lies inside it."""
         return node is outer or any(n is outer for n in self.ancestors(node))
 
     # names
@@ -179,11 +179,11 @@ class File:
             scope = self.scope_of(scope)
 
     def declares_global(self, scope: Scope, name: str) -> bool:
-        """Whether a function may bind this name of the module's."""
+        """Return whether a function may assign this module-level name."""
         return scope is self.tree or name in self._elsewhere[scope]
 
     def is_new(self, name: str) -> bool:
-        """Whether no node of the file has this name."""
+        """Return whether no node of the file has this name."""
         return not any(
             getattr(node, "id", None) == name
             or getattr(node, "arg", None) == name

@@ -1,4 +1,4 @@
-"""What a rewrite proposes, and what it leaves to the author."""
+"""Proposals of rewrites, and the waits that they leave to the author."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Proposal(msgspec.Struct, frozen=True):
     """The rule that knows the wait, where the dry run names no other there."""
     rewrite: str
     change: str
-    """What is changed: `the sum stays on the device, and is read behind the loop`."""
+    """What is changed: `the sum stays on the device, and is read after the loop`."""
     waits: int
     """How many waits there were that it takes away."""
     title: str = ""
@@ -39,7 +39,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class Left(msgspec.Struct, frozen=True):
-    """A wait that only its author can take away, and why."""
+    """A wait that only the author can remove, and why."""
 
     node: ast.AST
     why: str
@@ -48,26 +48,26 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Rewrite(Protocol):
-    """A file in `fix/rewrites`."""
+    """Interface of a module in `fixing/rewrites`."""
 
     @property
     def ID(self) -> str:
-        """Its name: the file's, with hyphens."""
+        """Name of the rewrite: the file's, with hyphens."""
         ...
 
     @property
     def TITLE(self) -> str:
-        """What it is about, in a few words."""
+        """Description in a few words."""
         ...
 
     @property
     def RULES(self) -> tuple[str, ...]:
-        """The rules that know the waits it takes away."""
+        """Rules whose waits the rewrite removes."""
         ...
 
     @property
     def SAFETY(self) -> Safety:
-        """What its changes may change beside the wait."""
+        """Safety of all its changes."""
         ...
 
     def find(self, file: File) -> Iterator[Proposal | Left]:

@@ -1,4 +1,4 @@
-"""A patch goes in, whether it is a real gain comes out: the program as it is and with it take turns on this machine."""
+"""Measures the gain of a patch: the original and the patched program take turns on this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def proven(fixed: Fixed, progress: Callable[[str], None] | None = None) -> Proof
     target, *arguments = fixed.program.split()
     own = Path(target.rpartition(":")[0] or target)
     if len(fixed.files) != 1 or Path(fixed.files[0].path) != own.absolute():
-        raise UsageError("Only a patch of the program's own file can be proven here.", "Commit it: prove --rev does.")
+        raise UsageError(
+            "--prove only takes a patch of the program's own file.", "Commit the patch, then run syncscan prove --rev."
+        )
     with _beside(fixed) as patched:
         after = target.replace(str(own), str(patched), 1)
         return prove(target, after, arguments=arguments, progress=progress)
@@ -36,7 +38,7 @@ def proven(fixed: Fixed, progress: Callable[[str], None] | None = None) -> Proof
 
 @contextmanager
 def _beside(fixed: Fixed) -> Iterator[Path]:
-    """The patched program in the original's folder, where it finds what that finds; afterwards it is gone."""
+    """Write the patched program beside the original, and delete it afterwards."""
     file = fixed.files[0]
     path = Path(file.path)
     with tempfile.TemporaryDirectory(prefix="syncscan-fix-") as folder:

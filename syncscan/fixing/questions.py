@@ -1,4 +1,4 @@
-"""Questions that several rewrites ask of an expression."""
+"""Questions about expressions that several rewrites ask."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _CHANGES = frozenset("backward step zero_grad append pop extend update train eva
 
 
 def is_path(node: ast.AST) -> bool:
-    """Whether an expression only names something: `a`, `a.b`, `a[0]`."""
+    """Return whether an expression only names something: `a`, `a.b`, `a[0]`."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.slice, ast.Constant) and is_path(node.value)
     return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and is_path(node.value))
 
 
 def is_pure(file: File, node: ast.AST) -> bool:
-    """Whether an expression may be computed twice, or not at all: it calls methods of tensors and torch alone."""
+    """Return whether an expression has no side effects: it only calls methods of tensors and torch."""
     for inner in ast.walk(node):
         if isinstance(inner, _SIDE_EFFECTS) or (isinstance(inner, ast.Call) and not _is_pure_call(file, inner)):
             return False
@@ -41,7 +41,7 @@ def _is_pure_call(file: File, call: ast.Call) -> bool:
 
 
 def is_torch(node: ast.expr) -> bool:
-    """Whether an expression is `torch` or one of its modules, as they are usually called."""
+    """Return whether an expression is `torch` or one of its modules, as they are usually called."""
     return isinstance(node, ast.Name) and node.id in ("torch", "F")
 
 
@@ -63,7 +63,7 @@ def names_in(node: ast.AST) -> Iterator[ast.Name]:
 
 
 def is_stored(file: File, name: ast.Name, within: ast.AST) -> bool:
-    """Whether a name is given another value inside of a node."""
+    """Return whether a name is given another value inside of a node."""
     uses = file.names(file.home_of(name), name.id)
     return any(not isinstance(n.ctx, ast.Load) and file.within(n, within) for n in uses)
 
@@ -74,12 +74,12 @@ def targets(loop: ast.For) -> set[str]:
 
 
 def is_written(file: File, name: str, within: ast.AST) -> bool:
-    """Whether a node holds something that writes into the tensor or list of this name."""
+    """Return whether a node holds something that writes into the tensor or list of this name."""
     return any(writes_to(n, name) or _is_changed(n, name) for n in ast.walk(within))
 
 
 def _is_changed(node: ast.AST, name: str) -> bool:
-    """Whether a list or dictionary is changed: `x.append(y)`, `del x[0]`."""
+    """Return whether a list or dictionary is changed: `x.append(y)`, `del x[0]`."""
     if isinstance(node, ast.Delete):
         return any((r := root(t)) is not None and r.id == name for t in node.targets)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -90,7 +90,7 @@ def _is_changed(node: ast.AST, name: str) -> bool:
 
 
 def is_attribute_written(node: ast.AST, attribute: str) -> bool:
-    """Whether a node writes to an attribute of this name, of whatever object."""
+    """Return whether a node writes to an attribute of this name, of whatever object."""
     for inner in ast.walk(node):
         target: ast.AST | None = None
         if isinstance(inner, ast.AugAssign):
@@ -133,17 +133,17 @@ def with_dims(source: str, more: int, simple: bool) -> str:
 
 
 def is_simple(node: ast.AST) -> bool:
-    """Whether a method may be called on an expression's source without parentheses around it."""
+    """Return whether a method may be called on an expression's source without parentheses around it."""
     return isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
 
 
 def same_source(file: File, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two expressions are written alike."""
+    """Return whether two expressions are written alike."""
     return ast.dump(one) == ast.dump(other) or file.text.code(one) == file.text.code(other)
 
 
 def stands_alone(file: File, statement: ast.stmt) -> bool:
-    """Whether nothing else stands on the lines of a statement, comments aside, and its block keeps another one."""
+    """Return whether nothing but comments shares the lines of a statement."""
     text = file.text
     begin, end = text.span(statement)
     before = text.text[text.starts[statement.lineno - 1] : begin]
@@ -154,7 +154,7 @@ def stands_alone(file: File, statement: ast.stmt) -> bool:
 
 
 def constant(file: File, node: ast.expr) -> bool:
-    """Whether an expression has the same value whenever it runs: literals, and the module's names for such."""
+    """Return whether an expression has the same value whenever it runs: literals, and the module's names for such."""
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.List | ast.Tuple):
@@ -167,7 +167,7 @@ def constant(file: File, node: ast.expr) -> bool:
 
 
 def is_constant_name(file: File, name: ast.Name) -> bool:
-    """Whether a module's name is given a literal once, and never changed."""
+    """Return whether a module's name is given a literal once, and never changed."""
     home = file.home_of(name)
     uses = file.names(home, name.id)
     stores = [n for n in uses if not isinstance(n.ctx, ast.Load)]

@@ -1,4 +1,4 @@
-"""The probes of a running program report here: what expressions gave, and which loops and functions ran in which."""
+"""Receives what the probes of a running program report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILES_APART = 10_000_000
 
 
 class Recorder:
-    """Notes what probes see.
+    """Collects the values, waits and nesting that probes report.
 
     Args:
         waits: how many waits the run has met so far.
@@ -139,7 +139,7 @@ class Recorder:
         seen.shortest, seen.longest = min(seen.shortest, length), max(seen.longest, length)
 
     def _compare(self, number: int, seen: Seen, value: Any) -> None:
-        """Whether it is the same object as at first, unchanged."""
+        """Note whether the value is the first one, unchanged."""
         if not seen.steady:
             return
         version = value._version if isinstance(value, self._torch.Tensor) and not value.is_inference() else 0
@@ -150,7 +150,7 @@ class Recorder:
 
 
 class _Block:
-    """A loop or function that runs: its number lies on the stack of those."""
+    """Context of a running loop or function."""
 
     __slots__ = ("_enter", "_number", "_running")
 

@@ -1,4 +1,4 @@
-"""Jobs go in, outcomes of programs that ran in processes of their own come out."""
+"""Runs jobs in separate processes and returns their outcomes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _boot(what: str, arguments: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The user's own; sets are in the same order in each process, unless the user says which."""
+    """Return the environment of a program's process, with a fixed hash seed unless the user sets one."""
     return {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **os.environ}
 
 
@@ -114,7 +114,7 @@ def _outcome(file: Path, code: str, limit_s: float) -> Outcome:
     if file.exists():
         return msgspec.msgpack.decode(file.read_bytes(), type=Outcome)
     if code == "late":
-        return Outcome(code=-1, failure=f"it had not come to its end after {limit_s:g} s")
+        return Outcome(code=-1, failure=f"it didn't end within {limit_s:g} s")
     return Outcome(code=1, failure=f"its process ended with {code}")
 
 

@@ -1,4 +1,4 @@
-"""The process that runs programs: torch is imported once, and each job runs in a process forked from here.
+"""The process that runs programs: it imports torch once, and forks for each job.
 
     python -c BOOT
 
@@ -83,7 +83,7 @@ def alone(job_file: str, outcome_file: str) -> None:
 
 
 def _redirect(folder: Path) -> None:
-    """What the program prints goes to files; it has nothing to read."""
+    """Send the program's output to files, and give it an empty stdin."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     for number, name in ((1, "stdout"), (2, "stderr")):

@@ -1,4 +1,4 @@
-"""A file's bytes go in, its text comes out, and back: with its encoding, its byte order mark and its line ends."""
+"""The text of a Python file, with its encoding, byte order mark and line ends."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Text(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def line_end(self) -> str:
-        """What ends its first line."""
+        """The line end of its first line."""
         match = _LINE_END.search(self.text)
         return match.group() if match else "\n"
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each line begins, in characters."""
+        """Start of each line, in characters."""
         return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
 
     @cached_property
@@ -46,7 +46,7 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         return _LINE_END.split(self.text)
 
     def offset(self, line: int, column: int) -> int:
-        """The place of a character in the text.
+        """Return the position of a character in the text.
 
         Args:
             line: from 1.
@@ -56,24 +56,24 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         return self.starts[line - 1] + len(before)
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node begins and ends, in characters."""
+        """Return the start and end of a node, in characters."""
         assert isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg)
         begin = self.offset(node.lineno, node.col_offset)
         return begin, self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     def code(self, node: ast.AST) -> str:
-        """The source of a node."""
+        """Return the source of a node."""
         begin, end = self.span(node)
         return self.text[begin:end]
 
     def line_of(self, offset: int) -> int:
-        """The number of the line that a character stands in, from 1."""
+        """Return the number of the line that a character lies in, from 1."""
         from bisect import bisect_right
 
         return bisect_right(self.starts, offset)
 
     def indent(self, node: ast.stmt) -> str:
-        """The white space in front of a statement's first line."""
+        """Return the white space before a statement's first line."""
         line = self.lines[node.lineno - 1]
         return line[: len(line) - len(line.lstrip())]
 

@@ -1,4 +1,4 @@
-"""Proposals go in; the program runs with them, and why they won't do comes out, or what the program is like then."""
+"""Tries proposals: runs the program with them, and accepts or rejects them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Wanted = list[tuple[str, Proposal]]
 
 
 class Passed(msgspec.Struct):
-    """Proposals with which the program does what it did, and waits less."""
+    """Proposals that leave the program's results unchanged and remove waits."""
 
     run: Outcome
     wanted: Wanted
@@ -30,7 +30,7 @@ class Passed(msgspec.Struct):
 
 
 class Trial:
-    """Tries proposals of one pass.
+    """Tries the proposals of one pass.
 
     Args:
         runs: runs programs.
@@ -54,13 +54,13 @@ class Trial:
         try:
             edits = self._edits(wanted)
         except Clash:
-            return "it clashes with another fix"
+            return "it conflicts with another fix"
         texts = {path: applied(self._files[path].text.text, ours) for path, ours in edits.items()}
         for text in texts.values():
             try:
                 ast.parse(text)
             except SyntaxError as error:
-                return f"it would be no Python: {error.msg}"
+                return f"the patched file isn't valid Python: {error.msg}"
         run = self._runs.run(self._job(texts))
         why = self._reference.differs(run) or self._waits(wanted, edits, texts, run)
         return why or Passed(run, wanted, edits, self._not_run(wanted, edits, texts, run))
@@ -74,7 +74,7 @@ class Trial:
         return {path: draft.edits() for path, draft in drafts.items()}
 
     def _waits(self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: Outcome) -> str:
-        """Why the waits of a run won't do: one is still there, or came in."""
+        """Return why the waits of a run fail the trial: one is left, or a new one came in."""
         origins = {p: moved_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
         written = {p: written_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
         after: dict[tuple[str, int], int] = {}
@@ -91,10 +91,10 @@ class Trial:
                 after[key] = after.get(key, 0) + count
         more = [key for key, count in after.items() if count > self._before[key]]
         if more:
-            return f"it waits {after[more[0]]} times in line {more[0][1]}, and {self._before[more[0]]} times before"
+            return f"line {more[0][1]} would wait {after[more[0]]} times instead of {self._before[more[0]]}"
         removed = sum(p.waits for _, p in wanted)
         if added * 2 > removed:
-            return f"it would wait {added} times where it is read back, for {removed} waits less"
+            return f"reading the values back would wait {added} times, to save {removed} waits"
         return self._still(wanted, after)
 
     def _still(self, wanted: Wanted, after: dict[tuple[str, int], int]) -> str:
@@ -132,7 +132,7 @@ def _lines(node: ast.AST) -> range:
 
 
 def _is_of(edit: Edit, proposal: Proposal) -> bool:
-    """Whether an edit is one that a proposal makes too: of the same span, or inside of it."""
+    """Return whether an edit contains one of the proposal's edits."""
     return any(own.begin >= edit.begin and own.end <= edit.end for own in proposal.draft.edits())
 
 

@@ -1,4 +1,4 @@
-"""Two runs of a program go in, as it was and as it is to be; why they don't compute the same comes out."""
+"""Compares two runs of a program, before and after a change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WARNING = re.compile(r"^\S.*:\d+: \w*Warning: ")
 
 
 class Reference:
-    """What a program does as it is: from two of its runs, so that what differs between them is known for noise.
+    """The behavior of the original program, from two runs, so that noise between them is known.
 
     Args:
         first: a run.
@@ -39,7 +39,7 @@ class Reference:
             return run.failure
         if run.code != self.first.code:
             last = [line for line in run.errors.splitlines() if line.strip()][-1:]
-            return f"it ended with exit code {run.code}" + (f": {last[0][:160]}" if last else "")
+            return f"the patched program ended with exit code {run.code}" + (f": {last[0][:160]}" if last else "")
         return (
             self.printed.differs(run.printed, "prints")
             or self.errors.differs(_without_warnings(run.errors), "writes to stderr")
@@ -55,16 +55,16 @@ class Reference:
         result = sameness.judge(first, other, again, tolerance=TOLERANCE)
         if result.same is Same.YES:
             return ""
-        return result.why or "it computes something else"
+        return result.why or "the patched program computes something else"
 
     def _keeps(self, run: Outcome) -> str:
         if run.graph <= 2 * self.first.graph + GRAPHS:
             return ""
-        return f"it keeps graphs alive: {self.first.graph} nodes before, {run.graph} after"
+        return f"the patched program keeps autograd graphs alive: {run.graph} nodes instead of {self.first.graph}"
 
 
 class _Lines:
-    """What a program prints: its lines, and in which of them numbers differ from run to run."""
+    """Printed lines, with those whose numbers differ from run to run."""
 
     def __init__(self, text: str, again: str) -> None:
         self._lines = _lines(text)
@@ -78,11 +78,11 @@ class _Lines:
         if self._unstable:
             return ""
         if len(lines) != len(self._lines):
-            return f"it {does} {len(lines)} lines, and {len(self._lines)} before"
+            return f"the patched program {does} {len(lines)} lines instead of {len(self._lines)}"
         for k, (a, b) in enumerate(zip(self._lines, lines, strict=True)):
             same = _NUMBER.split(a) == _NUMBER.split(b) if k in self._noisy else same_line(a, b)
             if not same:
-                return f"it {does} {b[:60]!r}, and {a[:60]!r} before"
+                return f"the patched program {does} {b[:60]!r} instead of {a[:60]!r}"
         return ""
 
 
@@ -91,7 +91,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _without_warnings(text: str) -> str:
-    """What was written to stderr but for Python's warnings, which go with the code that they are about."""
+    """Return stderr without Python's warnings, which quote the code that they are about."""
     lines, result, skip = text.splitlines(), [], False
     for line in lines:
         if _WARNING.match(line):
@@ -105,7 +105,7 @@ def _without_warnings(text: str) -> str:
 
 
 def same_line(a: str, b: str) -> bool:
-    """Whether two lines are equal, up to rounding of their fractions."""
+    """Return whether two lines are equal, up to rounding of their fractions."""
     if a == b:
         return True
     if _NUMBER.split(a) != _NUMBER.split(b):

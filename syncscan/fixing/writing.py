@@ -1,4 +1,4 @@
-"""A patch goes in, the files on disk are changed: each whole or not at all, and none with changes that git knows."""
+"""Writes the files of a patch, each atomically, and none with uncommitted changes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def written(fixed: Fixed, force: bool) -> list[str]:
         if path.read_bytes() != file.before.encode(file.encoding):
             raise UsageError(f"{file.file} was changed while its fixes were verified.", "Run syncscan fix again.")
         if not force and _is_dirty(path):
-            raise UsageError(f"{file.file} has changes that aren't committed.", "Commit them, or give --force.")
+            raise UsageError(f"{file.file} has uncommitted changes.", "Commit them, or add --force.")
     for file in fixed.files:
         files.write(Path(file.path), [file.after.encode(file.encoding)], force=True)
     return [file.file for file in fixed.files]
 
 
 def _is_dirty(path: Path) -> bool:
-    """Whether git tracks a file and it isn't as it was committed."""
+    """Return whether git tracks a file and it isn't as it was committed."""
     git = shutil.which("git")
     if git is None:
         return False

@@ -1,4 +1,4 @@
-"""What `syncscan fix` says: each change of the program, how it was verified, and what was left to the author."""
+"""The result of `syncscan fix`: each change of the program, how it was verified, and what is left to the author."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Safety(enum.Enum):
-    """What a fix may change beside the wait.
+    """What a fix may change besides the wait.
 
     SAFE: nothing: the same results to rounding, the same output, the same exceptions, no more memory than a constant.
     UNSAFE: the same results, but memory, laziness or the moment of an exception. MANUAL: only the author can tell.
@@ -20,7 +20,7 @@ class Safety(enum.Enum):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A span of a file's text and what stands there instead; lines and columns from 1, in characters, end excluded."""
+    """A span of a file's text and its replacement; lines and columns from 1, in characters, end excluded."""
 
     line: int
     column: int
@@ -30,7 +30,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Gain(msgspec.Struct, frozen=True):
-    """What a recording projects that the fix gains, in µs a step, and as a part of the step."""
+    """The projected gain of a fix, in µs per step and as a share of the step."""
 
     us: float
     low_us: float
@@ -39,7 +39,7 @@ class Gain(msgspec.Struct, frozen=True):
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
-    """One place in the program."""
+    """One place in the program where the host waits."""
 
     file: str
     """As the user named it, or relative to the working directory."""
@@ -69,7 +69,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gains_nothing(self) -> bool:
-        """Whether a recording says that the step isn't shorter without it."""
+        """Whether a recording projects no gain."""
         return self.gain is not None and self.gain.high_us <= 0
 
 
@@ -85,7 +85,7 @@ class Patched(msgspec.Struct, frozen=True):
 
 
 class Fixed(msgspec.Struct, frozen=True, kw_only=True):
-    """All that came of a program."""
+    """The result of fixing a program."""
 
     program: str
     fixes: tuple[Fix, ...]

@@ -1,4 +1,4 @@
-"""From a patch to a review with suggestion blocks, as GitHub's API takes it.
+"""A patch as a review with suggestion blocks, as GitHub's API takes it.
 
 `gh api repos/OWNER/REPO/pulls/NUMBER/reviews --input FILE` posts it: each change stands at its lines, to be
 committed by a click.
@@ -16,7 +16,7 @@ from syncscan.report.markup import escaped
 
 
 def render(fixed: Fixed) -> str:
-    """A review whose comments are suggestions."""
+    """Return a review whose comments are suggestions."""
     comments = [comment for file in fixed.files for comment in _comments(file, fixed.applied)]
     body = (
         f"{escaped(verdict(fixed), 400)}\n\n{escaped(tolerance(fixed))}" if fixed.applied else escaped(verdict(fixed))
@@ -43,5 +43,5 @@ def _comments(file: Patched, fixes: Sequence[Fix]) -> Iterator[dict[str, object]
 def _body(fixes: Sequence[Fix], lines: Sequence[str]) -> str:
     words = dict.fromkeys(f"`{f.rule}` {escaped(f.change)}" + (f": {gain(f)}" if f.gain else "") for f in fixes)
     fence = "`" * max([3, *(1 + len(run) for line in lines for run in line.split() if set(run) == {"`"})])
-    head = "; ".join(words) or "What was put off is read here."
+    head = "; ".join(words) or "What was deferred is read here."
     return "\n".join([head, "", f"{fence}suggestion", *lines, fence])

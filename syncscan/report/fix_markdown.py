@@ -1,4 +1,4 @@
-"""From a patch to Markdown for a pull request: what changes, how it was verified, what it gains."""
+"""A patch in Markdown for a pull request: what changes, how it was verified, what it gains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_DIFF = 40_000
 
 
 def render(fixed: Fixed) -> str:
-    """The patch in GitHub-flavoured Markdown."""
+    """Return the patch in GitHub-flavored Markdown."""
     parts = [f"### {escaped(verdict(fixed), 300)}"]
     for heading, fixes in groups(fixed):
         parts.append("\n".join(_rows(fixes)) if not heading else "\n".join([f"**{heading}**", "", *_items(fixes)]))

@@ -1,4 +1,4 @@
-"""From a patch, and maybe its proof, to a pull request's title and body: evidence, before and after, how to repeat."""
+"""A patch, and optionally its proof, as title and body of a pull request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncscan.version import __version__
 
 
 def render(fixed: Fixed, proof: Proof | None = None) -> str:
-    """The title in the first line, the body behind an empty one.
+    """Return the title in the first line and the body after an empty line.
 
     Args:
         fixed: the patch.
@@ -21,7 +21,7 @@ def render(fixed: Fixed, proof: Proof | None = None) -> str:
 
 
 def title(fixed: Fixed, proof: Proof | None = None) -> str:
-    """`Remove 3 host-device syncs: a step takes 12% less`."""
+    """Return the title: `Remove 3 host-device syncs from train.py: a step takes 12% less`."""
     count = len({(f.file, f.line) for f in fixed.applied})
     what = f"Remove {count} host-device {'sync' if count == 1 else 'syncs'} from {fixed.program.split()[0]}"
     if proof is None or not proof.proven or proof.gain is None:

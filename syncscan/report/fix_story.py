@@ -1,4 +1,4 @@
-"""What all reports of `syncscan fix` say of a patch, in the same words."""
+"""Sentences about a patch that all reports of `syncscan fix` share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_APPLIED = "Not applied:"
 
 
 def verdict(fixed: Fixed) -> str:
-    """One sentence: how many places are fixed, and how often the host waits then."""
+    """Return one sentence with the number of fixes, and the waits before and after."""
     fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
     waits = f"the host waits {_times(fixed.waits_before)} in the dry run"
     if not fixes:
@@ -33,12 +33,12 @@ def _times(count: int) -> str:
 
 
 def where(fix: Fix) -> str:
-    """`train.py:12`, as editors read it."""
+    """Return `train.py:12`, which editors can open."""
     return f"{fix.file}:{fix.line}"
 
 
 def gain(fix: Fix) -> str:
-    """`1.2 ms a step (7%; 0.9 ms to 1.4 ms)`; a dash where no recording says it."""
+    """Return `1.2 ms per step (7%; 0.9 ms to 1.4 ms)`; a dash without a recording."""
     g = fix.gain
     if g is None:
         return "–"
@@ -47,7 +47,7 @@ def gain(fix: Fix) -> str:
 
 
 def groups(fixed: Fixed) -> list[tuple[str, Sequence[Fix]]]:
-    """The fixes of the patch first, then those that gain nothing, then what wasn't applied, then what is left."""
+    """Return the fixes by heading: in the patch, without gain, not applied, left to the author."""
     applied = [f for f in fixed.applied if not f.gains_nothing]
     nothing = [f for f in fixed.fixes if f.gains_nothing and f.safety is not Safety.MANUAL and f not in applied]
     others = [f for f in fixed.fixes if not f.applied and f.safety is not Safety.MANUAL and f not in nothing]
@@ -57,14 +57,14 @@ def groups(fixed: Fixed) -> list[tuple[str, Sequence[Fix]]]:
 
 
 def reason(fix: Fix) -> str:
-    """Why a fix isn't part of the patch, or what else it changes."""
+    """Return why a fix isn't part of the patch, or what else it changes."""
     if fix.safety is Safety.MANUAL:
         return fix.why
     return fix.how if not fix.applied else fix.why
 
 
 def tolerance(fixed: Fixed) -> str:
-    """How far results may lie apart."""
+    """Return the sentence that says how the patch was verified."""
     return (
         "Verified without a GPU: both versions ran dry, seeded alike; printed and computed numbers agree to a relative "
         f"{fixed.tolerance:g}, or to the last digit printed. What a GPU gains: syncscan prove."

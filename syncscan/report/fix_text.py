@@ -1,4 +1,4 @@
-"""From a patch to a terminal report: the difference, and a table of what changes."""
+"""A patch as a terminal report: the diff, and a table of what changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLORS = {"+": 32, "-": 31, "@": 36}
 
 
 def render(fixed: Fixed, width: int = 100, color: bool = False) -> str:
-    """The patch and its table as text; without colours what stands above the table is what `git apply` takes.
+    """Return the patch and its table; without colors, `git apply` takes the part above the table.
 
     Args:
         fixed: any.
@@ -31,7 +31,7 @@ def render(fixed: Fixed, width: int = 100, color: bool = False) -> str:
 
 
 def _diff_line(line: str, color: bool) -> str:
-    """A line of the difference: written by hand, for no terminal's library leaves tabs and long lines as they are."""
+    """Return a line of the diff; rich would change tabs and wrap long lines."""
     words = "\t".join(map(printable, line.split("\t")))
     code = 1 if line.startswith(("---", "+++")) else _COLORS.get(line[:1], 0)
     return f"\x1b[{code}m{words}\x1b[0m\n" if color and code else f"{words}\n"

@@ -1,4 +1,4 @@
-"""Lists and dictionaries that hold numbers whose read is put off: what may be done with them meanwhile."""
+"""Lists and dictionaries that hold deferred numbers: which uses of them are possible meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOLDERS = {
 
 
 def method(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
-    """Whether the call puts the number into a container, and was followed: `x.append(node)`, `x.update(loss=node)`."""
+    """Follow `x.append(node)` and `x.update(loss=node)`; return whether the call is one of these."""
     if isinstance(call.func, ast.Name) and call.func.id == "dict" and any(k.value is node for k in call.keywords):
         walk.push(call, taint.holding(Shape.DICT), origin)
         return True
@@ -52,34 +52,34 @@ def holder(walk: Walk, node: ast.expr) -> Shape | None:
 
 
 def store(walk: Walk, target: ast.Subscript, taint: Taint, origin: Origin) -> None:
-    """`x[i] = number`, `x["loss"] += number`."""
+    """Follow `x[i] = number` and `x["loss"] += number`."""
     if taint.shape is Shape.NUMBER and holder(walk, target.value) is not None:
         inside(walk, target.value, taint, origin)
     else:
-        walk.stuck(target, "is kept where it can't be followed", origin)
+        walk.stuck(target, "is stored where the analysis can't follow it", origin)
 
 
 def inside(walk: Walk, container: ast.expr, taint: Taint, origin: Origin) -> None:
-    """An expression's container holds the number from here on."""
+    """Mark an expression's container as holding the number from here on."""
     shape = holder(walk, container)
     if shape is None:
-        walk.stuck(container, "is kept where it can't be followed", origin)
+        walk.stuck(container, "is stored where the analysis can't follow it", origin)
         return
     if shape is Shape.LIST and taint.shape in (Shape.DICT, Shape.TUPLE):
         shape = Shape.ROWS if taint.shape is Shape.DICT else Shape.PAIRS
     elif taint.shape is not Shape.NUMBER:
-        walk.stuck(container, "is kept deeper than can be followed", origin)
+        walk.stuck(container, "is stored in a nested container", origin)
         return
     if shape is Shape.LIST and isinstance(container, ast.Subscript) and holder(walk, container.value) is Shape.DICT:
         container, shape = container.value, Shape.TABLE
     cell = walk.cell(container) if isinstance(container, ast.Name | ast.Attribute) else None
     if cell is None:
-        raise Stuck(container, "is kept where it can't be named behind the loop", origin)
+        raise Stuck(container, "is stored where no name reaches it after the loop", origin)
     walk.hold(cell, container, taint.holding(shape), origin)
 
 
 def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
-    """A container that holds the number is used."""
+    """Follow a use of a container that holds the number."""
     if isinstance(parent, ast.Attribute):
         _method_of(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.Subscript) and node is parent.value:
@@ -101,9 +101,9 @@ def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origi
     elif isinstance(parent, ast.Tuple) and isinstance(walk.file.parents[parent], ast.Return | ast.Assign):
         walk._in_Tuple(parent, node, taint, origin)
     elif isinstance(parent, ast.For | ast.comprehension):
-        walk.stuck(node, "is gone through while the loop runs", origin)
+        walk.stuck(node, "is iterated over inside the loop", origin)
     else:
-        walk.stuck(node, "is looked at while the loop runs", origin)
+        walk.stuck(node, "is inspected inside the loop", origin)
 
 
 def _method_of(walk: Walk, node: ast.expr, parent: ast.Attribute, taint: Taint, origin: Origin) -> None:
@@ -115,7 +115,7 @@ def _method_of(walk: Walk, node: ast.expr, parent: ast.Attribute, taint: Taint, 
         assert isinstance(call, ast.Call)
         walk.push(call, Taint(Shape.NUMBER, taint.types), origin)
     else:
-        walk.stuck(node, "is looked at while the loop runs", origin)
+        walk.stuck(node, "is inspected inside the loop", origin)
 
 
 def _element(walk: Walk, node: ast.expr, parent: ast.Subscript, taint: Taint, origin: Origin) -> None:
@@ -126,7 +126,7 @@ def _element(walk: Walk, node: ast.expr, parent: ast.Subscript, taint: Taint, or
     if inner is not None and not isinstance(parent.slice, ast.Slice):
         walk.push(parent, taint.holding(inner), origin)
     elif isinstance(parent.slice, ast.Slice):
-        walk.stuck(node, "is looked at while the loop runs", origin)
+        walk.stuck(node, "is inspected inside the loop", origin)
     elif types and types <= {"float", "int", "bool"}:
         walk.push(parent, Taint(Shape.NUMBER, frozenset(types)), origin)
     else:
@@ -134,7 +134,7 @@ def _element(walk: Walk, node: ast.expr, parent: ast.Subscript, taint: Taint, or
 
 
 def _is_asked(parent: ast.AST, node: ast.expr) -> bool:
-    """Whether only the container's length or keys are asked for: `if losses`, `not losses`, `"loss" in row`."""
+    """Return whether a use only needs the length or the keys: `if losses`, `not losses`, `"loss" in row`."""
     if isinstance(parent, ast.Compare):
         return node in parent.comparators and isinstance(parent.ops[0], ast.In | ast.NotIn)
     if isinstance(parent, ast.If | ast.While | ast.IfExp):
@@ -154,20 +154,20 @@ def _handed(walk: Walk, node: ast.expr, parent: ast.Call | ast.keyword, taint: T
     elif (function := functions.callee(walk.file, call)) is not None:
         walk.enter(function, call, node, taint, origin)
     else:
-        walk.stuck(node, f"is handed to {ast.unparse(call.func)}(), which may look at it", origin)
+        walk.stuck(node, f"is passed to {ast.unparse(call.func)}(), which may inspect it", origin)
 
 
 def _assigned(walk: Walk, node: ast.expr, parent: ast.Assign | ast.AnnAssign, taint: Taint, origin: Origin) -> None:
-    """A display, or a call's result, gets a name; a second name for the same container isn't followed."""
+    """Follow a new container to its name; refuse a second name for a known one."""
     if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
-        walk.stuck(node, "gets a second name while the loop runs", origin)
+        walk.stuck(node, "gets a second name inside the loop", origin)
         return
     targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
     for target in targets:
         if isinstance(target, ast.Name | ast.Attribute):
             walk.bind(target, taint, origin)
         else:
-            walk.stuck(node, "is kept deeper than can be followed", origin)
+            walk.stuck(node, "is stored in a nested container", origin)
 
 
 __all__ = ["holder", "inside", "method", "store", "use"]

@@ -1,4 +1,4 @@
-"""Which function of the file a call calls, and which calls call a function."""
+"""Matches calls with the functions of the same file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def calls_of(file: File, function: Function) -> list[ast.Call] | None:
 
 
 def _is_taken(file: File, attribute: ast.Attribute) -> bool:
-    """Whether a method is handed on rather than called."""
+    """Return whether a method is used as a value instead of being called."""
     parent = file.parents[attribute]
     return not (isinstance(parent, ast.Call) and parent.func is attribute) and isinstance(attribute.ctx, ast.Load)
 
@@ -105,7 +105,7 @@ def _function(file: File, name: ast.Name) -> Function | None:
 
 
 def _forward(file: File, name: ast.Name) -> Function | None:
-    """The `forward` of the module of this file that a name is given, which calling the module calls."""
+    """Return the `forward` that calling this name runs, if the name holds a module of this file."""
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     if len(stores) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Chooses for a read the loop behind which it may wait: the outermost in which nothing needs the number."""
+"""Chooses the loop after which a deferred number is read: the outermost in which nothing needs the number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 40
 
 
 def followed(file: File, site: Site, reads: Iterable[ast.expr]) -> Walk | Stuck:
-    """Return the way of a number whose read is put off as far as possible, or where and why the host needs it."""
+    """Return the way of a number whose read is deferred as far as possible, or where and why the host needs it."""
     walk = Walk(file, site, frozenset(reads))
     first: Stuck | None = None
     for _ in range(MOST):
@@ -29,8 +29,8 @@ def followed(file: File, site: Site, reads: Iterable[ast.expr]) -> Walk | Stuck:
             if not _closer(walk, stuck):
                 return last
         except RecursionError:
-            return Stuck(site.node, "goes ways that can't be followed")
-    return first or Stuck(site.node, "goes ways that can't be followed")
+            return Stuck(site.node, "takes a path that the analysis can't follow")
+    return first or Stuck(site.node, "takes a path that the analysis can't follow")
 
 
 def _closer(walk: Walk, stuck: Stuck) -> bool:

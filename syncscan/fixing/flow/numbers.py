@@ -1,4 +1,4 @@
-"""Arithmetic of a number whose read is put off: what may go on with a tensor, and how that is written."""
+"""Arithmetic with deferred numbers: which operations a tensor can replace, and how they are written."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NOT_RUN = "is used by code that didn't run"
 
 
 def arithmetic(walk: Walk, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
-    """`node + x`, `x * node`."""
+    """Follow `node + x` and `x * node`."""
     other = parent.right if node is parent.left else parent.left
     if isinstance(parent.op, ast.Mod) and "str" in walk.file.types(parent.left):
-        walk.stuck(node, "is written out in each step", origin)
+        walk.stuck(node, "is printed or logged in every step", origin)
     elif not isinstance(parent.op, _OPERATIONS):
         walk.stuck(node, f"is needed by the host here ({type(parent.op).__name__.lower()})", origin)
     elif other in walk.tainted or walk.is_number(other):
@@ -33,7 +33,9 @@ def arithmetic(walk: Walk, parent: ast.BinOp, node: ast.expr, taint: Taint, orig
     elif walk.file.device_tensor(other) is not None:
         with_tensor(walk, node, other, taint, origin)
     else:
-        walk.stuck(node, _NOT_RUN if not walk.file.types(other) else "is computed with what is no number", origin)
+        walk.stuck(
+            node, _NOT_RUN if not walk.file.types(other) else "is combined with something that isn't a number", origin
+        )
 
 
 def _with_number(walk: Walk, parent: ast.BinOp, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -42,7 +44,7 @@ def _with_number(walk: Walk, parent: ast.BinOp, node: ast.expr, other: ast.expr,
         walk.stuck(node, _NOT_RUN, origin)
         return
     if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
-        walk.stuck(node, "is a divisor, and Python raises where it is 0", origin)
+        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
         return
     _coerce(walk, node, taint, types)
     walk.push(parent, Taint(Shape.NUMBER, types), origin)
@@ -78,13 +80,13 @@ def _convert(walk: Walk, node: ast.expr, method: str, kind: str) -> None:
 
 
 def with_tensor(walk: Walk, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
-    """A tensor on the device takes the number: it takes the tensor instead, of a type that changes nothing."""
+    """Give a device tensor the deferred number as a tensor, with a dtype that changes nothing."""
     tensor = walk.file.device_tensor(other)
     assert tensor is not None
     whole = taint.types <= {"int", "bool"}
     floating = tensor.dtype.startswith(("float", "bfloat"))
     if not floating or taint.types not in ({"float"}, {"int"}, {"bool"}):
-        walk.stuck(node, "is computed with a tensor of integers", origin)
+        walk.stuck(node, "is combined with an integer tensor", origin)
     elif node is walk.site.node:
         walk.how.raw = True
         if not whole and walk.site.tensor.dtype != tensor.dtype:
@@ -104,7 +106,7 @@ def _cast(walk: Walk, node: ast.expr, dtype: str) -> None:
 
 
 def comparison(walk: Walk, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
-    """`node < x`, `node is None`."""
+    """Follow `node < x` and `node is None`."""
     sides = [parent.left, *parent.comparators]
     of_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
     if of_none and len(sides) == 2 and isinstance(parent.ops[0], ast.Is | ast.IsNot):
@@ -118,17 +120,17 @@ def comparison(walk: Walk, parent: ast.Compare, node: ast.expr, taint: Taint, or
     if isinstance(outer, ast.While | ast.Assert | ast.BoolOp | ast.comprehension) or (
         isinstance(outer, ast.UnaryOp | ast.IfExp) and getattr(outer, "test", parent) is parent
     ):
-        walk.stuck(node, "decides what runs next", origin)
+        walk.stuck(node, "controls what runs next", origin)
         return
     walk.how.computed = True
     walk.push(parent, Taint(Shape.NUMBER, frozenset({"bool"})), origin)
 
 
 def branch(walk: Walk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
-    """`if x < best: best = x` needs no host: `best = torch.where(x < best, x, best)`."""
+    """Follow `if x < best: best = x`, which becomes `best = torch.where(x < best, x, best)`."""
     given = [_given(walk, statement) for statement in parent.body]
     if not isinstance(node, ast.Compare) or parent.orelse or not all(given) or _is_elif(walk, parent):
-        walk.stuck(node, "decides what runs next", origin)
+        walk.stuck(node, "controls what runs next", origin)
         return
     pairs = [pair for pair in given if pair]
     targets = [target for target, _ in pairs]
@@ -136,7 +138,7 @@ def branch(walk: Walk, parent: ast.If, node: ast.expr, taint: Taint, origin: Ori
         types = _number_types(walk, target)
         kinds = walk.file.types(value)
         if len(kinds) != 1 or types != kinds or ("float" in kinds and not _put_off(walk, value)):
-            walk.stuck(node, "decides what runs next", origin)
+            walk.stuck(node, "controls what runs next", origin)
             return
         if any(
             walk.file.text.code(t) in _words(walk, v)
@@ -144,7 +146,7 @@ def branch(walk: Walk, parent: ast.If, node: ast.expr, taint: Taint, origin: Ori
             for _, v in pairs
             if t is not target and v is not value
         ):
-            walk.stuck(node, "decides what runs next", origin)
+            walk.stuck(node, "controls what runs next", origin)
             return
     _write_branch(walk, parent, pairs)
     for target, value in pairs:
@@ -168,7 +170,7 @@ def _write_branch(walk: Walk, parent: ast.If, pairs: list[tuple[ast.expr, ast.ex
 
 
 def _given(walk: Walk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
-    """The target and the value of a plain assignment of a number."""
+    """Return target and value of a plain assignment of a number; None for other statements."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
     target, value = statement.targets[0], statement.value
@@ -178,7 +180,7 @@ def _given(walk: Walk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
 
 
 def _put_off(walk: Walk, value: ast.expr) -> bool:
-    """Whether a value's read is put off, here or by the way of another read."""
+    """Return whether a value is deferred, through this read or another one."""
     if any(n in walk.reads or n in walk.tainted for n in ast.walk(value)):
         return True
     cell = walk.cell(value) if isinstance(value, ast.Name | ast.Attribute) else None
@@ -186,7 +188,7 @@ def _put_off(walk: Walk, value: ast.expr) -> bool:
 
 
 def _number_types(walk: Walk, target: ast.expr) -> set[str]:
-    """The types that a name has where it is read."""
+    """Return the types that a name has where it is read."""
     cell = walk.cell(target)
     if cell is None:
         return set()
@@ -203,17 +205,17 @@ def _words(walk: Walk, node: ast.expr) -> list[str]:
 
 
 def added(walk: Walk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
-    """`total += node`."""
+    """Follow `total += node`."""
     if not isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
         walk.stuck(node, "is needed by the host here", origin)
         return
     if isinstance(parent.op, ast.Div):
-        walk.stuck(node, "is a divisor, and Python raises where it is 0", origin)
+        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
         return
     target = parent.target
     types = walk.file.types(parent.value) | _types_of_target(walk, target)
     if not types <= {"float", "int", "bool"}:
-        walk.stuck(node, "is added to what is no number", origin)
+        walk.stuck(node, "is added to something that isn't a number", origin)
         return
     result = frozenset({"float"} if "float" in types else {"int"})
     _coerce(walk, node, taint, result)
@@ -221,24 +223,24 @@ def added(walk: Walk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origi
 
 
 def in_place(walk: Walk, cell: Cell, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
-    """`x += y` where x is put off, whether y is or not."""
+    """Follow `x += y` with a deferred x."""
     value, target = statement.value, statement.target
     known = value in walk.tainted or walk.is_number(value)
     whole = taint.types <= {"int", "bool"}
     divides = isinstance(statement.op, ast.Div)
     if not isinstance(statement.op, ast.Add | ast.Sub | ast.Mult | ast.Div) or not known:
-        walk.stuck(target, "is computed with in place in a way that a tensor isn't", origin)
+        walk.stuck(target, "is updated by an operator that works differently on tensors", origin)
     elif divides and (whole or _may_be_zero(walk, value)):
-        walk.stuck(target, "is divided, and Python raises where that is by 0", origin)
+        walk.stuck(target, "is divided, and Python raises if the divisor is 0", origin)
     elif whole and "float" in walk.file.types(value):
-        walk.stuck(target, "is an integer that becomes a fraction", origin)
+        walk.stuck(target, "is an integer that becomes a float", origin)
     else:
         walk.how.computed = True
         walk.added[statement] = cell
 
 
 def _types_of_target(walk: Walk, target: ast.expr) -> set[str]:
-    """The types of what is added to: of all values that it is given, and where it is read."""
+    """Return the types of a sum's target: of all its assigned values, and where it is read."""
     if isinstance(target, ast.Subscript):
         return set(walk.file.seen(target.value).elements) & {"float", "int", "bool"}
     cell = walk.cell(target)
@@ -291,7 +293,7 @@ def write_sum(walk: Walk, statement: ast.AugAssign) -> None:
 
 
 def function(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
-    """Whether the call is of a function that numbers are computed with, and was followed."""
+    """Follow a call of a numeric function; return whether it is one."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name in ("float", "int", "bool") and len(call.args) == 1:
         return _cast_call(walk, call, node, taint, origin, name)
@@ -316,7 +318,7 @@ def function(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: O
 
 
 def _cast_call(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:
-    """`float(x)` of what is put off is x again, in that type."""
+    """Follow `float(x)` of a deferred x; return whether a tensor can replace it."""
     if not (taint.types == {name} or (name in ("float", "int") and taint.types <= {"int", "bool"})):
         return False
     outer = walk.file.parents[call]
@@ -339,7 +341,7 @@ def _cast_call(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin:
 
 
 def is_sum(node: ast.AST) -> bool:
-    """Whether a node is `sum(…)` of one thing."""
+    """Return whether a node is `sum(…)` with one argument."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
     return node.func.id == "sum" and len(node.args) == 1 and not node.keywords
@@ -349,14 +351,14 @@ def _power(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Ori
     other = call.args[1] if node is call.args[0] else call.args[0]
     types = frozenset(walk.file.types(call))
     if not (walk.is_number(other) or other in walk.tainted) or types != {"float"}:
-        walk.stuck(node, "is computed with what is no number", origin)
+        walk.stuck(node, "is combined with something that isn't a number", origin)
         return
     _coerce(walk, node, taint, types)
     walk.push(call, Taint(Shape.NUMBER, types), origin)
 
 
 def _extreme(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> None:
-    """`min(a, b)` is b where b < a, and else a: of NaN, too."""
+    """Follow `min(a, b)`: b if b < a, otherwise a, with NaN too."""
     first, second = call.args
     kinds = walk.file.types(first) | walk.file.types(second)
     statement = walk.file.statement_of(call)
@@ -386,7 +388,7 @@ def _first(name: str, value: ast.expr) -> Template:
 
 
 def _word_for(walk: Walk, statement: ast.stmt, taken: list[str]) -> str:
-    """A name for an expression that is written twice, by what it becomes."""
+    """Return a name for an expression that is written twice, after its target."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     target = targets[0]
     word = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "value")
@@ -400,7 +402,7 @@ def _is_square(node: ast.expr) -> bool:
 
 
 def _torch_function(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
-    """`x.pow(node)`, `torch.mul(x, node)`."""
+    """Follow `x.pow(node)` and `torch.mul(x, node)`; return whether it is such a call."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _TAKES_TENSORS or call.keywords:
         return False
     of_module = isinstance(call.func.value, ast.Name) and call.func.value.id == "torch"

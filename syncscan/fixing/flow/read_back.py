@@ -1,4 +1,4 @@
-"""The lines behind a loop that read what was put off: each name is then what the program takes it for."""
+"""Writes the lines after a loop that turn deferred tensors into the numbers that the program expects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write(walk: Walk, origin: Origin) -> None:
-    """Put what reads the cells of an origin behind its loop.
+    """Put what reads the cells of an origin after its loop.
 
     Raises:
         Stuck: one of them may not be there then.
@@ -25,9 +25,9 @@ def write(walk: Walk, origin: Origin) -> None:
         if not _is_used_behind(walk, cell, home):
             continue
         if isinstance(cell, Local) and not _is_there(walk, cell, home):
-            raise Stuck(home, f"is kept in {cell.name}, which isn't there where the loop never runs", origin)
+            raise Stuck(home, f"is stored in {cell.name}, which is unbound if the loop never runs", origin)
         if isinstance(cell, Local) and cell.scope is walk.file.tree and not _may_assign(walk, home, cell):
-            raise Stuck(home, f"is kept in {cell.name}, which isn't this function's", origin)
+            raise Stuck(home, f"is stored in {cell.name}, which this function may not assign", origin)
         walk.draft.put_behind(home, "\n".join(lines(walk, path, cell, taint, home)))
 
 
@@ -53,14 +53,14 @@ def lines(walk: Walk, path: str, cell: Cell, taint: Taint, home: Loop | None = N
         values = walk.file.fresh("values")
         return [f"for {values} in {path}.values():", *(f"    {line}" for line in _mixed(walk, values))]
     if taint.shape is Shape.TUPLE:
-        raise Stuck(walk.site.node, "is kept in a tuple")
+        raise Stuck(walk.site.node, "is stored in a tuple")
     if home is not None and isinstance(cell, Local) and _is_whole(walk, cell, home):
         return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
     return _mixed(walk, path)
 
 
 def _number(walk: Walk, path: str, cell: Cell, taint: Taint) -> str:
-    """A name that always holds one type of number gets it by that type; one that may hold something else is asked."""
+    """Return the line that reads one name: by its type if that is always the same, else with a check for tensors."""
     if isinstance(cell, Local) and len(taint.types) == 1:
         name = next(iter(taint.types))
         given = _given_types(walk, cell)
@@ -70,7 +70,7 @@ def _number(walk: Walk, path: str, cell: Cell, taint: Taint) -> str:
 
 
 def _given_types(walk: Walk, cell: Local) -> set[str]:
-    """The types of all that a name is given; `unknown` where one isn't written in an assignment."""
+    """Return the types that assignments give a name; `unknown` for a store without a visible value."""
     types: set[str] = set()
     for store in walk.file.names(cell.scope, cell.name):
         if not isinstance(store.ctx, ast.Store) or isinstance(walk.file.parents[store], ast.AugAssign):
@@ -81,7 +81,7 @@ def _given_types(walk: Walk, cell: Local) -> set[str]:
 
 
 def _rows(walk: Walk, path: str, taint: Taint) -> list[str]:
-    """Lists of dictionaries: all tensors of all of them at once, by type, so that whole numbers stay whole."""
+    """Return the lines that read all tensors in a list of dictionaries, one copy per dtype kind."""
     fresh = walk.file.fresh
     row, key, value = fresh("row"), fresh("key"), fresh("value")
     cells, numbers_ = fresh("cells"), fresh("numbers")
@@ -99,7 +99,7 @@ def _rows(walk: Walk, path: str, taint: Taint) -> list[str]:
 
 
 def _pairs(walk: Walk, path: str, taint: Taint) -> list[str]:
-    """Lists of tuples: each that holds a tensor is another one, in its place."""
+    """Return the lines that read all tensors in a list of tuples."""
     fresh = walk.file.fresh
     at, slot, row, value = fresh("at"), fresh("slot"), fresh("row"), fresh("value")
     cells, read = fresh("cells"), fresh("numbers")
@@ -117,7 +117,7 @@ def _pairs(walk: Walk, path: str, taint: Taint) -> list[str]:
 
 
 def _mixed(walk: Walk, path: str) -> list[str]:
-    """A list that may hold numbers too, or that others know: what are tensors is read at once, in place."""
+    """Return the lines that read, in place, the tensors of a list that may hold numbers too."""
     fresh = walk.file.fresh
     at, slot, value = fresh("at"), fresh("slot"), fresh("value")
     return [
@@ -128,7 +128,7 @@ def _mixed(walk: Walk, path: str) -> list[str]:
 
 
 def _is_whole(walk: Walk, cell: Local, home: Loop) -> bool:
-    """Whether a list begins empty right before the loop, gets nothing but what is put off, and has no other name."""
+    """Return whether a list starts empty before the loop, gets only deferred numbers, and has no other name."""
     file = walk.file
     empty = []
     for name in file.names(cell.scope, cell.name):
@@ -155,7 +155,7 @@ def _is_whole(walk: Walk, cell: Local, home: Loop) -> bool:
 
 
 def _puts_off(walk: Walk, name: ast.Name) -> bool:
-    """Whether a use of a list in the loop appends what is put off to it, or only asks for its length."""
+    """Return whether a use of a list in the loop appends a deferred number or only needs the length."""
     file = walk.file
     parent = file.parents[name]
     call = file.parents.get(parent)
@@ -167,7 +167,7 @@ def _puts_off(walk: Walk, name: ast.Name) -> bool:
 
 
 def _is_put_off(walk: Walk, node: ast.expr) -> bool:
-    """Whether a value is certainly a tensor: the read itself, or a function's result that all ways put off."""
+    """Return whether a value is certainly a tensor."""
     return node in walk.tainted and (node in walk.reads or _all_put_off(walk, node))
 
 
@@ -188,7 +188,7 @@ def _is_behind(statement: ast.stmt, home: Loop) -> bool:
 
 
 def _is_used_behind(walk: Walk, cell: Cell, home: Loop) -> bool:
-    """Whether anything may look at a cell when the loop is over."""
+    """Return whether anything may use a cell after the loop."""
     if isinstance(cell, Attribute):
         return True
     uses = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
@@ -196,7 +196,7 @@ def _is_used_behind(walk: Walk, cell: Cell, home: Loop) -> bool:
 
 
 def _is_another_s(walk: Walk, cell: Local) -> bool:
-    """Whether a name is a parameter, whose container the caller has too."""
+    """Return whether a name is a parameter, whose container the caller holds too."""
     arguments = getattr(cell.scope, "args", None)
     if arguments is None:
         return False
@@ -204,7 +204,7 @@ def _is_another_s(walk: Walk, cell: Local) -> bool:
 
 
 def _is_there(walk: Walk, cell: Local, home: Loop) -> bool:
-    """Whether a name is bound before the loop, or the loop's body surely runs."""
+    """Return whether a name is bound before the loop."""
     if _is_another_s(walk, cell):
         return True
     stores = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))

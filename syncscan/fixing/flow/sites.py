@@ -1,4 +1,4 @@
-"""Expressions that read one number from the device, and what stands in their place when the read is put off."""
+"""Finds the expressions that read one number from the device, and writes their deferred form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
 
 
 class Site(msgspec.Struct, frozen=True):
-    """A read: `x.item()`, `float(x)`, `int(x)`, `x.detach().cpu().item()`."""
+    """A read of one number: `x.item()`, `float(x)`, `int(x)`, `x.detach().cpu().item()`."""
 
     node: ast.expr
     of: ast.expr
@@ -53,7 +53,7 @@ def sites(file: File) -> list[Site]:
 
 
 def _unique(file: File, node: ast.Compare) -> Site | None:
-    """Whether several values are in a tensor of whole numbers: `torch.unique(x).numel() > 1`."""
+    """Return the read in a test whether a tensor of integers has several values: `torch.unique(x).numel() > 1`."""
     if len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
         return None
     of = _values(node.left)
@@ -68,7 +68,7 @@ def _unique(file: File, node: ast.Compare) -> Site | None:
 
 
 def _values(node: ast.expr) -> ast.expr | None:
-    """`x` of `torch.unique(x).numel()`, `len(x.unique())`, `torch.unique(x).shape[0]`, `x.unique().size(0)`."""
+    """Return `x` of `torch.unique(x).numel()`, `len(x.unique())`, `torch.unique(x).shape[0]`, `x.unique().size(0)`."""
     inner: ast.expr | None = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("numel", "size"):
         inner = node.func.value
@@ -115,7 +115,7 @@ def _site(file: File, call: ast.Call) -> Site | None:
 
 
 def _read(call: ast.Call) -> ast.expr | None:
-    """What a call reads a number of: `x` of `x.item()`, `float(x)`, `float(x.item())`."""
+    """Return the tensor that a call reads a number from: `x` of `x.item()`, `float(x)`, `float(x.item())`."""
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr in ("item", "tolist"):
         return function.value if not call.args and not call.keywords else None
@@ -138,7 +138,7 @@ def _peeled(node: ast.expr) -> tuple[ast.expr, bool]:
 
 
 class Deferral(msgspec.Struct):
-    """How a read that is put off is written."""
+    """How a deferred read is written."""
 
     computed: bool = False
     """Whether something is computed of it: in double precision then, as Python does."""
@@ -153,12 +153,12 @@ class Deferral(msgspec.Struct):
 
 
 def written(file: File, site: Site, how: Deferral, render: Render) -> str:
-    """Return the source of a read that is put off: `loss.detach().double()`."""
+    """Return the source of a read that is deferred: `loss.detach().double()`."""
     source = primary(site.of, render)
     if site.equal is not None:
         alone = isinstance(file.parents[site.node], ast.Assign)
-        asked = f"{source}.amax() {'==' if site.equal else '!='} {source}.amin()"
-        return (asked if alone else f"({asked})") + (f"{_converted(site, how)}" if not alone else "")
+        test = f"{source}.amax() {'==' if site.equal else '!='} {source}.amin()"
+        return (test if alone else f"({test})") + (f"{_converted(site, how)}" if not alone else "")
     if site.tensor.dims:
         source += ".squeeze()"
     if (not site.detached and _needs_detach(file, site)) or (site.detached and not _is_data(site.of)):
@@ -190,7 +190,7 @@ def _needs_detach(file: File, site: Site) -> bool:
 
 
 def _is_of_detached(node: ast.expr) -> bool:
-    """Whether a chain of methods and attributes begins at what has no gradient: `p.grad.norm()`, `x.detach().max()`."""
+    """Return whether a chain starts at a tensor without gradient: `p.grad.norm()`, `x.detach().max()`."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         if isinstance(node, ast.Attribute) and node.attr in ("grad", "data"):
             return True
@@ -201,7 +201,7 @@ def _is_of_detached(node: ast.expr) -> bool:
 
 
 def _without_gradients(file: File, node: ast.AST) -> bool:
-    """Whether the text says that no gradients are recorded here."""
+    """Return whether the source turns gradients off here."""
     inner = node
     for outer in file.ancestors(node):
         items = outer.items if isinstance(outer, ast.With) and inner in outer.body else []
@@ -238,7 +238,7 @@ def callable_source(source: str) -> str:
 
 
 def copies(file: File, site: Site, region: list[ast.AST]) -> bool:
-    """Whether what is kept of a read must be a copy: its memory may be written to before it is read.
+    """Return whether a deferred read needs a copy, because its memory may change before it is read.
 
     Args:
         file: the program.
@@ -281,7 +281,7 @@ def _assigns(node: ast.Assign, name: str) -> bool:
 
 
 def writes_to(node: ast.AST, name: str) -> bool:
-    """Whether a node writes into the tensor of this name: `x += y`, `x.mul_(y)`, `x[0] = y`, `out=x`."""
+    """Return whether a node writes into the tensor of this name: `x += y`, `x.mul_(y)`, `x[0] = y`, `out=x`."""
     if isinstance(node, ast.AugAssign):
         root = _root(node.target)
         return root is not None and root.id == name

@@ -1,4 +1,4 @@
-"""What is known of a value whose read is put off, and where it lies."""
+"""Deferred values, and the names and containers that hold them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from syncscan.fixing.program import Loop, Scope
 
 
 class Shape(enum.Enum):
-    """What holds the number."""
+    """Kind of container that holds a deferred number."""
 
     NUMBER = "number"
     LIST = "list"
     """A list of numbers."""
     DICT = "dict"
-    """A dictionary whose values are numbers, some of them put off."""
+    """A dictionary whose values are numbers, some of them deferred."""
     TUPLE = "tuple"
     """A tuple of a number and others."""
     ROWS = "rows"
@@ -29,7 +29,7 @@ class Shape(enum.Enum):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """A value whose read is put off."""
+    """A deferred value."""
 
     shape: Shape = Shape.NUMBER
     types: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ Cell = Local | Attribute
 
 
 class Origin:
-    """Where a number whose read is put off comes into a function: the read itself, or a call that returns or keeps it.
+    """Where a deferred number enters a function: the read itself, or a call that returns or stores it.
 
     Args:
         node: the expression.
@@ -78,12 +78,12 @@ class Origin:
 
     @property
     def home(self) -> Loop | None:
-        """The loop behind which it is read; None where the callers read it."""
+        """The loop after which the number is read; None if the callers read it."""
         return self.homes[0]
 
 
 class Stuck(Exception):
-    """The host needs the number where it stands.
+    """Raised where the host needs a deferred number.
 
     Args:
         node: where.

@@ -1,4 +1,4 @@
-"""Follows a number whose read is put off through the file, and writes what has to be written differently for it."""
+"""Follows a deferred number through its file, and writes the changes that it needs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SHOWS = frozenset(
 )
 _LOOK = frozenset("asdict astuple getattr pformat dumps".split())
 RARE = 2
-"""Where the host needs the number it may be read, if it runs at most once for so many reads that are put off."""
+"""Where the host needs the number it may be read, if it runs at most once for so many reads that are deferred."""
 
 
 class Walk:
-    """The way of one number.
+    """Follows one deferred number.
 
     Args:
         file: the program.
         site: where it is read.
-        reads: all reads of the file: what they give is a number, and may be put off too.
+        reads: all reads of the file: what they give is a number, and may be deferred too.
     """
 
     def __init__(self, file: File, site: Site, reads: frozenset[ast.expr]) -> None:
@@ -58,7 +58,9 @@ class Walk:
             Stuck: the host needs it somewhere.
         """
         if any(isinstance(n, ast.Call) and getattr(n.func, "id", "") in _FORBIDDEN for n in self.file.nodes):
-            raise Stuck(self.site.node, "may be reached by any name: the file uses locals(), exec() or the like")
+            raise Stuck(
+                self.site.node, "may be reached under any name, because the file uses locals(), exec() or similar"
+            )
         origin = self.origin(self.site.node, None)
         self.push(self.site.node, Taint(types=frozenset([self.site.type])), origin)
         self._check_parameters()
@@ -86,7 +88,7 @@ class Walk:
         return self.origins[node]
 
     def in_region(self, node: ast.AST, origin: Origin) -> bool:
-        """Whether a node may run before the number is read."""
+        """Return whether a node may run before the number is read."""
         home, own = origin.home, self.file.function_of(origin.node)
         function = self.file.function_of(node)
         if home is None:
@@ -99,7 +101,7 @@ class Walk:
         return self._runs_in(function, home)
 
     def _runs_in(self, function: Function | ast.Module, outer: ast.AST) -> bool:
-        """Whether another function runs while a loop or function does, or may."""
+        """Return whether another function runs while a loop or function does, or may."""
         if isinstance(function, ast.Module):
             return False
         if _has_yield(function):
@@ -138,7 +140,7 @@ class Walk:
         follow(parent, node, taint, origin)
 
     def stuck(self, node: ast.AST, why: str, origin: Origin, *, shown: bool = False) -> None:
-        """The host needs the number here: it is read here, where that is rare.
+        """Read the number right here if that happens rarely.
 
         Raises:
             Stuck: it isn't.
@@ -147,11 +149,11 @@ class Walk:
             raise Stuck(node, why, origin, shown)
 
     def is_number(self, node: ast.expr) -> bool:
-        """Whether an expression is a Python number, or one that is put off."""
+        """Return whether an expression is a Python number, deferred or not."""
         return self.file.is_number(node)
 
     def _in_Expr(self, parent: ast.Expr, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        """Nothing is done with it."""
+        """Accept an expression whose value is unused."""
 
     def _in_BinOp(self, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
         numbers.arithmetic(self, parent, node, taint, origin)
@@ -161,14 +163,14 @@ class Walk:
             self.how.computed = True
             self.push(parent, taint, origin)
         else:
-            self.stuck(node, "decides what runs next", origin)
+            self.stuck(node, "controls what runs next", origin)
 
     def _in_Compare(self, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
         numbers.comparison(self, parent, node, taint, origin)
 
     def _in_IfExp(self, parent: ast.IfExp, node: ast.expr, taint: Taint, origin: Origin) -> None:
         if node is parent.test:
-            self.stuck(node, "decides what runs next", origin)
+            self.stuck(node, "controls what runs next", origin)
         else:
             self.push(parent, taint, origin)
 
@@ -176,12 +178,12 @@ class Walk:
         numbers.branch(self, parent, node, taint, origin)
 
     def _in_While(self, parent: ast.While, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.stuck(node, "decides what runs next", origin)
+        self.stuck(node, "controls what runs next", origin)
 
     _in_Assert = _in_BoolOp = _in_While
 
     def _in_FormattedValue(self, parent: ast.FormattedValue, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.stuck(node, "is written out in each step", origin, shown=parent.conversion == -1)
+        self.stuck(node, "is printed or logged in every step", origin, shown=parent.conversion == -1)
 
     def _in_NamedExpr(self, parent: ast.NamedExpr, node: ast.expr, taint: Taint, origin: Origin) -> None:
         self.bind(parent.target, taint, origin)
@@ -207,7 +209,7 @@ class Walk:
             ("info", "debug", "log", "write", "add_scalar")
         )
         self.stuck(
-            node, "is written out in each step" if shown else f"is handed to {name}(), which may need it", origin
+            node, "is printed or logged in every step" if shown else f"is passed to {name}(), which may need it", origin
         )
 
     def _in_Subscript(self, parent: ast.Subscript, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -229,18 +231,18 @@ class Walk:
         self, parent: ast.GeneratorExp | ast.ListComp, node: ast.expr, taint: Taint, origin: Origin
     ) -> None:
         if node is not parent.elt:
-            self.stuck(node, "decides what runs next", origin)
+            self.stuck(node, "controls what runs next", origin)
         elif isinstance(parent, ast.ListComp):
             self.push(parent, taint.holding(Shape.LIST), origin)
         elif numbers.is_sum(self.file.parents[parent]):
             self._summed(parent, taint, origin)
         else:
-            self.stuck(node, "is gone through by the host", origin)
+            self.stuck(node, "is iterated over by the host", origin)
 
     _in_ListComp = _in_GeneratorExp
 
     def _summed(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
-        """`sum(…)` of numbers that are put off adds tensors, in the same order."""
+        """Follow `sum(…)` of deferred numbers, which adds tensors in the same order."""
         call = self.file.parents[parent]
         assert isinstance(call, ast.Call)
         types = frozenset(self.file.types(call))
@@ -292,13 +294,13 @@ class Walk:
     # cells
 
     def bind(self, target: ast.expr, taint: Taint, origin: Origin) -> None:
-        """A name, attribute or element is given the number, or a container of it."""
+        """Follow an assignment of the number, or of a container with it, to a name, attribute or element."""
         if isinstance(target, ast.Subscript):
             containers.store(self, target, taint, origin)
             return
         cell = self.cell(target)
         if cell is None:
-            self.stuck(target, "is kept where it can't be followed", origin)
+            self.stuck(target, "is stored where the analysis can't follow it", origin)
             return
         self.hold(cell, target, taint, origin)
 
@@ -317,7 +319,7 @@ class Walk:
         types = taint.types | (known.types if known else frozenset())
         joined = Taint(taint.shape, types)
         if known is not None and known.shape is not taint.shape:
-            raise Stuck(path, "is kept in a name that holds other things too", origin)
+            raise Stuck(path, "is stored in a name that also holds other values", origin)
         if known == joined:
             return
         self.cells[cell, origin] = joined
@@ -337,25 +339,25 @@ class Walk:
                 numbers.in_place(self, cell, statement, taint, origin)
 
     def _scopes_of(self, node: ast.AST) -> list[Scope]:
-        """The function that a node stands in, and those around it."""
+        """Return the function that a node stands in, and those around it."""
         scopes: list[Scope] = [self.file.scope_of(node)]
         while not isinstance(scopes[-1], ast.Module):
             scopes.append(self.file.scope_of(scopes[-1]))
         return scopes
 
     def _check_hidden(self, cell: Attribute, origin: Origin) -> None:
-        """An attribute may be read without its name: by `x.__dict__`, `vars(x)`, `asdict(x)`, `getattr(x, name)`."""
+        """Refuse reads of an attribute without its name: `x.__dict__`, `vars(x)`, `asdict(x)`, `getattr(x, name)`."""
         for node in self.file.attributes("__dict__"):
             if cell.owner in (functions.owners(self.file, node.value) or {cell.owner}) and self.in_region(node, origin):
-                self.stuck(node, "may be looked at by __dict__", origin, shown=self._is_formatted(node))
+                self.stuck(node, "may be read through __dict__", origin, shown=self._is_formatted(node))
         for call in (n for n in self.file.nodes if isinstance(n, ast.Call) and n.args):
             name = getattr(call.func, "attr", getattr(call.func, "id", ""))
             of_it = name in _LOOK and cell.owner in (functions.owners(self.file, call.args[0]) or {cell.owner})
             if of_it and self.in_region(call, origin):
-                self.stuck(call, f"may be looked at by {name}()", origin)
+                self.stuck(call, f"may be read by {name}()", origin)
 
     def _is_formatted(self, node: ast.AST) -> bool:
-        """Whether it is `text.format(**node)`."""
+        """Return whether a node is the argument of `text.format(**node)`."""
         keyword = self.file.parents[node]
         call = self.file.parents.get(keyword)
         formats = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "format"
@@ -383,7 +385,7 @@ class Walk:
                 yield node
 
     def _may_be(self, node: ast.Attribute, owners: set[str]) -> bool:
-        """Whether nobody has seen what this attribute is of, and it is no method that is called."""
+        """Return whether an attribute's owner is unknown and the attribute is no called method."""
         parent = self.file.parents[node]
         return not owners and not (isinstance(parent, ast.Call) and parent.func is node)
 
@@ -393,7 +395,7 @@ class Walk:
         own = self.file.text.code(path)
         root = _root(path)
         if root is None or not (isinstance(cell, Local) or _is_plain(path)):
-            raise Stuck(path, "is kept where it can't be named behind the loop", origin)
+            raise Stuck(path, "is stored where no name reaches it after the loop", origin)
         holder = self.file.function_of(path)
         if holder is not function:
             self._lasts_outside(cell, own, root, taint, holder, origin)
@@ -409,7 +411,7 @@ class Walk:
     def _lasts_outside(
         self, cell: Cell, path: str, root: ast.Name, taint: Taint, holder: Function | ast.Module, origin: Origin
     ) -> None:
-        """A function that is called from here keeps the number: it has a name here if what it is called on has one."""
+        """Note a cell of a called function under the name that it has here."""
         if isinstance(cell, Local) and cell.scope is holder and not self._is_parameter(holder, cell.name):
             return
         call, outer = origin.node, origin.behind
@@ -423,14 +425,14 @@ class Walk:
             if isinstance(cell, Attribute) and isinstance(other, Attribute) and cell.owner == other.owner:
                 self.lasting[origin][known[: -len(other.name)] + cell.name] = (cell, taint)
                 return
-        raise Stuck(holder, "is kept where it can't be named behind the loop", origin)
+        raise Stuck(holder, "is stored where no name reaches it after the loop", origin)
 
     def _outlives(
         self, cell: Cell, path: str, root: ast.Name, taint: Taint, function: Function | ast.Module, origin: Origin
     ) -> None:
         calls = None if isinstance(function, ast.Module) else functions.calls_of(self.file, function)
         if not calls:
-            raise Stuck(function, "is kept by a function that is called from elsewhere", origin)
+            raise Stuck(function, "is stored by a function with unknown callers", origin)
         assert not isinstance(function, ast.Module)
         for call in calls:
             outer = self.origin(call, origin)
@@ -438,19 +440,19 @@ class Walk:
             if self._is_parameter(function, root.id):
                 tree = functions.argument(self.file, call, root.id, function)
                 if tree is None or not _is_plain(tree):
-                    raise Stuck(function, "is kept by what has no name behind the loop", origin)
+                    raise Stuck(function, "is stored in an object without a name after the loop", origin)
                 given = self.file.text.code(tree) + path[len(root.id) :]
             elif self.file.home_of(root) not in (self.file.tree, *self._scopes_of(call)):
-                raise Stuck(function, "is kept where it can't be named behind the loop", origin)
+                raise Stuck(function, "is stored where no name reaches it after the loop", origin)
             self._hold_at(cell, given, tree, taint, outer)
 
     def _hold_at(self, cell: Cell, path: str, tree: ast.expr | None, taint: Taint, outer: Origin) -> None:
-        """A call keeps the number in a cell that this function can name."""
+        """Mark a cell at a call of the function that fills it."""
         if isinstance(cell, Local) and tree is not None:
-            found = self.cell(tree)
-            if found is None:
-                raise Stuck(tree, "is kept where it can't be followed", outer)
-            cell = found
+            named = self.cell(tree)
+            if named is None:
+                raise Stuck(tree, "is stored where the analysis can't follow it", outer)
+            cell = named
         if self.cells.get((cell, outer)) == taint:
             return
         self.cells[cell, outer] = taint
@@ -461,7 +463,7 @@ class Walk:
             root = tree if tree is not None else None
             name = _root(root) if root is not None else None
             if name is None:
-                raise Stuck(function, "is kept by a function of functions", outer)
+                raise Stuck(function, "is stored by a nested function", outer)
             self._outlives(cell, path, name, taint, function, outer)
         self._use_all(cell, taint, outer)
 
@@ -477,7 +479,7 @@ class Walk:
         """Follow an argument into a function of the file."""
         name = functions.parameter(self.file, call, node, function)
         if name is None or _has_yield(function):
-            self.stuck(node, "is handed to a function in a way that can't be followed", origin)
+            self.stuck(node, "is passed to a function in a way that the analysis can't follow", origin)
             return
         self.parameters.setdefault((function, name), set()).add(call)
         cell = Local(function, name)
@@ -491,7 +493,7 @@ class Walk:
         """Follow a function's result to its calls."""
         calls = functions.calls_of(self.file, function)
         if not calls:
-            raise Stuck(origin.node, f"is returned by {function.name}(), which others may call", origin)
+            raise Stuck(origin.node, f"is returned by {function.name}(), which has unknown callers", origin)
         for call in calls:
             if not self.file.seen(call).count:
                 continue
@@ -502,21 +504,21 @@ class Walk:
             assign = self.file.parents[call]
             target = assign.targets[0] if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else None
             if not isinstance(target, ast.Tuple) or at >= len(target.elts):
-                raise Stuck(call, "is returned with other things that aren't taken apart at once", outer)
+                raise Stuck(call, "is returned in a tuple that isn't unpacked at once", outer)
             self.bind(target.elts[at], taint, outer)
 
     def _check_parameters(self) -> None:
-        """A function that is written differently gets a number that is put off by each of its calls."""
+        """Check that every call of a changed function passes a deferred number."""
         for (function, name), calls in self.parameters.items():
             known = functions.calls_of(self.file, function)
             if function in self.changed and (
                 known is None or any(c not in calls and self.file.seen(c).count for c in known)
             ):
-                raise Stuck(function, f"is handed to {function.name}(), which others hand a number", None)
+                raise Stuck(function, f"is passed to {function.name}(), which other calls give a plain number", None)
             del name
 
     def note_copy(self, node: ast.expr) -> None:
-        """Something else holds the number of this name from here on."""
+        """Note that the name's tensor has a second holder from here on."""
         cell = self.cell(node) if isinstance(node, ast.Name | ast.Attribute) else None
         if cell is not None:
             self.copied.add(cell)
@@ -534,17 +536,17 @@ class Walk:
         self.draft.replace(site.node, lambda render: written(self.file, site, how, render))
 
     def _write_sums(self) -> None:
-        """`x += y` adds in place; where something else holds x too it becomes `x = x + y`."""
+        """Write `x = x + y` for `x += y` if x has a second holder."""
         for statement, cell in self.added.items():
             if cell in self.copied:
                 numbers.write_sum(self, statement)
 
     def _check_exits(self, origin: Origin) -> None:
-        """What is kept mustn't be seen by who handles an exception from the loop, or takes what it yields."""
+        """Refuse loops that yield, or whose exceptions are handled by code that uses a deferred cell."""
         home = origin.home
         assert home is not None
         if any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(home)):
-            raise Stuck(home, "is kept in a loop that others run parts of", origin)
+            raise Stuck(home, "is stored in a loop that yields", origin)
         inner: ast.AST = home
         for outer in self.file.ancestors(home):
             if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -553,11 +555,11 @@ class Walk:
                 handlers = [*outer.handlers, *outer.finalbody]
                 for cell, _ in self.lasting[origin].values():
                     if any(self.file.within(use, h) for use in self.uses(cell) for h in handlers):
-                        raise Stuck(outer, "is used where an exception from the loop is handled", origin)
+                        raise Stuck(outer, "is used by an exception handler around the loop", origin)
             inner = outer
 
     def _rarely(self, node: ast.AST, origin: Origin, shown: bool) -> bool:
-        """Read the number here, if this runs seldom beside the reads that are put off."""
+        """Read the number here, if this runs seldom beside the reads that are deferred."""
         count = self.file.seen(node).count
         if count * RARE > self.site.count:
             return False
@@ -580,7 +582,7 @@ class Walk:
         return True
 
     def _branch(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
-        """The statement, of a branch that not every step takes, that a node stands in."""
+        """Return the statement of a rarely taken branch that holds a node."""
         inner: ast.AST = self.file.statement_of(node)
         own = self.file.function_of(origin.node)
         for outer in self.file.ancestors(inner):
@@ -601,7 +603,7 @@ def _root(node: ast.expr) -> ast.Name | None:
 
 
 def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression only names something: `a`, `a.b`, `a["b"]`."""
+    """Return whether an expression only names something: `a`, `a.b`, `a["b"]`."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.slice, ast.Constant) and _is_plain(node.value)
     return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_plain(node.value))

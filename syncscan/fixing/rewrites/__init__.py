@@ -1,4 +1,4 @@
-"""The rewrites, in the order in which they are asked: of two that change the same place the first does."""
+"""The rewrites, in order of precedence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`if mask.any():` around what changes nothing without a hit is left out.
+"""Removes `if mask.any():` around a masked fill, which changes nothing without a hit.
 
 The body fills through that mask, with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)`, `x[mask] = v`.
 There is no `else`. What is bound anew isn't changed in place afterwards, when it would be another tensor than before.
@@ -16,7 +16,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "any-guard"
-TITLE = "A question whether there is a hit, before what does nothing without one"
+TITLE = "A masked fill is guarded by mask.any()"
 RULES = ("tensor-bool", "nan-guard")
 SAFETY = Safety.SAFE
 BEFORE = "if mask.any():\n    x = x.masked_fill(mask, 0.5)"
@@ -33,7 +33,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _mask(file: File, test: ast.expr) -> ast.expr | None:
-    """`m` of `m.any()` and `torch.any(m)`."""
+    """Return `m` of `m.any()` and `torch.any(m)`."""
     if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute) or test.func.attr != "any":
         return None
     mask = test.func.value
@@ -45,7 +45,7 @@ def _mask(file: File, test: ast.expr) -> ast.expr | None:
 
 
 def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
-    """Whether a statement changes nothing where the mask has no hit."""
+    """Return whether a statement changes nothing where the mask has no hit."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript):
@@ -60,7 +60,7 @@ def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
 
 
 def _filled(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
-    """What a call fills through the mask with a number."""
+    """Return the tensor that a call fills through the mask with a number."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
         return None
     if len(node.args) != 2 or node.keywords or not questions.same_source(file, node.args[0], mask):
@@ -71,7 +71,7 @@ def _filled(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr
 
 
 def _stays_whole(file: File, statement: ast.Assign, target: ast.Name) -> bool:
-    """Whether the tensor keeps its shape, and isn't written to under this name before it is bound anew."""
+    """Return whether the tensor keeps its shape, and isn't written to under this name before it is bound anew."""
     shapes = file.seen(statement.value).shapes
     before = file.seen(statement.value.func.value).shapes  # type: ignore[attr-defined]
     return shapes == before and not _is_written_later(file, statement, target.id)
@@ -108,11 +108,11 @@ def _proposal(file: File, node: ast.If) -> Proposal:
         draft=draft,
         rule="tensor-bool",
         rewrite=ID,
-        change="is left out: without a hit the fill changes nothing",
+        change="remove the guard: without a hit the fill changes nothing",
         waits=_waits(file, node),
     )
 
 
 def _waits(file: File, node: ast.If) -> int:
-    """The question's own wait comes when `if` looks at it, behind the expression."""
+    """Return the waits of the test, which happen when `if` evaluates it."""
     return file.seen(node.test).count

@@ -1,4 +1,4 @@
-"""A tensor that has the same values in each turn of a loop is made, or moved to the device, once before it.
+"""Makes a constant tensor, or its copy on the device, once before the loop.
 
 What it is made of isn't given another value in the loop and isn't written to, and neither is the tensor. The statement
 stands in the loop itself, not under a condition, and its name is used for nothing else.
@@ -16,7 +16,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "constant"
-TITLE = "A tensor with the same values in each step"
+TITLE = "A constant tensor is made in every step"
 RULES = ("tensor-constructor", "to-device")
 SAFETY = Safety.SAFE
 BEFORE = "for step in range(3):\n    weight = torch.tensor([0.3, 0.7], device=device)"
@@ -35,7 +35,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _is_made(file: File, call: ast.Call) -> bool:
-    """Whether a call makes a tensor of numbers, or moves one to the device."""
+    """Return whether a call makes a tensor of numbers, or moves one to the device."""
     if not isinstance(call.func, ast.Attribute) or file.device_tensor(call) is None:
         return False
     name, base = call.func.attr, call.func.value
@@ -46,7 +46,7 @@ def _is_made(file: File, call: ast.Call) -> bool:
 
 
 def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
-    """Whether all that a call is given stays as it is while a loop runs."""
+    """Return whether all that a call is given stays as it is while a loop runs."""
     for name in questions.names_in(call):
         if questions.is_stored(file, name, loop) or questions.is_written(file, name.id, loop):
             return False
@@ -63,7 +63,7 @@ def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
 
 
 def _is_steady(file: File, name: ast.Name) -> bool:
-    """Whether the run saw one object under a name that an attribute or an element is asked of."""
+    """Return whether a name with an attribute or element access always was the same object."""
     parent = file.parents[name]
     if not isinstance(parent, ast.Attribute | ast.Subscript):
         return True
@@ -92,7 +92,7 @@ def _of(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
         draft=draft,
         rule="to-device",
         rewrite=ID,
-        change="is made once, before the loop",
+        change="make the tensor once, before the loop",
         waits=file.own_waits(call) - file.entered(loop).count,
     )
 
@@ -125,7 +125,7 @@ def _moves(file: File, draft: Draft, statement: ast.stmt, target: ast.Name, loop
 
 
 def _only_computes(file: File, name: ast.Name) -> bool:
-    """Whether a use of a tensor only computes with it: it isn't kept, returned or handed to a function of the file."""
+    """Return whether a use of a tensor only computes with it, and doesn't store, return or pass it on."""
     parent = file.parents[name]
     if isinstance(parent, ast.BinOp | ast.Compare | ast.Subscript | ast.UnaryOp):
         return True

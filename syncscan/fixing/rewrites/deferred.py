@@ -1,4 +1,4 @@
-"""Numbers that are read in each step and needed behind the loop."""
+"""Defers reads of numbers that are only needed after the loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "deferred-read"
-TITLE = "A number is read behind the loop"
+TITLE = "A number is read in every step and needed after the loop"
 RULES = ("item", "cpu", "nan-guard")
 SAFETY = Safety.SAFE
 FEWEST = 3
@@ -39,7 +39,7 @@ def _one(file: File, site: Site, nodes: list) -> Proposal | Left:  # type: ignor
         draft=way.draft,
         rule="item",
         rewrite=ID,
-        change="stays on the device, and is read behind the loop",
+        change="keep the value on the device and read it after the loop",
         waits=file.own_waits(site.node),
         reads=tuple(way.shown),
     )

@@ -1,4 +1,4 @@
-"""Distributions look at their arguments, and at each value they are asked of, unless told not to.
+"""Turns off the argument checks of distributions, which wait for their result.
 
 `validate_args=False` in the call that makes one. What is no probability then raises later, or never: unsafe.
 """
@@ -20,7 +20,7 @@ SAFETY = Safety.UNSAFE
 BEFORE = "from torch.distributions import Normal\nresult = Normal(x, 1.0).log_prob(x)"
 AFTER = "from torch.distributions import Normal\nresult = Normal(x, 1.0, validate_args=False).log_prob(x)"
 FEWEST = 3
-WHY = "an argument that is out of its range raises later, or never"
+WHY = "an invalid argument raises later, or never"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -45,7 +45,7 @@ def _proposal(file: File, node: ast.Call) -> Proposal:
         draft=draft,
         rule="distribution-args",
         rewrite=ID,
-        change="doesn't check its arguments, nor the values it is asked of",
+        change="turn off the argument checks with validate_args=False",
         waits=file.own_waits(node),
         safety=Safety.UNSAFE,
         why=WHY,

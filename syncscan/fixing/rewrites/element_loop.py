@@ -1,4 +1,4 @@
-"""`[v.item() for v in t]` is `t.tolist()`, and `t[i].item()` in a loop is an element of that: one copy of all.
+"""Reads all elements at once: `[v.item() for v in t]` becomes `t.tolist()`.
 
 `t` has one dimension and isn't written to in the loop. The numbers are the same to the last bit.
 """
@@ -33,7 +33,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
                 draft=draft,
                 rule="item",
                 rewrite=ID,
-                change="is an element of one copy of all",
+                change="copy all elements at once with tolist()",
                 waits=file.own_waits(site.node),
             )
 
@@ -59,14 +59,14 @@ def _comprehension(file: File, site: Site) -> Draft | None:
 
 
 def _keeps_type(site: Site) -> bool:
-    """Whether `tolist` gives numbers of this type."""
+    """Return whether `tolist` gives numbers of this type."""
     dtype = site.tensor.dtype
     kind = "bool" if dtype == "bool" else "int" if "int" in dtype else "float"
     return kind == site.type
 
 
 def _loop(file: File, site: Site) -> Draft | None:
-    """`t[i].item()` in a loop over i."""
+    """Return the draft for `t[i].item()` in a loop over i."""
     loops = file.loops_of(site.node)
     of = site.of
     if not loops or not isinstance(of, ast.Subscript) or not questions.is_path(of.value) or not _keeps_type(site):
@@ -86,7 +86,7 @@ def _loop(file: File, site: Site) -> Draft | None:
 
 
 def _goes_over(file: File, loop: Loop, index: ast.expr) -> bool:
-    """Whether an index is the loop's own number."""
+    """Return whether an index is the loop's own number."""
     if not isinstance(loop, ast.For) or not isinstance(index, ast.Name):
         return False
     return any(isinstance(n, ast.Name) and n.id == index.id for n in ast.walk(loop.target))

@@ -1,4 +1,4 @@
-"""`torch.cuda.empty_cache()` in each step waits for the device, and makes the next step ask for its memory again.
+"""Removes `torch.cuda.empty_cache()` from the step.
 
 It is left out, with the `if` that holds it alone. The allocator then keeps more memory from others: unsafe.
 """
@@ -15,13 +15,13 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "empty-cache"
-TITLE = "The allocator's cache is emptied in each step"
+TITLE = "The allocator's cache is emptied in every step"
 RULES = ("empty-cache",)
 SAFETY = Safety.UNSAFE
 BEFORE = "for step in range(3):\n    x = x * 2\n    torch.cuda.empty_cache()"
 AFTER = "for step in range(3):\n    x = x * 2"
 FEWEST = 3
-WHY = "the allocator keeps its memory, which other programs on the device don't get then"
+WHY = "the allocator keeps memory that other programs on the device could use"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -52,7 +52,7 @@ def _proposal(file: File, node: ast.Expr, statement: ast.stmt) -> Proposal:
         draft=draft,
         rule="empty-cache",
         rewrite=ID,
-        change="is left out",
+        change="remove the call",
         waits=file.seen(node.value).waits,
         safety=Safety.UNSAFE,
         why=WHY,

@@ -1,4 +1,4 @@
-"""`x[rows] = 0.5` copies the number, and a list of rows too: `x.index_fill_(0, rows, 0.5)` copies neither with a wait.
+"""Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list with a wait.
 
 The index stands for one dimension; a list becomes a tensor that is copied without waiting. Where several tensors are
 the index, the number becomes a tensor that is filled on the device. `x` is written in place, so views see it.
@@ -45,13 +45,13 @@ def _of(file: File, node: ast.Assign, target: ast.Subscript) -> Iterator[Proposa
             draft=draft,
             rule="scalar-assign",
             rewrite=ID,
-            change="fills on the device",
+            change="fill on the device",
             waits=file.seen(node).waits,
         )
 
 
 def _filled(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor) -> Draft | None:
-    """One index for one dimension, all others whole."""
+    """Return the draft for one index in one dimension, with all others whole."""
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     picks = [k for k, part in enumerate(parts) if not _is_whole(part)]
     if len(picks) != 1 or not _takes(file, node.value, tensor):
@@ -74,14 +74,14 @@ def _is_whole(node: ast.expr) -> bool:
 
 
 def _takes(file: File, value: ast.expr, tensor: Tensor) -> bool:
-    """Whether a fill with this number is what an assignment of it is: no fraction for whole numbers."""
+    """Return whether a fill with this number is what an assignment of it is: no fraction for whole numbers."""
     types = file.types(value)
     floating = tensor.dtype.startswith(("float", "bfloat"))
     return (types == {"int"} and tensor.dtype != "bool") or (types <= {"int", "float"} and bool(types) and floating)
 
 
 def _tensors(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor) -> Draft | None:
-    """Several tensors as index: the number is made on the device."""
+    """Return the draft for several index tensors: the number is made on the device."""
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     indices = [file.device_tensor(part) for part in parts if not isinstance(part, ast.Slice)]
     if not indices or any(i is None or i.dtype == "bool" for i in indices) or not file.is_number(node.value):
@@ -94,7 +94,7 @@ def _tensors(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor
 
 
 def _listed(file: File, node: ast.Assign, target: ast.Subscript) -> Draft | None:
-    """A list as index, and a tensor as value."""
+    """Return the draft for a list as index and a tensor as value."""
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     lists = [part for part in parts if index_list(file, part)]
     if len(lists) != 1 or file.device_tensor(node.value) is None:

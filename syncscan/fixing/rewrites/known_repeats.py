@@ -1,4 +1,4 @@
-"""`repeat_interleave` with counts that the host knows is given their sum: `output_size=sum(counts)`.
+"""Gives `repeat_interleave` the size of its result, if the host knows the counts.
 
 The counts are a tensor made of a list of the host's, which nothing changes between, or one of constants. Where both are
 parameters of a function, each call of it has to hand the list that the tensor was made of.
@@ -17,12 +17,12 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "known-repeats"
-TITLE = "The host knows how long repeat_interleave's result is"
+TITLE = "repeat_interleave waits for a size that the host knows"
 RULES = ("repeat-interleave",)
 SAFETY = Safety.SAFE
 BEFORE = "counts = torch.full((4,), 2, device=device)\nresult = x.repeat_interleave(counts, 0)"
 AFTER = "counts = torch.full((4,), 2, device=device)\nresult = x.repeat_interleave(counts, 0, output_size=8)"
-UNKNOWN = "how often each is repeated is known to the device alone"
+UNKNOWN = "only the device knows the counts"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -45,7 +45,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
             draft=draft,
             rule="repeat-interleave",
             rewrite=ID,
-            change="is told how long its result is",
+            change="pass the size of the result as output_size",
             waits=file.own_waits(node),
         )
 
@@ -60,7 +60,7 @@ def _counts(call: ast.Call) -> ast.expr | None:
 
 
 def _size(file: File, counts: ast.Name) -> str | None:
-    """The source of the sum of the counts; None where the host doesn't have it."""
+    """Return source for the sum of the counts; None if the host doesn't have it."""
     home = file.home_of(counts)
     stores = [n for n in file.names(home, counts.id) if not isinstance(n.ctx, ast.Load)]
     if questions.is_written(file, counts.id, home if isinstance(home, ast.AST) else file.tree):
@@ -81,7 +81,7 @@ def _size(file: File, counts: ast.Name) -> str | None:
 
 
 def _made_of(file: File, call: ast.Call) -> ast.Name | None:
-    """The list that a tensor is made of."""
+    """Return the list that a tensor is made of."""
     if not isinstance(call.func, ast.Attribute) or not questions.is_torch(call.func.value) or not call.args:
         return None
     data = call.args[0]
@@ -91,7 +91,7 @@ def _made_of(file: File, call: ast.Call) -> ast.Name | None:
 
 
 def _constant(file: File, call: ast.Call) -> int | None:
-    """The sum of a tensor of constants: `torch.full((6,), 2)`, `torch.tensor([1, 2])`."""
+    """Return the sum of a tensor of constants: `torch.full((6,), 2)`, `torch.tensor([1, 2])`."""
     if not isinstance(call.func, ast.Attribute) or not questions.is_torch(call.func.value) or not call.args:
         return None
     try:
@@ -108,7 +108,7 @@ def _constant(file: File, call: ast.Call) -> int | None:
 
 
 def _stays(file: File, data: ast.Name, assign: ast.Assign, use: ast.Name) -> bool:
-    """Whether the list is the same where the tensor is used: both stand in one function, and it isn't changed."""
+    """Return whether the list is unchanged where the tensor is used, in the same function."""
     function = file.function_of(use)
     if file.function_of(assign) is not function or file.home_of(data) is not file.home_of(use):
         return False
@@ -125,7 +125,7 @@ def _stays(file: File, data: ast.Name, assign: ast.Assign, use: ast.Name) -> boo
 
 
 def _handed(file: File, function: Function, counts: str) -> str | None:
-    """The parameter that every call hands the list in which the counts are made of."""
+    """Return the parameter in which every call passes the list that the counts are made of."""
     calls = functions.calls_of(file, function)
     if not calls:
         return None
@@ -141,7 +141,7 @@ def _handed(file: File, function: Function, counts: str) -> str | None:
 
 
 def _beside(file: File, call: ast.Call, counts: ast.Name, function: Function) -> str | None:
-    """The parameter of a call that gets the list that its counts were made of, right above."""
+    """Return the parameter of a call that gets the list that its counts were made of."""
     stores = [n for n in file.names(file.home_of(counts), counts.id) if not isinstance(n.ctx, ast.Load)]
     assign = file.parents[stores[0]] if len(stores) == 1 else None
     value = assign.value if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else None

@@ -1,4 +1,4 @@
-"""What was copied to the device and is copied back is taken from the host, where it still lies.
+"""Uses the host's tensor again instead of copying it back from the device.
 
 Between the two copies neither is written to or given another value, and both have the same type.
 """
@@ -15,7 +15,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "lengths-roundtrip"
-TITLE = "What came from the host a few lines above is read back"
+TITLE = "A tensor that came from the host is copied back"
 RULES = ("cpu", "tolist", "packed-sequence")
 SAFETY = Safety.SAFE
 BEFORE = "lengths = lengths.to(device)\nresult = lengths.cpu()"
@@ -34,7 +34,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _sent(file: File, call: ast.Call, name: ast.Name) -> ast.Assign | None:
-    """The assignment that copied a name's tensor to the device, above in the same block or in one around."""
+    """Return the assignment that copied a name's tensor to the device, earlier in the same or an outer block."""
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     use = file.statement_of(call)
     above = [n for n in stores if n.lineno < use.lineno]
@@ -71,18 +71,18 @@ def _of(file: File, call: ast.Call, name: ast.Name, sent: ast.Assign) -> Iterato
         draft=draft,
         rule="cpu",
         rewrite=ID,
-        change="is taken from the host, where it still lies",
+        change="use the tensor that the host still has",
         waits=file.own_waits(call),
     )
 
 
 def _is_untouched(file: File, call: ast.Call, name: str, base: str) -> bool:
-    """Whether nothing is written to either tensor from the copy on until the loop's next turn, nor to the result."""
+    """Return whether neither tensor, nor the result, is written to in the loop or function around the call."""
     around = [file.function_of(call), *file.loops_of(call)][-1]
     if questions.is_written(file, name, around) or questions.is_written(file, base, around):
         return False
     assign = file.parents[call]
     if isinstance(assign, ast.Assign):
-        kept = assign.targets[0]
-        return isinstance(kept, ast.Name) and not questions.is_written(file, kept.id, around)
+        target = assign.targets[0]
+        return isinstance(target, ast.Name) and not questions.is_written(file, target.id, around)
     return isinstance(assign, ast.Call | ast.keyword | ast.Attribute | ast.Subscript | ast.BinOp)

@@ -1,4 +1,4 @@
-"""`x[mask] = value` is `x.copy_(torch.where(mask, value, x))`, which needs no number of hits.
+"""Writes `x[mask] = value` as `x.copy_(torch.where(mask, value, x))`, which needs no number of hits.
 
 The mask lies on the device and so does the value: of a Python number torch makes a fill, which waits for nothing. The
 value is one number, is broadcast over the dimensions behind the mask's, or is itself computed element by element of
@@ -20,13 +20,13 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "masked-assignment"
-TITLE = "An assignment through a mask is a torch.where"
+TITLE = "A boolean mask selects the elements to assign"
 RULES = ("boolean-assign", "boolean-index")
 SAFETY = Safety.SAFE
 BEFORE = "x[mask] = y[mask]"
 AFTER = "x.copy_(torch.where(mask, y, x))"
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-HITS = "it takes as many values as there are hits, which only the device knows"
+HITS = "the number of values depends on the number of hits, which only the device knows"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -95,6 +95,6 @@ def _proposal(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscrip
         draft=draft,
         rule="boolean-assign",
         rewrite=ID,
-        change="picks by torch.where, which needs no number of hits",
+        change="select with torch.where, which needs no number of hits",
         waits=file.seen(node).waits,
     )

@@ -1,4 +1,4 @@
-"""`x[mask].sum()` is `torch.where(mask, x, 0).sum()`, and the mean is that by the number of hits.
+"""Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of hits.
 
 Both work on the whole tensor, in another order of additions: the same to rounding. An empty mask gives 0 and NaN as
 before. Where gradients flow, what the mask doesn't pick gets none, were it NaN or infinite. Half precision is left
@@ -18,7 +18,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "masked-reduction"
-TITLE = "A sum or mean through a mask is one of a torch.where"
+TITLE = "A sum or mean over masked elements"
 RULES = ("boolean-index", "masked-select", "index-backward")
 SAFETY = Safety.SAFE
 BEFORE = "result = x[mask].mean()"
@@ -54,13 +54,13 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
             draft=draft,
             rule="boolean-index",
             rewrite=ID,
-            change=f"takes the {function.attr} of all elements, by torch.where",
+            change=f"compute the {function.attr} over all elements with torch.where",
             waits=file.seen(call).waits,
         )
 
 
 def _dimension(call: ast.Call) -> str | None:
-    """`0` where the picked elements themselves are summed, None where all are; `other` for what isn't known."""
+    """Return `0` for a sum over the selected elements, None for one over all dimensions, and `other` for the rest."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg == "dim")]
     if not given and not call.keywords:
         return None
@@ -113,7 +113,7 @@ def _between(file: File, node: ast.AST, statement: ast.stmt) -> Iterator[ast.AST
 
 
 def _ratio(file: File, call: ast.Call, above: str, below: str) -> str:
-    """A fraction, in parentheses where something binds its parts closer."""
+    """Return a fraction, in parentheses where the context binds tighter."""
     parent = file.parents[call]
     closer = isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare)
     return f"({above} / {below})" if closer else f"{above} / {below}"

@@ -1,4 +1,4 @@
-"""`torch.cuda.synchronize()` in each step is left out where no clock is read beside it.
+"""Removes `torch.cuda.synchronize()` from the step if no clock is read near it.
 
 No clock is read in its function, nor right before or behind a call of that. In the file nothing is copied to the host
 without waiting, no stream or event is made and nothing is captured, so that nobody counts on the device being done.
@@ -17,7 +17,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "needless-sync"
-TITLE = "A synchronize in each step that nothing is timed by"
+TITLE = "synchronize() runs in every step, and no clock is read near it"
 RULES = ("explicit-sync",)
 SAFETY = Safety.SAFE
 BEFORE = "for step in range(3):\n    x = x * 2\n    torch.cuda.synchronize()"
@@ -31,8 +31,8 @@ _COUNTS_ON_IT = frozenset(
     "Stream Event stream wait_stream record_stream CUDAGraph graph non_blocking ctypes cudart from_dlpack cupy numba "
     "memory_allocated max_memory_allocated memory_stats mem_get_info pynvml profile".split()
 )
-CLOCK = "a clock is read beside it, which would tell another time without it"
-OTHERS = "the file uses streams, events or copies that aren't waited for, which may count on it"
+CLOCK = "a clock is read near it, so it may be part of a measurement"
+OTHERS = "the file uses streams, events or non-blocking copies, which may depend on it"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -63,7 +63,7 @@ def _of(file: File, node: ast.Expr) -> Proposal | Left:
             return Left(node, CLOCK)
     statement = _with_guard(file, node)
     if not questions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
-        return Left(node, "it is all that its block does")
+        return Left(node, "its block would be empty without it")
     draft = Draft(file.text)
     draft.remove(statement)
     return Proposal(
@@ -71,13 +71,13 @@ def _of(file: File, node: ast.Expr) -> Proposal | Left:
         draft=draft,
         rule="explicit-sync",
         rewrite=ID,
-        change="is left out: nothing is timed by it",
+        change="remove the call: no clock is read near it",
         waits=file.seen(node.value).waits,
     )
 
 
 def _near_clock(file: File, statement: ast.stmt) -> bool:
-    """Whether a clock is read in the statements right before and behind one, or around it."""
+    """Return whether a clock is read in the statements right before and behind one, or around it."""
     statement = _with_guard(file, statement)
     block = file.block_of(statement)
     at = block.index(statement)
@@ -95,27 +95,27 @@ def _near_clock(file: File, statement: ast.stmt) -> bool:
 
 
 def _is_edge(file: File, loop: ast.stmt) -> bool:
-    """Whether a clock is read right before or behind a loop, which its last synchronize may be for."""
+    """Return whether a clock is read right before or behind a loop, which its last synchronize may be for."""
     block = file.block_of(loop)
     at = block.index(loop)
     return any(reads_clock(n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]])
 
 
 def _with_guard(file: File, statement: ast.stmt) -> ast.stmt:
-    """A statement, or the `if` that holds it alone."""
+    """Return a statement, or the `if` that holds it alone."""
     parent = file.parents[statement]
     alone = isinstance(parent, ast.If) and parent.body == [statement] and not parent.orelse
     return parent if alone and isinstance(parent, ast.If) and _is_question(parent.test) else statement
 
 
 def _is_question(node: ast.expr) -> bool:
-    """Whether a condition only asks whether there is a GPU."""
+    """Return whether a condition only asks whether there is a GPU."""
     calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
     return all(ast.unparse(c.func) == "torch.cuda.is_available" for c in calls)
 
 
 def reads_clock(node: ast.AST) -> bool:
-    """Whether something in a node reads a clock."""
+    """Return whether something in a node reads a clock."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call):
             name = inner.func.attr if isinstance(inner.func, ast.Attribute) else getattr(inner.func, "id", "")

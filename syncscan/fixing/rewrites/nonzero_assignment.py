@@ -1,4 +1,4 @@
-"""`x[nonzero(c, as_tuple=True)] = 0.0` is `x[c] = 0.0`: a number through a mask is a fill, which waits for nothing.
+"""Writes `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
 
 The indices are used for such assignments alone, in their order, and the condition has the shape that `x` begins with.
 A value on the device becomes a `torch.where`, in place.
@@ -16,12 +16,12 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "nonzero-assignment"
-TITLE = "An assignment through nonzero is one through the mask"
+TITLE = "The indices of hits are only used to assign"
 RULES = ("nonzero", "scalar-assign")
 SAFETY = Safety.SAFE
 BEFORE = "rows, columns = (x > 0.9).nonzero(as_tuple=True)\nx[rows, columns] = 0.0"
 AFTER = "hits = x > 0.9\nx[hits] = 0.0"
-COUNTED = "how many hits there are decides the size of what follows, which the host needs"
+COUNTED = "the number of hits is the size of a later tensor, which the host needs"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -34,7 +34,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None:
-    """What the hits of are asked for: a mask on the device; all its dimensions' indices become the target."""
+    """Return the mask whose hits are assigned to the target, one name per dimension."""
     several = isinstance(target, ast.Tuple)
     if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0:
         inner = _asked(value.value)
@@ -51,7 +51,7 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
 
 
 def _asked(node: ast.expr) -> ast.expr | None:
-    """`c` of `c.nonzero(as_tuple=True)`, `torch.nonzero(c, as_tuple=True)` and `torch.where(c)`."""
+    """Return `c` of `c.nonzero(as_tuple=True)`, `torch.nonzero(c, as_tuple=True)` and `torch.where(c)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     of_torch = questions.is_torch(node.func.value)
@@ -90,14 +90,14 @@ def _of(file: File, node: ast.Assign, condition: ast.expr) -> Proposal | Left:
         draft=draft,
         rule="nonzero",
         rewrite=ID,
-        change="assigns through the mask, whose hits nobody has to count",
+        change="assign through the mask, which needs no number of hits",
         waits=waits,
         group=tuple(s for s in statements if s is not None),
     )
 
 
 def _assignment(file: File, name: ast.Name, names: list[str]) -> ast.Assign | None:
-    """The assignment that a use of the indices is the index of."""
+    """Return the assignment whose index a use of the hits is."""
     parent = file.parents[name]
     index: ast.AST = name
     if isinstance(parent, ast.Tuple):

@@ -1,4 +1,4 @@
-"""Predictions that are copied to the host batch by batch, and only joined behind the loop, are copied once.
+"""Keeps predictions on the device until they are joined, and copies them once.
 
 The list goes to `torch.cat` or `torch.stack` alone. Until then all of them take the device's memory: unsafe.
 """
@@ -20,7 +20,7 @@ SAFETY = Safety.UNSAFE
 BEFORE = "parts = []\nfor row in x:\n    parts.append(row.cpu())\nresult = torch.cat(parts)"
 AFTER = "parts = []\nfor row in x:\n    parts.append(row)\nresult = torch.cat(parts).cpu()"
 FEWEST = 3
-WHY = "until the loop is over, all of them take the device's memory"
+WHY = "all of them take device memory until the loop ends"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -57,7 +57,7 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
         draft=draft,
         rule="cpu",
         rewrite=ID,
-        change="stays on the device, and all are copied at once",
+        change="keep the predictions on the device and copy them once",
         waits=file.own_waits(call),
         safety=Safety.UNSAFE,
         why=WHY,
@@ -65,7 +65,7 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
 
 
 def _joined(file: File, use: ast.Name) -> ast.Call | None:
-    """`torch.cat(use)`."""
+    """Return the `torch.cat(use)` around a use."""
     call = file.parents[use]
     if not isinstance(call, ast.Call) or call.args[:1] != [use]:
         return None

@@ -1,4 +1,4 @@
-"""A number that is the same in each turn of a loop is read once, before it.
+"""Reads a number once before the loop if it is the same in every turn.
 
 Nothing that runs in the loop writes to the tensor: neither the loop's own lines nor the functions that ran in it.
 """
@@ -16,7 +16,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "same-read"
-TITLE = "The same number is read in each turn of a loop"
+TITLE = "The same number is read in every turn of a loop"
 RULES = ("item",)
 SAFETY = Safety.SAFE
 BEFORE = "for block in blocks:\n    x = block(x, scale.item())"
@@ -32,7 +32,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _stays(file: File, site: Site, loop: Loop) -> bool:
-    """Whether what is read is the same tensor, unchanged, as long as the loop runs."""
+    """Return whether what is read is the same tensor, unchanged, as long as the loop runs."""
     of = site.of
     base = questions.root(of)
     if base is None or not questions.is_path(of) or questions.is_stored(file, base, loop):
@@ -49,7 +49,7 @@ def _stays(file: File, site: Site, loop: Loop) -> bool:
 
 
 def _functions(file: File, loop: Loop) -> Iterator[ast.AST]:
-    """The functions of the file that ran in the loop, or have never run."""
+    """Yield the functions of the file that ran in the loop, or never ran."""
     for node in file.nodes:
         function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if function and (file.ran_inside(node, loop) or not file.entered(node).count):
@@ -67,6 +67,6 @@ def _proposal(file: File, site: Site, loop: Loop) -> Proposal:
         draft=draft,
         rule="item",
         rewrite=ID,
-        change="is read once, before the loop",
+        change="read the number once, before the loop",
         waits=file.own_waits(site.node) - file.entered(loop).count,
     )

@@ -1,4 +1,4 @@
-"""A copy to the device that needn't be waited for: `non_blocking=True`, and a loader that pins its batches.
+"""Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
 What is copied is pageable memory, which the driver stages before the call returns, or a loader's batch that nothing
 writes to afterwards. A list that becomes a tensor on the device, by `torch.tensor` or as an index, is made on the host
@@ -18,7 +18,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "without-waiting"
-TITLE = "A copy to the device needn't be waited for"
+TITLE = "A copy to the device waits without need"
 RULES = ("to-device", "tensor-constructor", "cpu-index")
 SAFETY = Safety.SAFE
 BEFORE = "result = torch.tensor([0, 2], device=device)"
@@ -35,7 +35,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if isinstance(node, ast.Call) and file.own_waits(node):
             draft = _copy(file, node) or _constructor(file, node)
             if draft is not None:
-                yield _proposal(file, node, draft, file.own_waits(node), "is copied without waiting")
+                yield _proposal(file, node, draft, file.own_waits(node), "copy with non_blocking=True")
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and file.own_waits(node):
             yield from _index(file, node, node, file.own_waits(node))
 
@@ -45,7 +45,7 @@ def _proposal(file: File, node: ast.AST, draft: Draft, waits: int, change: str) 
 
 
 def _copy(file: File, call: ast.Call) -> Draft | None:
-    """`x.to(device)`, `x.cuda()`."""
+    """Return the draft for `x.to(device)` and `x.cuda()`."""
     function = call.func
     if not isinstance(function, ast.Attribute) or function.attr not in ("to", "cuda"):
         return None
@@ -73,7 +73,7 @@ def _with_argument(call: ast.Call, words: str) -> Template:
 
 
 def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
-    """Let the loader whose batch is copied pin it."""
+    """Make the loader pin the batch that is copied."""
     for loop in file.loops_of(call):
         if not isinstance(loop, ast.For) or not any(
             isinstance(n, ast.Name) and n.id == base.id for n in ast.walk(loop.target)
@@ -86,7 +86,7 @@ def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
 
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:
-    """The call that makes a data loader, where it says nothing of pinning."""
+    """Return the call that makes a data loader without pinning arguments."""
     if file.types(name) != {LOADER}:
         return None
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
@@ -103,7 +103,7 @@ def _maker(file: File, name: ast.Name) -> ast.Call | None:
 
 
 def _lies_on_host(file: File, loop: ast.For) -> bool:
-    """Whether no tensor that the loader gives lies on the device: of each name its first use in the loop tells."""
+    """Return whether none of the loader's tensors lies on the device, as the first use of each name shows."""
     names = questions.targets(loop)
     uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
     first: dict[str, ast.Name] = {}
@@ -113,7 +113,7 @@ def _lies_on_host(file: File, loop: ast.For) -> bool:
 
 
 def _constructor(file: File, call: ast.Call) -> Draft | None:
-    """`torch.tensor(list, device=…)`."""
+    """Return the draft for `torch.tensor(list, device=…)`."""
     function = call.func
     if not isinstance(function, ast.Attribute) or not questions.is_torch(function.value) or function.attr != "tensor":
         return None
@@ -134,7 +134,7 @@ def _constructor(file: File, call: ast.Call) -> Draft | None:
 
 
 def _holds_numbers(file: File, node: ast.expr) -> bool:
-    """Whether a list, or a number, has no tensors in it."""
+    """Return whether a list, or a number, has no tensors in it."""
     if isinstance(node, ast.Constant):
         return True
     if file.is_number(node):
@@ -150,7 +150,7 @@ def _holds_numbers(file: File, node: ast.expr) -> bool:
 
 
 def _index(file: File, node: ast.Subscript, shown: ast.AST, waits: int) -> Iterator[Proposal]:
-    """`x[:, [0, 3]]`: the list is copied at each use."""
+    """Yield the proposal for `x[:, [0, 3]]`, whose list is copied at every use."""
     draft = Draft(file.text)
     if file.device_tensor(node.value) is None or not questions.is_path(node.value):
         return
@@ -164,6 +164,6 @@ def _index(file: File, node: ast.Subscript, shown: ast.AST, waits: int) -> Itera
         draft=draft,
         rule="cpu-index",
         rewrite=ID,
-        change="copies its index without waiting",
+        change="copy the index list with non_blocking=True",
         waits=waits,
     )
