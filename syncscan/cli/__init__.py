@@ -66,7 +66,7 @@ class _Lazy(click.Group):
             close = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
-        if name not in ("profile", "dryrun") and any(_is_empty(word) for word in args[1:]):
+        if name not in ("profile", "dryrun", "fix") and any(_is_empty(word) for word in args[1:]):
             raise click.UsageError(f"An argument of '{name}' is empty; is a shell variable unset?", ctx)
         return super().resolve_command(ctx, args)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,7 @@ from syncscan.cli.terminal import colors, width
 
 if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
+    from syncscan.model.proof import Proof
 
 FORMATS = ("text", "json", "markdown", "github")
 FIXABLE = 1
@@ -21,31 +22,30 @@ FIXABLE = 1
 @click.command(
     "fix",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    short_help="Rewrite what makes a program wait, and verify the patch without a GPU.",
+    short_help="Rewrite code that waits for the GPU, and verify the patch without a GPU.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, to be run as by `python -m`.")
+@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
 @click.option("--write", is_flag=True, help="Apply the patch to the files.")
-@click.option("--check", is_flag=True, help="Exit 1 where something can be fixed.")
-@click.option("--select", multiple=True, metavar="RULE", help="Fix these only: ids or globs, with commas.")
-@click.option("--ignore", multiple=True, metavar="RULE", help="Leave these: ids or globs, with commas.")
-@click.option("--unsafe", is_flag=True, help="Also fixes that change memory, laziness or the moment of an exception.")
-@click.option("--unverified", is_flag=True, help="Also fixes whose new lines the program didn't run.")
-@click.option("--trace", metavar="TRACE", help="Show what each gains in this recording, and leave what gains nothing.")
-@click.option("--all", "everything", is_flag=True, help="With --trace: also what gains nothing.")
-@click.option("--steps", type=click.IntRange(1), help="End the program after so many steps of its optimizer.")
+@click.option("--check", is_flag=True, help="Exit 1 if anything can be fixed.")
+@click.option("--select", multiple=True, metavar="RULE", help="Fix only these rules: ids or globs, comma-separated.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Leave these rules: ids or globs, comma-separated.")
 @click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a run may take.",
+    "--unsafe", is_flag=True, help="Also fix what changes memory use, laziness or the moment of an exception."
 )
-@click.option("--prove", is_flag=True, help="Time the patch on the GPU here, as `syncscan prove` does.")
-@click.option("--pr", is_flag=True, help="Print title and body of a pull request.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of the report.")
+@click.option("--unverified", is_flag=True, help="Also apply fixes whose new lines didn't run.")
+@click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
+@click.option("--all", "everything", is_flag=True, help="With --trace, also apply fixes without a projected gain.")
+@click.option(
+    "--steps", type=click.IntRange(1), help="Stop the program after this many steps.  [default: run to its end]"
+)
+@click.option(
+    "--limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS", help="Time limit of one run."
+)
+@click.option("--prove", is_flag=True, help="Measure the patch on this machine's GPU, and write it only if it gains.")
+@click.option("--pr", is_flag=True, help="Print title and body of a pull request instead of a report.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Write files that git knows uncommitted changes of; replace FILE.")
+@click.option("--force", is_flag=True, help="Overwrite files with uncommitted changes; replace FILE if it exists.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(Need("everything", "trace"), Need("form", "pr", never=True))
@@ -69,18 +69,18 @@ def command(
     script: str,
     args: tuple[str, ...],
 ) -> None:
-    """Find where SCRIPT would wait for a GPU, rewrite what can be rewritten, and print the patch with a table.
+    """Find where SCRIPT would wait for a GPU, rewrite those places, and print the patch with a table of its changes.
 
-    SCRIPT runs with ARGS on the CPU while torch believes in a GPU, several times: as it is, and with the changes,
-    seeded alike. A change stays where its wait is gone, no other came in, and what the program prints and computes is
-    the same. FILE.py:FUNCTION calls a function instead. Options come before SCRIPT. Nothing is written without --write.
+    SCRIPT runs with ARGS several times on the CPU with a simulated GPU: unchanged, and with the changes, always with
+    the same seed. A change is applied only if its wait is gone, no new wait came in, and the program prints and
+    computes the same. FILE.py:FUNCTION calls a function instead. No file is changed without --write. Options come
+    before SCRIPT.
 
-    Safe fixes change nothing else; unsafe ones memory, laziness or the moment of an exception; the others are left to
-    you, with the reason. The exit code is 0, with --check 1 where something can be fixed.
+    Fixes are safe (only the wait changes), unsafe (also memory use, laziness or the moment of an exception), or manual
+    (left to you, with the reason). The exit code is 0; with --check it is 1 if anything can be fixed.
     """
     from syncscan.cli.view import globs, refuse_unknown
     from syncscan.fixing import fix
-    from syncscan.fixing.writing import written
     from syncscan.model.view import View
 
     refuse(output, force and not write, *([trace] if trace else []))
@@ -103,38 +103,40 @@ def command(
     proof = _proof(fixed, module) if prove and fixed.files else None
     deliver(_text(fixed, form, output, pr, proof), output, force)
     if write:
-        for path in written(fixed, force):
-            say(f"Wrote {path}.")
-    warn(() if proof is None or proof.proven else [f"The gain isn't proven: {proof.verdict.value}."])
+        _write(fixed, proof, force)
     click.get_current_context().exit(FIXABLE if check and fixed.files else 0)
 
 
-def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Any) -> str:
+def _write(fixed: Fixed, proof: Proof | None, force: bool) -> None:
+    from syncscan.fixing.writing import write
+
+    if proof is not None and not proof.proven:
+        warn([f"The gain isn't proven ({proof.verdict.value}), so no file was written."])
+        return
+    for path in write(fixed, force):
+        say(f"Wrote {path}.")
+
+
+def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None) -> str:
     from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
+    from syncscan.report import proof as proof_report
 
     if pr:
         return fix_pr.render(fixed, proof)
     if form == "text":
-        shown = fix_text.render(fixed, width=width(), color=output is None and colors())
-        return shown + (_proof_text(proof) if proof is not None else "")
-    renderers = {
-        "json": fix_json.render,
-        "markdown": fix_markdown.render,
-        "github": fix_github.render,
-    }
+        color = output is None and colors()
+        measured = "\n" + proof_report.render_text(proof, width=width(), color=color) if proof is not None else ""
+        return fix_text.render(fixed, width=width(), color=color) + measured
+    renderers = {"json": fix_json.render, "markdown": fix_markdown.render, "github": fix_github.render}
     return renderers[form](fixed)
 
 
-def _proof_text(proof: Any) -> str:
-    from syncscan.report import proof as report
-
-    return "\n" + report.render_text(proof, width=width(), color=False)
-
-
-def _proof(fixed: Fixed, module: bool) -> Any:
+def _proof(fixed: Fixed, module: bool) -> Proof:
     from syncscan.errors import UsageError
-    from syncscan.fixing.proving import proven
+    from syncscan.fixing.proving import prove_patch
 
     if module:
-        raise UsageError("--prove doesn't take a module.", "Give its script, or compare two revisions with syncscan prove --rev.")
-    return proven(fixed, say if sys.stderr.isatty() else None)
+        raise UsageError(
+            "--prove doesn't take a module.", "Give its script, or compare revisions: syncscan prove --rev."
+        )
+    return prove_patch(fixed, say if sys.stderr.isatty() else None)

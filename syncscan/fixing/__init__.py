@@ -24,28 +24,28 @@ def fix(
     limit_s: float = 120.0,
     progress: Callable[[str], None] | None = None,
 ) -> Fixed:
-    """Find where a program would wait for a GPU, rewrite what can be, and verify each change by running both dry.
+    """Find where a program would wait for a GPU, rewrite those places, and verify each change by running both dry.
 
     Args:
         program: a script, or a function of one: `FILE.py:FUNCTION`.
         arguments: what a script finds in `sys.argv[1:]`.
         module: `program` is a module's name, to be run as by `python -m`.
-        select: globs of rules; without any, all.
-        ignore: globs of rules.
-        unsafe: propose also what changes memory, laziness or the moment of an exception.
-        unverified: take into the patch also what couldn't be verified.
-        everything: take into the patch also what gains nothing, by the trace.
-        trace: a recording of the same code, or a saved analysis: what each fix gains is projected from it.
-        steps: end the program after so many steps; 0 lets it come to its end.
-        limit_s: how long one run may take.
-        progress: told what is under way.
+        select: globs of rule ids to fix; all rules if empty.
+        ignore: globs of rule ids to leave.
+        unsafe: also propose fixes that change memory use, laziness or the moment of an exception.
+        unverified: also apply fixes whose new lines didn't run.
+        everything: also apply fixes that gain nothing, by the trace.
+        trace: a recording of the same code, or a saved analysis, from which the gain of each fix is projected.
+        steps: stop the program after this many steps; 0 runs it to its end.
+        limit_s: time limit of one run, in seconds.
+        progress: called with a few words about each stage.
 
     Returns:
-        The patch, each fix in it, and each wait that was left, with the reason. Nothing is written.
+        The patch, each fix in it, and each wait that is left, with the reason. No file is written.
 
     Raises:
-        ProgramFailed: the program fails as it is.
-        UsageError: there is no such program.
+        ProgramFailed: the unchanged program fails.
+        UsageError: the program doesn't exist.
         MissingExtra: torch isn't installed.
     """
     from pathlib import Path

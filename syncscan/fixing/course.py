@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -136,13 +137,18 @@ class Course:
                 f"The program fails when its expressions are observed, so nothing can be fixed: {_last(probed)}"
             )
             return None
-        files = {path: File(self._texts[path], probed.observed.get(path, Observed())) for path in paths}
+        files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
         if not wanted:
             return None
         trial = Trial(runs, files, Reference(now, probed), self._changed)
         passed = self._verified(trial, compatible(files, wanted))
         return self._accepted(passed) if passed is not None else None
+
+    def _file(self, path: str, run: Outcome) -> File:
+        job = self._job
+        main = not job.function and not job.module and str(Path(job.target).absolute()) == path
+        return File(self._texts[path], run.observed.get(path, Observed()), main=main)
 
     def _changed(self, texts: dict[str, str]) -> Job:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
@@ -284,7 +290,7 @@ class Course:
                 spoken.add(key)
                 fixes.append(self._manual(place))
         return Fixed(
-            program=" ".join([self._job.target, *self._job.arguments]),
+            program=self._command(),
             fixes=tuple(sorted(fixes, key=lambda fix: (fix.file, fix.line, fix.rewrite))),
             files=tuple(self._patched(path) for path in sorted(self._texts) if self._is_changed(path)),
             waits_before=sum(place.count for place in before.places),
@@ -293,6 +299,12 @@ class Course:
             seconds=seconds,
             notes=tuple(dict.fromkeys(self._notes)),
         )
+
+    def _command(self) -> str:
+        """Return the program as the user named it, quoted for a shell."""
+        job = self._job
+        target = f"{job.target}:{job.function}" if job.function else job.target
+        return shlex.join([*(["-m"] if job.module else []), target, *job.arguments])
 
     def _is_changed(self, path: str) -> bool:
         return self._texts[path].text != self._originals[path].text

@@ -22,10 +22,12 @@ class File:
     Args:
         text: its text.
         observed: the notes of a run of exactly this text.
+        main: whether the file is the script itself, whose module-level names no other file imports.
     """
 
-    def __init__(self, text: Text, observed: Observed) -> None:
+    def __init__(self, text: Text, observed: Observed, *, main: bool = False) -> None:
         self.text = text
+        self.main = main
         self.tree = ast.parse(text.text)
         self.nodes = list(ast.walk(self.tree))
         self._numbers = {node: number for number, node in enumerate(self.nodes)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from syncscan.model.proof import Proof
 from syncscan.proof.prove import prove
 
 
-def proven(fixed: Fixed, progress: Callable[[str], None] | None = None) -> Proof:
+def prove_patch(fixed: Fixed, progress: Callable[[str], None] | None = None) -> Proof:
     """Run the program as it is and with its patch in turn, as `syncscan prove` does.
 
     Args:
@@ -25,7 +26,7 @@ def proven(fixed: Fixed, progress: Callable[[str], None] | None = None) -> Proof
         UsageError: the patch changes other files.
         ProgramFailed: a program fails, or makes no steps.
     """
-    target, *arguments = fixed.program.split()
+    target, *arguments = shlex.split(fixed.program)
     own = Path(target.rpartition(":")[0] or target)
     if len(fixed.files) != 1 or Path(fixed.files[0].path) != own.absolute():
         raise UsageError(
@@ -52,4 +53,4 @@ def _beside(fixed: Fixed) -> Iterator[Path]:
             beside.unlink(missing_ok=True)
 
 
-__all__ = ["proven"]
+__all__ = ["prove_patch"]

@@ -89,6 +89,12 @@ def _is_changed(node: ast.AST, name: str) -> bool:
     return False
 
 
+def running_in(file: File, loop: ast.AST) -> list[ast.AST]:
+    """Return a loop and the functions of the file that ran in it or never ran."""
+    functions = [n for n in file.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [loop, *(f for f in functions if file.ran_inside(f, loop) or not file.entered(f).count)]
+
+
 def is_attribute_written(node: ast.AST, attribute: str) -> bool:
     """Return whether a node writes to an attribute of this name, of whatever object."""
     for inner in ast.walk(node):
@@ -190,6 +196,7 @@ __all__ = [
     "mask_of",
     "names_in",
     "root",
+    "running_in",
     "same_source",
     "stands_alone",
     "targets",

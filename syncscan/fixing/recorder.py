@@ -16,6 +16,8 @@ MOST = 2_000
 SHAPES = 8
 ELEMENTS = 64
 """Of a container that are looked at."""
+_PLAIN = (int, float, bool, str, type(None))
+"""Types whose equal values are the same."""
 FILES_APART = 10_000_000
 """Between the numbers of two files' nodes."""
 
@@ -32,7 +34,7 @@ class Recorder:
         self._torch = importlib.import_module("torch")
         self._seen: dict[int, Seen] = {}
         self._tensors: dict[int, dict[Tensor, None]] = {}
-        self._objects: dict[int, tuple[int, int, object]] = {}
+        self._objects: dict[int, tuple[object, object, object]] = {}
         self._entered: dict[int, Entered] = {}
         self._inside: dict[int, set[int]] = {}
         self._running: list[int] = []
@@ -142,11 +144,20 @@ class Recorder:
         """Note whether the value is the first one, unchanged."""
         if not seen.steady:
             return
-        version = value._version if isinstance(value, self._torch.Tensor) and not value.is_inference() else 0
-        first = self._objects.setdefault(number, (id(value), version, value))
-        if first[:2] != (id(value), version):
+        plain = type(value) in _PLAIN or isinstance(value, (self._torch.device, self._torch.dtype))
+        identity, version = value if plain else id(value), self._version(value)
+        first = self._objects.setdefault(number, (identity, version, value))
+        if first[:2] != (identity, version):
             seen.steady = False
             self._objects[number] = (0, 0, None)
+
+    def _version(self, value: Any) -> object:
+        """Return what changes when a tensor, or a list of numbers, is written to."""
+        if isinstance(value, self._torch.Tensor):
+            return 0 if value.is_inference() else value._version
+        if type(value) is not list:
+            return 0
+        return len(value), repr([v for v in value[:ELEMENTS] if type(v) in (int, float, bool)])
 
 
 class _Block:

@@ -11,7 +11,7 @@ from syncscan.errors import UsageError
 from syncscan.model.fix import Fixed
 
 
-def written(fixed: Fixed, force: bool) -> list[str]:
+def write(fixed: Fixed, force: bool) -> list[str]:
     """Write the files of a patch, and return their names.
 
     Args:
@@ -42,4 +42,4 @@ def _is_dirty(path: Path) -> bool:
     return answer.returncode == 0 and bool(answer.stdout.strip())
 
 
-__all__ = ["written"]
+__all__ = ["write"]

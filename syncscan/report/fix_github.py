@@ -43,5 +43,5 @@ def _comments(file: Patched, fixes: Sequence[Fix]) -> Iterator[dict[str, object]
 def _body(fixes: Sequence[Fix], lines: Sequence[str]) -> str:
     words = dict.fromkeys(f"`{f.rule}` {escaped(f.change)}" + (f": {gain(f)}" if f.gain else "") for f in fixes)
     fence = "`" * max([3, *(1 + len(run) for line in lines for run in line.split() if set(run) == {"`"})])
-    head = "; ".join(words) or "What was deferred is read here."
+    head = "; ".join(words) or "Reads the deferred values."
     return "\n".join([head, "", f"{fence}suggestion", *lines, fence])

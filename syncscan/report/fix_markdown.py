@@ -10,7 +10,7 @@ from syncscan.report.markup import cell, escaped
 from syncscan.version import __version__
 
 MAX_DIFF = 40_000
-"""Characters of the difference that are shown: a comment holds 65,536."""
+"""Longest diff that is shown, in characters; a GitHub comment holds 65,536."""
 
 
 def render(fixed: Fixed) -> str:
@@ -31,7 +31,7 @@ def _rows(fixes: Sequence[Fix]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for f in fixes:
         also = f" ({f.why})" if f.why else ""
-        verified = "run dry" if f.verified else f.how
+        verified = "dry run" if f.verified else f.how
         cells = [cell(where(f)), cell(f.rule), *map(escaped, (f"{f.change}{also}", f.safety.value, verified, gain(f)))]
         yield f"| {' | '.join(cells)} |"
 

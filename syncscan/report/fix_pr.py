@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from syncscan.model.fix import Fixed
 from syncscan.model.proof import Proof
 from syncscan.report import fix_story
@@ -15,7 +17,7 @@ def render(fixed: Fixed, proof: Proof | None = None) -> str:
 
     Args:
         fixed: the patch.
-        proof: that it is a gain; without one the body says how to get it.
+        proof: the measured gain; without one the body says how to measure it.
     """
     return "\n".join([title(fixed, proof), "", *_body(fixed, proof), ""])
 
@@ -23,15 +25,20 @@ def render(fixed: Fixed, proof: Proof | None = None) -> str:
 def title(fixed: Fixed, proof: Proof | None = None) -> str:
     """Return the title: `Remove 3 host-device syncs from train.py: a step takes 12% less`."""
     count = len({(f.file, f.line) for f in fixed.applied})
-    what = f"Remove {count} host-device {'sync' if count == 1 else 'syncs'} from {fixed.program.split()[0]}"
+    what = f"Remove {count} host-device {'sync' if count == 1 else 'syncs'} from {_name(fixed)}"
     if proof is None or not proof.proven or proof.gain is None:
         return what
     return f"{what}: a step takes {proof.gain.share:.1%} less"
 
 
+def _name(fixed: Fixed) -> str:
+    """Return the program without its arguments."""
+    return next((word for word in shlex.split(fixed.program) if word != "-m"), fixed.program)
+
+
 def _body(fixed: Fixed, proof: Proof | None) -> list[str]:
     lines = [
-        "The host waited for the device in these lines, in each step:",
+        "The host waits for the device in these lines:",
         "",
         "| line | rule | what changes | projected gain |",
         "|---|---|---|---|",
@@ -44,15 +51,22 @@ def _body(fixed: Fixed, proof: Proof | None) -> list[str]:
     if proof is not None:
         lines += [f"- {escaped(_measured(proof), 500)}"]
     program = fixed.program
-    lines += ["", "**To repeat it**", "", f"- {code(f'syncscan fix {program}')}: the patch, verified without a GPU"]
-    lines += [f"- {code(f'syncscan prove --rev main {program}')}: the gain, on a GPU", ""]
+    lines += [
+        "",
+        "**How to reproduce**",
+        "",
+        f"- {code(f'syncscan fix {program}')} writes the patch and verifies it without a GPU",
+    ]
+    lines += [f"- {code(f'syncscan prove --rev main {program}')} measures the gain on a GPU", ""]
     return [*lines, f"<sub>syncscan {__version__}</sub>"]
 
 
 def _before_and_after(fixed: Fixed, proof: Proof | None) -> list[str]:
-    rows = [f"| waits in a dry run | {fixed.waits_before} | {fixed.waits_after} |"]
+    rows = [f"| waits in the dry run | {fixed.waits_before} | {fixed.waits_after} |"]
     if proof is not None and proof.gain is not None:
-        rows.append(f"| a step on {escaped(proof.device)} | {duration(proof.before_us)} | {duration(proof.after_us)} |")
+        rows.append(
+            f"| step time on {escaped(proof.device)} | {duration(proof.before_us)} | {duration(proof.after_us)} |"
+        )
     return rows
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from syncscan.model.fix import Fix, Fixed, Safety
 from syncscan.report.units import duration
 
-NOTHING_GAINED = "By the recording these gain nothing:"
+NOTHING_GAINED = "No gain, according to the recording:"
 LEFT = "Left to you:"
 NOT_APPLIED = "Not applied:"
 
@@ -15,13 +15,11 @@ NOT_APPLIED = "Not applied:"
 def verdict(fixed: Fixed) -> str:
     """Return one sentence with the number of fixes, and the waits before and after."""
     fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
-    waits = f"the host waits {_times(fixed.waits_before)} in the dry run"
+    rest = f" {_places(len(left))} left." if left else ""
     if not fixes:
-        rest = f", and {_places(len(left))} left" if left else ""
-        return f"{fixed.program}: nothing to fix; {waits}{rest}."
-    then = f"{waits}, and {_times(fixed.waits_after)} with this patch"
-    rest = f" {_places(len(left)).capitalize()} left." if left else ""
-    return f"{fixed.program}: {_places(len(fixes))} fixed; {then}.{rest}"
+        return f"{fixed.program}: nothing to fix. The host waits {_times(fixed.waits_before)} in the dry run.{rest}"
+    waits = f"The host waits {_times(fixed.waits_after)} instead of {_times(fixed.waits_before)} in the dry run."
+    return f"{fixed.program}: {_places(len(fixes))} fixed. {waits}{rest}"
 
 
 def _places(count: int) -> str:
@@ -43,7 +41,7 @@ def gain(fix: Fix) -> str:
     if g is None:
         return "–"
     share = f"{g.share:.1%}; " if g.share is not None else ""
-    return f"{duration(g.us)} a step ({share}{duration(g.low_us)} to {duration(g.high_us)})"
+    return f"{duration(g.us)} per step ({share}{duration(g.low_us)} to {duration(g.high_us)})"
 
 
 def groups(fixed: Fixed) -> list[tuple[str, Sequence[Fix]]]:
@@ -66,8 +64,8 @@ def reason(fix: Fix) -> str:
 def tolerance(fixed: Fixed) -> str:
     """Return the sentence that says how the patch was verified."""
     return (
-        "Verified without a GPU: both versions ran dry, seeded alike; printed and computed numbers agree to a relative "
-        f"{fixed.tolerance:g}, or to the last digit printed. What a GPU gains: syncscan prove."
+        "Verified without a GPU: both versions ran dry with the same seed. Printed and computed numbers agree to a "
+        f"relative {fixed.tolerance:g}, or to the last printed digit. To measure the gain on a GPU: syncscan prove."
     )
 
 

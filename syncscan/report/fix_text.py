@@ -16,16 +16,16 @@ from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
 _COLORS = {"+": 32, "-": 31, "@": 36}
-"""ANSI's numbers of green, red and cyan."""
+"""ANSI color codes: green, red, cyan."""
 
 
 def render(fixed: Fixed, width: int = 100, color: bool = False) -> str:
     """Return the patch and its table; without colors, `git apply` takes the part above the table.
 
     Args:
-        fixed: any.
-        width: of the terminal, in characters.
-        color: whether to write colours.
+        fixed: the patch.
+        width: width of the terminal, in characters.
+        color: whether to write ANSI colors.
     """
     return "".join(_diff_line(line, color) for line in fixed.diff.splitlines()) + written(_parts(fixed), width, color)
 
@@ -62,7 +62,7 @@ def _table(fixes: Sequence[Fix]) -> Table:
 
 
 def _verified(fix: Fix) -> str:
-    return "run dry" if fix.verified else fix.how
+    return "dry run" if fix.verified else fix.how
 
 
 def _list(fixes: Sequence[Fix]) -> RenderableType:

@@ -90,7 +90,7 @@ def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origi
         walk._summed(node, taint, origin)
     elif isinstance(parent, ast.Call | ast.keyword):
         _handed(walk, node, parent, taint, origin)
-    elif _is_asked(parent, node):
+    elif _is_asked(parent, node, taint):
         return
     elif isinstance(parent, ast.Assign | ast.AnnAssign):
         _assigned(walk, node, parent, taint, origin)
@@ -133,10 +133,11 @@ def _element(walk: Walk, node: ast.expr, parent: ast.Subscript, taint: Taint, or
         walk.stuck(parent, "is used by code that didn't run", origin)
 
 
-def _is_asked(parent: ast.AST, node: ast.expr) -> bool:
+def _is_asked(parent: ast.AST, node: ast.expr, taint: Taint) -> bool:
     """Return whether a use only needs the length or the keys: `if losses`, `not losses`, `"loss" in row`."""
     if isinstance(parent, ast.Compare):
-        return node in parent.comparators and isinstance(parent.ops[0], ast.In | ast.NotIn)
+        keyed = taint.shape in (Shape.DICT, Shape.TABLE)
+        return keyed and node in parent.comparators and isinstance(parent.ops[0], ast.In | ast.NotIn)
     if isinstance(parent, ast.If | ast.While | ast.IfExp):
         return node is parent.test
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)

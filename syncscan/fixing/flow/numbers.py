@@ -46,8 +46,16 @@ def _with_number(walk: Walk, parent: ast.BinOp, node: ast.expr, other: ast.expr,
     if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
         walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
         return
+    if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow) and not _stays_small(walk, node, other):
+        walk.stuck(node, "may grow beyond 64 bits", origin)
+        return
     _coerce(walk, node, taint, types)
     walk.push(parent, Taint(Shape.NUMBER, types), origin)
+
+
+def _stays_small(walk: Walk, node: ast.expr, other: ast.expr) -> bool:
+    """Return whether a product of integers doesn't feed on itself: the read itself times something undeferred."""
+    return node is walk.site.node and other not in walk.tainted
 
 
 def _may_be_zero(walk: Walk, node: ast.expr) -> bool:
@@ -209,6 +217,9 @@ def added(walk: Walk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origi
     if not isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
         walk.stuck(node, "is needed by the host here", origin)
         return
+    if isinstance(parent.op, ast.Mult) and taint.types <= {"int", "bool"}:
+        walk.stuck(node, "may grow beyond 64 bits", origin)
+        return
     if isinstance(parent.op, ast.Div):
         walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
         return
@@ -216,6 +227,9 @@ def added(walk: Walk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origi
     types = walk.file.types(parent.value) | _types_of_target(walk, target)
     if not types <= {"float", "int", "bool"}:
         walk.stuck(node, "is added to something that isn't a number", origin)
+        return
+    if isinstance(target, ast.Subscript) and types >= {"int", "float"} and taint.types <= {"int", "bool"}:
+        walk.stuck(node, "is added to an entry that may be an integer or a float", origin)
         return
     result = frozenset({"float"} if "float" in types else {"int"})
     _coerce(walk, node, taint, result)
@@ -232,6 +246,8 @@ def in_place(walk: Walk, cell: Cell, statement: ast.AugAssign, taint: Taint, ori
         walk.stuck(target, "is updated by an operator that works differently on tensors", origin)
     elif divides and (whole or _may_be_zero(walk, value)):
         walk.stuck(target, "is divided, and Python raises if the divisor is 0", origin)
+    elif whole and isinstance(statement.op, ast.Mult):
+        walk.stuck(target, "may grow beyond 64 bits", origin)
     elif whole and "float" in walk.file.types(value):
         walk.stuck(target, "is an integer that becomes a float", origin)
     else:
@@ -242,12 +258,28 @@ def in_place(walk: Walk, cell: Cell, statement: ast.AugAssign, taint: Taint, ori
 def _types_of_target(walk: Walk, target: ast.expr) -> set[str]:
     """Return the types of a sum's target: of all its assigned values, and where it is read."""
     if isinstance(target, ast.Subscript):
-        return set(walk.file.seen(target.value).elements) & {"float", "int", "bool"}
+        return _types_of_entry(walk, target) or set(walk.file.seen(target.value).elements)
     cell = walk.cell(target)
     if cell is None:
         return {"unknown"}
     types = {t for use in walk.uses(cell) for t in walk.file.types(use)}
     return (types - {"NoneType"}) | given_types(walk, target)
+
+
+def _types_of_entry(walk: Walk, target: ast.Subscript) -> set[str]:
+    """Return the types that the displays of a dictionary give an entry; empty if they don't show it."""
+    cell = walk.cell(target.value) if isinstance(target.value, ast.Name | ast.Attribute) else None
+    types: set[str] = set()
+    for store in walk.stores(cell) if cell is not None else ():
+        display = assigned_value(walk, store)
+        if not isinstance(display, ast.Dict) or not isinstance(target.slice, ast.Constant):
+            return set()
+        pairs = zip(display.keys, display.values, strict=True)
+        values = [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == target.slice.value]
+        if len(values) != 1:
+            return set()
+        types |= walk.file.types(values[0])
+    return types
 
 
 def given_types(walk: Walk, target: ast.expr) -> set[str]:

@@ -46,9 +46,9 @@ def lines(walk: Walk, path: str, cell: Cell, taint: Taint, home: Loop | None = N
     if taint.shape is Shape.DICT:
         return [f"{path}.update({{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}})"]
     if taint.shape is Shape.ROWS:
-        return _rows(walk, path, taint)
+        return _rows(walk, path)
     if taint.shape is Shape.PAIRS:
-        return _pairs(walk, path, taint)
+        return _pairs(walk, path)
     if taint.shape is Shape.TABLE:
         values = walk.file.fresh("values")
         return [f"for {values} in {path}.values():", *(f"    {line}" for line in _mixed(walk, values))]
@@ -80,51 +80,42 @@ def _given_types(walk: Walk, cell: Local) -> set[str]:
     return types
 
 
-def _rows(walk: Walk, path: str, taint: Taint) -> list[str]:
-    """Return the lines that read all tensors in a list of dictionaries, one copy per dtype kind."""
-    fresh = walk.file.fresh
-    row, key, value = fresh("row"), fresh("key"), fresh("value")
-    cells, numbers_ = fresh("cells"), fresh("numbers")
-    result = []
-    kinds = [""] if len(taint.types) == 1 else [f" and {value}.is_floating_point()", ""]
-    for kind in kinds:
-        test = f"if torch.is_tensor({value}){kind}"
-        result += [
-            f"{cells} = [({row}, {key}) for {row} in {path} for {key}, {value} in {row}.items() {test}]",
-            f"{numbers_} = torch.stack([{row}[{key}] for {row}, {key} in {cells}]).tolist() if {cells} else []",
-            f"for ({row}, {key}), {value} in zip({cells}, {numbers_}):",
-            f"    {row}[{key}] = {value}",
-        ]
-    return result
+def _rows(walk: Walk, path: str) -> list[str]:
+    """Return the lines that read all tensors in a list of dictionaries, one copy per dtype."""
+    row, k, v, cells, dtype = map(walk.file.fresh, ("row", "k", "v", "cells", "dtype"))
+    return [
+        f"for {dtype} in {{{v}.dtype for {row} in {path} for {v} in {row}.values() if torch.is_tensor({v})}}:",
+        f"    {cells} = [({row}, {k}) for {row} in {path} for {k}, {v} in {row}.items() {_is_of(v, dtype)}]",
+        f"    for ({row}, {k}), {v} in zip({cells}, torch.stack([{row}[{k}] for {row}, {k} in {cells}]).tolist()):",
+        f"        {row}[{k}] = {v}",
+    ]
 
 
-def _pairs(walk: Walk, path: str, taint: Taint) -> list[str]:
-    """Return the lines that read all tensors in a list of tuples."""
-    fresh = walk.file.fresh
-    at, slot, row, value = fresh("at"), fresh("slot"), fresh("row"), fresh("value")
-    cells, read = fresh("cells"), fresh("numbers")
-    result = []
-    kinds = [""] if len(taint.types) == 1 else [f" and {value}.is_floating_point()", ""]
-    for kind in kinds:
-        rows = f"for {at}, {row} in enumerate({path}) for {slot}, {value} in enumerate({row})"
-        result += [
-            f"{cells} = [({at}, {slot}) {rows} if torch.is_tensor({value}){kind}]",
-            f"{read} = torch.stack([{path}[{at}][{slot}] for {at}, {slot} in {cells}]).tolist() if {cells} else []",
-            f"for ({at}, {slot}), {value} in zip({cells}, {read}):",
-            f"    {path}[{at}] = (*{path}[{at}][:{slot}], {value}, *{path}[{at}][{slot} + 1 :])",
-        ]
-    return result
+def _pairs(walk: Walk, path: str) -> list[str]:
+    """Return the lines that read all tensors in a list of tuples, one copy per dtype."""
+    i, k, row, v, cells, dtype = map(walk.file.fresh, ("i", "k", "row", "v", "cells", "dtype"))
+    same = _is_of(v, dtype)
+    return [
+        f"for {dtype} in {{{v}.dtype for {row} in {path} for {v} in {row} if torch.is_tensor({v})}}:",
+        f"    {cells} = [({i}, {k}) for {i}, {row} in enumerate({path}) for {k}, {v} in enumerate({row}) {same}]",
+        f"    for ({i}, {k}), {v} in zip({cells}, torch.stack([{path}[{i}][{k}] for {i}, {k} in {cells}]).tolist()):",
+        f"        {path}[{i}] = (*{path}[{i}][:{k}], {v}, *{path}[{i}][{k} + 1 :])",
+    ]
 
 
 def _mixed(walk: Walk, path: str) -> list[str]:
-    """Return the lines that read, in place, the tensors of a list that may hold numbers too."""
-    fresh = walk.file.fresh
-    at, slot, value = fresh("at"), fresh("slot"), fresh("value")
+    """Return the lines that read, in place, the tensors of a list that may hold numbers too; one copy per dtype."""
+    at, k, v, dtype = map(walk.file.fresh, ("at", "k", "v", "dtype"))
     return [
-        f"{at} = [{slot} for {slot}, {value} in enumerate({path}) if torch.is_tensor({value})]",
-        f"for {slot}, {value} in zip({at}, torch.stack([{path}[{slot}] for {slot} in {at}]).tolist() if {at} else []):",
-        f"    {path}[{slot}] = {value}",
+        f"for {dtype} in {{{v}.dtype for {v} in {path} if torch.is_tensor({v})}}:",
+        f"    {at} = [{k} for {k}, {v} in enumerate({path}) {_is_of(v, dtype)}]",
+        f"    for {k}, {v} in zip({at}, torch.stack([{path}[{k}] for {k} in {at}]).tolist()):",
+        f"        {path}[{k}] = {v}",
     ]
+
+
+def _is_of(value: str, dtype: str) -> str:
+    return f"if torch.is_tensor({value}) and {value}.dtype == {dtype}"
 
 
 def _is_whole(walk: Walk, cell: Local, home: Loop) -> bool:
@@ -189,7 +180,7 @@ def _is_behind(statement: ast.stmt, home: Loop) -> bool:
 
 def _is_used_behind(walk: Walk, cell: Cell, home: Loop) -> bool:
     """Return whether anything may use a cell after the loop."""
-    if isinstance(cell, Attribute):
+    if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
     uses = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
     return any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)

@@ -231,10 +231,11 @@ def primary(node: ast.expr, render: Render) -> str:
 def callable_source(source: str) -> str:
     """Return the source of an expression so that a method can be called on it: in parentheses, where it needs them."""
     try:
-        tree = ast.parse(source.strip(), mode="eval").body
-    except SyntaxError:  # it goes over several lines
+        whole, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
+    except SyntaxError:  # several lines, or a number
         return f"({source})"
-    return source if isinstance(tree, ast.Name | ast.Attribute | ast.Subscript | ast.Call) else f"({source})"
+    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(whole)
+    return source if binds else f"({source})"
 
 
 def copies(file: File, site: Site, region: list[ast.AST]) -> bool:

@@ -310,7 +310,9 @@ class Walk:
             return Local(self.file.home_of(node), node.id)
         if isinstance(node, ast.Attribute):
             owners = functions.owners(self.file, node.value)
-            return Attribute(next(iter(owners)), node.attr) if len(owners) == 1 else None
+            if len(owners) != 1 or any(functions.method(self.file, owner, node.attr) for owner in owners):
+                return None
+            return Attribute(next(iter(owners)), node.attr)
         return None
 
     def hold(self, cell: Cell, path: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -323,6 +325,8 @@ class Walk:
         if known == joined:
             return
         self.cells[cell, origin] = joined
+        if joined.shape is not Shape.NUMBER:
+            self._check_second_names(cell, origin)
         self._lasts(cell, path, joined, origin)
         self._use_all(cell, joined, origin)
 
@@ -337,6 +341,34 @@ class Walk:
         for statement in self.sums(cell):
             if taint.shape is Shape.NUMBER and (inner or self.in_region(statement, origin)):
                 numbers.in_place(self, cell, statement, taint, origin)
+
+    def _check_second_names(self, cell: Cell, origin: Origin) -> None:
+        """Refuse a container that other code may hold under another name before the loop is over."""
+        for use in (use for use in self.uses(cell) if not self._is_after(use, origin)):
+            parent = self.file.parents[use]
+            if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.Dict | ast.List | ast.Set):
+                raise Stuck(use, "is stored in a container with a second name", origin)
+            if isinstance(parent, ast.Tuple) and isinstance(self.file.parents[parent], ast.Assign | ast.NamedExpr):
+                raise Stuck(use, "is stored in a container with a second name", origin)
+        for store in self.stores(cell):
+            value = numbers.assigned_value(self, store)
+            if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) and not self._is_after(store, origin):
+                raise Stuck(store, "is stored in a container with a second name", origin)
+
+    def _is_after(self, node: ast.expr, origin: Origin) -> bool:
+        """Return whether a node stands after the loop, in its function."""
+        end = getattr(origin.home, "end_lineno", None)
+        same = self.file.function_of(node) is self.file.function_of(origin.node)
+        return same and end is not None and node.lineno > end
+
+    def stores(self, cell: Cell) -> Iterator[ast.expr]:
+        """Yield the targets that assign a cell."""
+        if isinstance(cell, Local):
+            yield from (n for n in self.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
+            return
+        for node in self.file.attributes(cell.name):
+            if isinstance(node.ctx, ast.Store) and cell.owner in functions.owners(self.file, node.value):
+                yield node
 
     def _scopes_of(self, node: ast.AST) -> list[Scope]:
         """Return the function that a node stands in, and those around it."""

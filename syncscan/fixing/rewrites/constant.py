@@ -47,27 +47,17 @@ def _is_made(file: File, call: ast.Call) -> bool:
 
 def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
     """Return whether all that a call is given stays as it is while a loop runs."""
+    nodes = questions.running_in(file, loop)
     for name in questions.names_in(call):
-        if questions.is_stored(file, name, loop) or questions.is_written(file, name.id, loop):
+        if questions.is_stored(file, name, loop) or any(questions.is_written(file, name.id, node) for node in nodes):
             return False
-        home = file.home_of(name)
-        if home is file.tree and not isinstance(file.function_of(call), ast.Module):
-            stores = [n for n in file.names(home, name.id) if not isinstance(n.ctx, ast.Load)]
-            if any(file.function_of(n) is not file.tree for n in stores) or questions.is_written(
-                file, name.id, file.tree
-            ):
-                return False
-        if not _is_steady(file, name):
+        stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+        if any(file.within(n, node) for n in stores for node in nodes):
             return False
+    values = (n for n in ast.walk(call) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript))
+    if not all(file.seen(value).steady for value in values):
+        return False
     return not any(isinstance(n, ast.Call) and n is not call and not _is_harmless(n) for n in ast.walk(call))
-
-
-def _is_steady(file: File, name: ast.Name) -> bool:
-    """Return whether a name with an attribute or element access always was the same object."""
-    parent = file.parents[name]
-    if not isinstance(parent, ast.Attribute | ast.Subscript):
-        return True
-    return file.seen(name).count == 0 or file.seen(name).steady
 
 
 def _is_harmless(call: ast.Call) -> bool:

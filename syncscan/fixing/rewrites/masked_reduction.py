@@ -23,6 +23,10 @@ RULES = ("boolean-index", "masked-select", "index-backward")
 SAFETY = Safety.SAFE
 BEFORE = "result = x[mask].mean()"
 AFTER = "result = torch.where(mask, x, 0).sum() / mask.sum()"
+_REPEATS_OR_SKIPS = (
+    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.IfExp, ast.BoolOp, ast.Compare),
+)
 _PRECISE = frozenset("float32 float64 int64 int32".split())
 
 
@@ -85,9 +89,7 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
         statement = file.statement_of(call)
         if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return | ast.AnnAssign):
             return None
-        if any(
-            isinstance(n, ast.Lambda | ast.comprehension | ast.GeneratorExp) for n in _between(file, call, statement)
-        ):
+        if not _runs_once(file, call, statement):
             return None
         fresh = file.fresh("hits")
         draft.put_before(statement, f"{fresh} = {hits}")
@@ -105,11 +107,14 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
     return draft
 
 
-def _between(file: File, node: ast.AST, statement: ast.stmt) -> Iterator[ast.AST]:
-    for outer in file.ancestors(node):
+def _runs_once(file: File, call: ast.Call, statement: ast.stmt) -> bool:
+    """Return whether a statement surely evaluates the call once, and nothing in it changes the mask before."""
+    for outer in file.ancestors(call):
         if outer is statement:
-            return
-        yield outer
+            break
+        if isinstance(outer, _REPEATS_OR_SKIPS):
+            return False
+    return questions.is_pure(file, statement.value) if statement.value is not None else False  # type: ignore[attr-defined]
 
 
 def _ratio(file: File, call: ast.Call, above: str, below: str) -> str:

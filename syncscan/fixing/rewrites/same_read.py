@@ -39,21 +39,13 @@ def _stays(file: File, site: Site, loop: Loop) -> bool:
         return False
     if isinstance(loop, ast.For) and base.id in questions.targets(loop):
         return False
-    nodes: list[ast.AST] = [loop, *_functions(file, loop)]
+    nodes = questions.running_in(file, loop)
     if isinstance(of, ast.Attribute):
         return not any(questions.is_attribute_written(node, of.attr) for node in nodes)
     if file.home_of(base) is not file.tree:
         nodes = [loop]
     optimizer = any(isinstance(n, ast.Attribute) and n.attr == "step" for n in ast.walk(loop))
     return not optimizer and not any(questions.is_written(file, base.id, node) for node in nodes)
-
-
-def _functions(file: File, loop: Loop) -> Iterator[ast.AST]:
-    """Yield the functions of the file that ran in the loop, or never ran."""
-    for node in file.nodes:
-        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if function and (file.ran_inside(node, loop) or not file.entered(node).count):
-            yield node
 
 
 def _proposal(file: File, site: Site, loop: Loop) -> Proposal:
