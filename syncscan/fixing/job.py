@@ -38,6 +38,8 @@ class Seen(msgspec.Struct):
     """Whether a number was 0."""
     steady: bool = True
     """Whether all values were the same object, never written to between."""
+    changes_in: list[int] = msgspec.field(default_factory=list)
+    """Numbers of the loops and functions of which a single run saw different values."""
 
 
 class Entered(msgspec.Struct):

@@ -59,6 +59,11 @@ class File:
         """Return whether the run entered a function while a loop was running."""
         return self._numbers[loop] in self.entered(function).inside
 
+    def is_steady(self, node: ast.expr, loop: ast.AST) -> bool:
+        """Return whether each run of a loop saw one unchanged object in an expression and in all of its parts."""
+        parts = (n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript))
+        return not any(self._numbers[loop] in self.seen(part).changes_in for part in parts)
+
     def own_waits(self, node: ast.AST) -> int:
         """Return how often the host waited for an expression or assignment itself, without its parts."""
         return self.seen(node).waits - sum(self._waits_inside(child) for child in ast.iter_child_nodes(node))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,6 +17,8 @@ MOST = 2_000
 SHAPES = 8
 ELEMENTS = 64
 """Of a container that are looked at."""
+COMPARED = 512
+"""Bytes of a tensor that are compared."""
 _PLAIN = (int, float, bool, str, type(None))
 """Types whose equal values are the same."""
 FILES_APART = 10_000_000
@@ -34,10 +37,12 @@ class Recorder:
         self._torch = importlib.import_module("torch")
         self._seen: dict[int, Seen] = {}
         self._tensors: dict[int, dict[Tensor, None]] = {}
-        self._objects: dict[int, tuple[object, object, object]] = {}
+        self._objects: dict[int, tuple[object, object]] = {}
+        self._in_blocks: dict[tuple[int, int], tuple[int, object, object]] = {}
         self._entered: dict[int, Entered] = {}
         self._inside: dict[int, set[int]] = {}
-        self._running: list[int] = []
+        self._running: list[tuple[int, int]] = []
+        """Number and entry of each loop and function that runs, outermost first."""
         self._began: list[int] = []
 
     def install(self) -> None:
@@ -74,6 +79,7 @@ class Recorder:
         names = list(result)
         for number, seen in self._seen.items():
             seen.tensors = list(self._tensors.get(number, ()))
+            seen.changes_in = [n % FILES_APART for n in seen.changes_in if n // FILES_APART == number // FILES_APART]
             result[names[number // FILES_APART]].seen[number % FILES_APART] = seen
         for number, entered in self._entered.items():
             first = number // FILES_APART * FILES_APART
@@ -81,10 +87,12 @@ class Recorder:
             result[names[number // FILES_APART]].entered[number % FILES_APART] = entered
         return result
 
-    def _enter(self, number: int) -> None:
+    def _enter(self, number: int) -> int:
+        """Note that a loop or function begins, and return the number of this entry."""
         entered = self._entered.setdefault(number, Entered())
         entered.count += 1
-        self._inside.setdefault(number, set()).update(self._running)
+        self._inside.setdefault(number, set()).update(block for block, _ in self._running)
+        return entered.count
 
     def _mark(self, number: int) -> None:
         self._began.append(self._waits())
@@ -141,23 +149,36 @@ class Recorder:
         seen.shortest, seen.longest = min(seen.shortest, length), max(seen.longest, length)
 
     def _compare(self, number: int, seen: Seen, value: Any) -> None:
-        """Note whether the value is the first one, unchanged."""
-        if not seen.steady:
-            return
+        """Note whether the value is still the first one, unchanged: in the whole run, and in each running loop."""
         plain = type(value) in _PLAIN or isinstance(value, (self._torch.device, self._torch.dtype))
-        identity, version = value if plain else id(value), self._version(value)
-        first = self._objects.setdefault(number, (identity, version, value))
-        if first[:2] != (identity, version):
+        state = (value if plain else id(value), self._version(value))
+        if seen.steady and self._objects.setdefault(number, (state, value))[0] != state:
             seen.steady = False
-            self._objects[number] = (0, 0, None)
+            self._objects[number] = (None, None)
+        for block, entry in self._running:
+            if block in seen.changes_in:
+                continue
+            first = self._in_blocks.get((number, block))
+            if first is None or first[0] != entry:
+                self._in_blocks[number, block] = (entry, state, value)
+            elif first[1] != state:
+                seen.changes_in.append(block)
+                self._in_blocks[number, block] = (entry, None, None)
 
     def _version(self, value: Any) -> object:
         """Return what changes when a tensor, or a list of numbers, is written to."""
         if isinstance(value, self._torch.Tensor):
-            return 0 if value.is_inference() else value._version
+            return (0 if value.is_inference() else value._version), *self._content(value)
         if type(value) is not list:
             return 0
         return len(value), repr([v for v in value[:ELEMENTS] if type(v) in (int, float, bool)])
+
+    def _content(self, tensor: Any) -> tuple[int, bytes]:
+        """Return where a tensor lies and its first bytes: optimizers write to tensors whose version stays."""
+        address = tensor.data_ptr()
+        if not address or not tensor.is_contiguous() or tensor.device.type != "cpu":
+            return address, b""
+        return address, ctypes.string_at(address, min(tensor.numel() * tensor.element_size(), COMPARED))
 
 
 class _Block:
@@ -165,12 +186,11 @@ class _Block:
 
     __slots__ = ("_enter", "_number", "_running")
 
-    def __init__(self, running: list[int], number: int, enter: Callable[[int], None]) -> None:
+    def __init__(self, running: list[tuple[int, int]], number: int, enter: Callable[[int], int]) -> None:
         self._running, self._number, self._enter = running, number, enter
 
     def __enter__(self) -> None:
-        self._enter(self._number)
-        self._running.append(self._number)
+        self._running.append((self._number, self._enter(self._number)))
 
     def __exit__(self, *_: object) -> None:
         self._running.pop()

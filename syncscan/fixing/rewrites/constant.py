@@ -54,8 +54,7 @@ def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
         stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
         if any(file.within(n, node) for n in stores for node in nodes):
             return False
-    values = (n for n in ast.walk(call) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript))
-    if not all(file.seen(value).steady for value in values):
+    if not file.is_steady(call, loop):
         return False
     return not any(isinstance(n, ast.Call) and n is not call and not _is_harmless(n) for n in ast.walk(call))
 

@@ -78,6 +78,8 @@ def _loop(file: File, site: Site) -> Draft | None:
     base = questions.root(of.value)
     if base is None or questions.is_stored(file, base, loop) or questions.is_written(file, base.id, loop):
         return None
+    if not file.is_steady(of.value, loop):
+        return None
     draft = Draft(file.text)
     fresh = file.fresh(f"{file.text.code(of.value).rpartition('.')[2].partition('[')[0]}_values")
     draft.put_before(loop, f"{fresh} = {file.text.code(of.value)}.tolist()")

@@ -37,6 +37,8 @@ def _stays(file: File, site: Site, loop: Loop) -> bool:
     base = questions.root(of)
     if base is None or not questions.is_path(of) or questions.is_stored(file, base, loop):
         return False
+    if not file.is_steady(of, loop):
+        return False
     if isinstance(loop, ast.For) and base.id in questions.targets(loop):
         return False
     nodes = questions.running_in(file, loop)
