@@ -36,6 +36,8 @@ class Seen(msgspec.Struct):
     longest: int = 0
     zero: bool = False
     """Whether a number was 0."""
+    version: int = 0
+    """Highest version counter of its tensors: 0 if none was written to in place."""
     steady: bool = True
     """Whether all values were the same object, never written to between."""
     changes_in: list[int] = msgspec.field(default_factory=list)

@@ -89,6 +89,13 @@ def _is_changed(node: ast.AST, name: str) -> bool:
     return False
 
 
+def has_second_name(file: File, name: ast.Name) -> bool:
+    """Return whether the value of a name gets another name, or lies in a container."""
+    holds = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.Dict | ast.List | ast.Set | ast.Tuple
+    uses = (n for n in file.names(file.home_of(name), name.id) if isinstance(n.ctx, ast.Load))
+    return any(isinstance(file.parents[use], holds) for use in uses)
+
+
 def running_in(file: File, loop: ast.AST) -> list[ast.AST]:
     """Return a loop and the functions of the file that ran in it or never ran."""
     functions = [n for n in file.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -185,6 +192,7 @@ def is_constant_name(file: File, name: ast.Name) -> bool:
 
 __all__ = [
     "constant",
+    "has_second_name",
     "is_attribute_written",
     "is_constant_name",
     "is_path",

@@ -136,6 +136,7 @@ class Recorder:
         if len(seen.shapes) < SHAPES and shape not in seen.shapes:
             seen.shapes.append(shape)
         self._measure(seen, value.numel())
+        seen.version = max(seen.version, 0 if value.is_inference() else value._version)
 
     def _look_at_container(self, seen: Seen, value: Any) -> None:
         self._measure(seen, len(value))

@@ -294,8 +294,8 @@ def writes_to(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         method = node.func.attr
         if re.fullmatch(r"[a-z0-9]\w*_", method) and method != "requires_grad_":
-            root = _root(node.func.value)
-            return root is not None and root.id == name
+            roots = [_root(part) for part in (node.func.value, *node.args)]
+            return any(root is not None and root.id == name for root in roots)
     return False
 
 

@@ -22,6 +22,8 @@ RULES = ("repeat-interleave",)
 SAFETY = Safety.SAFE
 BEFORE = "counts = torch.full((4,), 2, device=device)\nresult = x.repeat_interleave(counts, 0)"
 AFTER = "counts = torch.full((4,), 2, device=device)\nresult = x.repeat_interleave(counts, 0, output_size=8)"
+LEAST_COUNTS = 2
+"""Fewer counts than this may stand for all rows, so that their sum isn't the size."""
 UNKNOWN = "only the device knows the counts"
 
 
@@ -61,9 +63,11 @@ def _counts(call: ast.Call) -> ast.expr | None:
 
 def _size(file: File, counts: ast.Name) -> str | None:
     """Return source for the sum of the counts; None if the host doesn't have it."""
+    if file.seen(counts).shortest < LEAST_COUNTS:
+        return None
     home = file.home_of(counts)
     stores = [n for n in file.names(home, counts.id) if not isinstance(n.ctx, ast.Load)]
-    if questions.is_written(file, counts.id, home if isinstance(home, ast.AST) else file.tree):
+    if questions.is_written(file, counts.id, home) or questions.has_second_name(file, counts):
         return None
     if not stores and isinstance(home, ast.FunctionDef):
         return _handed(file, home, counts.id)
@@ -119,6 +123,8 @@ def _stays(file: File, data: ast.Name, assign: ast.Assign, use: ast.Name) -> boo
         if isinstance(s, ast.stmt)
     ]
     if block not in use_blocks or questions.is_written(file, data.id, function):
+        return False
+    if questions.has_second_name(file, data):
         return False
     between = [n for n in file.names(file.home_of(data), data.id) if not isinstance(n.ctx, ast.Load)]
     return not any(assign.lineno <= n.lineno <= use.lineno for n in between)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow import functions
 from syncscan.fixing.program import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -57,7 +58,9 @@ def _of(file: File, call: ast.Call, name: ast.Name, sent: ast.Assign) -> Iterato
     if not host or device is None or base is None or not questions.is_path(source):
         return
     alike = not any(t.on_device or t.dtype != device.dtype for t in host)
-    if not alike or not _is_untouched(file, call, name.id, base.id):
+    if not alike or not _is_untouched(file, call, name.id, base.id) or file.seen(name).version:
+        return
+    if questions.has_second_name(file, name) or _is_passed_on(file, call, sent, base):
         return
     draft = Draft(file.text)
     word = file.text.code(source)
@@ -74,6 +77,17 @@ def _of(file: File, call: ast.Call, name: ast.Name, sent: ast.Assign) -> Iterato
         change="use the tensor that the host still has",
         waits=file.own_waits(call),
     )
+
+
+def _is_passed_on(file: File, call: ast.Call, sent: ast.Assign, host: ast.Name) -> bool:
+    """Return whether other code may write to the host's tensor before it is used again."""
+    for use in file.names(file.home_of(host), host.id):
+        if not sent.lineno < use.lineno <= call.lineno or not isinstance(use.ctx, ast.Load):
+            continue
+        outer = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
+        if outer is not None and functions.callee(file, outer) is not None:
+            return True
+    return False
 
 
 def _is_untouched(file: File, call: ast.Call, name: str, base: str) -> bool:

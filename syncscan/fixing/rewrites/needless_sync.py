@@ -1,7 +1,7 @@
 """Removes `torch.cuda.synchronize()` from the step if no clock is read near it.
 
-No clock is read in its function, nor right before or behind a call of that. In the file nothing is copied to the host
-without waiting, no stream or event is made and nothing is captured, so that nobody counts on the device being done.
+No clock is read beside it, nor before and after it in its function; the same holds for each call of that function.
+The file makes no streams or events, captures nothing, and copies nothing to the host with `non_blocking=True`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AFTER = "for step in range(3):\n    x = x * 2"
 FEWEST = 3
 _CLOCKS = frozenset(
     "time perf_counter perf_counter_ns monotonic monotonic_ns time_ns process_time process_time_ns default_timer "
-    "timer now clock elapsed_time timeit".split()
+    "now clock elapsed elapsed_time timeit tic toc tick stopwatch".split()
 )
 _COUNTS_ON_IT = frozenset(
     "Stream Event stream wait_stream record_stream CUDAGraph graph non_blocking ctypes cudart from_dlpack cupy numba "
@@ -52,15 +52,8 @@ def _of(file: File, node: ast.Expr) -> Proposal | Left:
     words = {getattr(n, key, None) for n in file.nodes for key in ("attr", "id", "arg")}
     if words & _COUNTS_ON_IT:
         return Left(node, OTHERS)
-    function = file.function_of(node)
-    if _near_clock(file, node):
+    if _is_timed(file, node, set()):
         return Left(node, CLOCK)
-    if isinstance(function, ast.FunctionDef):
-        calls = functions.calls_of(file, function)
-        if calls is None or reads_clock(function):
-            return Left(node, CLOCK)
-        if any(_near_clock(file, file.statement_of(call)) for call in calls):
-            return Left(node, CLOCK)
     statement = _with_guard(file, node)
     if not questions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
         return Left(node, "its block would be empty without it")
@@ -76,29 +69,45 @@ def _of(file: File, node: ast.Expr) -> Proposal | Left:
     )
 
 
-def _near_clock(file: File, statement: ast.stmt) -> bool:
-    """Return whether a clock is read in the statements right before and behind one, or around it."""
-    statement = _with_guard(file, statement)
+def _is_timed(file: File, statement: ast.stmt, known: set[ast.AST]) -> bool:
+    """Return whether a clock is read beside a statement, or before and after it; of its function's calls too."""
+    function = file.function_of(statement)
+    if _is_between_reads(file, _with_guard(file, statement)) or any(
+        _is_timer(file, n) for n in file.ancestors(statement)
+    ):
+        return True
+    if isinstance(function, ast.Module) or function in known:
+        return False
+    calls = functions.calls_of(file, function)
+    if calls is None:
+        return True
+    return any(_is_timed(file, file.statement_of(call), known | {function}) for call in calls)
+
+
+def _is_between_reads(file: File, statement: ast.stmt) -> bool:
+    """Return whether a clock is read in the neighboring statements, or on both sides in the same function."""
     block = file.block_of(statement)
     at = block.index(statement)
-    near = [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]
-    if any(reads_clock(n) for n in near):
+    if any(_reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
         return True
-    loops = file.loops_of(statement)
-    return (
-        bool(loops)
-        and at in (0, len(block) - 1)
-        and block is loops[-1].body
-        and reads_clock(loops[-1])
-        and _is_edge(file, loops[-1])
+    lines = [n.lineno for n in ast.walk(file.function_of(statement)) if isinstance(n, ast.Call) and _is_clock(file, n)]
+    return any(n < statement.lineno for n in lines) and any(n >= statement.lineno for n in lines)
+
+
+def _is_timer(file: File, node: ast.AST) -> bool:
+    """Return whether a node is a `with` block whose context reads a clock."""
+    if not isinstance(node, ast.With):
+        return False
+    owners = (file.types(item.context_expr) for item in node.items)
+    methods = (
+        functions.method(file, owner.rpartition(".")[2], name)
+        for types in owners
+        for owner in types
+        for name in ("__enter__", "__exit__")
     )
-
-
-def _is_edge(file: File, loop: ast.stmt) -> bool:
-    """Return whether a clock is read right before or behind a loop, which its last synchronize may be for."""
-    block = file.block_of(loop)
-    at = block.index(loop)
-    return any(reads_clock(n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]])
+    return any(m is not None and _reads_clock(file, m) for m in methods) or any(
+        _reads_clock(file, item.context_expr) for item in node.items
+    )
 
 
 def _with_guard(file: File, statement: ast.stmt) -> ast.stmt:
@@ -114,11 +123,28 @@ def _is_question(node: ast.expr) -> bool:
     return all(ast.unparse(c.func) == "torch.cuda.is_available" for c in calls)
 
 
-def reads_clock(node: ast.AST) -> bool:
+def _reads_clock(file: File, node: ast.AST) -> bool:
     """Return whether something in a node reads a clock."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call):
-            name = inner.func.attr if isinstance(inner.func, ast.Attribute) else getattr(inner.func, "id", "")
-            if name in _CLOCKS:
-                return True
-    return False
+    return any(isinstance(inner, ast.Call) and _is_clock(file, inner) for inner in ast.walk(node))
+
+
+def _is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
+    """Return whether a call reads a clock: a known one under any name, or a function of the file that reads one."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in _CLOCKS or name in _names_of_clocks(file) or "timer" in ast.unparse(call.func).lower():
+        return True
+    function = functions.callee(file, call) if depth else None
+    inner = (n for n in ast.walk(function) if isinstance(n, ast.Call)) if function is not None else ()
+    return any(_is_clock(file, n, depth - 1) for n in inner)
+
+
+def _names_of_clocks(file: File) -> set[str]:
+    """Return the names under which the file imports or stores clocks."""
+    names = set()
+    for node in file.nodes:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname for alias in node.names if alias.name in _CLOCKS and alias.asname}
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
+            word = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
+            names |= {t.id for t in node.targets if isinstance(t, ast.Name) and word in _CLOCKS}
+    return names
