@@ -28,7 +28,7 @@ losses = torch.rand(12, device=device).unbind()
 RUN = """\
 import importlib
 for k in range({count}):
-    print(vars(importlib.import_module(f"example_{{k}}")).get("result"))
+    print(" ".join(str(vars(importlib.import_module(f"example_{{k}}")).get("result")).split()))
 """
 
 

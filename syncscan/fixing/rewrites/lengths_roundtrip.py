@@ -60,7 +60,7 @@ def _of(file: File, call: ast.Call, name: ast.Name, sent: ast.Assign) -> Iterato
     alike = not any(t.on_device or t.dtype != device.dtype for t in host)
     if not alike or not _is_untouched(file, call, name.id, base.id) or file.seen(name).version:
         return
-    if questions.has_second_name(file, name) or _is_passed_on(file, call, sent, base):
+    if any(questions.has_second_name(file, n) for n in (name, base)) or _is_passed_on(file, call, sent, base):
         return
     draft = Draft(file.text)
     word = file.text.code(source)

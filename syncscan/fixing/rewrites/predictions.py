@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow.sites import FRESH
 from syncscan.fixing.program import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -17,9 +19,10 @@ ID = "predictions"
 TITLE = "Predictions are copied to the host batch by batch"
 RULES = ("cpu",)
 SAFETY = Safety.UNSAFE
-BEFORE = "parts = []\nfor row in x:\n    parts.append(row.cpu())\nresult = torch.cat(parts)"
-AFTER = "parts = []\nfor row in x:\n    parts.append(row)\nresult = torch.cat(parts).cpu()"
+BEFORE = "parts = []\nfor row in x:\n    parts.append(row.exp().cpu())\nresult = torch.cat(parts)"
+AFTER = "parts = []\nfor row in x:\n    parts.append(row.exp())\nresult = torch.cat(parts).cpu()"
 FEWEST = 3
+_FRESH = FRESH | frozenset("softmax log_softmax relu where gather".split())
 WHY = "all of them take device memory until the loop ends"
 
 
@@ -44,11 +47,14 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
         return
     uses = [n for n in file.names(file.home_of(name), name.id) if isinstance(n.ctx, ast.Load) and n is not name]
     joins = [_joined(file, use) for use in uses]
+    if not _begins_empty(file, name):
+        return
     if not joins or any(join is None or file.within(join, loops[-1]) for join in joins):
         return
     assert isinstance(call.func, ast.Attribute)
     draft = Draft(file.text)
-    draft.replace(call, file.text.code(call.func.value))
+    code = file.text.code(call.func.value)
+    draft.replace(call, code if _is_fresh(call.func.value) else f"{code}.clone()")
     for join in joins:
         assert join is not None
         draft.replace(join, f"{file.text.code(join)}.cpu()")
@@ -62,6 +68,21 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
         safety=Safety.UNSAFE,
         why=WHY,
     )
+
+
+def _begins_empty(file: File, name: ast.Name) -> bool:
+    """Return whether a list is made once, empty, and has no other name: what else it holds may lie on the host."""
+    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+    assign = file.parents[stores[0]] if len(stores) == 1 else None
+    value = assign.value if isinstance(assign, ast.Assign) else None
+    return isinstance(value, ast.List) and not value.elts and not questions.has_second_name(file, name)
+
+
+def _is_fresh(node: ast.expr) -> bool:
+    """Return whether an expression gives memory of its own, which nothing can write to later."""
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
+        return True
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FRESH
 
 
 def _joined(file: File, use: ast.Name) -> ast.Call | None:

@@ -1,8 +1,9 @@
 """Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
-What is copied is pageable memory, which the driver stages before the call returns, or a loader's batch that nothing
-writes to afterwards. A list that becomes a tensor on the device, by `torch.tensor` or as an index, is made on the host
-and copied so. A loader gets `pin_memory` where all that it gives lies on the host, and where there is a GPU.
+What is copied is pageable memory, which the driver stages before the call returns (CUDA driver API, "API
+synchronization behavior"), or a pinned batch that a loader made and nothing else holds or writes to. A list that
+becomes a tensor on the device, by `torch.tensor` or as an index, is made on the host and copied so. A loader gets
+`pin_memory` if all that it gives lies on the host, and if there is a GPU.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, Template
+from syncscan.fixing.flow import functions
 from syncscan.fixing.indices import index_list, moved
 from syncscan.fixing.program import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -58,10 +60,36 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     around = [file.function_of(call), *file.loops_of(call)][-1]
     if base is None or questions.is_written(file, base.id, around):
         return None
+    free = not questions.has_second_name(file, base) and not _is_passed_on(file, base, around)
+    if any(t.pinned for t in of) and not (
+        free and any(_is_over_loader(file, loop) for loop in _loops_over(file, call, base))
+    ):
+        return None
     draft = Draft(file.text)
     draft.replace(call, _with_argument(call, "non_blocking=True"))
-    _pin(file, call, base, draft)
+    if free:
+        _pin(file, call, base, draft)
     return draft
+
+
+def _is_passed_on(file: File, base: ast.Name, around: ast.AST) -> bool:
+    """Return whether a function of the file gets the host's tensor, and may write to it."""
+    for use in file.names(file.home_of(base), base.id):
+        call = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
+        if file.within(use, around) and call is not None and functions.callee(file, call) is not None:
+            return not any(t.on_device for t in file.seen(use).tensors)
+    return False
+
+
+def _loops_over(file: File, call: ast.Call, base: ast.Name) -> list[ast.For]:
+    """Return the loops around a call that give this name its values."""
+    loops = [loop for loop in file.loops_of(call) if isinstance(loop, ast.For)]
+    return [loop for loop in loops if base.id in questions.targets(loop)]
+
+
+def _is_over_loader(file: File, loop: ast.For) -> bool:
+    """Return whether a loop goes over a data loader, which makes each batch anew."""
+    return any(file.types(name) == {LOADER} for name in questions.names_in(loop.iter))
 
 
 def _with_argument(call: ast.Call, words: str) -> Template:
@@ -74,11 +102,7 @@ def _with_argument(call: ast.Call, words: str) -> Template:
 
 def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
     """Make the loader pin the batch that is copied."""
-    for loop in file.loops_of(call):
-        if not isinstance(loop, ast.For) or not any(
-            isinstance(n, ast.Name) and n.id == base.id for n in ast.walk(loop.target)
-        ):
-            continue
+    for loop in _loops_over(file, call, base):
         for name in questions.names_in(loop.iter):
             maker = _maker(file, name)
             if maker is not None and _lies_on_host(file, loop):
