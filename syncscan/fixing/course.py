@@ -165,7 +165,7 @@ class Course:
                 if isinstance(one, Left):
                     self._left.setdefault((path, self._was(path, span(one.node)[0])), one.why)
                     continue
-                proposal = msgspec.structs.replace(one, rule=_rule_at(places, one))
+                proposal = msgspec.structs.replace(one, rule=_rule_at(places, one), title=one.title or rewrite.TITLE)
                 if self._is_wanted(path, proposal):
                     result.append(proposal)
         return result

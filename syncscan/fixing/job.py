@@ -90,7 +90,9 @@ class Job(msgspec.Struct):
     covered: list[str] = msgspec.field(default_factory=list)
     """Files of which the lines that ran are wanted."""
     output: str = ""
-    """A folder for what it prints."""
+    """Folder for what it prints."""
+    folder: str = ""
+    """Working directory of the program."""
 
 
 class Outcome(msgspec.Struct):

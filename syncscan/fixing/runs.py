@@ -58,7 +58,7 @@ class Runs:
         self._count += 1
         folder = Path(self._folder.name, str(self._count))
         folder.mkdir()
-        job.output = str(folder)
+        job.output, job.folder = str(folder), str(Path.cwd())
         files = folder / "job", folder / "outcome"
         files[0].write_bytes(msgspec.msgpack.encode(job))
         code = self._forked(*map(str, files)) if hasattr(os, "fork") else self._alone(*map(str, files))

@@ -68,6 +68,7 @@ def _end_group(pid: int) -> None:
 def alone(job_file: str, outcome_file: str) -> None:
     """Run a job in this process and end it."""
     job = msgspec.msgpack.decode(Path(job_file).read_bytes(), type=Job)
+    os.chdir(job.folder)
     _redirect(Path(job.output))
     from syncscan.fixing import child
 

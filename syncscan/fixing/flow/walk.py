@@ -525,7 +525,7 @@ class Walk:
         """Follow a function's result to its calls."""
         calls = functions.calls_of(self.file, function)
         if not calls:
-            raise Stuck(origin.node, f"is returned by {function.name}(), which has unknown callers", origin)
+            raise Stuck(function, f"is returned by {function.name}(), which has unknown callers", origin)
         for call in calls:
             if not self.file.seen(call).count:
                 continue
