@@ -70,6 +70,16 @@ class Rewrite(Protocol):
         """Safety of all its changes."""
         ...
 
+    @property
+    def BEFORE(self) -> str:
+        """Example of what it changes; `x` and `mask` are tensors on the device."""
+        ...
+
+    @property
+    def AFTER(self) -> str:
+        """The example after the change."""
+        ...
+
     def find(self, file: File) -> Iterator[Proposal | Left]:
         """Yield what it would change in a file, and what it knows and has to leave."""
         ...

@@ -1,4 +1,9 @@
-"""Defers reads of numbers that are only needed after the loop."""
+"""Defers reads of numbers that are only needed after the loop.
+
+Nothing inside the loop compares, prints, indexes or passes on the number. Arithmetic with it becomes the same arithmetic
+with tensors, in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that changes in
+place later is copied.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,8 @@ ID = "deferred-read"
 TITLE = "A number is read in every step and needed after the loop"
 RULES = ("item", "cpu", "nan-guard")
 SAFETY = Safety.SAFE
+BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()"
+AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)"
 FEWEST = 3
 """Reads of a place in the whole run, below which nothing is to be gained."""
 
