@@ -36,7 +36,7 @@ SHOWN = sorted({command for block in TERMINALS for command in commands(block)})
 ONCE = {re.sub(r"( train\.py)( --epochs \d+)?( +#.*)?$", r"\1", c): c for c in SHOWN if c.startswith("syncscan ")}
 """What differs in the script's own arguments alone is run once."""
 EXITS = re.compile(r"# exits (\d)")
-TORCH = ("profile", "time", "dryrun")
+TORCH = ("profile", "time", "dryrun", "fix")
 """Commands that run a program."""
 LIMIT = 8_000
 """Bytes of the README: what one reads to its end."""
