@@ -98,7 +98,7 @@ def server(root: Path | None = None) -> LanguageServer:
 
 
 class _State:
-    """What is known of the files that are open."""
+    """The newest recording, and the reasons to show for each open file."""
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
@@ -115,14 +115,14 @@ class _State:
         from pygls.uris import from_fs_path
 
         guesses, findings = lint_text(path, text), self._findings(path, folder)
-        found = {f.where.source.line for f in findings if f.where.source}
+        lines = {f.where.source.line for f in findings if f.where.source}
         reasons: dict[int, list[str]] = {}
         shown = []
         for finding in findings:
             shown.append(of_finding(finding, self._step_us))
             reasons.setdefault(shown[-1].range.start.line, []).append(_reason(finding))
         for guess in guesses:
-            if guess.line not in found:
+            if guess.line not in lines:
                 shown.append(of_guess(guess))
                 reasons.setdefault(guess.line - 1, []).append(_reason(guess))
         self._reasons[from_fs_path(path) or path] = reasons

@@ -49,6 +49,8 @@ ARGUMENTS = {
     "rules": [],
     "explain": ["nonzero", "t.json"],
     "mcp": [],
+    "lsp": [],
+    "skill": [],
 }
 """What a command is given besides options; else the trace."""
 PROGRAMS = ("profile", "prove", "dryrun", "fix")
