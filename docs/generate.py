@@ -13,6 +13,7 @@ import click
 from syncscan import api
 from syncscan.api import RuleDoc
 from syncscan.cli import COMMANDS, group
+from syncscan.fixing.documentation import section as fixes
 
 SCHEMAS = Path(__file__).parent.parent / "syncscan" / "schemas"
 EXAMPLES = Path(__file__).parent / "examples"
@@ -35,7 +36,7 @@ def pages() -> dict[str, str]:
 def _rule_pages() -> Iterator[tuple[str, str]]:
     for folder, rules in (("rules", api.rules()), ("habits", api.habit_rules())):
         for rule in rules:
-            yield f"{folder}/{rule.id}.md", api.explanation(rule.id)
+            yield f"{folder}/{rule.id}.md", api.explanation(rule.id) + fixes(rule.id)
         yield f"tables/{folder}.md", "\n".join(_rule_table(folder, rules)) + "\n"
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from syncscan.errors import TraceTooLarge as TraceTooLarge
     from syncscan.errors import TraceUnreadable as TraceUnreadable
     from syncscan.errors import UsageError as UsageError
+    from syncscan.fixing import fix as fix
     from syncscan.fleet import analyze_fleet as analyze_fleet
     from syncscan.guarding.allowed import allow as allow
     from syncscan.guarding.guard import Guard as Guard
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.finding import Finding as Finding
     from syncscan.model.finding import Occurrence as Occurrence
+    from syncscan.model.fix import Fixed as Fixed
     from syncscan.model.habit import Habit as Habit
     from syncscan.model.picture import Picture as Picture
     from syncscan.model.projection import Projection as Projection
@@ -51,6 +53,7 @@ _HOMES = {
     "Analysis": "syncscan.model.analysis",
     "Category": "syncscan.model.trace",
     "Finding": "syncscan.model.finding",
+    "Fixed": "syncscan.model.fix",
     "Guard": "syncscan.guarding.guard",
     "GuardedSync": "syncscan.guarding.seen",
     "Habit": "syncscan.model.habit",
@@ -74,6 +77,7 @@ _HOMES = {
     "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
     "analyze_fleet": "syncscan.fleet",
+    "fix": "syncscan.fixing",
     "guard": "syncscan.guarding.guard",
     "pretend_gpu": "syncscan.pretend",
     "profile": "syncscan.capture.session",
@@ -89,6 +93,7 @@ __all__ = [
     "Analysis",
     "Category",
     "Finding",
+    "Fixed",
     "Guard",
     "GuardedSync",
     "Habit",
@@ -113,6 +118,7 @@ __all__ = [
     "allow",
     "analyze",
     "analyze_fleet",
+    "fix",
     "guard",
     "pretend_gpu",
     "profile",

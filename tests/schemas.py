@@ -27,6 +27,7 @@ from syncscan.model import fleet, saved_fleet
 from syncscan.report import (
     check_json,
     diff_json,
+    fix_json,
     fleet_diff_json,
     fleet_json,
     guesses_json,
@@ -76,6 +77,7 @@ KINDS = {
     "lint": Kind(
         guesses_json.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."
     ),
+    "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
     "capture": Kind(CaptureDocument, course.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),

@@ -25,6 +25,7 @@ from docs import generate
 from syncscan import api
 from syncscan.cli import COMMANDS, group
 from syncscan.errors import SyncscanError
+from syncscan.fixing.documentation import section as fixes
 from syncscan.model.step_times import StepTimes
 from tests import schemas
 from tests.pages import DOCS, PAGES, REASONS, ROOT, Block, blocks, commands
@@ -36,7 +37,7 @@ SHOWN = sorted({command for block in TERMINALS for command in commands(block)})
 ONCE = {re.sub(r"( train\.py)( --epochs \d+)?( +#.*)?$", r"\1", c): c for c in SHOWN if c.startswith("syncscan ")}
 """What differs in the script's own arguments alone is run once."""
 EXITS = re.compile(r"# exits (\d)")
-TORCH = ("profile", "time", "dryrun")
+TORCH = ("profile", "time", "dryrun", "fix")
 """Commands that run a program."""
 LIMIT = 8_000
 """Bytes of the README: what one reads to its end."""
@@ -274,7 +275,7 @@ def test_there_is_a_page_for_each_rule_command_and_schema() -> None:
     """That of a rule is what `syncscan explain` says."""
     pages = GENERATED()
     for folder, rules in (("rules", api.rules()), ("habits", api.habit_rules())):
-        assert all(pages[f"{folder}/{rule.id}.md"] == api.explanation(rule.id) for rule in rules)
+        assert all(pages[f"{folder}/{rule.id}.md"] == api.explanation(rule.id) + fixes(rule.id) for rule in rules)
         assert all(f"/generated/{folder}/{rule.id}.md" in pages[f"tables/{folder}.md"] for rule in rules)
     assert all(f"commands/{name}.md" in pages for name in COMMANDS)
     assert all(f"`{kind.schema}`" in pages["tables/schemas.md"] for kind in schemas.KINDS.values())

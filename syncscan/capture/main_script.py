@@ -13,11 +13,11 @@ import runpy
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,14 @@ class Exit:
     interrupted: bool = False
 
 
-def run_main(target: str, arguments: Sequence[str], *, module: bool, ends_quietly: type[BaseException]) -> Exit:
+def run_main(
+    target: str,
+    arguments: Sequence[str],
+    *,
+    module: bool,
+    ends_quietly: type[BaseException],
+    code_of: Callable[[str], CodeType | None] = lambda path: None,
+) -> Exit:
     """Run a script or module as the main program, until its threads are over too.
 
     Args:
@@ -36,10 +43,11 @@ def run_main(target: str, arguments: Sequence[str], *, module: bool, ends_quietl
         arguments: what it finds in `sys.argv[1:]`.
         module: `target` is a module's name.
         ends_quietly: an exception that ends the script without a word, as if it had come to its end.
+        code_of: gives the code that runs in the place of a script's own, by its path; None for its own.
     """
     ended = Exit(0)
     try:
-        _run_module(target, arguments) if module else _run_path(target, arguments)
+        _run_module(target, arguments) if module else _run_path(target, arguments, code_of)
     except ends_quietly:
         return ended  # threads of a script that was ended in its middle may go on for ever
     except SystemExit as stop:
@@ -55,7 +63,7 @@ def run_main(target: str, arguments: Sequence[str], *, module: bool, ends_quietl
     return ended
 
 
-def _run_path(target: str, arguments: Sequence[str]) -> None:
+def _run_path(target: str, arguments: Sequence[str], code_of: Callable[[str], CodeType | None]) -> None:
     sys.argv = [target, *arguments]
     main = _new_main()
     if not Path(target).is_file() or Path(target).suffix in (".pyz", ".zip", ".pyc"):
@@ -68,7 +76,8 @@ def _run_path(target: str, arguments: Sequence[str]) -> None:
     main.__loader__ = SourceFileLoader("__main__", path)
     if sys.version_info < (3, 15):
         main.__dict__["__cached__"] = None
-    exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), main.__dict__)
+    code = code_of(path) or compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    exec(code, main.__dict__)
 
 
 def _run_module(name: str, arguments: Sequence[str]) -> None:

@@ -26,11 +26,14 @@ COMMANDS = {
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
     "prove": "Run two programs in turn: is the change a real gain, and is the result the same?",
     "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
+    "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
     "lint": "Find likely waits in source code, without running it.",
     "time": "Time a step or an inference: warmed up, on the device's clock.",
     "rules": "List the rules.",
     "explain": "Explain a rule, habit or finding: why it costs time, what to use instead.",
     "repair": "Write a valid trace from a broken one.",
+    "lsp": "Serve an editor: warnings, findings with their gain, verified fixes (Language Server Protocol).",
+    "skill": "Print a SKILL.md for coding agents: analyze, fix, prove, gate, and when to stop.",
     "mcp": "Serve this folder's traces to coding assistants (Model Context Protocol).",
 }
 """Command → its line in `--help`; kept here so that help imports no command."""
@@ -65,7 +68,7 @@ class _Lazy(click.Group):
             close = difflib.get_close_matches(name, COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
-        if name not in ("profile", "dryrun") and any(_is_empty(word) for word in args[1:]):
+        if name not in ("profile", "dryrun", "fix") and any(_is_empty(word) for word in args[1:]):
             raise click.UsageError(f"An argument of '{name}' is empty; is a shell variable unset?", ctx)
         return super().resolve_command(ctx, args)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import click
 
@@ -37,7 +38,16 @@ def command(name: str, trace: str | None, form: str, analysis_options: AnalysisO
     analysis = analysis_options.analysis_of(trace) if trace is not None else None
     warn(analysis.warnings if analysis else ())
     text = api.explanation(name, analysis)
+    text += _fixes(text)
     click.echo(_rendered(text) if form == "text" and colors() else text, nl=False)
+
+
+def _fixes(page: str) -> str:
+    """Return the section about `syncscan fix` for the rule that a page is about."""
+    from syncscan.fixing.documentation import section
+
+    heading = re.search(r"^# ([\w-]+): ", page, re.M)
+    return section(heading[1]) if heading else ""
 
 
 def _rendered(markdown: str) -> str:

@@ -27,6 +27,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
+from tests.report.test_fix import FIXED
 from tests.report.test_proof import PROOF
 from tests.report.test_timing import timing
 
@@ -42,14 +43,17 @@ ARGUMENTS = {
     "repair": ["t.json", "-o", "new.json"],
     "prove": ["program.py", "program.py"],
     "dryrun": ["program.py:step"],
+    "fix": ["program.py"],
     "lint": ["program.py"],
     "time": ["program.py:inputs"],
     "rules": [],
     "explain": ["nonzero", "t.json"],
     "mcp": [],
+    "lsp": [],
+    "skill": [],
 }
 """What a command is given besides options; else the trace."""
-PROGRAMS = ("profile", "prove", "dryrun")
+PROGRAMS = ("profile", "prove", "dryrun", "fix")
 """Commands whose options come before the program, as what comes after it is the program's own."""
 INSTEAD = {
     ("dryrun", "module"): ["program"],
@@ -107,6 +111,8 @@ VALUES = {
     "viewer": "perfetto",
     ("diff", "fail_on"): "new",
     ("dryrun", "steps"): "5",
+    ("fix", "limit"): "7",
+    ("fix", "steps"): "7",
     ("lint", "config"): "limits.toml",
     ("profile", "wait"): "7",
     ("profile", "repeat"): "7",
@@ -235,6 +241,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     made.stand_in("syncscan.capture.target.load", lambda script: SimpleNamespace(function=str, import_us=5.0))
     made.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     made.stand_in("syncscan.capture.script.run_script", captured)
+    made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
+    made.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
+    made.stand_in("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
     made.stand_in("syncscan.proof.prove.prove", lambda *args, projected, **kwargs: replace(PROOF, projected=projected))
     return made
 

@@ -1,0 +1,142 @@
+"""`syncscan fix SCRIPT [ARGS]`: patch a program so that it waits less, and verify the patch without a GPU."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscan.cli.needs import Need, needs
+from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.terminal import colors, width
+
+if TYPE_CHECKING:
+    from syncscan.model.fix import Fixed
+    from syncscan.model.proof import Proof
+
+FORMATS = ("text", "json", "markdown", "github")
+FIXABLE = 1
+
+
+@click.command(
+    "fix",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Rewrite code that waits for the GPU, and verify the patch without a GPU.",
+)
+@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
+@click.option("--write", is_flag=True, help="Apply the patch to the files.")
+@click.option("--check", is_flag=True, help="Exit 1 if anything can be fixed.")
+@click.option("--select", multiple=True, metavar="RULE", help="Fix only these rules: ids or globs, comma-separated.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Leave these rules: ids or globs, comma-separated.")
+@click.option(
+    "--unsafe", is_flag=True, help="Also fix what changes memory use, laziness or the moment of an exception."
+)
+@click.option("--unverified", is_flag=True, help="Also apply fixes whose new lines didn't run.")
+@click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
+@click.option("--all", "everything", is_flag=True, help="With --trace, also apply fixes without a projected gain.")
+@click.option(
+    "--steps", type=click.IntRange(1), help="Stop the program after this many steps.  [default: run to its end]"
+)
+@click.option(
+    "--limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS", help="Time limit of one run."
+)
+@click.option("--prove", is_flag=True, help="Measure the patch on this machine's GPU, and write it only if it gains.")
+@click.option("--pr", is_flag=True, help="Print title and body of a pull request instead of a report.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Overwrite files with uncommitted changes; replace FILE if it exists.")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@needs(Need("everything", "trace"), Need("form", "pr", never=True))
+def command(
+    module: bool,
+    write: bool,
+    check: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    unsafe: bool,
+    unverified: bool,
+    trace: str | None,
+    everything: bool,
+    steps: int | None,
+    limit: int,
+    prove: bool,
+    pr: bool,
+    form: str,
+    output: str | None,
+    force: bool,
+    script: str,
+    args: tuple[str, ...],
+) -> None:
+    """Find where SCRIPT would wait for a GPU, rewrite those places, and print the patch with a table of its changes.
+
+    SCRIPT runs with ARGS several times on the CPU with a simulated GPU: unchanged, and with the changes, always with
+    the same seed. A change is applied only if its wait is gone, no new wait came in, and the program prints and
+    computes the same. FILE.py:FUNCTION calls a function instead. No file is changed without --write. Options come
+    before SCRIPT.
+
+    Fixes are safe (only the wait changes), unsafe (also memory use, laziness or the moment of an exception), or manual
+    (left to you, with the reason). The exit code is 0; with --check it is 1 if anything can be fixed.
+    """
+    from syncscan.cli.view import globs, refuse_unknown
+    from syncscan.fixing import fix
+    from syncscan.model.view import View
+
+    refuse(output, force and not write, *([trace] if trace else []))
+    view = View(select=globs(select), ignore=globs(ignore))
+    refuse_unknown(view)
+    fixed = fix(
+        script,
+        args,
+        module=module,
+        select=view.select,
+        ignore=view.ignore,
+        unsafe=unsafe,
+        unverified=unverified,
+        everything=everything,
+        trace=trace,
+        steps=steps or 0,
+        limit_s=float(limit),
+        progress=say if sys.stderr.isatty() else None,
+    )
+    proof = _proof(fixed, module) if prove and fixed.files else None
+    deliver(_text(fixed, form, output, pr, proof), output, force)
+    if write:
+        _write(fixed, proof, force)
+    click.get_current_context().exit(FIXABLE if check and fixed.files else 0)
+
+
+def _write(fixed: Fixed, proof: Proof | None, force: bool) -> None:
+    from syncscan.fixing.writing import write
+
+    if proof is not None and not proof.proven:
+        warn([f"The gain isn't proven ({proof.verdict.value}), so no file was written."])
+        return
+    for path in write(fixed, force):
+        say(f"Wrote {path}.")
+
+
+def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None) -> str:
+    from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
+    from syncscan.report import proof as proof_report
+
+    if pr:
+        return fix_pr.render(fixed, proof)
+    if form == "text":
+        color = output is None and colors()
+        measured = "\n" + proof_report.render_text(proof, width=width(), color=color) if proof is not None else ""
+        return fix_text.render(fixed, width=width(), color=color) + measured
+    renderers = {"json": fix_json.render, "markdown": fix_markdown.render, "github": fix_github.render}
+    return renderers[form](fixed)
+
+
+def _proof(fixed: Fixed, module: bool) -> Proof:
+    from syncscan.errors import UsageError
+    from syncscan.fixing.proving import prove_patch
+
+    if module:
+        raise UsageError(
+            "--prove doesn't take a module.", "Give its script, or compare revisions: syncscan prove --rev."
+        )
+    return prove_patch(fixed, say if sys.stderr.isatty() else None)

@@ -1,0 +1,183 @@
+"""Edits of a text: replaced spans and inserted lines, which together give the new text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from syncscan.fixing.text import Text
+
+
+class Edit(msgspec.Struct, frozen=True, order=True):
+    """A span of the text and its replacement; an empty span marks an insertion."""
+
+    begin: int
+    end: int
+    order: int
+    """Among edits of the same span: what ends an inner block comes before what ends an outer one."""
+    text: str
+
+
+class Clash(Exception):
+    """Two edits of the same place."""
+
+
+Render = Callable[[ast.AST], str]
+Template = Callable[[Render], str]
+"""Gives the new source of a node; it is handed what gives the new source of the node's parts."""
+Line = str | Template
+
+
+class Draft:
+    """A change under construction: new source for nodes, and lines before or after statements.
+
+    Args:
+        text: of the file.
+    """
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.nodes: dict[ast.AST, Template] = {}
+        self.before: dict[ast.stmt, list[Line]] = {}
+        self.behind: dict[ast.stmt, list[Line]] = {}
+        self.other: list[Edit] = []
+
+    def replace(self, node: ast.AST, template: Template | str) -> None:
+        """Give a node new source.
+
+        Raises:
+            Clash: it has one already, and another one.
+        """
+        if isinstance(template, str):
+            words = template
+            template = lambda render: words  # noqa: E731
+        if node in self.nodes and self._source(self.nodes[node]) != self._source(template):
+            raise Clash
+        self.nodes[node] = template
+
+    def _source(self, template: Line) -> str:
+        return template if isinstance(template, str) else template(self.text.code)
+
+    def put_before(self, statement: ast.stmt, *lines: Line) -> None:
+        """Put blocks of lines in front of a statement, with its indentation, each block once."""
+        self._put_in(self.before.setdefault(statement, []), lines)
+
+    def put_behind(self, statement: ast.stmt, *lines: Line) -> None:
+        """Put blocks of lines behind a statement, with its indentation, each block once."""
+        self._put_in(self.behind.setdefault(statement, []), lines)
+
+    def _put_in(self, known: list[Line], lines: Iterable[Line]) -> None:
+        words = [self._source(line) for line in known]
+        known += [line for line in lines if self._source(line) not in words]
+
+    def merge(self, other: Draft) -> None:
+        """Take over another draft's changes of the same text.
+
+        Raises:
+            Clash: both change the same node, and differently.
+        """
+        for node, template in other.nodes.items():
+            self.replace(node, template)
+        for statement, lines in other.before.items():
+            self.put_before(statement, *lines)
+        for statement, lines in other.behind.items():
+            self.put_behind(statement, *lines)
+        self.other += [edit for edit in other.other if edit not in self.other]
+
+    def copy(self) -> Draft:
+        """Return a draft with the same changes."""
+        same = Draft(self.text)
+        same.merge(self)
+        return same
+
+    def remove(self, statement: ast.stmt) -> None:
+        """Take away a statement with its lines; it must stand alone on them, and not alone in its block."""
+        begin = self.text.starts[statement.lineno - 1]
+        end_line = statement.end_lineno or statement.lineno
+        end = self.text.starts[end_line] if end_line < len(self.text.starts) else len(self.text.text)
+        self.other.append(Edit(begin, end, 0, ""))
+
+    def render(self, node: ast.AST, own: bool = True) -> str:
+        """Return the new source of a node: what replaces it, or its source with its parts' changes."""
+        if own and node in self.nodes:
+            return self.nodes[node](lambda part: self.render(part, part is not node))
+        begin, _ = self.text.span(node)
+        return _applied(self.text.code(node), (_moved(edit, -begin) for edit in self._inside(node)))
+
+    def edits(self) -> list[Edit]:
+        """Return all changes as spans, in their order.
+
+        Raises:
+            Clash: two of them overlap.
+        """
+        nodes = [n for n in self.nodes if not any(_holds(self.text, o, n) for o in self.nodes if o is not n)]
+        spans = [Edit(*self.text.span(node), 0, self.render(node)) for node in nodes]
+        spans += [self._put(statement, lines, behind=False) for statement, lines in self.before.items()]
+        spans += [self._put(statement, lines, behind=True) for statement, lines in self.behind.items()]
+        return checked([*spans, *self.other])
+
+    def _inside(self, node: ast.AST) -> list[Edit]:
+        inner = [n for n in self.nodes if n is not node and _holds(self.text, node, n)]
+        outermost = [n for n in inner if not any(_holds(self.text, o, n) for o in inner if o is not n)]
+        return [Edit(*self.text.span(n), 0, self.render(n)) for n in outermost]
+
+    def _put(self, statement: ast.stmt, lines: Sequence[Line], *, behind: bool) -> Edit:
+        text, end_of_line = self.text, self.text.line_end
+        number = (statement.end_lineno or statement.lineno) + 1 if behind else first_line(statement)
+        indent = text.indent(statement)
+        words = [line if isinstance(line, str) else line(self.render) for line in lines]
+        rows = [row for block in words for row in block.split("\n")]
+        block = "".join(f"{indent}{row}{end_of_line}" for row in rows)
+        order = -len(indent) if behind else 1
+        if number <= len(text.starts):
+            at = text.starts[number - 1]
+            return Edit(at, at, order, block)
+        return Edit(len(text.text), len(text.text), order, end_of_line + block.removesuffix(end_of_line))
+
+
+def first_line(statement: ast.stmt) -> int:
+    """Return the first line of a statement, its decorators too."""
+    decorators = getattr(statement, "decorator_list", [])
+    first: int = min([statement.lineno, *(d.lineno for d in decorators)])
+    return first
+
+
+def checked(edits: Iterable[Edit]) -> list[Edit]:
+    """Return edits in their order, each once.
+
+    Raises:
+        Clash: two of them overlap.
+    """
+    result: list[Edit] = []
+    for edit in sorted(dict.fromkeys(edits)):
+        if result and edit.begin < result[-1].end:
+            raise Clash
+        result.append(edit)
+    return result
+
+
+def applied(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with changes."""
+    return _applied(text, checked(edits))
+
+
+def _applied(text: str, edits: Iterable[Edit]) -> str:
+    parts, at = [], 0
+    for edit in sorted(edits):
+        parts += [text[at : edit.begin], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])
+
+
+def _moved(edit: Edit, by: int) -> Edit:
+    return Edit(edit.begin + by, edit.end + by, edit.order, edit.text)
+
+
+def _holds(text: Text, outer: ast.AST, inner: ast.AST) -> bool:
+    a, b = text.span(outer), text.span(inner)
+    return a[0] <= b[0] and b[1] <= a[1] and a != b
+
+
+__all__ = ["Clash", "Draft", "Edit", "applied", "checked"]

@@ -1,0 +1,174 @@
+"""Lists and dictionaries that hold deferred numbers: which uses of them are possible meanwhile."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from syncscan.fixing.flow import functions, numbers
+from syncscan.fixing.flow.taint import Origin, Shape, Stuck, Taint
+
+if TYPE_CHECKING:
+    from syncscan.fixing.flow.walk import Walk
+
+_PUTS = frozenset("append insert appendleft".split())
+_HARMLESS = frozenset("clear append extend insert reverse update keys".split())
+"""Methods of containers that don't look at what is inside."""
+_HOLDERS = {
+    "list": Shape.LIST,
+    "collections.deque": Shape.LIST,
+    "dict": Shape.DICT,
+    "collections.defaultdict": Shape.DICT,
+}
+
+
+def method(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
+    """Follow `x.append(node)` and `x.update(loss=node)`; return whether the call is one of these."""
+    if isinstance(call.func, ast.Name) and call.func.id == "dict" and any(k.value is node for k in call.keywords):
+        walk.push(call, taint.holding(Shape.DICT), origin)
+        return True
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    receiver, name = call.func.value, call.func.attr
+    shape = holder(walk, receiver)
+    if name in _PUTS and shape is Shape.LIST:
+        walk.note_copy(node)
+        inside(walk, receiver, taint, origin)
+        return True
+    if name == "update" and shape is Shape.DICT and any(k.value is node for k in call.keywords):
+        walk.note_copy(node)
+        inside(walk, receiver, taint, origin)
+        return True
+    return False
+
+
+def holder(walk: Walk, node: ast.expr) -> Shape | None:
+    """Return what kind of container an expression always is, by what the run saw."""
+    types = walk.file.types(node)
+    cell = walk.cell(node) if not types and isinstance(node, ast.Name | ast.Attribute) else None
+    if cell is not None:  # it is written to here: what it is where it is read
+        types = {t for use in walk.uses(cell) for t in walk.file.types(use)}
+    return _HOLDERS.get(next(iter(types))) if len(types) == 1 else None
+
+
+def store(walk: Walk, target: ast.Subscript, taint: Taint, origin: Origin) -> None:
+    """Follow `x[i] = number` and `x["loss"] += number`."""
+    if taint.shape is Shape.NUMBER and holder(walk, target.value) is not None:
+        inside(walk, target.value, taint, origin)
+    else:
+        walk.stuck(target, "is stored where the analysis can't follow it", origin)
+
+
+def inside(walk: Walk, container: ast.expr, taint: Taint, origin: Origin) -> None:
+    """Mark an expression's container as holding the number from here on."""
+    shape = holder(walk, container)
+    if shape is None:
+        walk.stuck(container, "is stored where the analysis can't follow it", origin)
+        return
+    if shape is Shape.LIST and taint.shape in (Shape.DICT, Shape.TUPLE):
+        shape = Shape.ROWS if taint.shape is Shape.DICT else Shape.PAIRS
+    elif taint.shape is not Shape.NUMBER:
+        walk.stuck(container, "is stored in a nested container", origin)
+        return
+    if shape is Shape.LIST and isinstance(container, ast.Subscript) and holder(walk, container.value) is Shape.DICT:
+        container, shape = container.value, Shape.TABLE
+    cell = walk.cell(container) if isinstance(container, ast.Name | ast.Attribute) else None
+    if cell is None:
+        raise Stuck(container, "is stored where no name reaches it after the loop", origin)
+    walk.hold(cell, container, taint.holding(shape), origin)
+
+
+def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
+    """Follow a use of a container that holds the number."""
+    if isinstance(parent, ast.Attribute):
+        _method_of(walk, node, parent, taint, origin)
+    elif isinstance(parent, ast.Subscript) and node is parent.value:
+        _element(walk, node, parent, taint, origin)
+    elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
+        return
+    elif numbers.is_sum(parent) and taint.shape is Shape.LIST:
+        walk._summed(node, taint, origin)
+    elif isinstance(parent, ast.Call | ast.keyword):
+        _handed(walk, node, parent, taint, origin)
+    elif _is_asked(parent, node, taint):
+        return
+    elif isinstance(parent, ast.Assign | ast.AnnAssign):
+        _assigned(walk, node, parent, taint, origin)
+    elif isinstance(parent, ast.AugAssign) and isinstance(parent.op, ast.Add) and node is parent.value:
+        inside(walk, parent.target, Taint(Shape.NUMBER, taint.types), origin)
+    elif isinstance(parent, ast.Return):
+        walk._in_Return(parent, node, taint, origin)
+    elif isinstance(parent, ast.Tuple) and isinstance(walk.file.parents[parent], ast.Return | ast.Assign):
+        walk._in_Tuple(parent, node, taint, origin)
+    elif isinstance(parent, ast.For | ast.comprehension):
+        walk.stuck(node, "is iterated over inside the loop", origin)
+    else:
+        walk.stuck(node, "is inspected inside the loop", origin)
+
+
+def _method_of(walk: Walk, node: ast.expr, parent: ast.Attribute, taint: Taint, origin: Origin) -> None:
+    call = walk.file.parents[parent]
+    called = isinstance(call, ast.Call) and call.func is parent
+    if called and parent.attr in _HARMLESS:
+        return
+    if called and parent.attr == "get" and taint.shape is Shape.DICT:
+        assert isinstance(call, ast.Call)
+        walk.push(call, Taint(Shape.NUMBER, taint.types), origin)
+    else:
+        walk.stuck(node, "is inspected inside the loop", origin)
+
+
+def _element(walk: Walk, node: ast.expr, parent: ast.Subscript, taint: Taint, origin: Origin) -> None:
+    if not isinstance(parent.ctx, ast.Load):
+        return
+    types = walk.file.types(parent)
+    inner = {Shape.ROWS: Shape.DICT, Shape.PAIRS: Shape.TUPLE, Shape.TABLE: Shape.LIST}.get(taint.shape)
+    if inner is not None and not isinstance(parent.slice, ast.Slice):
+        walk.push(parent, taint.holding(inner), origin)
+    elif isinstance(parent.slice, ast.Slice):
+        walk.stuck(node, "is inspected inside the loop", origin)
+    elif types and types <= {"float", "int", "bool"}:
+        walk.push(parent, Taint(Shape.NUMBER, frozenset(types)), origin)
+    else:
+        walk.stuck(parent, "is used by code that didn't run", origin)
+
+
+def _is_asked(parent: ast.AST, node: ast.expr, taint: Taint) -> bool:
+    """Return whether a use only needs the length or the keys: `if losses`, `not losses`, `"loss" in row`."""
+    if isinstance(parent, ast.Compare):
+        keyed = taint.shape in (Shape.DICT, Shape.TABLE)
+        return keyed and node in parent.comparators and isinstance(parent.ops[0], ast.In | ast.NotIn)
+    if isinstance(parent, ast.If | ast.While | ast.IfExp):
+        return node is parent.test
+    return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+
+
+def _handed(walk: Walk, node: ast.expr, parent: ast.Call | ast.keyword, taint: Taint, origin: Origin) -> None:
+    call = parent if isinstance(parent, ast.Call) else walk.file.parents[parent]
+    assert isinstance(call, ast.Call)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    whole = taint.shape in (Shape.DICT, Shape.TUPLE)
+    if name in _PUTS and isinstance(call.func, ast.Attribute) and whole:
+        inside(walk, call.func.value, taint, origin)
+    elif name in ("extend", "update") and isinstance(call.func, ast.Attribute) and holder(walk, call.func.value):
+        inside(walk, call.func.value, Taint(Shape.NUMBER, taint.types), origin)
+    elif (function := functions.callee(walk.file, call)) is not None:
+        walk.enter(function, call, node, taint, origin)
+    else:
+        walk.stuck(node, f"is passed to {ast.unparse(call.func)}(), which may inspect it", origin)
+
+
+def _assigned(walk: Walk, node: ast.expr, parent: ast.Assign | ast.AnnAssign, taint: Taint, origin: Origin) -> None:
+    """Follow a new container to its name; refuse a second name for a known one."""
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        walk.stuck(node, "gets a second name inside the loop", origin)
+        return
+    targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+    for target in targets:
+        if isinstance(target, ast.Name | ast.Attribute):
+            walk.bind(target, taint, origin)
+        else:
+            walk.stuck(node, "is stored in a nested container", origin)
+
+
+__all__ = ["holder", "inside", "method", "store", "use"]

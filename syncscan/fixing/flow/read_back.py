@@ -1,0 +1,216 @@
+"""Writes the lines after a loop that turn deferred tensors into the numbers that the program expects."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from syncscan.fixing.flow import numbers
+from syncscan.fixing.flow.taint import Attribute, Cell, Local, Origin, Shape, Stuck, Taint
+from syncscan.fixing.program import Loop
+
+if TYPE_CHECKING:
+    from syncscan.fixing.flow.walk import Walk
+
+
+def write(walk: Walk, origin: Origin) -> None:
+    """Put what reads the cells of an origin after its loop.
+
+    Raises:
+        Stuck: one of them may not be there then.
+    """
+    home = origin.home
+    assert home is not None
+    for path, (cell, taint) in walk.lasting[origin].items():
+        if not _is_used_behind(walk, cell, home):
+            continue
+        if isinstance(cell, Local) and not _is_there(walk, cell, home):
+            raise Stuck(home, f"is stored in {cell.name}, which is unbound if the loop never runs", origin)
+        if isinstance(cell, Local) and cell.scope is walk.file.tree and not _may_assign(walk, home, cell):
+            raise Stuck(home, f"is stored in {cell.name}, which this function may not assign", origin)
+        walk.draft.put_behind(home, "\n".join(lines(walk, path, cell, taint, home)))
+
+
+def lines(walk: Walk, path: str, cell: Cell, taint: Taint, home: Loop | None = None) -> list[str]:
+    """Return the lines that read what a path holds.
+
+    Args:
+        walk: the way of the number.
+        path: what the cell is called there.
+        cell: what holds it.
+        taint: what it holds.
+        home: the loop behind which that is; None for somewhere inside.
+    """
+    if taint.shape is Shape.NUMBER:
+        return [_number(walk, path, cell, taint)]
+    if taint.shape is Shape.DICT:
+        return [f"{path}.update({{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}})"]
+    if taint.shape is Shape.ROWS:
+        return _rows(walk, path)
+    if taint.shape is Shape.PAIRS:
+        return _pairs(walk, path)
+    if taint.shape is Shape.TABLE:
+        values = walk.file.fresh("values")
+        return [f"for {values} in {path}.values():", *(f"    {line}" for line in _mixed(walk, values))]
+    if taint.shape is Shape.TUPLE:
+        raise Stuck(walk.site.node, "is stored in a tuple")
+    if home is not None and isinstance(cell, Local) and _is_whole(walk, cell, home):
+        return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
+    return _mixed(walk, path)
+
+
+def _number(walk: Walk, path: str, cell: Cell, taint: Taint) -> str:
+    """Return the line that reads one name: by its type if that is always the same, else with a check for tensors."""
+    if isinstance(cell, Local) and len(taint.types) == 1:
+        name = next(iter(taint.types))
+        given = _given_types(walk, cell)
+        if given == {name}:
+            return f"{path} = {name}({path})"
+    return f"{path} = {path}.item() if torch.is_tensor({path}) else {path}"
+
+
+def _given_types(walk: Walk, cell: Local) -> set[str]:
+    """Return the types that assignments give a name; `unknown` for a store without a visible value."""
+    types: set[str] = set()
+    for store in walk.file.names(cell.scope, cell.name):
+        if not isinstance(store.ctx, ast.Store) or isinstance(walk.file.parents[store], ast.AugAssign):
+            continue
+        value = numbers.assigned_value(walk, store)
+        types |= (walk.file.types(value) or {"unknown"}) if value is not None else {"unknown"}
+    return types
+
+
+def _rows(walk: Walk, path: str) -> list[str]:
+    """Return the lines that read all tensors in a list of dictionaries, one copy per dtype."""
+    row, k, v, cells, dtype = map(walk.file.fresh, ("row", "k", "v", "cells", "dtype"))
+    return [
+        f"for {dtype} in {{{v}.dtype for {row} in {path} for {v} in {row}.values() if torch.is_tensor({v})}}:",
+        f"    {cells} = [({row}, {k}) for {row} in {path} for {k}, {v} in {row}.items() {_is_of(v, dtype)}]",
+        f"    for ({row}, {k}), {v} in zip({cells}, torch.stack([{row}[{k}] for {row}, {k} in {cells}]).tolist()):",
+        f"        {row}[{k}] = {v}",
+    ]
+
+
+def _pairs(walk: Walk, path: str) -> list[str]:
+    """Return the lines that read all tensors in a list of tuples, one copy per dtype."""
+    i, k, row, v, cells, dtype = map(walk.file.fresh, ("i", "k", "row", "v", "cells", "dtype"))
+    same = _is_of(v, dtype)
+    return [
+        f"for {dtype} in {{{v}.dtype for {row} in {path} for {v} in {row} if torch.is_tensor({v})}}:",
+        f"    {cells} = [({i}, {k}) for {i}, {row} in enumerate({path}) for {k}, {v} in enumerate({row}) {same}]",
+        f"    for ({i}, {k}), {v} in zip({cells}, torch.stack([{path}[{i}][{k}] for {i}, {k} in {cells}]).tolist()):",
+        f"        {path}[{i}] = (*{path}[{i}][:{k}], {v}, *{path}[{i}][{k} + 1 :])",
+    ]
+
+
+def _mixed(walk: Walk, path: str) -> list[str]:
+    """Return the lines that read, in place, the tensors of a list that may hold numbers too; one copy per dtype."""
+    at, k, v, dtype = map(walk.file.fresh, ("at", "k", "v", "dtype"))
+    return [
+        f"for {dtype} in {{{v}.dtype for {v} in {path} if torch.is_tensor({v})}}:",
+        f"    {at} = [{k} for {k}, {v} in enumerate({path}) {_is_of(v, dtype)}]",
+        f"    for {k}, {v} in zip({at}, torch.stack([{path}[{k}] for {k} in {at}]).tolist()):",
+        f"        {path}[{k}] = {v}",
+    ]
+
+
+def _is_of(value: str, dtype: str) -> str:
+    return f"if torch.is_tensor({value}) and {value}.dtype == {dtype}"
+
+
+def _is_whole(walk: Walk, cell: Local, home: Loop) -> bool:
+    """Return whether a list starts empty before the loop, gets only deferred numbers, and has no other name."""
+    file = walk.file
+    empty = []
+    for name in file.names(cell.scope, cell.name):
+        parent = file.parents[name]
+        if isinstance(name.ctx, ast.Store):
+            value = numbers.assigned_value(walk, name)
+            if isinstance(parent, ast.AugAssign) and file.within(parent, home):
+                parts = parent.value.elts if isinstance(parent.value, ast.List) else [parent.value]
+                if not all(_is_put_off(walk, part) for part in parts):
+                    return False
+                continue
+            if not (isinstance(value, ast.List) and not value.elts):
+                return False
+            empty.append(file.statement_of(name))
+        elif file.within(name, home):
+            if not _puts_off(walk, name):
+                return False
+        elif _is_behind(file.statement_of(name), home):
+            continue
+        else:
+            return False
+    block = file.block_of(home)
+    return len(empty) == 1 and empty[0] in block and block.index(empty[0]) < block.index(home)
+
+
+def _puts_off(walk: Walk, name: ast.Name) -> bool:
+    """Return whether a use of a list in the loop appends a deferred number or only needs the length."""
+    file = walk.file
+    parent = file.parents[name]
+    call = file.parents.get(parent)
+    if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
+        return parent.attr == "append" and len(call.args) == 1 and _is_put_off(walk, call.args[0])
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+        return parent.func.id == "len"
+    return isinstance(parent, ast.If | ast.UnaryOp | ast.Subscript)
+
+
+def _is_put_off(walk: Walk, node: ast.expr) -> bool:
+    """Return whether a value is certainly a tensor."""
+    return node in walk.tainted and (node in walk.reads or _all_put_off(walk, node))
+
+
+def _all_put_off(walk: Walk, node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return any(_is_put_off(walk, side) for side in (node.left, node.right) if side in walk.tainted)
+    if isinstance(node, ast.Name):
+        cell = walk.cell(node)
+        assert isinstance(cell, Local)
+        stores = [n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store)]
+        values = [numbers.assigned_value(walk, n) for n in stores]
+        return all(v is not None and _is_put_off(walk, v) for v in values)
+    return False
+
+
+def _is_behind(statement: ast.stmt, home: Loop) -> bool:
+    return statement.lineno > (home.end_lineno or home.lineno)
+
+
+def _is_used_behind(walk: Walk, cell: Cell, home: Loop) -> bool:
+    """Return whether anything may use a cell after the loop."""
+    if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
+        return True
+    uses = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
+    return any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)
+
+
+def _is_another_s(walk: Walk, cell: Local) -> bool:
+    """Return whether a name is a parameter, whose container the caller holds too."""
+    arguments = getattr(cell.scope, "args", None)
+    if arguments is None:
+        return False
+    return cell.name in [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
+def _is_there(walk: Walk, cell: Local, home: Loop) -> bool:
+    """Return whether a name is bound before the loop."""
+    if _is_another_s(walk, cell):
+        return True
+    stores = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
+    for store in stores:
+        statement = walk.file.statement_of(store)
+        if not walk.file.within(store, home) and statement.lineno < home.lineno:
+            blocks = [walk.file.block_of(s) for s in [home, *walk.file.ancestors(home)] if isinstance(s, ast.stmt)]
+            if any(statement in block for block in blocks):
+                return True
+    return False
+
+
+def _may_assign(walk: Walk, home: Loop, cell: Local) -> bool:
+    scope = walk.file.scope_of(home)
+    return walk.file.declares_global(scope, cell.name)
+
+
+__all__ = ["lines", "write"]

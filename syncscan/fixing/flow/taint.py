@@ -1,0 +1,100 @@
+"""Deferred values, and the names and containers that hold them."""
+
+from __future__ import annotations
+
+import ast
+import enum
+
+import msgspec
+
+from syncscan.fixing.program import Loop, Scope
+
+
+class Shape(enum.Enum):
+    """Kind of container that holds a deferred number."""
+
+    NUMBER = "number"
+    LIST = "list"
+    """A list of numbers."""
+    DICT = "dict"
+    """A dictionary whose values are numbers, some of them deferred."""
+    TUPLE = "tuple"
+    """A tuple of a number and others."""
+    ROWS = "rows"
+    """A list of such dictionaries."""
+    PAIRS = "pairs"
+    """A list of such tuples."""
+    TABLE = "table"
+    """A dictionary of lists of numbers."""
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """A deferred value."""
+
+    shape: Shape = Shape.NUMBER
+    types: frozenset[str] = frozenset()
+    """What the numbers are in the program as it is: `float`, `int`, `bool`."""
+
+    def holding(self, shape: Shape) -> Taint:
+        """Return a container of such numbers."""
+        return Taint(shape, self.types)
+
+
+class Local(msgspec.Struct, frozen=True, eq=True):
+    """A name of a function or of the module."""
+
+    scope: Scope
+    name: str
+
+    def __hash__(self) -> int:
+        return hash((id(self.scope), self.name))
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """An attribute of the instances of a class."""
+
+    owner: str
+    """The class's name, as the run saw it or as it stands in the file."""
+    name: str
+
+
+Cell = Local | Attribute
+
+
+class Origin:
+    """Where a deferred number enters a function: the read itself, or a call that returns or stores it.
+
+    Args:
+        node: the expression.
+        homes: loops behind which it could be read, outermost first; None first where the function can leave that to
+            its callers.
+        behind: the origin that this one is a call of the function of.
+    """
+
+    def __init__(self, node: ast.expr, homes: list[Loop | None], behind: Origin | None) -> None:
+        self.node = node
+        self.homes = homes
+        self.behind = behind
+
+    @property
+    def home(self) -> Loop | None:
+        """The loop after which the number is read; None if the callers read it."""
+        return self.homes[0]
+
+
+class Stuck(Exception):
+    """Raised where the host needs a deferred number.
+
+    Args:
+        node: where.
+        why: a sentence's end that says what for: `decides what runs next`.
+        origin: through which the number came here.
+        shown: the number is only written there, as in an f-string, which a tensor would do as well.
+    """
+
+    def __init__(self, node: ast.AST, why: str, origin: Origin | None = None, shown: bool = False) -> None:
+        super().__init__(why)
+        self.node, self.why, self.origin, self.shown = node, why, origin, shown
+
+
+__all__ = ["Attribute", "Cell", "Local", "Origin", "Shape", "Stuck", "Taint"]

@@ -1,0 +1,167 @@
+"""Rewrites `x[mask]` inside an elementwise expression to compute all elements without the mask."""
+
+from __future__ import annotations
+
+import ast
+
+import msgspec
+
+from syncscan.fixing import questions
+from syncscan.fixing.program import File
+
+_LINEAR = frozenset("neg float double detach clone".split())
+_METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid".split())
+"""They have a finite gradient at 0."""
+_WITHOUT_GRADIENTS = frozenset("sqrt exp log log1p clamp pow sin cos half bfloat16 long int".split())
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """An elementwise expression of the elements that a mask selects.
+
+    `tensors` are what the mask picks from; they have all the same dimensions.
+    """
+
+    mask: ast.expr
+    tensors: tuple[ast.expr, ...]
+    source: str
+    """Computed of all elements."""
+    grad: bool
+
+
+def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gathered | None:
+    """Return an expression of masked elements without its mask; None where it isn't one.
+
+    Args:
+        file: the program.
+        node: the expression.
+        mask: the mask that it has to be of; None for whichever it is of.
+    """
+    return _Reader(file, mask).whole(node)
+
+
+class _Reader:
+    def __init__(self, file: File, mask: ast.expr | None) -> None:
+        self._file, self._mask = file, mask
+        self._tensors: list[ast.expr] = []
+        self._guarded = False
+        """Whether what the mask doesn't pick is taken for 0, as its own value may have no finite gradient."""
+
+    def whole(self, node: ast.expr) -> Gathered | None:
+        source = self._of(node)
+        if source is None or not self._tensors or self._mask is None or not self._alike():
+            return None
+        tensors = tuple(self._tensors)
+        grad = any(t.grad for t in self._file.seen(node).tensors)
+        if grad and not _is_linear(node):
+            if not _is_finite(node):
+                return None
+            self._guarded = True
+            source = self._of(node) or ""
+        return Gathered(self._mask, tensors, source, grad)
+
+    def _alike(self) -> bool:
+        """Return whether all tensors have one shape, which starts with the mask's."""
+        shapes = [self._file.seen(t).shapes for t in self._tensors]
+        assert self._mask is not None
+        masks = self._file.seen(self._mask).shapes
+        return all(s == shapes[0] for s in shapes) and _begins(shapes[0], masks)
+
+    def _of(self, node: ast.expr) -> str | None:
+        if isinstance(node, ast.Subscript):
+            return self._picked(node)
+        if isinstance(node, ast.BinOp):
+            return self._of_operation(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self._of(node.operand)
+            return None if inner is None else f"-{inner}"
+        if isinstance(node, ast.Call):
+            return self._of_call(node)
+        return self._number(node)
+
+    def _picked(self, node: ast.Subscript) -> str | None:
+        file = self._file
+        tensor, mask = file.device_tensor(node.value), questions.mask_of(file, node.slice)
+        if tensor is None or mask is None or not questions.is_pure(file, node):
+            return None
+        if self._mask is not None and not questions.same_source(file, self._mask, node.slice):
+            return None
+        self._mask = self._mask or node.slice
+        self._tensors.append(node.value)
+        source = file.text.code(node.value)
+        if self._guarded:
+            simple = questions.is_simple(node.slice)
+            where = questions.with_dims(file.text.code(node.slice), tensor.dims - mask.dims, simple)
+            return f"torch.where({where}, {source}, 0)"
+        return source if questions.is_simple(node.value) else f"({source})"
+
+    def _of_operation(self, node: ast.BinOp) -> str | None:
+        if not isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow):
+            return None
+        left, right = self._of(node.left), self._of(node.right)
+        if left is None or right is None:
+            return None
+        file = self._file
+        begin, end = file.text.span(node)
+        a, b = file.text.span(node.left), file.text.span(node.right)
+        text = file.text.text
+        return text[begin : a[0]] + left + text[a[1] : b[0]] + right + text[b[1] : end]
+
+    def _of_call(self, node: ast.Call) -> str | None:
+        function = node.func
+        if not isinstance(function, ast.Attribute) or function.attr not in _METHODS | _WITHOUT_GRADIENTS:
+            return self._number(node)
+        inner = self._of(function.value)
+        if inner is None or not all(questions.constant(self._file, a) for a in node.args) or node.keywords:
+            return None
+        arguments = ", ".join(self._file.text.code(a) for a in node.args)
+        whole = inner if questions.is_simple(function.value) else f"({inner})"
+        return f"{whole}.{function.attr}({arguments})"
+
+    def _number(self, node: ast.expr) -> str | None:
+        """Return the source of a number or 0-dimensional tensor; None for other expressions."""
+        file = self._file
+        tensor = file.device_tensor(node)
+        alone = tensor is not None and tensor.dims == 0
+        if not (file.is_number(node) or alone) or not questions.is_pure(file, node):
+            return None
+        return file.text.code(node)
+
+
+def _begins(shapes: list[list[int]], masks: list[list[int]]) -> bool:
+    return any(shape[: len(mask)] == mask for shape in shapes for mask in masks) and all(
+        any(shape[: len(mask)] == mask for mask in masks) for shape in shapes
+    )
+
+
+def _is_linear(node: ast.expr) -> bool:
+    """Return whether the gradient of each element is a constant, whatever the elements are."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.BinOp):
+            sides = _holds_subscript(inner.left), _holds_subscript(inner.right)
+            scales = isinstance(inner.op, ast.Mult) and not all(sides)
+            divides = isinstance(inner.op, ast.Div) and not sides[1]
+            if not (isinstance(inner.op, ast.Add | ast.Sub) or scales or divides):
+                return False
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr not in _LINEAR:
+            return False
+    return True
+
+
+def _is_finite(node: ast.expr) -> bool:
+    """Return whether the gradient at 0 is finite, so that 0 in the place of what isn't picked adds nothing."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.BinOp) and not isinstance(inner.op, ast.Add | ast.Sub | ast.Mult):
+            divides = isinstance(inner.op, ast.Div) and not _holds_subscript(inner.right)
+            squares = isinstance(inner.op, ast.Pow) and isinstance(inner.right, ast.Constant) and inner.right.value == 2
+            if not (divides or squares):
+                return False
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr not in _METHODS:
+            return False
+    return True
+
+
+def _holds_subscript(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Subscript) for n in ast.walk(node))
+
+
+__all__ = ["Gathered", "gathered"]

@@ -1,0 +1,121 @@
+"""Messages between syncscan fix and the process that runs the program."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Tensor(msgspec.Struct, frozen=True):
+    """Properties of a tensor that an expression gave."""
+
+    dtype: str
+    """Without `torch.` in front."""
+    dims: int
+    on_device: bool
+    pinned: bool
+    grad: bool
+    """Whether it requires a gradient."""
+    leaf: bool
+
+
+class Seen(msgspec.Struct):
+    """Observations of one expression in a run."""
+
+    count: int = 0
+    waits: int = 0
+    """Waits while it was computed, of its parts and of what it called too."""
+    types: list[str] = msgspec.field(default_factory=list)
+    """Types of its values: `float`, `torch.Tensor`, `numpy.float64`, `__main__.Tracker`."""
+    tensors: list[Tensor] = msgspec.field(default_factory=list)
+    shapes: list[list[int]] = msgspec.field(default_factory=list)
+    """Different shapes of its tensors, a few at most."""
+    elements: list[str] = msgspec.field(default_factory=list)
+    """Types of what its lists, tuples and dictionaries hold; `torch.Tensor` too."""
+    shortest: int = 1 << 62
+    """Of its containers, and of its tensors' elements."""
+    longest: int = 0
+    zero: bool = False
+    """Whether a number was 0."""
+    version: int = 0
+    """Highest version counter of its tensors: 0 if none was written to in place."""
+    steady: bool = True
+    """Whether all values were the same object, never written to between."""
+    changes_in: list[int] = msgspec.field(default_factory=list)
+    """Numbers of the loops and functions of which a single run saw different values."""
+
+
+class Entered(msgspec.Struct):
+    """How often a loop or function ran, and inside which others."""
+
+    count: int = 0
+    inside: list[int] = msgspec.field(default_factory=list)
+    """Numbers of the loops and functions that were under way when it began."""
+
+
+class Observed(msgspec.Struct):
+    """Observations of one file, by each node's position in `ast.walk`."""
+
+    seen: dict[int, Seen] = msgspec.field(default_factory=dict)
+    entered: dict[int, Entered] = msgspec.field(default_factory=dict)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Waits of one kind at one line."""
+
+    rule: str
+    title: str
+    advice: str
+    file: str
+    line: int
+    count: int
+    cause: str
+    steers: bool
+    """Whether the program decides by what was read, as far as the dry run tells."""
+
+
+class Job(msgspec.Struct):
+    """A run of the program."""
+
+    target: str
+    arguments: list[str]
+    function: str = ""
+    """Of `FILE.py:FUNCTION`; empty for a script."""
+    module: bool = False
+    steps: int = 0
+    """Steps of the optimizer, or calls of the function, after which it is ended; 0 for none."""
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
+    """Text that stands in the place of a file, by the file's absolute path."""
+    probed: list[str] = msgspec.field(default_factory=list)
+    """Files whose expressions are looked at."""
+    covered: list[str] = msgspec.field(default_factory=list)
+    """Files of which the lines that ran are wanted."""
+    output: str = ""
+    """Folder for what it prints."""
+    folder: str = ""
+    """Working directory of the program."""
+
+
+class Outcome(msgspec.Struct):
+    """The result of a run."""
+
+    code: int = 0
+    """The exit code; negative where a signal ended it."""
+    places: list[Place] = msgspec.field(default_factory=list)
+    waits: int = 0
+    gaps: list[str] = msgspec.field(default_factory=list)
+    """Ops whose waits nobody knows."""
+    files: list[str] = msgspec.field(default_factory=list)
+    """Python files that it ran, of the user's."""
+    observed: dict[str, Observed] = msgspec.field(default_factory=dict)
+    lines: dict[str, list[int]] = msgspec.field(default_factory=dict)
+    """Lines that ran, of the files that were asked for."""
+    fingerprint: dict[str, object] = msgspec.field(default_factory=dict)
+    steps: int = 0
+    graph: int = 0
+    """Nodes of autograd's graphs that were alive after a step, at most."""
+    ended_early: bool = False
+    printed: str = ""
+    errors: str = ""
+    """What it wrote to stderr."""
+    failure: str = ""
+    """Why there is nothing of the above; empty where there is."""

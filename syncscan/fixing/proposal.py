@@ -1,0 +1,88 @@
+"""Proposals of rewrites, and the waits that they leave to the author."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Protocol
+
+import msgspec
+
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.program import File
+from syncscan.model.fix import Safety
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A change of one file."""
+
+    node: ast.AST
+    """What waits; its statement's lines are the fix's."""
+    draft: Draft
+    rule: str
+    """The rule that knows the wait, where the dry run names no other there."""
+    rewrite: str
+    change: str
+    """What is changed: `the sum stays on the device, and is read after the loop`."""
+    waits: int
+    """How many waits there were that it takes away."""
+    title: str = ""
+    """What waits, in a few words; empty for what the rewrite is about."""
+    safety: Safety = Safety.SAFE
+    why: str = ""
+    reads: tuple[ast.AST, ...] = ()
+    """Where else the number is read instead, more rarely: a line that shows it."""
+    group: tuple[ast.AST, ...] = ()
+    """Other nodes whose waits go with it."""
+
+    __hash__ = object.__hash__
+
+
+class Left(msgspec.Struct, frozen=True):
+    """A wait that only the author can remove, and why."""
+
+    node: ast.AST
+    why: str
+
+    __hash__ = object.__hash__
+
+
+class Rewrite(Protocol):
+    """Interface of a module in `fixing/rewrites`."""
+
+    @property
+    def ID(self) -> str:
+        """Name of the rewrite: the file's, with hyphens."""
+        ...
+
+    @property
+    def TITLE(self) -> str:
+        """Description in a few words."""
+        ...
+
+    @property
+    def RULES(self) -> tuple[str, ...]:
+        """Rules whose waits the rewrite removes."""
+        ...
+
+    @property
+    def SAFETY(self) -> Safety:
+        """Safety of all its changes."""
+        ...
+
+    @property
+    def BEFORE(self) -> str:
+        """Example of what it changes; `x` and `mask` are tensors on the device."""
+        ...
+
+    @property
+    def AFTER(self) -> str:
+        """The example after the change."""
+        ...
+
+    def find(self, file: File) -> Iterator[Proposal | Left]:
+        """Yield what it would change in a file, and what it knows and has to leave."""
+        ...
+
+
+__all__ = ["Left", "Proposal", "Rewrite"]

@@ -1,0 +1,56 @@
+"""Measures the gain of a patch: the original and the patched program take turns on this machine."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from syncscan.errors import UsageError
+from syncscan.model.fix import Fixed
+from syncscan.model.proof import Proof
+from syncscan.proof.prove import prove
+
+
+def prove_patch(fixed: Fixed, progress: Callable[[str], None] | None = None) -> Proof:
+    """Run the program as it is and with its patch in turn, as `syncscan prove` does.
+
+    Args:
+        fixed: a patch of one file, which is the program's own.
+        progress: told what is under way.
+
+    Raises:
+        UsageError: the patch changes other files.
+        ProgramFailed: a program fails, or makes no steps.
+    """
+    target, *arguments = shlex.split(fixed.program)
+    own = Path(target.rpartition(":")[0] or target)
+    if len(fixed.files) != 1 or Path(fixed.files[0].path) != own.absolute():
+        raise UsageError(
+            "--prove only takes a patch of the program's own file.", "Commit the patch, then run syncscan prove --rev."
+        )
+    with _beside(fixed) as patched:
+        after = target.replace(str(own), str(patched), 1)
+        return prove(target, after, arguments=arguments, progress=progress)
+
+
+@contextmanager
+def _beside(fixed: Fixed) -> Iterator[Path]:
+    """Write the patched program beside the original, and delete it afterwards."""
+    file = fixed.files[0]
+    path = Path(file.path)
+    with tempfile.TemporaryDirectory(prefix="syncscan-fix-") as folder:
+        made = Path(folder, path.name)
+        made.write_bytes(file.after.encode(file.encoding))
+        beside = path.with_name(f"{path.stem}_fixed_{Path(folder).name.rpartition('-')[2]}.py")
+        shutil.copy(made, beside)
+        try:
+            yield beside
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+__all__ = ["prove_patch"]

@@ -1,0 +1,44 @@
+"""The rewrites, in order of precedence."""
+
+from __future__ import annotations
+
+from syncscan.fixing.proposal import Rewrite
+from syncscan.fixing.rewrites import (
+    any_guard,
+    constant,
+    deferred,
+    distribution_checks,
+    element_loop,
+    empty_cache,
+    index_fill,
+    known_repeats,
+    lengths_roundtrip,
+    masked_assignment,
+    masked_reduction,
+    needless_sync,
+    nonzero_assignment,
+    predictions,
+    same_read,
+    without_waiting,
+)
+
+REWRITES: tuple[Rewrite, ...] = (
+    nonzero_assignment,
+    any_guard,
+    masked_assignment,
+    masked_reduction,
+    lengths_roundtrip,
+    known_repeats,
+    needless_sync,
+    deferred,
+    same_read,
+    element_loop,
+    index_fill,
+    constant,
+    without_waiting,
+    distribution_checks,
+    empty_cache,
+    predictions,
+)
+
+__all__ = ["REWRITES"]

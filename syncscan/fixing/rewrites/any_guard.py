@@ -1,0 +1,118 @@
+"""Removes `if mask.any():` around a masked fill, which changes nothing without a hit.
+
+The body fills through that mask, with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)`, `x[mask] = v`.
+There is no `else`. What is bound anew isn't changed in place afterwards, when it would be another tensor than before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "any-guard"
+TITLE = "A masked fill is guarded by mask.any()"
+RULES = ("tensor-bool", "nan-guard")
+SAFETY = Safety.SAFE
+BEFORE = "if mask.any():\n    x = x.masked_fill(mask, 0.5)"
+AFTER = "x = x.masked_fill(mask, 0.5)"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the guards that can be left out."""
+    for node in file.nodes:
+        if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
+            mask = _mask(file, node.test)
+            if mask is not None and _does_nothing(file, node.body[0], mask):
+                yield _proposal(file, node)
+
+
+def _mask(file: File, test: ast.expr) -> ast.expr | None:
+    """Return `m` of `m.any()` and `torch.any(m)`."""
+    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute) or test.func.attr != "any":
+        return None
+    mask = test.func.value
+    if questions.is_torch(mask) and len(test.args) == 1:
+        mask = test.args[0]
+    elif test.args or test.keywords:
+        return None
+    return mask if questions.mask_of(file, mask) is not None and questions.is_pure(file, mask) else None
+
+
+def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
+    """Return whether a statement changes nothing where the mask has no hit."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        if isinstance(target, ast.Subscript):
+            fills = file.is_number(statement.value) and file.device_tensor(target.value) is not None
+            return fills and questions.same_source(file, target.slice, mask)
+        filled = _filled(file, statement.value, "masked_fill", mask)
+        same = filled is not None and isinstance(target, ast.Name) and questions.same_source(file, filled, target)
+        return same and _stays_whole(file, statement, target)  # type: ignore[arg-type]
+    if isinstance(statement, ast.Expr):
+        return _filled(file, statement.value, "masked_fill_", mask) is not None
+    return False
+
+
+def _filled(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
+    """Return the tensor that a call fills through the mask with a number."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
+        return None
+    if len(node.args) != 2 or node.keywords or not questions.same_source(file, node.args[0], mask):
+        return None
+    if not isinstance(node.args[1], ast.Constant) and not file.is_number(node.args[1]):
+        return None
+    return node.func.value if file.device_tensor(node.func.value) is not None else None
+
+
+def _stays_whole(file: File, statement: ast.Assign, target: ast.Name) -> bool:
+    """Return whether the tensor keeps its shape, and isn't written to under this name before it is bound anew."""
+    shapes = file.seen(statement.value).shapes
+    before = file.seen(statement.value.func.value).shapes  # type: ignore[attr-defined]
+    return shapes == before and not _is_written_later(file, statement, target.id)
+
+
+def _is_written_later(file: File, statement: ast.stmt, name: str) -> bool:
+    function = file.function_of(statement)
+    writes = [n for n in ast.walk(function) if questions.is_written(file, name, n) and isinstance(n, ast.stmt)]
+    simple = [n for n in writes if not hasattr(n, "body")]
+    if any(n.lineno > statement.lineno for n in simple):
+        return True
+    loops = file.loops_of(statement)
+    if not loops:
+        return False
+    again = [n for n in simple if file.within(n, loops[-1])]
+    bound = [n for n in loops[-1].body if isinstance(n, ast.Assign) and _binds(n, name) and n.lineno < statement.lineno]
+    return bool(again) and not (bound and bound[0].lineno < min(n.lineno for n in again))
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+
+
+def _proposal(file: File, node: ast.If) -> Proposal:
+    draft = Draft(file.text)
+    body = node.body[0]
+
+    def alone(render: Render) -> str:
+        return render(body)
+
+    draft.replace(node, alone)
+    return Proposal(
+        node=node.test,
+        draft=draft,
+        rule="tensor-bool",
+        rewrite=ID,
+        change="remove the guard: without a hit the fill changes nothing",
+        waits=_waits(file, node),
+    )
+
+
+def _waits(file: File, node: ast.If) -> int:
+    """Return the waits of the test, which happen when `if` evaluates it."""
+    return file.seen(node.test).count

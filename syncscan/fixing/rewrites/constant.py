@@ -1,0 +1,139 @@
+"""Makes a constant tensor, or its copy on the device, once before the loop.
+
+What it is made of isn't given another value in the loop and isn't written to, and neither is the tensor. The statement
+stands in the loop itself, not under a condition, and its name is used for nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.program import File, Loop
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "constant"
+TITLE = "A constant tensor is made in every step"
+RULES = ("tensor-constructor", "to-device")
+SAFETY = Safety.SAFE
+BEFORE = "for step in range(3):\n    weight = torch.tensor([0.3, 0.7], device=device)"
+AFTER = "weight = torch.tensor([0.3, 0.7], device=device)\nfor step in range(3):\n    pass"
+_MAKES = frozenset("tensor as_tensor".split())
+_MOVES = frozenset("to cuda".split())
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the tensors that can be made before a loop."""
+    for node in file.nodes:
+        if isinstance(node, ast.Call) and file.own_waits(node) and _is_made(file, node):
+            loops = [loop for loop in file.loops_of(node) if _is_same(file, node, loop)]
+            if loops and file.entered(loops[0]).count < file.seen(node).count:
+                yield from _of(file, node, loops[0])
+
+
+def _is_made(file: File, call: ast.Call) -> bool:
+    """Return whether a call makes a tensor of numbers, or moves one to the device."""
+    if not isinstance(call.func, ast.Attribute) or file.device_tensor(call) is None:
+        return False
+    name, base = call.func.attr, call.func.value
+    if questions.is_torch(base):
+        return name in _MAKES and not any(k.arg == "requires_grad" for k in call.keywords)
+    of = file.tensors(base)
+    return name in _MOVES and bool(of) and not any(t.on_device or t.grad for t in of) and questions.is_path(base)
+
+
+def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
+    """Return whether all that a call is given stays as it is while a loop runs."""
+    nodes = questions.running_in(file, loop)
+    for name in questions.names_in(call):
+        if questions.is_stored(file, name, loop) or any(questions.is_written(file, name.id, node) for node in nodes):
+            return False
+        stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+        if any(file.within(n, node) for n in stores for node in nodes):
+            return False
+    if not file.is_steady(call, loop):
+        return False
+    return not any(isinstance(n, ast.Call) and n is not call and not _is_harmless(n) for n in ast.walk(call))
+
+
+def _is_harmless(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id in ("len", "sum", "range", "list", "float", "int")
+
+
+def _of(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
+    statement = file.statement_of(call)
+    draft = Draft(file.text)
+    target = _target(statement, call)
+    if target is not None:
+        if not _moves(file, draft, statement, target, loop):
+            return
+    else:
+        if not _is_only_read(file, call):
+            return
+        name = file.fresh("constant")
+        draft.put_before(loop, f"{name} = {file.text.code(call)}")
+        draft.replace(call, name)
+    yield Proposal(
+        node=call,
+        draft=draft,
+        rule="to-device",
+        rewrite=ID,
+        change="make the tensor once, before the loop",
+        waits=file.own_waits(call) - file.entered(loop).count,
+    )
+
+
+def _target(statement: ast.stmt, call: ast.Call) -> ast.Name | None:
+    if isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1:
+        target = statement.targets[0]
+        return target if isinstance(target, ast.Name) else None
+    return None
+
+
+def _moves(file: File, draft: Draft, statement: ast.stmt, target: ast.Name, loop: Loop) -> bool:
+    """Move an assignment in front of the loop; False where its name isn't free there."""
+    uses = file.names(file.home_of(target), target.id)
+    stores = [n for n in uses if not isinstance(n.ctx, ast.Load)]
+    if len(stores) != 1 or questions.is_written(file, target.id, loop):
+        return False
+    if any(isinstance(n.ctx, ast.Load) and not _only_computes(file, n) for n in uses):
+        return False
+    inner = file.loops_of(statement)[-1]
+    alone = statement in inner.body and len(inner.body) > 1 and questions.stands_alone(file, statement)
+    if not alone or any(n.lineno < statement.lineno for n in uses if n is not target):
+        return False
+    lines = file.text.lines[statement.lineno - 1 : statement.end_lineno]
+    if len(lines) != 1:
+        return False
+    draft.put_before(loop, lines[0].strip())
+    draft.remove(statement)
+    return True
+
+
+def _only_computes(file: File, name: ast.Name) -> bool:
+    """Return whether a use of a tensor only computes with it, and doesn't store, return or pass it on."""
+    parent = file.parents[name]
+    if isinstance(parent, ast.BinOp | ast.Compare | ast.Subscript | ast.UnaryOp):
+        return True
+    if isinstance(parent, ast.Attribute):
+        return not parent.attr.endswith("_")
+    call = parent if isinstance(parent, ast.Call) else file.parents.get(parent)
+    if not isinstance(call, ast.Call):
+        return False
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return not function.attr.endswith("_") and function.attr not in ("append", "add", "extend", "put")
+    return True
+
+
+def _is_only_read(file: File, call: ast.Call) -> bool:
+    parent = file.parents[call]
+    if isinstance(parent, ast.BinOp | ast.Compare):
+        return True
+    outer = parent if isinstance(parent, ast.Call) else file.parents.get(parent)
+    if not isinstance(outer, ast.Call) or not isinstance(outer.func, ast.Attribute):
+        return False
+    return not outer.func.attr.endswith("_") and outer.func.attr not in ("append", "add", "extend", "put")

@@ -1,0 +1,52 @@
+"""Defers reads of numbers that are only needed after the loop.
+
+Nothing inside the loop compares, prints, indexes or passes on the number. Arithmetic with it becomes the same arithmetic
+with tensors, in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that changes in
+place later is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncscan.fixing.flow.homes import followed
+from syncscan.fixing.flow.sites import Site, sites
+from syncscan.fixing.flow.taint import Stuck
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "deferred-read"
+TITLE = "A number is read in every step and needed after the loop"
+RULES = ("item", "cpu", "nan-guard")
+SAFETY = Safety.SAFE
+BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()"
+AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)"
+FEWEST = 3
+"""Reads of a place in the whole run, below which nothing is to be gained."""
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield each read that can wait, and each that can't."""
+    reads = sites(file)
+    nodes = [site.node for site in reads]
+    for site in reads:
+        if site.count >= FEWEST:
+            yield _one(file, site, nodes)
+
+
+def _one(file: File, site: Site, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
+    way = followed(file, site, nodes)
+    if isinstance(way, Stuck):
+        line = getattr(way.node, "lineno", site.node.lineno)
+        where = f" (line {line})" if line != site.node.lineno else ""
+        return Left(site.node, f"its value {way.why}{where}")
+    return Proposal(
+        node=site.node,
+        draft=way.draft,
+        rule="item",
+        rewrite=ID,
+        change="keep the value on the device and read it after the loop",
+        waits=file.own_waits(site.node),
+        reads=tuple(way.shown),
+    )

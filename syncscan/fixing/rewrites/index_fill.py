@@ -1,0 +1,106 @@
+"""Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list with a wait.
+
+The index stands for one dimension; a list becomes a tensor that is copied without waiting. Where several tensors are
+the index, the number becomes a tensor that is filled on the device. `x` is written in place, so views see it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.indices import index_list, moved
+from syncscan.fixing.job import Tensor
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "index-fill"
+TITLE = "A number is assigned through an index"
+RULES = ("scalar-assign", "cpu-index")
+SAFETY = Safety.SAFE
+BEFORE = "x[[0, 2]] = 0.5"
+AFTER = "x.index_fill_(0, torch.tensor([0, 2]).to(x.device, non_blocking=True), 0.5)"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the assignments of numbers through indices that wait."""
+    for node in file.nodes:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and file.seen(node).waits:
+            target = node.targets[0]
+            if isinstance(target, ast.Subscript) and questions.is_path(target.value):
+                yield from _of(file, node, target)
+
+
+def _of(file: File, node: ast.Assign, target: ast.Subscript) -> Iterator[Proposal]:
+    tensor = file.device_tensor(target.value)
+    if tensor is None:
+        return
+    draft = _filled(file, node, target, tensor) or _tensors(file, node, target, tensor) or _listed(file, node, target)
+    if draft is not None:
+        yield Proposal(
+            node=node,
+            draft=draft,
+            rule="scalar-assign",
+            rewrite=ID,
+            change="fill on the device",
+            waits=file.seen(node).waits,
+        )
+
+
+def _filled(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor) -> Draft | None:
+    """Return the draft for one index in one dimension, with all others whole."""
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    picks = [k for k, part in enumerate(parts) if not _is_whole(part)]
+    if len(picks) != 1 or not _takes(file, node.value, tensor):
+        return None
+    part = parts[picks[0]]
+    index = file.device_tensor(part)
+    if index is not None and (index.dims != 1 or index.dtype != "int64"):
+        return None
+    if index is None and not index_list(file, part):
+        return None
+    draft = Draft(file.text)
+    source = file.text.code(part) if index is not None else moved(file, part, target.value)
+    number = file.text.code(node.value)
+    draft.replace(node, f"{file.text.code(target.value)}.index_fill_({picks[0]}, {source}, {number})")
+    return draft
+
+
+def _is_whole(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
+
+
+def _takes(file: File, value: ast.expr, tensor: Tensor) -> bool:
+    """Return whether a fill with this number is what an assignment of it is: no fraction for whole numbers."""
+    types = file.types(value)
+    floating = tensor.dtype.startswith(("float", "bfloat"))
+    return (types == {"int"} and tensor.dtype != "bool") or (types <= {"int", "float"} and bool(types) and floating)
+
+
+def _tensors(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor) -> Draft | None:
+    """Return the draft for several index tensors: the number is made on the device."""
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    indices = [file.device_tensor(part) for part in parts if not isinstance(part, ast.Slice)]
+    if not indices or any(i is None or i.dtype == "bool" for i in indices) or not file.is_number(node.value):
+        return None
+    if not _takes(file, node.value, tensor):
+        return None
+    draft, name = Draft(file.text), file.text.code(target.value)
+    draft.replace(node.value, f"torch.full((), {file.text.code(node.value)}, dtype={name}.dtype, device={name}.device)")
+    return draft
+
+
+def _listed(file: File, node: ast.Assign, target: ast.Subscript) -> Draft | None:
+    """Return the draft for a list as index and a tensor as value."""
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    lists = [part for part in parts if index_list(file, part)]
+    if len(lists) != 1 or file.device_tensor(node.value) is None:
+        return None
+    if not all(part in lists or isinstance(part, ast.Slice) for part in parts):
+        return None
+    draft = Draft(file.text)
+    draft.replace(lists[0], moved(file, lists[0], target.value))
+    return draft

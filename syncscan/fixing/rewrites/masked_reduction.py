@@ -1,0 +1,124 @@
+"""Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of hits.
+
+Both work on the whole tensor, in another order of additions: the same to rounding. An empty mask gives 0 and NaN as
+before. Where gradients flow, what the mask doesn't pick gets none, were it NaN or infinite. Half precision is left
+alone, as its sums overflow elsewhere; so are max and min, which raise for an empty mask.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.gathered import Gathered, gathered
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "masked-reduction"
+TITLE = "A sum or mean over masked elements"
+RULES = ("boolean-index", "masked-select", "index-backward")
+SAFETY = Safety.SAFE
+BEFORE = "result = x[mask].mean()"
+AFTER = "result = torch.where(mask, x, 0).sum() / mask.sum()"
+_REPEATS_OR_SKIPS = (
+    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.IfExp, ast.BoolOp, ast.Compare),
+)
+_PRECISE = frozenset("float32 float64 int64 int32".split())
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the sums and means of what a mask picks."""
+    for node in file.nodes:
+        if isinstance(node, ast.Call) and file.seen(node).waits:
+            yield from _of(file, node)
+
+
+def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr not in ("sum", "mean"):
+        return
+    inner, dim = function.value, _dimension(call)
+    if questions.is_torch(inner):
+        if len(call.args) != 1 or call.keywords:
+            return
+        inner, dim = call.args[0], None
+    elif dim == "other":
+        return
+    picked = gathered(file, inner)
+    if picked is None or not _is_precise(file, picked):
+        return
+    draft = _draft(file, call, function.attr, picked, dim)
+    if draft is not None:
+        yield Proposal(
+            node=call,
+            draft=draft,
+            rule="boolean-index",
+            rewrite=ID,
+            change=f"compute the {function.attr} over all elements with torch.where",
+            waits=file.seen(call).waits,
+        )
+
+
+def _dimension(call: ast.Call) -> str | None:
+    """Return `0` for a sum over the selected elements, None for one over all dimensions, and `other` for the rest."""
+    given = [*call.args, *(k.value for k in call.keywords if k.arg == "dim")]
+    if not given and not call.keywords:
+        return None
+    if len(given) == len(call.args) + len(call.keywords) == 1 and isinstance(given[0], ast.Constant):
+        return "0" if given[0].value == 0 else "other"
+    return "other"
+
+
+def _is_precise(file: File, picked: Gathered) -> bool:
+    return all((t := file.device_tensor(x)) is not None and t.dtype in _PRECISE for x in picked.tensors)
+
+
+def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | None) -> Draft | None:
+    tensor, mask = file.device_tensor(picked.tensors[0]), questions.mask_of(file, picked.mask)
+    assert tensor is not None
+    assert mask is not None
+    if dim == "0" and mask.dims != 1:
+        return None
+    draft, hits, simple = Draft(file.text), file.text.code(picked.mask), questions.is_simple(picked.mask)
+    source = picked.source
+    if name == "mean" and not isinstance(picked.mask, ast.Name | ast.Attribute):
+        statement = file.statement_of(call)
+        if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return | ast.AnnAssign):
+            return None
+        if not _runs_once(file, call, statement):
+            return None
+        fresh = file.fresh("hits")
+        draft.put_before(statement, f"{fresh} = {hits}")
+        source, hits, simple = source.replace(hits, fresh), fresh, True
+    more = tensor.dims - mask.dims
+    where = questions.with_dims(hits, more, simple)
+    picks = f"torch.where({where}, {source}, 0)"
+    if name == "sum":
+        draft.replace(call, f"{picks}.sum({dim or ''})")
+    elif dim:
+        draft.replace(call, _ratio(file, call, f"{picks}.sum(0)", f"{hits}.sum()"))
+    else:
+        count = f"{where}.expand_as({file.text.code(picked.tensors[0])}).sum()" if more else f"{hits}.sum()"
+        draft.replace(call, _ratio(file, call, f"{picks}.sum()", count))
+    return draft
+
+
+def _runs_once(file: File, call: ast.Call, statement: ast.stmt) -> bool:
+    """Return whether a statement surely evaluates the call once, and nothing in it changes the mask before."""
+    for outer in file.ancestors(call):
+        if outer is statement:
+            break
+        if isinstance(outer, _REPEATS_OR_SKIPS):
+            return False
+    return questions.is_pure(file, statement.value) if statement.value is not None else False  # type: ignore[attr-defined]
+
+
+def _ratio(file: File, call: ast.Call, above: str, below: str) -> str:
+    """Return a fraction, in parentheses where the context binds tighter."""
+    parent = file.parents[call]
+    closer = isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare)
+    return f"({above} / {below})" if closer else f"{above} / {below}"

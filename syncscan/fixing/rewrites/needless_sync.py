@@ -1,0 +1,150 @@
+"""Removes `torch.cuda.synchronize()` from the step if no clock is read near it.
+
+No clock is read beside it, nor before and after it in its function; the same holds for each call of that function.
+The file makes no streams or events, captures nothing, and copies nothing to the host with `non_blocking=True`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow import functions
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "needless-sync"
+TITLE = "synchronize() runs in every step, and no clock is read near it"
+RULES = ("explicit-sync",)
+SAFETY = Safety.SAFE
+BEFORE = "for step in range(3):\n    x = x * 2\n    torch.cuda.synchronize()"
+AFTER = "for step in range(3):\n    x = x * 2"
+FEWEST = 3
+_CLOCKS = frozenset(
+    "time perf_counter perf_counter_ns monotonic monotonic_ns time_ns process_time process_time_ns default_timer "
+    "now clock elapsed elapsed_time timeit tic toc tick stopwatch".split()
+)
+_COUNTS_ON_IT = frozenset(
+    "Stream Event stream wait_stream record_stream CUDAGraph graph non_blocking ctypes cudart from_dlpack cupy numba "
+    "memory_allocated max_memory_allocated memory_stats mem_get_info pynvml profile".split()
+)
+CLOCK = "a clock is read near it, so it may be part of a measurement"
+OTHERS = "the file uses streams, events or non-blocking copies, which may depend on it"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the calls of synchronize that run in each step."""
+    for node in file.nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _synchronizes(node.value):
+            seen = file.seen(node.value)
+            if seen.count >= FEWEST and seen.waits:
+                yield _of(file, node)
+
+
+def _synchronizes(call: ast.Call) -> bool:
+    return ast.unparse(call.func) in ("torch.cuda.synchronize", "cuda.synchronize", "torch.accelerator.synchronize")
+
+
+def _of(file: File, node: ast.Expr) -> Proposal | Left:
+    words = {getattr(n, key, None) for n in file.nodes for key in ("attr", "id", "arg")}
+    if words & _COUNTS_ON_IT:
+        return Left(node, OTHERS)
+    if _is_timed(file, node, set()):
+        return Left(node, CLOCK)
+    statement = _with_guard(file, node)
+    if not questions.stands_alone(file, statement) or len(file.block_of(statement)) < 2:
+        return Left(node, "its block would be empty without it")
+    draft = Draft(file.text)
+    draft.remove(statement)
+    return Proposal(
+        node=node,
+        draft=draft,
+        rule="explicit-sync",
+        rewrite=ID,
+        change="remove the call: no clock is read near it",
+        waits=file.seen(node.value).waits,
+    )
+
+
+def _is_timed(file: File, statement: ast.stmt, known: set[ast.AST]) -> bool:
+    """Return whether a clock is read beside a statement, or before and after it; of its function's calls too."""
+    function = file.function_of(statement)
+    if _is_between_reads(file, _with_guard(file, statement)) or any(
+        _is_timer(file, n) for n in file.ancestors(statement)
+    ):
+        return True
+    if isinstance(function, ast.Module) or function in known:
+        return False
+    calls = functions.calls_of(file, function)
+    if calls is None:
+        return True
+    return any(_is_timed(file, file.statement_of(call), known | {function}) for call in calls)
+
+
+def _is_between_reads(file: File, statement: ast.stmt) -> bool:
+    """Return whether a clock is read in the neighboring statements, or on both sides in the same function."""
+    block = file.block_of(statement)
+    at = block.index(statement)
+    if any(_reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
+        return True
+    lines = [n.lineno for n in ast.walk(file.function_of(statement)) if isinstance(n, ast.Call) and _is_clock(file, n)]
+    return any(n < statement.lineno for n in lines) and any(n >= statement.lineno for n in lines)
+
+
+def _is_timer(file: File, node: ast.AST) -> bool:
+    """Return whether a node is a `with` block whose context reads a clock."""
+    if not isinstance(node, ast.With):
+        return False
+    owners = (file.types(item.context_expr) for item in node.items)
+    methods = (
+        functions.method(file, owner.rpartition(".")[2], name)
+        for types in owners
+        for owner in types
+        for name in ("__enter__", "__exit__")
+    )
+    return any(m is not None and _reads_clock(file, m) for m in methods) or any(
+        _reads_clock(file, item.context_expr) for item in node.items
+    )
+
+
+def _with_guard(file: File, statement: ast.stmt) -> ast.stmt:
+    """Return a statement, or the `if` that holds it alone."""
+    parent = file.parents[statement]
+    alone = isinstance(parent, ast.If) and parent.body == [statement] and not parent.orelse
+    return parent if alone and isinstance(parent, ast.If) and _is_question(parent.test) else statement
+
+
+def _is_question(node: ast.expr) -> bool:
+    """Return whether a condition only asks whether there is a GPU."""
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return all(ast.unparse(c.func) == "torch.cuda.is_available" for c in calls)
+
+
+def _reads_clock(file: File, node: ast.AST) -> bool:
+    """Return whether something in a node reads a clock."""
+    return any(isinstance(inner, ast.Call) and _is_clock(file, inner) for inner in ast.walk(node))
+
+
+def _is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
+    """Return whether a call reads a clock: a known one under any name, or a function of the file that reads one."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in _CLOCKS or name in _names_of_clocks(file) or "timer" in ast.unparse(call.func).lower():
+        return True
+    function = functions.callee(file, call) if depth else None
+    inner = (n for n in ast.walk(function) if isinstance(n, ast.Call)) if function is not None else ()
+    return any(_is_clock(file, n, depth - 1) for n in inner)
+
+
+def _names_of_clocks(file: File) -> set[str]:
+    """Return the names under which the file imports or stores clocks."""
+    names = set()
+    for node in file.nodes:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname for alias in node.names if alias.name in _CLOCKS and alias.asname}
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
+            word = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
+            names |= {t.id for t in node.targets if isinstance(t, ast.Name) and word in _CLOCKS}
+    return names

@@ -1,0 +1,131 @@
+"""Writes `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
+
+The indices are used for such assignments alone, in their order, and the condition has the shape that `x` begins with.
+A value on the device becomes a `torch.where`, in place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "nonzero-assignment"
+TITLE = "The indices of hits are only used to assign"
+RULES = ("nonzero", "scalar-assign")
+SAFETY = Safety.SAFE
+BEFORE = "rows, columns = (x > 0.9).nonzero(as_tuple=True)\nx[rows, columns] = 0.0"
+AFTER = "hits = x > 0.9\nx[hits] = 0.0"
+COUNTED = "the number of hits is the size of a later tensor, which the host needs"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the indices of hits that are only used to assign by."""
+    for node in file.nodes:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and file.seen(node.value).waits:
+            condition = _condition(file, node.value, node.targets[0])
+            if condition is not None:
+                yield _of(file, node, condition)
+
+
+def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None:
+    """Return the mask whose hits are assigned to the target, one name per dimension."""
+    several = isinstance(target, ast.Tuple)
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0:
+        inner = _asked(value.value)
+        mask = questions.mask_of(file, inner) if inner is not None else None
+        return inner if mask is not None and mask.dims == 1 and isinstance(target, ast.Name) else None
+    inner = _asked(value)
+    mask = questions.mask_of(file, inner) if inner is not None else None
+    if mask is None:
+        return None
+    if several:
+        names = target.elts  # type: ignore[attr-defined]
+        return inner if len(names) == mask.dims and all(isinstance(n, ast.Name) for n in names) else None
+    return inner if isinstance(target, ast.Name) else None
+
+
+def _asked(node: ast.expr) -> ast.expr | None:
+    """Return `c` of `c.nonzero(as_tuple=True)`, `torch.nonzero(c, as_tuple=True)` and `torch.where(c)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    of_torch = questions.is_torch(node.func.value)
+    inner = node.args[0] if of_torch and len(node.args) == 1 else node.func.value if not node.args else None
+    if node.func.attr == "where" and of_torch and not node.keywords:
+        return inner
+    tupled = [k.arg for k in node.keywords] == ["as_tuple"] and isinstance(node.keywords[0].value, ast.Constant)
+    if node.func.attr == "nonzero" and tupled and node.keywords[0].value.value is True:  # type: ignore[attr-defined]
+        return inner
+    return None
+
+
+def _of(file: File, node: ast.Assign, condition: ast.expr) -> Proposal | Left:
+    target = node.targets[0]
+    names = [n.id for n in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(n, ast.Name)]
+    scope = file.home_of(target.elts[0] if isinstance(target, ast.Tuple) else target)  # type: ignore[arg-type]
+    uses = [n for name in names for n in file.names(scope, name)]
+    loads = [n for n in uses if isinstance(n.ctx, ast.Load)]
+    if sum(not isinstance(n.ctx, ast.Load) for n in uses) != len(names):
+        return Left(node, COUNTED)
+    statements = {_assignment(file, n, names) for n in loads}
+    if None in statements or not statements or any(not file.within(n, node) and n.lineno < node.lineno for n in loads):
+        return Left(node, COUNTED)
+    draft = Draft(file.text)
+    mask = names[0] if isinstance(target, ast.Name) else file.fresh("hits")
+    draft.replace(target, mask)
+    draft.replace(node.value, file.text.code(condition))
+    waits = file.seen(node.value).waits
+    for statement in statements:
+        assert statement is not None
+        if not _write(file, draft, statement, mask, condition):
+            return Left(node, COUNTED)
+        waits += file.own_waits(statement)
+    return Proposal(
+        node=node,
+        draft=draft,
+        rule="nonzero",
+        rewrite=ID,
+        change="assign through the mask, which needs no number of hits",
+        waits=waits,
+        group=tuple(s for s in statements if s is not None),
+    )
+
+
+def _assignment(file: File, name: ast.Name, names: list[str]) -> ast.Assign | None:
+    """Return the assignment whose index a use of the hits is."""
+    parent = file.parents[name]
+    index: ast.AST = name
+    if isinstance(parent, ast.Tuple):
+        index, parent = parent, file.parents[parent]
+    if not isinstance(parent, ast.Subscript) or parent.slice is not index:
+        return None
+    written = [n.id for n in (index.elts if isinstance(index, ast.Tuple) else [index]) if isinstance(n, ast.Name)]
+    statement = file.parents[parent]
+    plain = isinstance(statement, ast.Assign) and statement.targets == [parent]
+    return statement if plain and written == names else None  # type: ignore[return-value]
+
+
+def _write(file: File, draft: Draft, statement: ast.Assign, mask: str, condition: ast.expr) -> bool:
+    target = statement.targets[0]
+    assert isinstance(target, ast.Subscript)
+    tensor, hits = file.device_tensor(target.value), questions.mask_of(file, condition)
+    shapes, masks = file.seen(target.value).shapes, file.seen(condition).shapes
+    if tensor is None or hits is None or not questions.is_path(target.value):
+        return False
+    if not shapes or not all(any(shape[: len(m)] == m for m in masks) for shape in shapes):
+        return False
+    given = file.device_tensor(statement.value)
+    if file.is_number(statement.value):
+        draft.replace(target.slice, mask)
+        return True
+    if given is None or given.dims:
+        return False
+    name = file.text.code(target.value)
+    where = questions.with_dims(mask, tensor.dims - hits.dims, True)
+    draft.replace(statement, f"{name}.copy_(torch.where({where}, {file.text.code(statement.value)}, {name}))")
+    return True

@@ -1,0 +1,66 @@
+"""Reads a number once before the loop if it is the same in every turn.
+
+Nothing that runs in the loop writes to the tensor: neither the loop's own lines nor the functions that ran in it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow.sites import Site, sites
+from syncscan.fixing.program import File, Loop
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "same-read"
+TITLE = "The same number is read in every turn of a loop"
+RULES = ("item",)
+SAFETY = Safety.SAFE
+BEFORE = "for block in blocks:\n    x = block(x, scale.item())"
+AFTER = "scale_value = scale.item()\nfor block in blocks:\n    x = block(x, scale_value)"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the reads that can be done once, before a loop."""
+    for site in sites(file):
+        loops = [loop for loop in file.loops_of(site.node) if _stays(file, site, loop)]
+        if loops and file.entered(loops[0]).count < site.count:
+            yield _proposal(file, site, loops[0])
+
+
+def _stays(file: File, site: Site, loop: Loop) -> bool:
+    """Return whether what is read is the same tensor, unchanged, as long as the loop runs."""
+    of = site.of
+    base = questions.root(of)
+    if base is None or not questions.is_path(of) or questions.is_stored(file, base, loop):
+        return False
+    if not file.is_steady(of, loop):
+        return False
+    if isinstance(loop, ast.For) and base.id in questions.targets(loop):
+        return False
+    nodes = questions.running_in(file, loop)
+    if isinstance(of, ast.Attribute):
+        return not any(questions.is_attribute_written(node, of.attr) for node in nodes)
+    if file.home_of(base) is not file.tree:
+        nodes = [loop]
+    optimizer = any(isinstance(n, ast.Attribute) and n.attr == "step" for n in ast.walk(loop))
+    return not optimizer and not any(questions.is_written(file, base.id, node) for node in nodes)
+
+
+def _proposal(file: File, site: Site, loop: Loop) -> Proposal:
+    draft = Draft(file.text)
+    word = file.text.code(site.of).rpartition(".")[2].partition("[")[0]
+    name = file.fresh(f"{word}_value") if not file.is_new(word) else word
+    draft.put_before(loop, f"{name} = {file.text.code(site.node)}")
+    draft.replace(site.node, name)
+    return Proposal(
+        node=site.node,
+        draft=draft,
+        rule="item",
+        rewrite=ID,
+        change="read the number once, before the loop",
+        waits=file.own_waits(site.node) - file.entered(loop).count,
+    )

@@ -1,0 +1,193 @@
+"""Copies to the device with `non_blocking=True`, and pins the loader's batches.
+
+What is copied is pageable memory, which the driver stages before the call returns (CUDA driver API, "API
+synchronization behavior"), or a pinned batch that a loader made and nothing else holds or writes to. A list that
+becomes a tensor on the device, by `torch.tensor` or as an index, is made on the host and copied so. A loader gets
+`pin_memory` if all that it gives lies on the host, and if there is a GPU.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft, Render, Template
+from syncscan.fixing.flow import functions
+from syncscan.fixing.indices import index_list, moved
+from syncscan.fixing.program import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "without-waiting"
+TITLE = "A copy to the device waits without need"
+RULES = ("to-device", "tensor-constructor", "cpu-index")
+SAFETY = Safety.SAFE
+BEFORE = "result = torch.tensor([0, 2], device=device)"
+AFTER = "result = torch.tensor([0, 2]).to(device, non_blocking=True)"
+FEWEST = 3
+LOADER = "torch.utils.data.dataloader.DataLoader"
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the copies to the device that wait."""
+    for node in file.nodes:
+        if file.seen(node).count < FEWEST:
+            continue
+        if isinstance(node, ast.Call) and file.own_waits(node):
+            draft = _copy(file, node) or _constructor(file, node)
+            if draft is not None:
+                yield _proposal(file, node, draft, file.own_waits(node), "copy with non_blocking=True")
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and file.own_waits(node):
+            yield from _index(file, node, node, file.own_waits(node))
+
+
+def _proposal(file: File, node: ast.AST, draft: Draft, waits: int, change: str) -> Proposal:
+    return Proposal(node=node, draft=draft, rule="to-device", rewrite=ID, change=change, waits=waits)
+
+
+def _copy(file: File, call: ast.Call) -> Draft | None:
+    """Return the draft for `x.to(device)` and `x.cuda()`."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr not in ("to", "cuda"):
+        return None
+    of = file.tensors(function.value)
+    if not of or any(t.on_device for t in of) or file.device_tensor(call) is None:
+        return None
+    if any(k.arg in ("non_blocking", None) for k in call.keywords) or len(call.args) > 2:
+        return None
+    base = questions.root(function.value)
+    around = [file.function_of(call), *file.loops_of(call)][-1]
+    if base is None or questions.is_written(file, base.id, around):
+        return None
+    free = not questions.has_second_name(file, base) and not _is_passed_on(file, base, around)
+    if any(t.pinned for t in of) and not (
+        free and any(_is_over_loader(file, loop) for loop in _loops_over(file, call, base))
+    ):
+        return None
+    draft = Draft(file.text)
+    draft.replace(call, _with_argument(call, "non_blocking=True"))
+    if free:
+        _pin(file, call, base, draft)
+    return draft
+
+
+def _is_passed_on(file: File, base: ast.Name, around: ast.AST) -> bool:
+    """Return whether a function of the file gets the host's tensor, and may write to it."""
+    for use in file.names(file.home_of(base), base.id):
+        call = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
+        if file.within(use, around) and call is not None and functions.callee(file, call) is not None:
+            return not any(t.on_device for t in file.seen(use).tensors)
+    return False
+
+
+def _loops_over(file: File, call: ast.Call, base: ast.Name) -> list[ast.For]:
+    """Return the loops around a call that give this name its values."""
+    loops = [loop for loop in file.loops_of(call) if isinstance(loop, ast.For)]
+    return [loop for loop in loops if base.id in questions.targets(loop)]
+
+
+def _is_over_loader(file: File, loop: ast.For) -> bool:
+    """Return whether a loop goes over a data loader, which makes each batch anew."""
+    return any(file.types(name) == {LOADER} for name in questions.names_in(loop.iter))
+
+
+def _with_argument(call: ast.Call, words: str) -> Template:
+    def source(render: Render) -> str:
+        arguments = [render(a) for a in call.args] + [f"{k.arg}={render(k.value)}" for k in call.keywords]
+        return f"{render(call.func)}({', '.join([*arguments, words])})"
+
+    return source
+
+
+def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
+    """Make the loader pin the batch that is copied."""
+    for loop in _loops_over(file, call, base):
+        for name in questions.names_in(loop.iter):
+            maker = _maker(file, name)
+            if maker is not None and _lies_on_host(file, loop):
+                draft.replace(maker, _with_argument(maker, "pin_memory=torch.cuda.is_available()"))
+
+
+def _maker(file: File, name: ast.Name) -> ast.Call | None:
+    """Return the call that makes a data loader without pinning arguments."""
+    if file.types(name) != {LOADER}:
+        return None
+    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+    if len(stores) != 1:
+        return None
+    assign = file.parents[stores[0]]
+    value = assign.value if isinstance(assign, ast.Assign) else None
+    if not isinstance(value, ast.Call) or file.types(value) != {LOADER}:
+        return None
+    function = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+    known = any(k.arg in ("pin_memory", None) for k in value.keywords)
+    starred = any(isinstance(a, ast.Starred) for a in value.args)
+    return value if function == "DataLoader" and not known and not starred and len(value.args) < 8 else None
+
+
+def _lies_on_host(file: File, loop: ast.For) -> bool:
+    """Return whether none of the loader's tensors lies on the device, as the first use of each name shows."""
+    names = questions.targets(loop)
+    uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
+    first: dict[str, ast.Name] = {}
+    for use in sorted(uses, key=lambda n: (n.lineno, n.col_offset)):
+        first.setdefault(use.id, use)
+    return not any(t.on_device for use in first.values() for t in file.seen(use).tensors)
+
+
+def _constructor(file: File, call: ast.Call) -> Draft | None:
+    """Return the draft for `torch.tensor(list, device=…)`."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or not questions.is_torch(function.value) or function.attr != "tensor":
+        return None
+    if len(call.args) != 1 or not {k.arg for k in call.keywords} <= {"device", "dtype"}:
+        return None
+    device = next((k.value for k in call.keywords if k.arg == "device"), None)
+    data = call.args[0]
+    if device is None or file.device_tensor(call) is None or not _holds_numbers(file, data):
+        return None
+    draft = Draft(file.text)
+
+    def source(render: Render) -> str:
+        given = [render(data)] + [f"dtype={render(k.value)}" for k in call.keywords if k.arg == "dtype"]
+        return f"torch.tensor({', '.join(given)}).to({render(device)}, non_blocking=True)"
+
+    draft.replace(call, source)
+    return draft
+
+
+def _holds_numbers(file: File, node: ast.expr) -> bool:
+    """Return whether a list, or a number, has no tensors in it."""
+    if isinstance(node, ast.Constant):
+        return True
+    if file.is_number(node):
+        return True
+    if isinstance(node, ast.ListComp):
+        return file.is_number(node.elt)
+    seen = file.seen(node)
+    if not set(seen.types) <= {"list", "tuple", "range"} or not seen.types:
+        return False
+    inner = set(seen.elements)
+    nested = isinstance(node, ast.List | ast.Tuple) and all(_holds_numbers(file, e) for e in node.elts)
+    return inner <= {"int", "float", "bool"} or nested
+
+
+def _index(file: File, node: ast.Subscript, shown: ast.AST, waits: int) -> Iterator[Proposal]:
+    """Yield the proposal for `x[:, [0, 3]]`, whose list is copied at every use."""
+    draft = Draft(file.text)
+    if file.device_tensor(node.value) is None or not questions.is_path(node.value):
+        return
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    lists = [part for part in parts if index_list(file, part)]
+    if len(lists) != 1 or any(file.tensors(part) for part in parts if not isinstance(part, ast.Slice)):
+        return
+    draft.replace(lists[0], moved(file, lists[0], node.value))
+    yield Proposal(
+        node=shown,
+        draft=draft,
+        rule="cpu-index",
+        rewrite=ID,
+        change="copy the index list with non_blocking=True",
+        waits=waits,
+    )

@@ -1,0 +1,125 @@
+"""Runs jobs in separate processes and returns their outcomes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from syncscan.errors import MissingExtra, installing
+from syncscan.fixing.job import Job, Outcome
+
+BOOT = """\
+import sys
+sys.path[:] = [{root!r}, *filter(None, sys.path)]
+from syncscan.fixing.server import {what}
+{what}({arguments})
+"""
+"""Runs this syncscan in a process whose folder may hold another; a script's folder then takes the place of `root`."""
+LIMIT_S = 120.0
+
+
+class Runs:
+    """Runs jobs one after the other, and leaves no process behind.
+
+    Args:
+        limit_s: how long each may take.
+    """
+
+    def __init__(self, limit_s: float = LIMIT_S) -> None:
+        self._limit_s = limit_s
+        self._folder = tempfile.TemporaryDirectory(prefix="syncscan-fix-")
+        self._server: subprocess.Popen[str] | None = None
+        self._count = 0
+
+    def __enter__(self) -> Runs:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+        self._folder.cleanup()
+
+    def run(self, job: Job) -> Outcome:
+        """Run a job; what it printed is in the outcome.
+
+        Returns:
+            Its outcome; with a `failure` where the process came to no end of its own.
+
+        Raises:
+            MissingExtra: torch isn't installed.
+        """
+        self._count += 1
+        folder = Path(self._folder.name, str(self._count))
+        folder.mkdir()
+        job.output, job.folder = str(folder), str(Path.cwd())
+        files = folder / "job", folder / "outcome"
+        files[0].write_bytes(msgspec.msgpack.encode(job))
+        code = self._forked(*map(str, files)) if hasattr(os, "fork") else self._alone(*map(str, files))
+        outcome = _outcome(files[1], code, self._limit_s)
+        outcome.printed = _text(folder / "stdout")
+        outcome.errors = _text(folder / "stderr")
+        return outcome
+
+    def _forked(self, job: str, outcome: str) -> str:
+        if self._server is None or self._server.poll() is not None:
+            self._server = self._start()
+        stdin, stdout = self._server.stdin, self._server.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            stdin.write(msgspec.json.encode((job, outcome, self._limit_s)).decode() + "\n")
+            stdin.flush()
+        except BrokenPipeError:
+            pass
+        answer = stdout.readline().strip()
+        if not answer:
+            raise MissingExtra("`syncscan fix` runs the program dry, which needs torch.", installing("capture"))
+        return answer
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", _boot("main", "")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=_environment(),
+        )
+
+    def _alone(self, job: str, outcome: str) -> str:
+        command = [sys.executable, "-c", _boot("alone", f"{job!r}, {outcome!r}")]
+        try:
+            return str(subprocess.run(command, timeout=self._limit_s, env=_environment(), check=False).returncode)
+        except subprocess.TimeoutExpired:
+            return "late"
+
+
+def _boot(what: str, arguments: str) -> str:
+    return BOOT.format(root=str(Path(__file__).parents[2]), what=what, arguments=arguments)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a program's process, with a fixed hash seed unless the user sets one."""
+    return {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **os.environ}
+
+
+def _outcome(file: Path, code: str, limit_s: float) -> Outcome:
+    if file.exists():
+        return msgspec.msgpack.decode(file.read_bytes(), type=Outcome)
+    if code == "late":
+        return Outcome(code=-1, failure=f"it didn't end within {limit_s:g} s")
+    return Outcome(code=1, failure=f"its process ended with {code}")
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+__all__ = ["Runs"]

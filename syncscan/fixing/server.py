@@ -1,0 +1,100 @@
+"""The process that runs programs: it imports torch once, and forks for each job.
+
+    python -c BOOT
+
+Each line of stdin names a file with a job and one for its outcome; when a job is over a line with its exit code is
+written to stdout. Where nothing can be forked, who asks starts one process a job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import msgspec
+
+from syncscan.fixing.job import Job, Outcome
+
+POLL_S = 0.01
+
+
+def main() -> None:
+    """Answer until stdin ends: a line of JSON a job, `[job file, outcome file, seconds]`."""
+    importlib.import_module("torch._dynamo")  # an optimizer's first step imports it: once here, not in each fork
+    importlib.import_module("syncscan.fixing.child")
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        job, outcome, limit = msgspec.json.decode(line, type=tuple[str, str, float])
+        code = _forked(job, outcome, limit)
+        sys.stdout.write(f"{code}\n")
+        sys.stdout.flush()
+
+
+def _forked(job: str, outcome: str, limit_s: float) -> str:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            alone(job, outcome)
+        finally:
+            os._exit(70)
+    until = time.monotonic() + limit_s
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            _end_group(pid)
+            return str(os.waitstatus_to_exitcode(status))
+        if time.monotonic() > until:
+            _end_group(pid)
+            os.waitpid(pid, 0)
+            return "late"
+        time.sleep(POLL_S)
+
+
+def _end_group(pid: int) -> None:
+    """End a program and what it has started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def alone(job_file: str, outcome_file: str) -> None:
+    """Run a job in this process and end it."""
+    job = msgspec.msgpack.decode(Path(job_file).read_bytes(), type=Job)
+    os.chdir(job.folder)
+    _redirect(Path(job.output))
+    from syncscan.fixing import child
+
+    try:
+        outcome = child.run(job)
+    except BaseException as error:
+        traceback.print_exc()
+        outcome = Outcome(code=1, failure=f"{type(error).__name__}: {error}")
+    Path(outcome_file).write_bytes(msgspec.msgpack.encode(outcome))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _redirect(folder: Path) -> None:
+    """Send the program's output to files, and give it an empty stdin."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin = open(os.devnull)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+
+
+if __name__ == "__main__":
+    main()

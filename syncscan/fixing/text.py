@@ -1,0 +1,92 @@
+"""The text of a Python file, with its encoding, byte order mark and line ends."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+
+import msgspec
+
+_LINE_END = re.compile("\r\n|\r|\n")
+"""What ends a line for Python; form feeds and the like, which `str.splitlines` takes too, don't."""
+
+
+class Text(msgspec.Struct, frozen=True, dict=True):
+    """The text of a Python file."""
+
+    path: str
+    """Absolute."""
+    text: str
+    """As it is in the file, line ends too."""
+    encoding: str = "utf-8"
+
+    @property
+    def data(self) -> bytes:
+        """The file's bytes."""
+        return self.text.encode(self.encoding)
+
+    @cached_property
+    def line_end(self) -> str:
+        """The line end of its first line."""
+        match = _LINE_END.search(self.text)
+        return match.group() if match else "\n"
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Start of each line, in characters."""
+        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return _LINE_END.split(self.text)
+
+    def offset(self, line: int, column: int) -> int:
+        """Return the position of a character in the text.
+
+        Args:
+            line: from 1.
+            column: in bytes of UTF-8, as `ast` counts.
+        """
+        before = self.lines[line - 1].encode()[:column].decode()
+        return self.starts[line - 1] + len(before)
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Return the start and end of a node, in characters."""
+        assert isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg)
+        begin = self.offset(node.lineno, node.col_offset)
+        return begin, self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+    def code(self, node: ast.AST) -> str:
+        """Return the source of a node."""
+        begin, end = self.span(node)
+        return self.text[begin:end]
+
+    def line_of(self, offset: int) -> int:
+        """Return the number of the line that a character lies in, from 1."""
+        from bisect import bisect_right
+
+        return bisect_right(self.starts, offset)
+
+    def indent(self, node: ast.stmt) -> str:
+        """Return the white space before a statement's first line."""
+        line = self.lines[node.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
+
+
+def read(path: str) -> Text:
+    """Return the text of a file.
+
+    Raises:
+        OSError, SyntaxError, UnicodeDecodeError, LookupError: it can't be read, or isn't in the encoding it declares.
+    """
+    data = Path(path).read_bytes()
+    encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+    return Text(str(Path(path).absolute()), data.decode(encoding), encoding)
+
+
+__all__ = ["Text", "read"]

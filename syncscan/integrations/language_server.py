@@ -1,0 +1,302 @@
+"""Serve an editor: lint warnings and the newest recording's findings as diagnostics, their reasons, and verified fixes.
+
+An open file is linted as it stands in the editor. Findings are those of the newest trace or saved analysis below the
+workspace's folder; each says what it saves. A quick fix runs the file dry, as `syncscan fix` does, and applies what it
+verified.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncscan import api
+from syncscan.errors import MissingExtra, SyncscanError, installing
+from syncscan.model.finding import Finding, Severity
+from syncscan.model.guess import Guess
+from syncscan.report.phrases import measurable, replayed
+from syncscan.report.units import duration, percent
+from syncscan.version import __version__
+
+if TYPE_CHECKING:
+    from lsprotocol.types import CodeAction, Diagnostic, Hover, WorkspaceEdit
+    from pygls.lsp.server import LanguageServer
+
+    from syncscan.model.analysis import Analysis
+
+NAME = "syncscan"
+FIX = "syncscan.fix"
+"""The command behind the quick fix."""
+RECORDINGS = ("*.syncscan.json", "*.syncscan.json.gz", "*.pt.trace.json", "*.pt.trace.json.gz")
+MOST_FILES = 20_000
+"""Entries of the workspace that are looked through for recordings."""
+_SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__", "site-packages"})
+
+
+def server(root: Path | None = None) -> LanguageServer:
+    """Return a server for one editor.
+
+    Args:
+        root: where recordings are looked for; the workspace's folder if None.
+
+    Raises:
+        MissingExtra: the package `pygls` isn't installed.
+    """
+    try:
+        from lsprotocol import types
+        from pygls.lsp.server import LanguageServer
+    except ImportError:
+        raise MissingExtra("The language server needs pygls.", installing("lsp")) from None
+
+    made = LanguageServer(NAME, __version__)
+    state = _State(root)
+
+    def publish(uri: str) -> None:
+        document = made.workspace.get_text_document(uri)
+        folder = made.workspace.root_path
+        shown = state.diagnostics(document.path, document.source, Path(folder) if folder else None)
+        made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=shown))
+
+    @made.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenTextDocumentParams) -> None:
+        publish(params.text_document.uri)
+
+    @made.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeTextDocumentParams) -> None:
+        publish(params.text_document.uri)
+
+    @made.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: types.DidSaveTextDocumentParams) -> None:
+        state.forget()
+        publish(params.text_document.uri)
+
+    @made.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(params: types.HoverParams) -> Hover | None:
+        return state.hover(params.text_document.uri, params.position.line)
+
+    @made.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+    )
+    def actions(params: types.CodeActionParams) -> list[CodeAction]:
+        return _actions(params.text_document.uri, params.context.diagnostics)
+
+    @made.command(FIX)
+    async def fix(uri: str) -> None:
+        document = made.workspace.get_text_document(uri)
+        try:
+            edit, sentence = await asyncio.to_thread(_fixed, document.path, document.source, uri)
+        except SyncscanError as error:
+            edit, sentence = None, f"{error.message} {error.hint or ''}".strip()
+        if edit is not None:
+            made.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit=edit, label="syncscan fix"))
+        made.window_show_message(types.ShowMessageParams(type=types.MessageType.Info, message=sentence))
+
+    return made
+
+
+class _State:
+    """The newest recording, and the reasons to show for each open file."""
+
+    def __init__(self, root: Path | None) -> None:
+        self._root = root
+        self._recording: tuple[Path, float, Analysis] | None = None
+        self._looked = False
+        self._reasons: dict[str, dict[int, list[str]]] = {}
+
+    def forget(self) -> None:
+        """Look for recordings anew."""
+        self._looked = False
+
+    def diagnostics(self, path: str, text: str, folder: Path | None) -> list[Diagnostic]:
+        """Return the diagnostics of a file, and keep what there is to say of each line."""
+        from pygls.uris import from_fs_path
+
+        guesses, findings = lint_text(path, text), self._findings(path, folder)
+        lines = {f.where.source.line for f in findings if f.where.source}
+        reasons: dict[int, list[str]] = {}
+        shown = []
+        for finding in findings:
+            shown.append(of_finding(finding, self._step_us))
+            reasons.setdefault(shown[-1].range.start.line, []).append(_reason(finding))
+        for guess in guesses:
+            if guess.line not in lines:
+                shown.append(of_guess(guess))
+                reasons.setdefault(guess.line - 1, []).append(_reason(guess))
+        self._reasons[from_fs_path(path) or path] = reasons
+        return shown
+
+    def hover(self, uri: str, line: int) -> Hover | None:
+        """Return why a line waits and what to write instead; None where it doesn't."""
+        from lsprotocol import types
+
+        reasons = self._reasons.get(uri, {}).get(line)
+        if not reasons:
+            return None
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(reasons)))
+
+    @property
+    def _step_us(self) -> float:
+        return replayed(self._recording[2].step) if self._recording else 0.0
+
+    def _findings(self, path: str, folder: Path | None) -> list[Finding]:
+        analysis = self._newest(self._root or folder)
+        if analysis is None:
+            return []
+        return [f for f in analysis.findings if not f.diagnosis.intended and _is_of(f, path)]
+
+    def _newest(self, folder: Path | None) -> Analysis | None:
+        if self._looked or folder is None:
+            return self._recording[2] if self._recording else None
+        self._looked = True
+        path = newest_recording(folder)
+        if path is None:
+            self._recording = None
+        elif self._recording is None or self._recording[:2] != (path, path.stat().st_mtime):
+            try:
+                self._recording = (path, path.stat().st_mtime, api.analyze(str(path)))
+            except SyncscanError:
+                self._recording = None
+        return self._recording[2] if self._recording else None
+
+
+def newest_recording(folder: Path) -> Path | None:
+    """Return the newest trace or saved analysis below a folder; None without one."""
+    newest: tuple[float, Path] | None = None
+    for path in _walked(folder):
+        if any(path.match(glob) for glob in RECORDINGS):
+            changed = path.stat().st_mtime
+            if newest is None or changed > newest[0]:
+                newest = changed, path
+    return newest[1] if newest else None
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    left, folders = MOST_FILES, [folder]
+    while folders and left > 0:
+        try:
+            entries = sorted(folders.pop().iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            left -= 1
+            if entry.is_dir() and not entry.is_symlink():
+                folders += [entry] if entry.name not in _SKIPPED else []
+            elif entry.is_file():
+                yield entry
+
+
+def lint_text(path: str, text: str) -> Sequence[Guess]:
+    """Return the lint warnings of a file as it stands in an editor, none where it can't be parsed yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / (Path(path).name or "untitled.py")
+        file.write_text(text, "utf-8")
+        return api.lint([str(file)]).guesses
+
+
+def of_guess(guess: Guess) -> Diagnostic:
+    """Return a lint warning as an editor shows it."""
+    from lsprotocol import types
+
+    start = types.Position(guess.line - 1, max(0, guess.column - 1))
+    end = types.Position(guess.end_line, 0) if guess.end_line > guess.line else types.Position(guess.line - 1, 10_000)
+    faint = guess.severity is Severity.LOW
+    return types.Diagnostic(
+        range=types.Range(start, end),
+        message=f"{guess.diagnosis.title} (in {guess.place}; not run)",
+        severity=types.DiagnosticSeverity.Hint if faint else types.DiagnosticSeverity.Information,
+        code=guess.rule,
+        source=NAME,
+    )
+
+
+def of_finding(finding: Finding, step_us: float) -> Diagnostic:
+    """Return a finding of a recording as an editor shows it, with its gain.
+
+    Args:
+        finding: one with a line.
+        step_us: the recorded step's time, µs.
+    """
+    from lsprotocol import types
+
+    assert finding.where.source is not None
+    line = max(0, finding.where.source.line - 1)
+    gains = finding.gain is not None and measurable(finding.gain.recoverable_us, step_us)
+    return types.Diagnostic(
+        range=types.Range(types.Position(line, 0), types.Position(line, 10_000)),
+        message=f"{finding.diagnosis.title}: {_gain(finding, step_us)}",
+        severity=types.DiagnosticSeverity.Warning if gains else types.DiagnosticSeverity.Information,
+        code=finding.rule,
+        source=NAME,
+    )
+
+
+def _gain(finding: Finding, step_us: float) -> str:
+    """Return `27% of the step (4.33 ms)`, or that nothing is gained."""
+    gain = finding.gain.recoverable_us if finding.gain else None
+    if gain is None:
+        return f"waits {duration(finding.wait_us)} per step; its gain isn't projected"
+    if not measurable(gain, step_us):
+        return f"waits {duration(finding.wait_us)} per step; removing it gains nothing measurable"
+    return f"{percent(gain, step_us)} of the step ({duration(gain)})"
+
+
+def _is_of(finding: Finding, path: str) -> bool:
+    """Return whether a finding lies in this file: its path, as recorded or below the program's folder, ends alike."""
+    source = finding.where.source
+    if source is None or not source.exact:
+        return False
+    named, here = source.file.replace("\\", "/"), path.replace("\\", "/")
+    return named == here or here.endswith("/" + named.lstrip("./"))
+
+
+def _reason(of: Finding | Guess) -> str:
+    diagnosis = of.diagnosis
+    return f"**{diagnosis.title}** (`{diagnosis.rule}`)\n\n{diagnosis.why}\n\n**Instead:** {diagnosis.fix}"
+
+
+def _actions(uri: str, diagnostics: Iterable[Any]) -> list[CodeAction]:
+    """Return the quick fix of a file's diagnostics: what it does is known once the file has run."""
+    from lsprotocol import types
+
+    ours = [diagnostic for diagnostic in diagnostics if diagnostic.source == NAME]
+    if not ours:
+        return []
+    title = "syncscan: run this file on a simulated GPU and apply the fixes that it verifies"
+    return [
+        types.CodeAction(
+            title=title,
+            kind=types.CodeActionKind.QuickFix,
+            diagnostics=ours,
+            command=types.Command(title=title, command=FIX, arguments=[uri]),
+        )
+    ]
+
+
+def _fixed(path: str, text: str, uri: str) -> tuple[WorkspaceEdit | None, str]:
+    """Run a file dry, and return the edit of what was fixed in it, with a sentence; the file has to be saved."""
+    from lsprotocol import types
+
+    from syncscan.fixing import fix
+
+    if Path(path).read_text("utf-8") != text:
+        return None, "Save the file first: syncscan runs it as it stands on disk."
+    fixed = fix(path)
+    patched = next((file for file in fixed.files if Path(file.path).resolve() == Path(path).resolve()), None)
+    count = sum(1 for one in fixed.applied if patched is not None and one.file == patched.file)
+    if patched is None:
+        return None, "Nothing here could be fixed and verified; syncscan fix lists why."
+    whole = types.Range(types.Position(0, 0), types.Position(len(text.splitlines()) + 1, 0))
+    edit = types.WorkspaceEdit(changes={uri: [types.TextEdit(whole, patched.after)]})
+    return edit, f"Fixed and verified: {count} place{'s' * (count != 1)}."
+
+
+def serve() -> None:
+    """Answer an editor on standard input and output.
+
+    Raises:
+        MissingExtra: as `server`.
+    """
+    server().start_io()

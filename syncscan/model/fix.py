@@ -1,0 +1,115 @@
+"""The result of `syncscan fix`: each change of the program, how it was verified, and what is left to the author."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Safety(enum.Enum):
+    """What a fix may change besides the wait.
+
+    SAFE: nothing: the same results to rounding, the same output, the same exceptions, no more memory than a constant.
+    UNSAFE: the same results, but memory, laziness or the moment of an exception. MANUAL: only the author can tell.
+    """
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    MANUAL = "manual"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A span of a file's text and its replacement; lines and columns from 1, in characters, end excluded."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+class Gain(msgspec.Struct, frozen=True):
+    """The projected gain of a fix, in µs per step and as a share of the step."""
+
+    us: float
+    low_us: float
+    high_us: float
+    share: float | None
+
+
+class Fix(msgspec.Struct, frozen=True, kw_only=True):
+    """One place in the program where the host waits."""
+
+    file: str
+    """As the user named it, or relative to the working directory."""
+    line: int
+    end_line: int
+    """Of the statement, in the file as it was."""
+    rule: str
+    rewrite: str
+    """Which rewrite; empty of what is left to the author."""
+    title: str
+    """What waits."""
+    change: str
+    """What the fix does, or the advice of the rule."""
+    safety: Safety
+    why: str
+    """For unsafe ones what else changes, for manual ones why the author decides."""
+    verified: bool
+    how: str
+    """How it was verified, or why it wasn't."""
+    waits: int
+    """How often the host waited here in the dry run."""
+    applied: bool
+    """Whether it is part of the patch."""
+    changes: tuple[Change, ...] = ()
+    """Its own changes of the file as it was; empty where they build on another fix's."""
+    gain: Gain | None = None
+
+    @property
+    def gains_nothing(self) -> bool:
+        """Whether a recording projects no gain."""
+        return self.gain is not None and self.gain.high_us <= 0
+
+
+class Patched(msgspec.Struct, frozen=True):
+    """A file with its new text."""
+
+    file: str
+    path: str
+    before: str
+    after: str
+    encoding: str
+    diff: str
+
+
+class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of fixing a program."""
+
+    program: str
+    fixes: tuple[Fix, ...]
+    """By file and line."""
+    files: tuple[Patched, ...]
+    """Those that the patch changes."""
+    waits_before: int
+    waits_after: int
+    """How often the host waited in the whole dry run, as it was and with the patch."""
+    tolerance: float
+    """How far apart numbers may lie that are printed or computed, relative."""
+    seconds: float
+    notes: tuple[str, ...] = ()
+    """What the dry run couldn't see, and fixes that failed: a sentence each."""
+
+    @property
+    def diff(self) -> str:
+        """The patch, as `git apply` takes it."""
+        return "".join(file.diff for file in self.files)
+
+    @property
+    def applied(self) -> tuple[Fix, ...]:
+        """The fixes that are part of the patch."""
+        return tuple(fix for fix in self.fixes if fix.applied)
+
+
+__all__ = ["Change", "Fix", "Fixed", "Gain", "Patched", "Safety"]

@@ -1,0 +1,99 @@
+"""A patch as the JSON that other programs rely on (schema `syncscan.fix/1`)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from syncscan.model.fix import Change, Fix, Fixed, Safety
+from syncscan.model.json_text import indented
+from syncscan.report.document import Document, Range, about
+from syncscan.version import __version__
+
+SCHEMA = "syncscan.fix/1"
+
+
+class FixDocument(Struct, frozen=True):
+    """One place where the host waits, fixed or left."""
+
+    file: str
+    line: Annotated[int, about("first line of the statement, in the file before the patch")]
+    end_line: int
+    rule: str
+    rewrite: Annotated[str | None, about("name of the rewrite; null if the place is left to the author")]
+    title: str
+    change: Annotated[str, about("what the fix does, or the rule's advice")]
+    safety: Safety
+    why: Annotated[str, about("what else an unsafe fix changes, or why the author has to decide")]
+    verified: bool
+    how: Annotated[str, about("how the fix was verified, or why it wasn't")]
+    applied: Annotated[bool, about("whether the fix is part of the patch")]
+    waits: Annotated[int, about("how often the host waited here in the dry run")]
+    gain_us: Annotated[float | None, about("projected gain per step; null without a recording")]
+    gain_range_us: Range | None
+    changes: Annotated[tuple[Change, ...], about("edits of the file before the patch")]
+
+
+class PatchedFile(Struct, frozen=True):
+    """A file that the patch changes."""
+
+    file: str
+    diff: Annotated[str, about("unified diff, as git apply takes it")]
+
+
+class PatchDocument(Document, frozen=True):
+    """A patch that removes waits from a program."""
+
+    program: str
+    waits_before: Annotated[int, about("waits of the whole dry run without the patch")]
+    waits_after: Annotated[int, about("waits of the whole dry run with the patch")]
+    tolerance: Annotated[float, about("relative difference that printed and computed numbers may have")]
+    seconds: float
+    fixes: tuple[FixDocument, ...]
+    files: tuple[PatchedFile, ...]
+    notes: tuple[str, ...]
+
+
+def render(fixed: Fixed) -> str:
+    """Return the patch as indented JSON."""
+    return indented(document(fixed)) + "\n"
+
+
+def document(fixed: Fixed) -> PatchDocument:
+    """Return the patch as its JSON has it."""
+    return PatchDocument(
+        schema=SCHEMA,
+        syncscan=__version__,
+        program=fixed.program,
+        waits_before=fixed.waits_before,
+        waits_after=fixed.waits_after,
+        tolerance=fixed.tolerance,
+        seconds=fixed.seconds,
+        fixes=tuple(fix_document(fix) for fix in fixed.fixes),
+        files=tuple(PatchedFile(file.file, file.diff) for file in fixed.files),
+        notes=fixed.notes,
+    )
+
+
+def fix_document(fix: Fix) -> FixDocument:
+    """Return one fix as its JSON has it."""
+    gain = fix.gain
+    return FixDocument(
+        file=fix.file,
+        line=fix.line,
+        end_line=fix.end_line,
+        rule=fix.rule,
+        rewrite=fix.rewrite or None,
+        title=fix.title,
+        change=fix.change,
+        safety=fix.safety,
+        why=fix.why,
+        verified=fix.verified,
+        how=fix.how,
+        applied=fix.applied,
+        waits=fix.waits,
+        gain_us=gain.us if gain else None,
+        gain_range_us=(gain.low_us, gain.high_us) if gain else None,
+        changes=fix.changes,
+    )

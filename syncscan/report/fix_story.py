@@ -1,0 +1,72 @@
+"""Sentences about a patch that all reports of `syncscan fix` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncscan.model.fix import Fix, Fixed, Safety
+from syncscan.report.units import duration
+
+NOTHING_GAINED = "No gain, according to the recording:"
+LEFT = "Left to you:"
+NOT_APPLIED = "Not applied:"
+
+
+def verdict(fixed: Fixed) -> str:
+    """Return one sentence with the number of fixes, and the waits before and after."""
+    fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
+    rest = f" {_places(len(left))} left." if left else ""
+    if not fixes:
+        return f"{fixed.program}: nothing to fix. The host waits {_times(fixed.waits_before)} in the dry run.{rest}"
+    waits = f"The host waits {_times(fixed.waits_after)} instead of {_times(fixed.waits_before)} in the dry run."
+    return f"{fixed.program}: {_places(len(fixes))} fixed. {waits}{rest}"
+
+
+def _places(count: int) -> str:
+    return "1 place is" if count == 1 else f"{count} places are"
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def where(fix: Fix) -> str:
+    """Return `train.py:12`, which editors can open."""
+    return f"{fix.file}:{fix.line}"
+
+
+def gain(fix: Fix) -> str:
+    """Return `1.2 ms per step (7%; 0.9 ms to 1.4 ms)`; a dash without a recording."""
+    g = fix.gain
+    if g is None:
+        return "–"
+    share = f"{g.share:.1%}; " if g.share is not None else ""
+    return f"{duration(g.us)} per step ({share}{duration(g.low_us)} to {duration(g.high_us)})"
+
+
+def groups(fixed: Fixed) -> list[tuple[str, Sequence[Fix]]]:
+    """Return the fixes by heading: in the patch, without gain, not applied, left to the author."""
+    applied = [f for f in fixed.applied if not f.gains_nothing]
+    nothing = [f for f in fixed.fixes if f.gains_nothing and f.safety is not Safety.MANUAL and f not in applied]
+    others = [f for f in fixed.fixes if not f.applied and f.safety is not Safety.MANUAL and f not in nothing]
+    manual = [f for f in fixed.fixes if f.safety is Safety.MANUAL]
+    named = [("", applied), (NOTHING_GAINED, nothing), (NOT_APPLIED, others), (LEFT, manual)]
+    return [(heading, fixes) for heading, fixes in named if fixes]
+
+
+def reason(fix: Fix) -> str:
+    """Return why a fix isn't part of the patch, or what else it changes."""
+    if fix.safety is Safety.MANUAL:
+        return fix.why
+    return fix.how if not fix.applied else fix.why
+
+
+def tolerance(fixed: Fixed) -> str:
+    """Return the sentence that says how the patch was verified."""
+    return (
+        "Verified without a GPU: both versions ran dry with the same seed. Printed and computed numbers agree to a "
+        f"relative {fixed.tolerance:g}, or to the last printed digit. To measure the gain on a GPU: syncscan prove."
+    )
+
+
+__all__ = ["gain", "groups", "reason", "tolerance", "verdict", "where"]

@@ -1,0 +1,73 @@
+"""A patch as a terminal report: the diff, and a table of what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from syncscan.model.fix import Fix, Fixed
+from syncscan.report.fix_story import gain, groups, reason, tolerance, verdict, where
+from syncscan.report.printable import printable
+from syncscan.report.terminal import written
+
+_COLORS = {"+": 32, "-": 31, "@": 36}
+"""ANSI color codes: green, red, cyan."""
+
+
+def render(fixed: Fixed, width: int = 100, color: bool = False) -> str:
+    """Return the patch and its table; without colors, `git apply` takes the part above the table.
+
+    Args:
+        fixed: the patch.
+        width: width of the terminal, in characters.
+        color: whether to write ANSI colors.
+    """
+    return "".join(_diff_line(line, color) for line in fixed.diff.splitlines()) + written(_parts(fixed), width, color)
+
+
+def _diff_line(line: str, color: bool) -> str:
+    """Return a line of the diff; rich would change tabs and wrap long lines."""
+    words = "\t".join(map(printable, line.split("\t")))
+    code = 1 if line.startswith(("---", "+++")) else _COLORS.get(line[:1], 0)
+    return f"\x1b[{code}m{words}\x1b[0m\n" if color and code else f"{words}\n"
+
+
+def _parts(fixed: Fixed) -> Iterator[RenderableType]:
+    yield Text(printable(verdict(fixed)), "bold")
+    for heading, fixes in groups(fixed):
+        if heading:
+            yield Text(heading, "bold")
+        yield _table(fixes) if not heading else _list(fixes)
+    for note in fixed.notes:
+        yield Text(printable(note), "dim")
+    if fixed.applied:
+        yield Text(tolerance(fixed), "dim")
+
+
+def _table(fixes: Sequence[Fix]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    gains = any(fix.gain for fix in fixes)
+    for name in ("line", "rule", "what changes", "safety", "verified", *(["gain"] if gains else [])):
+        table.add_column(name, overflow="fold", no_wrap=name == "line")
+    for fix in fixes:
+        also = f" ({fix.why})" if fix.why else ""
+        cells = [where(fix), fix.rule, f"{fix.change}{also}", fix.safety.value, _verified(fix)]
+        table.add_row(*(Text(printable(c)) for c in [*cells, *([gain(fix)] if gains else [])]))
+    return table
+
+
+def _verified(fix: Fix) -> str:
+    return "dry run" if fix.verified else fix.how
+
+
+def _list(fixes: Sequence[Fix]) -> RenderableType:
+    lines = Text()
+    for fix in fixes:
+        lines.append(printable(where(fix)), "bold").append(f" [{fix.rule}] {printable(reason(fix))}.\n")
+    lines.rstrip()
+    return Padding(lines, (0, 0, 0, 2))

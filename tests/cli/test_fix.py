@@ -1,0 +1,91 @@
+"""`syncscan fix`: exit codes, what is written, and when."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from msgspec.structs import replace
+
+from syncscan.cli import group
+from syncscan.errors import UsageError
+from tests.report.test_fix import AFTER, BEFORE, FILE, FIXED, NOTHING
+from tests.report.test_proof import NOISY, PROOF
+
+
+@pytest.fixture
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The result of `syncscan.fix` under `fixed`, a patch of train.py here; the options that it got are added."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(BEFORE)
+    file = replace(FILE, path=str(tmp_path / "train.py"))
+    answers: dict[str, Any] = {"fixed": replace(FIXED, files=(file,))}
+
+    def fix(program: str, arguments: tuple[str, ...], **options: Any) -> Any:
+        answers.update(options, program=program, arguments=arguments)
+        return answers["fixed"]
+
+    monkeypatch.setattr("syncscan.fixing.fix", fix)
+    return answers
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(group, ["fix", *words])
+
+
+def test_nothing_is_written_unasked(answer: dict[str, Any]) -> None:
+    """The patch is printed."""
+    result = run("train.py")
+    assert (result.exit_code, Path("train.py").read_text()) == (0, BEFORE)
+    assert result.stdout.startswith("--- a/train.py")
+
+
+def test_write_applies_the_patch(answer: dict[str, Any]) -> None:
+    """And says to which file."""
+    result = run("--write", "train.py")
+    assert (Path("train.py").read_text(), result.stderr) == (AFTER, "Wrote train.py.\n")
+
+
+@pytest.mark.parametrize(("fixed", "code"), [(FIXED, 1), (NOTHING, 0)])
+def test_check_fails_where_something_can_be_fixed(answer: dict[str, Any], fixed: Any, code: int) -> None:
+    answer["fixed"] = fixed
+    assert run("--check", "train.py").exit_code == code
+
+
+def test_a_gain_that_is_not_proven_is_not_written(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --prove, --write keeps only what gains."""
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", lambda *args: NOISY)
+    result = run("--prove", "--write", "train.py")
+    assert "so no file was written" in result.stderr
+    assert Path("train.py").read_text() == BEFORE
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
+    assert run("--prove", "--write", "train.py").exit_code == 0
+    assert Path("train.py").read_text() == AFTER
+
+
+def test_options_and_arguments_are_passed_on(answer: dict[str, Any]) -> None:
+    """What stands behind the script is the script's."""
+    run("--unsafe", "--unverified", "--steps", "7", "--select", "item,non*", "train.py", "--unsafe", "x")
+    assert (answer["program"], answer["arguments"]) == ("train.py", ("--unsafe", "x"))
+    assert (answer["unsafe"], answer["unverified"], answer["steps"]) == (True, True, 7)
+    assert answer["select"] == ("item", "non*")
+
+
+def test_a_pull_request_is_printed(answer: dict[str, Any]) -> None:
+    assert run("--pr", "train.py").stdout.startswith("Remove 1 host-device sync from train.py\n\n")
+
+
+def test_json_is_json(answer: dict[str, Any]) -> None:
+    assert json.loads(run("--format", "json", "train.py").stdout)["schema"] == "syncscan.fix/1"
+
+
+def test_a_module_is_not_proven(answer: dict[str, Any]) -> None:
+    """Its script is."""
+    assert isinstance(run("-m", "--prove", "train").exception, UsageError)
+
+
+def test_an_unknown_rule_is_refused(answer: dict[str, Any]) -> None:
+    assert isinstance(run("--select", "itm", "train.py").exception, UsageError)

@@ -1,0 +1,45 @@
+"""Guards by mask.any() around what does nothing without a hit."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.rewrites import any_guard
+from tests.fixing.example import Rewritten
+
+REWRITE = any_guard
+END = "\nresult = x.tolist()"
+FIXED = {
+    ("if mask.any():\n    x = x.masked_fill(mask, 0.5)"): "x = x.masked_fill(mask, 0.5)",
+    ("if (x > 0.9).any():\n    x.masked_fill_(x > 0.9, 0.5)"): "x.masked_fill_(x > 0.9, 0.5)",
+    ("if torch.any(mask):\n    x[mask] = 0.5"): "x[mask] = 0.5",
+}
+KEPT = {
+    "it also prints": ('if mask.any():\n    print(end="")\n    x = x.masked_fill(mask, 0.5)'),
+    "there is an else": ("if mask.any():\n    x = x.masked_fill(mask, 0.5)\nelse:\n    x = x + 1"),
+    "another mask": ("if mask.any():\n    x = x.masked_fill(~mask, 0.5)"),
+    "another tensor": ("if mask.any():\n    x = y.masked_fill(mask, 0.5)"),
+    "all instead of any": ("if mask.all():\n    x = x.masked_fill(mask, 0.5)"),
+    "not any": ("if not mask.any():\n    x = x.masked_fill(mask, 0.5)"),
+    "a count steers": ("if mask.sum() > 1:\n    x = x.masked_fill(mask, 0.5)"),
+    "a sum over all elements changes without hits": ("if mask.any():\n    x = x - x[mask].mean()"),
+    "the filled tensor is written to later": (
+        "alias = x\nif mask.any():\n    x = x.masked_fill(mask, 0.5)\nx += 1\nx = alias"
+    ),
+    "a dimension of any": ("if mask.any(dim=0)[0]:\n    x = x.masked_fill(mask, 0.5)"),
+}
+
+
+@pytest.mark.parametrize("body", FIXED)
+def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
+    """It waits less, and gives the same result."""
+    program = programs[body]
+    assert program.text == FIXED[body] + END
+    assert program.waits[1] < program.waits[0]
+    assert program.results[0] == program.results[1]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_it_stays(programs: dict[str, Rewritten], name: str) -> None:
+    """Not a byte changes."""
+    assert programs[name].text == KEPT[name] + END

@@ -1,0 +1,272 @@
+"""Numbers that are read in every step and needed after the loop: sums, averages, extremes."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.rewrites import deferred
+from tests.fixing.example import Rewritten
+
+REWRITE = deferred
+KEPT: dict[str, str] = {}
+END = "\nresult = repr(result)"
+FIXED = {
+    ("total = 0.0\nfor loss in losses:\n    total += loss.item()\nresult = total / len(losses)"): (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += loss.detach().double()\n"
+        "total = float(total)\n"
+        "result = total / len(losses)"
+    ),
+    ('best = float("inf")\nfor loss in losses:\n    best = min(best, loss.item())\nresult = best'): (
+        'best = float("inf")\n'
+        "for loss in losses:\n"
+        "    best_now = loss.detach().double()\n"
+        "    best = torch.where(best_now < best, best_now, best)\n"
+        "best = float(best)\n"
+        "result = best"
+    ),
+    (
+        "average = None\n"
+        "for loss in losses:\n"
+        "    value = loss.item()\n"
+        "    average = value if average is None else 0.9 * average + 0.1 * value\n"
+        "result = average"
+    ): (
+        "average = None\n"
+        "for loss in losses:\n"
+        "    value = loss.detach().double()\n"
+        "    average = value if average is None else 0.9 * average + 0.1 * value\n"
+        "average = average.item() if torch.is_tensor(average) else average\n"
+        "result = average"
+    ),
+    ("hits = 0\nfor loss in losses:\n    hits += (loss > 0.5).sum().item()\nresult = hits / 12"): (
+        "hits = 0\nfor loss in losses:\n    hits += (loss > 0.5).sum()\nhits = int(hits)\nresult = hits / 12"
+    ),
+    (
+        'best = float("inf")\n'
+        "for loss in losses:\n"
+        "    value = loss.item()\n"
+        "    if value < best:\n"
+        "        best = value\n"
+        "result = best"
+    ): (
+        'best = float("inf")\n'
+        "for loss in losses:\n"
+        "    value = loss.detach().double()\n"
+        "    best = torch.where(value < best, value, best)\n"
+        "best = float(best)\n"
+        "result = best"
+    ),
+    (
+        "total, count = 0.0, 0\n"
+        "for loss in losses:\n"
+        "    total, count = total + loss.item(), count + 1\n"
+        "result = total / count"
+    ): (
+        "total, count = 0.0, 0\n"
+        "for loss in losses:\n"
+        "    total, count = total + loss.detach().double(), count + 1\n"
+        "total = float(total)\n"
+        "result = total / count"
+    ),
+    ("total = 0\nfor loss in losses:\n    total += int((loss > 0.5).item())\nresult = total"): (
+        "total = 0\nfor loss in losses:\n    total += (loss > 0.5).long()\ntotal = int(total)\nresult = total"
+    ),
+    ("total = 0\nfor loss in losses:\n    total += (loss * 7).long().item()\nresult = total // 2, total % 3"): (
+        "total = 0\n"
+        "for loss in losses:\n"
+        "    total += (loss * 7).long()\n"
+        "total = int(total)\n"
+        "result = total // 2, total % 3"
+    ),
+    (
+        "result = 0.0\n"
+        "for k in range(3):\n"
+        "    part = 0.0\n"
+        "    for loss in losses:\n"
+        "        part += loss.item()\n"
+        "    result = max(result, part / 2)"
+    ): (
+        "result = 0.0\n"
+        "for k in range(3):\n"
+        "    part = 0.0\n"
+        "    for loss in losses:\n"
+        "        part += loss.detach().double()\n"
+        "    result_now = part / 2\n"
+        "    result = torch.where(result_now > result, result_now, result)\n"
+        "result = result.item() if torch.is_tensor(result) else result"
+    ),
+    ('total = 0.0\nfor loss in losses:\n    total = total * 0.5 + float(loss) * 0.5\nresult = f"{total:.6f}"'): (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total = total * 0.5 + loss.detach().double() * 0.5\n"
+        "total = float(total)\n"
+        'result = f"{total:.6f}"'
+    ),
+    ("total, last = 0.0, 0.0\nfor loss in losses:\n    last = loss.item()\n    total += last\nresult = total, last"): (
+        "total, last = 0.0, 0.0\n"
+        "for loss in losses:\n"
+        "    last = loss.detach().double()\n"
+        "    total += last\n"
+        "last = float(last)\n"
+        "total = float(total)\n"
+        "result = total, last"
+    ),
+    ("total = 0.0\nfor loss in losses:\n    total += (loss > 0.5).sum().item() / 7\nresult = total"): (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += (loss > 0.5).sum().double() / 7\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    (
+        "total = 0.0\n"
+        "for step, loss in enumerate(losses):\n"
+        "    if step > 3:\n"
+        "        total += loss.item()\n"
+        "result = total"
+    ): (
+        "total = 0.0\n"
+        "for step, loss in enumerate(losses):\n"
+        "    if step > 3:\n"
+        "        total += loss.detach().double()\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    (
+        "total = 0.0\n"
+        "for step, loss in enumerate(losses):\n"
+        "    if step == 8:\n"
+        "        break\n"
+        "    total += loss.item()\n"
+        "else:\n"
+        "    total = -1.0\n"
+        "result = total"
+    ): (
+        "total = 0.0\n"
+        "for step, loss in enumerate(losses):\n"
+        "    if step == 8:\n"
+        "        break\n"
+        "    total += loss.detach().double()\n"
+        "else:\n"
+        "    total = -1.0\n"
+        "total = total.item() if torch.is_tensor(total) else total\n"
+        "result = total"
+    ),
+    ("total = 0.0\nfor loss in losses:\n    value = loss.item()\n    total += max(value, 0.5)\nresult = total"): (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    value = loss.detach().double()\n"
+        "    total += torch.where(0.5 > value, 0.5, value)\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    ("total = 0.0\nfor loss in losses:\n    total += abs(loss.item() - 0.5) ** 2\nresult = total"): (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += abs(loss.detach().double() - 0.5) ** 2\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    ("total = 0.0\nfor loss in losses:\n    total += loss.item() ** 0.5\nresult = total"): (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += loss.detach().double() ** 0.5\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    ("total, n = 0.0, 0\nfor loss in losses:\n    total += loss.item() * (n + 1)\n    n += 1\nresult = total / n"): (
+        "total, n = 0.0, 0\n"
+        "for loss in losses:\n"
+        "    total += loss.detach().double() * (n + 1)\n"
+        "    n += 1\n"
+        "total = float(total)\n"
+        "result = total / n"
+    ),
+    (
+        "h = torch.rand(12, device=device).half().unbind()\n"
+        "total = 0.0\n"
+        "for loss in h:\n"
+        "    total += loss.item() * 1000\n"
+        "result = total"
+    ): (
+        "h = torch.rand(12, device=device).half().unbind()\n"
+        "total = 0.0\n"
+        "for loss in h:\n"
+        "    total += loss.detach().double() * 1000\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    ("total = 0.0\nfor loss in losses:\n    total -= loss.item()\nresult = total"): (
+        "total = 0.0\nfor loss in losses:\n    total -= loss.detach().double()\ntotal = float(total)\nresult = total"
+    ),
+    (
+        "scale = torch.tensor(2.0, device=device)\n"
+        "total = 0.0\n"
+        "for step in range(5):\n"
+        "    y = y * scale.item()\n"
+        "    scale *= 1.5\n"
+        "result = y.tolist()"
+    ): (
+        "scale = torch.tensor(2.0, device=device)\n"
+        "total = 0.0\n"
+        "for step in range(5):\n"
+        "    y = y * scale.detach().clone()\n"
+        "    scale *= 1.5\n"
+        "result = y.tolist()"
+    ),
+    ("total = 0\nfor loss in losses:\n    total += 100 * (loss * 2000).long().item()\nresult = total"): (
+        "total = 0\nfor loss in losses:\n    total += 100 * (loss * 2000).long()\ntotal = int(total)\nresult = total"
+    ),
+    (
+        "total = 0.0\n"
+        "losses_seen = iter(losses)\n"
+        "while True:\n"
+        "    loss = next(losses_seen, None)\n"
+        "    if loss is None:\n"
+        "        break\n"
+        "    total += loss.item()\n"
+        "result = total"
+    ): (
+        "total = 0.0\n"
+        "losses_seen = iter(losses)\n"
+        "while True:\n"
+        "    loss = next(losses_seen, None)\n"
+        "    if loss is None:\n"
+        "        break\n"
+        "    total += loss.detach().double()\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    with torch.no_grad():\n"
+        "        total += loss.cpu().item()\n"
+        "result = total"
+    ): (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    with torch.no_grad():\n"
+        "        total += loss.double()\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    ("total = 0.0\nfor row in x:\n    total += row[0].item() + row[1].item() * 2\nresult = total"): (
+        "total = 0.0\n"
+        "for row in x:\n"
+        "    total += row[0].detach().double() + row[1].detach().double() * 2\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", FIXED)
+def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
+    """It waits less, and gives the same result."""
+    program = programs[body]
+    assert program.text == FIXED[body] + END
+    assert program.waits[1] < program.waits[0]
+    assert program.results[0] == program.results[1]

@@ -1,0 +1,202 @@
+"""Numbers that functions return and objects collect: read where the loop of the caller ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.rewrites import deferred
+from tests.fixing.example import Rewritten
+
+REWRITE = deferred
+KEPT: dict[str, str] = {}
+END = "\nresult = repr(result)"
+FIXED = {
+    (
+        "def accuracy(t):\n"
+        "    return (t > 0.5).float().mean().item()\n"
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += accuracy(loss)\n"
+        "result = total"
+    ): (
+        "def accuracy(t):\n"
+        "    return (t > 0.5).float().mean().detach().double()\n"
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += accuracy(loss)\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.total, self.count = 0.0, 0\n"
+        "    def update(self, value):\n"
+        "        self.total += value\n"
+        "        self.count += 1\n"
+        "    def mean(self):\n"
+        "        return self.total / self.count\n"
+        "meter = Meter()\n"
+        "for loss in losses:\n"
+        "    meter.update(loss.item())\n"
+        "result = meter.mean()"
+    ): (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.total, self.count = 0.0, 0\n"
+        "    def update(self, value):\n"
+        "        self.total += value\n"
+        "        self.count += 1\n"
+        "    def mean(self):\n"
+        "        return self.total / self.count\n"
+        "meter = Meter()\n"
+        "for loss in losses:\n"
+        "    meter.update(loss.detach().double())\n"
+        "meter.total = meter.total.item() if torch.is_tensor(meter.total) else meter.total\n"
+        "result = meter.mean()"
+    ),
+    (
+        "def note(values, loss):\n"
+        "    values.append(loss.item())\n"
+        "history = []\n"
+        "for loss in losses:\n"
+        "    note(history, loss)\n"
+        "result = max(history)"
+    ): (
+        "def note(values, loss):\n"
+        "    values.append(loss.detach().clone())\n"
+        "history = []\n"
+        "for loss in losses:\n"
+        "    note(history, loss)\n"
+        "for dtype in {v.dtype for v in history if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(history) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([history[k] for k in at]).tolist()):\n"
+        "        history[k] = v\n"
+        "result = max(history)"
+    ),
+    (
+        "def run():\n"
+        "    total = 0.0\n"
+        "    for step, loss in enumerate(losses):\n"
+        "        total += loss.item()\n"
+        "        if step == 8:\n"
+        "            return total\n"
+        "    return total\n"
+        "result = run()"
+    ): (
+        "def run():\n"
+        "    total = 0.0\n"
+        "    for step, loss in enumerate(losses):\n"
+        "        total += loss.detach().double()\n"
+        "        if step == 8:\n"
+        "            total = float(total)\n"
+        "            return total\n"
+        "    total = float(total)\n"
+        "    return total\n"
+        "result = run()"
+    ),
+    (
+        "def step(loss):\n"
+        '    return {"loss": loss.item(), "n": 1}\n'
+        "history = []\n"
+        "for loss in losses:\n"
+        "    history.append(step(loss))\n"
+        "result = history"
+    ): (
+        "def step(loss):\n"
+        '    return {"loss": loss.detach().clone(), "n": 1}\n'
+        "history = []\n"
+        "for loss in losses:\n"
+        "    history.append(step(loss))\n"
+        "for dtype in {v.dtype for row in history for v in row.values() if torch.is_tensor(v)}:\n"
+        "    cells = [(row, k) for row in history for k, v in row.items() if torch.is_ten"
+        "sor(v) and v.dtype == dtype]\n"
+        "    for (row, k), v in zip(cells, torch.stack([row[k] for row, k in cells]).tolist()):\n"
+        "        row[k] = v\n"
+        "result = history"
+    ),
+    (
+        "def step(loss):\n"
+        "    return loss.item(), loss\n"
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    value, other = step(loss)\n"
+        "    total += value\n"
+        "result = total"
+    ): (
+        "def step(loss):\n"
+        "    return loss.detach().double(), loss\n"
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    value, other = step(loss)\n"
+        "    total += value\n"
+        "total = float(total)\n"
+        "result = total"
+    ),
+    (
+        "import dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class State:\n"
+        "    total: float = 0.0\n"
+        "    best: float = 9.0\n"
+        "state = State()\n"
+        "for loss in losses:\n"
+        "    state.total += loss.item()\n"
+        "    state.best = min(state.best, loss.item())\n"
+        "result = dataclasses.asdict(state)"
+    ): (
+        "import dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class State:\n"
+        "    total: float = 0.0\n"
+        "    best: float = 9.0\n"
+        "state = State()\n"
+        "for loss in losses:\n"
+        "    state.total += loss.detach().double()\n"
+        "    best_now = loss.detach().double()\n"
+        "    state.best = torch.where(best_now < state.best, best_now, state.best)\n"
+        "state.total = state.total.item() if torch.is_tensor(state.total) else state.total\n"
+        "state.best = state.best.item() if torch.is_tensor(state.best) else state.best\n"
+        "result = dataclasses.asdict(state)"
+    ),
+    (
+        "import dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class State:\n"
+        "    total: float = 0.0\n"
+        "    def __post_init__(self):\n"
+        "        self.seen = 0\n"
+        "    def add(self, value):\n"
+        "        self.total += value\n"
+        "        self.seen += self.total > 2\n"
+        "state = State()\n"
+        "for loss in losses:\n"
+        "    state.add(loss.item())\n"
+        "result = state.seen"
+    ): (
+        "import dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class State:\n"
+        "    total: float = 0.0\n"
+        "    def __post_init__(self):\n"
+        "        self.seen = 0\n"
+        "    def add(self, value):\n"
+        "        self.total += value\n"
+        "        self.seen += (self.total > 2).long()\n"
+        "state = State()\n"
+        "for loss in losses:\n"
+        "    state.add(loss.detach().double())\n"
+        "state.total = state.total.item() if torch.is_tensor(state.total) else state.total\n"
+        "state.seen = state.seen.item() if torch.is_tensor(state.seen) else state.seen\n"
+        "result = state.seen"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", FIXED)
+def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
+    """It waits less, and gives the same result."""
+    program = programs[body]
+    assert program.text == FIXED[body] + END
+    assert program.waits[1] < program.waits[0]
+    assert program.results[0] == program.results[1]

@@ -1,0 +1,329 @@
+"""Numbers that the host needs where they are read: their lines stay, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.rewrites import deferred
+from tests.fixing.example import Rewritten
+
+REWRITE = deferred
+FIXED: dict[str, str] = {}
+END = "\nresult = repr(result)"
+REASONS = {
+    (
+        'result = 0\nfor loss in losses:\n    print(end=f"{loss.item():.0f}"[:0])'
+    ): "its value is printed or logged in every step",
+    ("result = 0\nfor loss in losses:\n    if loss.item() > 2:\n        break"): "its value controls what runs next",
+    (
+        "result = 0\n"
+        "for loss in losses:\n"
+        "    if loss.item() > 0.5:\n"
+        "        result += 1\n"
+        "    else:\n"
+        "        result -= 1"
+    ): "its value controls what runs next",
+    (
+        "result = 0.0\nfor loss in losses:\n    result += [1.0, 2.0, 3.0][int(loss.item() * 3)]"
+    ): "its value is passed to int(), which may need it",
+    (
+        "result = 0.0\nfor loss in losses:\n    result += 1.0 / loss.item()"
+    ): "its value is a divisor, and Python raises if it is 0",
+    (
+        "result = []\nfor loss in losses:\n    result.append(torch.zeros(int(loss.item() * 3)).numel())"
+    ): "its value is passed to int(), which may need it",
+    (
+        "result = {}\nfor step, loss in enumerate(losses):\n    result[loss.item()] = step"
+    ): "its value is an index, which the host needs",
+    (
+        "result = []\nfor loss in losses:\n    result.append(round(loss.item(), 1))"
+    ): "its value is passed to round(), which may need it",
+    (
+        "import json\nresult = []\nfor loss in losses:\n    result.append(json.dumps(loss.item()))"
+    ): "its value is passed to json.dumps(), which may need it",
+    (
+        "result, window = 0.0, []\nfor loss in losses:\n    window.append(loss.item())\n    result += max(window)"
+    ): "its value is passed to max(), which may inspect it (line 10)",
+    (
+        "seen, result = [], 0.0\n"
+        "history = seen\n"
+        "for loss in losses:\n"
+        "    history.append(loss.item())\n"
+        "    result += sum(sorted(seen))"
+    ): "its value is stored in a container with a second name (line 8)",
+    (
+        "result, average = 0, 0.0\n"
+        "for loss in losses:\n"
+        "    average = 0.9 * average + 0.1 * loss.item()\n"
+        "    if average > 0.3:\n"
+        "        result += 1\n"
+        "        average = 0.0"
+    ): "its value controls what runs next (line 10)",
+    (
+        "import bisect\nresult = []\nfor loss in losses:\n    bisect.insort(result, loss.item())"
+    ): "its value is passed to bisect.insort(), which may need it",
+    (
+        "result = set()\nfor loss in losses:\n    result.add(loss.item())\nresult = sorted(result)"
+    ): "its value is passed to result.add(), which may need it",
+    (
+        "import math\n"
+        "result = 0\n"
+        "for loss in losses:\n"
+        "    if not math.isfinite(loss.item()):\n"
+        "        break\n"
+        "    result += 1"
+    ): "its value is passed to math.isfinite(), which may need it",
+    (
+        "result = 0\n"
+        "for loss in losses:\n"
+        "    if result > 100:\n"
+        "        raise ValueError(loss.item())\n"
+        "    value = loss.item()\n"
+        "    assert value < 2, value\n"
+        "    result += 1"
+    ): "its value controls what runs next (line 12)",
+    (
+        "def values():\n    for loss in losses:\n        yield loss.item()\nresult = list(values())"
+    ): "its value is needed by the host here (yield)",
+    (
+        "result = 0\nfor loss in losses:\n    for _ in range(int((loss * 3).item())):\n        result += 1"
+    ): "its value is passed to int(), which may need it",
+    (
+        "result = []\n"
+        "try:\n"
+        "    for step, loss in enumerate(losses):\n"
+        "        result.append(loss.item())\n"
+        "        if step == 5:\n"
+        "            raise KeyError\n"
+        "except KeyError:\n"
+        "    result = [sum(result)]"
+    ): "its value is used by an exception handler around the loop (line 8)",
+    (
+        "result = 0\nfor loss in losses:\n    result += (loss > 0.5).sum().item() // 1"
+    ): "its value is needed by the host here (floordiv)",
+    (
+        'result = ""\nfor loss in losses:\n    result += str(int(loss.item()))'
+    ): "its value is passed to int(), which may need it",
+    ("read = lambda t: t.item()\nresult = [read(loss) for loss in losses]"): "its value is read outside of any loop",
+    (
+        "result = []\nfor loss in losses:\n    result += [1] * int((loss * 3).long().item())"
+    ): "its value is combined with something that isn't a number",
+    (
+        "result = 0.0\n"
+        "for step, loss in enumerate(losses):\n"
+        "    result += loss.item()\n"
+        "    if step % 6 == 5:\n"
+        '        print(end=f"{result}"[:0])'
+    ): "its value is added to something that isn't a number",
+    (
+        'best, at = float("inf"), -1\n'
+        "for step, loss in enumerate(losses):\n"
+        "    value = loss.item()\n"
+        "    if value < best:\n"
+        "        best, at = value, step\n"
+        "result = best, at"
+    ): "its value controls what runs next (line 10)",
+    (
+        "total = torch.zeros(())\nfor loss in losses:\n    total += loss.item()\nresult = total"
+    ): "its value is added to something that isn't a number",
+    (
+        "import numpy as np\ntotal = np.float64(0)\nfor loss in losses:\n    total += loss.item()\nresult = total"
+    ): "its value is added to something that isn't a number",
+    (
+        "from decimal import Decimal\n"
+        "total = Decimal(0)\n"
+        "for loss in losses:\n"
+        "    total += Decimal(loss.item())\n"
+        "result = total"
+    ): "its value is passed to Decimal(), which may need it",
+    (
+        "total = 0.0\nfor loss in losses:\n    total += loss.item()\n    total = round(total, 3)\nresult = total"
+    ): "its value is passed to round(), which may need it (line 10)",
+    (
+        "total = 1.0\nfor loss in losses:\n    total /= 1 + loss.item()\nresult = total"
+    ): "its value is a divisor, and Python raises if it is 0",
+    (
+        "history = []\n"
+        'view = {"loss": history}\n'
+        "result = 0.0\n"
+        "for loss in losses:\n"
+        "    history.append(loss.item())\n"
+        '    result += max(view["loss"])'
+    ): "its value is stored in a container with a second name (line 8)",
+    (
+        "def note(values, loss):\n"
+        "    values.append(loss.item())\n"
+        "history, result = [], 0.0\n"
+        "for loss in losses:\n"
+        "    note(history, loss)\n"
+        "    result += max(history)"
+    ): "its value is passed to max(), which may inspect it (line 12)",
+    (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.values = []\n"
+        "        self.view = self.values\n"
+        "    def add(self, loss):\n"
+        "        self.values.append(loss.item())\n"
+        "meter, result = Meter(), 0.0\n"
+        "for loss in losses:\n"
+        "    meter.add(loss)\n"
+        "    result += max(meter.view)"
+    ): "its value is stored in a container with a second name (line 10)",
+    (
+        "total = 0\nfor loss in losses:\n    total += (loss * 9).to(torch.int32).item()\n    total *= 3\nresult = total"
+    ): "its value may grow beyond 64 bits (line 10)",
+    (
+        "total = 1\nfor loss in losses:\n    total *= 1 + (loss * 2000).long().item()\nresult = total"
+    ): "its value may grow beyond 64 bits",
+    (
+        "total = 0.0\n"
+        "try:\n"
+        "    for step, loss in enumerate(losses):\n"
+        "        total += loss.item()\n"
+        "        if step == 8:\n"
+        "            raise ValueError\n"
+        "except ValueError:\n"
+        '    result = f"{total}"'
+    ): "its value is used by an exception handler around the loop (line 8)",
+    (
+        "total = 0.0\n"
+        "def callback():\n"
+        "    return total > 3\n"
+        "stop = 0\n"
+        "for loss in losses:\n"
+        "    total += loss.item()\n"
+        "    stop += callback()\n"
+        "result = stop"
+    ): "its value is returned from within the loop (line 9)",
+    (
+        "values = []\nfor loss in losses:\n    values.append(loss.item())\n    values = values[-3:]\nresult = values"
+    ): "its value is stored in a container with a second name (line 10)",
+    (
+        "values = []\nfor loss in losses:\n    values.append(loss.item())\n    values.sort()\nresult = values"
+    ): "its value is inspected inside the loop (line 10)",
+    (
+        "values = []\n"
+        "for loss in losses:\n"
+        "    if loss.item() not in values:\n"
+        "        values.append(loss.item())\n"
+        "result = values"
+    ): "its value is compared by the host",
+    (
+        'result = []\nfor loss in losses:\n    result.append(f"{loss.item():.3f}")'
+    ): "its value is printed or logged in every step",
+    (
+        "result = []\nfor loss in losses:\n    result.append(str(loss.item()))"
+    ): "its value is printed or logged in every step",
+    (
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    value = loss.item()\n"
+        "    total += value if value > 0.5 else 0.0\n"
+        "result = total"
+    ): "its value controls what runs next (line 10)",
+    (
+        "import math\ntotal = 0.0\nfor loss in losses:\n    total += math.exp(loss.item())\nresult = total"
+    ): "its value is passed to math.exp(), which may need it",
+    (
+        "total = True\nfor loss in losses:\n    total = total and bool((loss > 0.1).item())\nresult = total"
+    ): "its value controls what runs next",
+    (
+        "total = 0\nfor loss in losses:\n    total |= int((loss > 0.5).item())\nresult = total"
+    ): "its value is needed by the host here",
+    (
+        "lr = 1.0\n"
+        "w = torch.rand(3, device=device, requires_grad=True)\n"
+        "opt = torch.optim.SGD([w], lr=0.1)\n"
+        "for step in range(5):\n"
+        "    loss = (w * w).sum()\n"
+        "    opt.zero_grad()\n"
+        "    loss.backward()\n"
+        "    opt.step()\n"
+        '    opt.param_groups[0]["lr"] = loss.item() * 0.1\n'
+        "result = w.tolist()"
+    ): "its value is stored where no name reaches it after the loop",
+    (
+        'table = {"a": [], "n": []}\n'
+        "for loss in losses:\n"
+        "    for key in table:\n"
+        "        table[key].append(loss.item())\n"
+        "result = table"
+    ): "its value is iterated over inside the loop (line 9)",
+    (
+        "total = 0\nfor loss in losses:\n    total = total * 31 + (loss * 2000).long().item()\nresult = total"
+    ): "its value may grow beyond 64 bits",
+    (
+        "values = []\n"
+        "for loss in losses:\n"
+        "    if len(values) and values[-1] == 3:\n"
+        "        break\n"
+        "    values.append(loss.item())\n"
+        "result = values"
+    ): "its value controls what runs next (line 9)",
+    (
+        "values = [[]]\n"
+        "for loss in losses:\n"
+        "    values[-1].append(loss.item())\n"
+        "    if len(values[-1]) > 2:\n"
+        "        values.append([])\n"
+        "result = values"
+    ): "its value is stored where no name reaches it after the loop",
+    (
+        "class Logger:\n"
+        "    def __init__(self):\n"
+        "        self.rows = []\n"
+        "    def __call__(self, **row):\n"
+        "        self.rows.append(row)\n"
+        "log = Logger()\n"
+        "for loss in losses:\n"
+        "    log(loss=loss.item())\n"
+        "result = log.rows"
+    ): "its value is printed or logged in every step",
+    (
+        "class Logger:\n"
+        "    def __init__(self):\n"
+        "        self.rows = []\n"
+        "    def log(self, loss, step):\n"
+        '        self.rows.append({"loss": loss, "step": step})\n'
+        "    def last(self):\n"
+        '        return self.rows[-1]["loss"]\n'
+        "log, result = Logger(), 0.0\n"
+        "for step, loss in enumerate(losses):\n"
+        "    log.log(loss.item(), step)\n"
+        "    result += round(log.last(), 2)"
+    ): "its value is returned from within the loop (line 13)",
+    (
+        "class Total:\n"
+        "    def __init__(self):\n"
+        "        self._total = 0.0\n"
+        "    @property\n"
+        "    def total(self):\n"
+        "        return self._total\n"
+        "    @total.setter\n"
+        "    def total(self, value):\n"
+        "        assert value < 100\n"
+        "        self._total = value\n"
+        "t = Total()\n"
+        "for loss in losses:\n"
+        "    t.total += loss.item()\n"
+        "result = t.total"
+    ): "its value is added to something that isn't a number",
+    (
+        "class Total(float):\n    pass\nt = Total(0)\nfor loss in losses:\n    t = Total(t + loss.item())\nresult = t"
+    ): "its value is combined with something that isn't a number",
+    "result = sum(loss.item() for loss in losses)": "its value is read outside of any loop",
+    "result = max(loss.item() for loss in losses)": "its value is read outside of any loop",
+    "result = [loss.item() for loss in losses]": "its value is read outside of any loop",
+    "result = {k: loss.item() for k, loss in enumerate(losses)}": "its value is read outside of any loop",
+    ("total = 0.0\nfor loss in losses:\n    total += loss.cpu().numpy().item()\nresult = total"): "",
+}
+KEPT = {program: program for program in REASONS}
+
+
+@pytest.mark.parametrize("program", REASONS)
+def test_it_stays(programs: dict[str, Rewritten], program: str) -> None:
+    """Not a byte changes, and the author learns why."""
+    left = programs[program]
+    assert left.text == program + END
+    assert any(REASONS[program] in reason for reason in left.left) or not REASONS[program]

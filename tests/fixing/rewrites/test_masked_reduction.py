@@ -1,0 +1,53 @@
+"""Sums and means of masked elements: empty masks, broadcasting, and what stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.rewrites import masked_reduction
+from tests.fixing.example import Rewritten
+
+REWRITE = masked_reduction
+FIXED = {
+    "result = x[mask].mean()": "result = torch.where(mask, x, 0).sum() / mask.sum()",
+    "result = x[mask].sum()": "result = torch.where(mask, x, 0).sum()",
+    "result = x[mask].sum() / 24": "result = torch.where(mask, x, 0).sum() / 24",
+    "result = (x[mask] - y[mask]).abs().sum()": "result = torch.where(mask, (x - y).abs(), 0).sum()",
+    "result = x[x > 2].mean()": ("hits = x > 2\nresult = torch.where(hits, x, 0).sum() / hits.sum()"),
+    "result = x[x > 2].sum()": "result = torch.where(x > 2, x, 0).sum()",
+    "result = x[mask[:, 0]].mean(0)": (
+        "hits = mask[:, 0]\nresult = torch.where(hits[..., None], x, 0).sum(0) / hits.sum()"
+    ),
+    "result = 2 / x[mask].mean()": "result = 2 / (torch.where(mask, x, 0).sum() / mask.sum())",
+}
+KEPT = {
+    "the largest raises without hits": "result = x[mask].max()",
+    "the smallest raises without hits": "result = x[mask].min()",
+    "half precision overflows elsewhere": ("x = x.half()\nresult = x[mask].sum()"),
+    "a median": "result = x[mask].median()",
+    "a product": "result = x[mask].prod()",
+    "a deviation": "result = x[mask].std()",
+    "selected elements that are used again": ("picked = x[mask]\nresult = picked.sum() + len(picked)"),
+    "a mask on the host": ("x = torch.rand(4)\nresult = x[x > 0.5].mean()"),
+    "a mean of another dtype": "result = x[mask].mean(dtype=torch.float64)",
+    "random numbers among the hits": "result = (x[mask] * torch.rand_like(x[mask])).sum()",
+    "a logarithm with a gradient is infinite without hits": (
+        "x.requires_grad_()\nloss = x[mask].log().sum()\nloss.backward()\nresult = x.grad.tolist()"
+    ),
+    "a comprehension": ("masks = [mask, ~mask]\nresult = [float(x[m & mask].mean()) for m in masks]"),
+}
+
+
+@pytest.mark.parametrize("body", FIXED)
+def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
+    """It waits less, and gives the same result."""
+    program = programs[body]
+    assert program.text == FIXED[body]
+    assert program.waits[1] < program.waits[0]
+    assert program.results[0] == program.results[1]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_it_stays(programs: dict[str, Rewritten], name: str) -> None:
+    """Not a byte changes."""
+    assert programs[name].text == KEPT[name]

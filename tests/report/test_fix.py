@@ -1,0 +1,151 @@
+"""Reports of a patch: each format names the same fixes, what verified them, and what is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from syncscan.fixing.course import unified
+from syncscan.model.fix import Change, Fix, Fixed, Gain, Patched, Safety
+from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
+from tests.report.test_proof import NOISY, PROOF
+from tests.report.test_schemas import wrong
+
+BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
+AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)\nprint(total)\n"
+HOW = "both versions ran dry: this wait is gone, no new one came in, output and results agree"
+
+
+def fix(line: int, **more: object) -> Fix:
+    values = {
+        "file": "train.py",
+        "line": line,
+        "end_line": line,
+        "rule": "item",
+        "rewrite": "deferred-read",
+        "title": "A number is read in every step and needed after the loop",
+        "change": "keep the value on the device and read it after the loop",
+        "safety": Safety.SAFE,
+        "why": "",
+        "verified": True,
+        "how": HOW,
+        "waits": 30,
+        "applied": True,
+        "changes": (Change(3, 14, 3, 25, "loss.double()"),),
+        "gain": Gain(100.0, 80.0, 120.0, 0.05),
+    }
+    return Fix(**{**values, **more})  # type: ignore[arg-type]
+
+
+MANUAL = fix(
+    9,
+    rewrite="",
+    safety=Safety.MANUAL,
+    why="the value controls what the host runs next",
+    applied=False,
+    verified=False,
+    how="",
+    changes=(),
+    gain=None,
+)
+DROPPED = fix(11, applied=False, verified=False, how="not verified: line 12 of the patched file didn't run", gain=None)
+USELESS = fix(
+    13, applied=False, verified=False, how="not tried: the recording projects no gain", gain=Gain(0.0, 0.0, 0.0, 0.0)
+)
+FILE = Patched("train.py", "/nowhere/train.py", BEFORE, AFTER, "utf-8", unified("train.py", BEFORE, AFTER))
+FIXED = Fixed(
+    program="train.py --epochs 2",
+    fixes=(fix(3), MANUAL, DROPPED, USELESS),
+    files=(FILE,),
+    waits_before=31,
+    waits_after=1,
+    tolerance=1e-5,
+    seconds=4.0,
+    notes=("It is unknown whether my_op waits.",),
+)
+NOTHING = replace(FIXED, fixes=(MANUAL,), files=(), waits_after=31, notes=())
+
+
+@pytest.mark.parametrize("fixed", [FIXED, NOTHING])
+def test_json_follows_its_schema(fixed: Fixed) -> None:
+    """With and without a patch."""
+    assert wrong("fix", fix_json.render(fixed)) == []
+
+
+def test_json_names_what_is_left_and_why() -> None:
+    """A fix with its edits and gain, a manual place with its reason."""
+    document = json.loads(fix_json.render(FIXED))
+    first, manual, *_ = document["fixes"]
+    assert (first["line"], first["safety"], first["verified"], first["gain_range_us"]) == (3, "safe", True, [80, 120])
+    assert first["changes"] == [{"line": 3, "column": 14, "end_line": 3, "end_column": 25, "text": "loss.double()"}]
+    assert (manual["rewrite"], manual["why"]) == (None, "the value controls what the host runs next")
+    assert document["files"] == [{"file": "train.py", "diff": FIXED.diff}]
+
+
+def test_text_begins_with_a_patch_that_git_applies(tmp_path: Path) -> None:
+    """What follows the diff doesn't disturb it."""
+    (tmp_path / "train.py").write_text(BEFORE)
+    (tmp_path / "fix.patch").write_text(fix_text.render(FIXED))
+    subprocess.run(["git", "apply", "fix.patch"], cwd=tmp_path, check=True)
+    assert (tmp_path / "train.py").read_text() == AFTER
+
+
+def test_text_says_what_is_fixed_and_what_is_left() -> None:
+    """A verdict, a table, and a list for each reason not to fix."""
+    shown = " ".join(fix_text.render(FIXED, width=200).split())
+    assert "1 place is fixed. The host waits once instead of 31 times in the dry run. 3 places are left." in shown
+    assert "No gain, according to the recording: train.py:13 [item]" in shown
+    assert "Not applied: train.py:11 [item] not verified: line 12 of the patched file didn't run." in shown
+    assert "Left to you: train.py:9 [item] the value controls what the host runs next." in shown
+
+
+def test_text_has_colors_only_where_they_are_wanted() -> None:
+    """Escape codes break `git apply`."""
+    assert "\x1b[" not in fix_text.render(FIXED)
+    assert "\x1b[32m+total = float(total)" in fix_text.render(FIXED, color=True)
+
+
+def test_a_program_without_fixes_has_no_patch() -> None:
+    """Only the verdict and what is left."""
+    shown = fix_text.render(NOTHING)
+    assert shown.startswith("train.py --epochs 2: nothing to fix.")
+
+
+def test_markdown_holds_the_table_and_the_diff() -> None:
+    """Once each, with the gain."""
+    shown = fix_markdown.render(FIXED)
+    assert shown.count("```diff") == 1
+    assert "| `train.py:3` | `item` |" in shown
+    assert "100 µs per step" in shown
+
+
+def test_suggestions_apply_to_the_lines_of_the_file() -> None:
+    """A changed line is replaced; an inserted one comes with the line before it."""
+    review = json.loads(fix_github.render(FIXED))
+    lines = BEFORE.splitlines()
+    for comment in reversed(review["comments"]):
+        new = comment["body"].split("```suggestion\n")[1].removesuffix("\n```").split("\n")
+        lines[comment.get("start_line", comment["line"]) - 1 : comment["line"]] = new
+    assert lines == AFTER.splitlines()
+    assert {comment["path"] for comment in review["comments"]} == {"train.py"}
+
+
+def test_a_pull_request_has_title_table_and_evidence() -> None:
+    """The title claims a gain only if it is proven."""
+    title, _, body = fix_pr.render(FIXED).partition("\n\n")
+    assert title == "Remove 1 host-device sync from train.py"
+    assert "| waits in the dry run | 31 | 1 |" in body
+    assert "syncscan prove --rev main train.py --epochs 2" in body
+    assert "less" in fix_pr.title(FIXED, PROOF)
+    assert "less" not in fix_pr.title(FIXED, NOISY)
+
+
+def test_names_with_markup_are_escaped() -> None:
+    """A file may be called anything."""
+    odd = replace(FIXED, fixes=(fix(3, change="x | <img>"),))
+    assert "<img>" not in fix_markdown.render(odd)
+    assert "<img>" not in json.loads(fix_github.render(odd))["comments"][0]["body"]
