@@ -41,7 +41,7 @@ class BlockingCall(msgspec.Struct, frozen=True):
     waited: bool
     """Whether the host was measurably blocked by previously queued work."""
     awaited: Awaited | None = None
-    """What the last of `rows` waited for; None if no device worked."""
+    """Work that the last of `rows` waited for; None if no device worked."""
     copy: str = ""
     """Name of its device copy, such as `Memcpy DtoH (Device -> Pinned)`; empty without one."""
     bytes: int = NONE

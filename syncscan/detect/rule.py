@@ -31,15 +31,15 @@ class Match(msgspec.Struct, frozen=True):
     """A rule's statements about one matching call; its constants say what is true of all."""
 
     title: str
-    """What waits for what, in a few words: `x[mask] waits for the number of selected elements`."""
+    """A few words on what waits for what: `x[mask] waits for the number of selected elements`."""
     fix: str
-    """What to write instead, as plain text."""
+    """Plain text on what to write instead."""
     removal: Removal
-    """What remains of the call after the fix."""
+    """The part of the call that remains after the fix."""
     seen: str = ""
     """A sentence about this call, if the rule's `WHY` can't say everything; it follows there."""
     use: Use | None = None
-    """What the host does with the value, if it differs from the cause's class."""
+    """Use of the value by the host, if it differs from the cause's class."""
     cause: Cause | None = None
     """Class of the catalog if a rule spans two; else the rule's."""
     confidence: Confidence = Confidence.HIGH
@@ -107,8 +107,8 @@ _USES = {
     Cause.INIT: Use.NOTHING,
     Cause.DEBUG: Use.NOTHING,
 }
-"""What a cause's class implies for the value: a shape, a branch and a check need it, a log shows it. A read-back, and
-what ranks exchange, may be either."""
+"""Use of the value that a cause's class implies: a shape, a branch and a check need it, a log shows it. A read-back,
+and what ranks exchange, may be either."""
 
 
 _IN_A_LIBRARY = "It is in {}: look for an argument or setting that avoids it, or call it less often. There:"
