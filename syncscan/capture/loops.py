@@ -1,4 +1,4 @@
-"""A source file's lines go in, the loops that stand around them come out: read from its text, which nothing runs."""
+"""Find the loops around lines of a source file, from its text, without running it."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import NamedTuple
 
 
 class Loop(NamedTuple):
-    """A `for` or `while` by its lines: its header's first, its body's first and its body's last."""
+    """A `for` or `while`: first line of its header, first and last line of its body."""
 
     first: int
     body: int
     last: int
 
     def holds(self, line: int) -> bool:
-        """Whether the line is the header's or the body's."""
+        """Return whether the line belongs to the header or the body."""
         return self.first <= line <= self.last
 
 
 class Branch(NamedTuple):
-    """The lines of one side of an `if`, of a case or of an `except`."""
+    """Lines of one side of an `if`, of a case or of an `except`."""
 
     first: int
     last: int
 
     def holds(self, line: int) -> bool:
-        """Whether the line is one of them."""
+        """Return whether the line belongs to the branch."""
         return self.first <= line <= self.last
 
 
 class Loops:
-    """The loops and branches of source files, each file parsed once."""
+    """Loops and branches of source files, each file parsed once."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[list[Loop], list[Branch]]] = {}
 
     def around(self, file: str, line: int) -> list[Loop]:
-        """The loops that hold this line, outermost first; none where the source can't be read.
+        """Return the loops that contain this line, outermost first; empty where the source can't be read.
 
         Args:
             file: as a code object names it.
@@ -47,7 +47,7 @@ class Loops:
         return [loop for loop in self._parsed(file)[0] if loop.holds(line)]
 
     def chosen(self, file: str, line: int, other: int) -> bool:
-        """Whether the first of these lines is run on a condition that doesn't decide about the other.
+        """Return whether `line` runs under a condition that doesn't decide about `other`.
 
         Args:
             file: as a code object names it.
@@ -81,7 +81,7 @@ def _branches(tree: ast.Module) -> Iterator[Branch]:
 
 
 def _loops(tree: ast.Module) -> list[Loop]:
-    """All loops, an outer one before those in it."""
+    """Return all loops, outer ones before inner ones."""
     loops = [
         Loop(node.lineno, node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
         for node in ast.walk(tree)

@@ -1,4 +1,4 @@
-"""Samples of a program's whole run go in, the phases between and within its steps come out.
+"""Find the phases between and within a program's steps, from samples of its whole run.
 
 A program repeats its step in a loop. What is sampled outside of that loop is between the steps: the rollout, the
 validation, the checkpoint at an epoch's end. What is sampled in the loop, but in few of its rounds, is a phase too: the
@@ -24,28 +24,28 @@ from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
 
 INSIDE = 0.8
-"""The part of the ordinary steps' samples that lies in the loop that the steps are rounds of."""
+"""Least fraction of ordinary steps' samples inside the loop whose rounds are the steps."""
 ORDINARY = 1.5
-"""A step is ordinary that takes at most so many times the median."""
+"""A step is ordinary if it takes at most this multiple of the median."""
 RARE = 0.3
-"""A place in the loop is rare that is met in at most this part of the steps in which chance would have it met; where
-steps differ in turn, in at most `PERIOD` of what a period's step would be."""
+"""A place in the loop is rare if it occurs in at most this fraction of the steps in which chance would place it; where
+steps are periodic, in at most `PERIOD` of the expectation for a step of a period."""
 PERIOD = 0.6
 SHOWN = 0.05
-"""The part of a phase's time whose functions say what it is for, where the rest says nothing."""
+"""Least fraction of a phase's time in functions whose names show its purpose."""
 FEWEST = 4
-"""Samples of a place before it can be called rare."""
+"""Least samples of a place to call it rare."""
 MOSTLY = 0.6
-"""The part of a phase that a loop of its own holds whose rounds it is made of."""
+"""Least fraction of a phase that its own loop holds if the phase consists of the loop's rounds."""
 MOST_LINES = 12
-"""Of a phase's lines, the costliest."""
+"""Most lines of a phase, costliest first."""
 
 Frame = tuple[CodeType, int]
 """A function and the line in it."""
 
 
 class Sample(NamedTuple):
-    """Where the step's thread was: when (ns), for how long that counts (ns), and its frames, outermost first."""
+    """A sample of the step's thread: time (ns), duration it represents (ns), and frames, outermost first."""
 
     at: int
     ns: int
@@ -53,7 +53,7 @@ class Sample(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The lines of a function that a phase is in: of a statement, or of the loop that it is."""
+    """Lines of a function that a phase is in: a statement or a loop."""
 
     code: CodeType
     first: int
@@ -62,7 +62,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class SeenPhase:
-    """One phase: its kind and name, the lines that it is in, and the samples that are its own."""
+    """A phase: its kind, name, lines and samples."""
 
     kind: PhaseKind
     name: str
@@ -71,11 +71,11 @@ class SeenPhase:
 
     @property
     def ns(self) -> int:
-        """How long it took in all."""
+        """Return the total time."""
         return sum(sample.ns for sample in self.samples)
 
     def lines(self) -> list[tuple[Frame, int]]:
-        """The program's innermost lines in it with how long each took (ns), the longest first."""
+        """Return the program's innermost lines in it with the time of each (ns), longest first."""
         took: Counter[Frame] = Counter()
         for sample in self.samples:
             took[_own_line(sample.stack)] += sample.ns
@@ -83,7 +83,7 @@ class SeenPhase:
 
 
 class Course(NamedTuple):
-    """What a run's phases are told from.
+    """Steps of a run, for finding its phases.
 
     `ends` are the steps' ends (ns): step k lies between `ends[k]` and `ends[k + 1]`. `counts` says of each whether it
     is one of the program's own, undisturbed. `path` is the way to the call that ends a step, outermost first; `period`
@@ -99,7 +99,7 @@ class Course(NamedTuple):
 def phases_of(
     course: Course, samples: Sequence[Sample], loops: Loops
 ) -> tuple[list[SeenPhase], tuple[int, Loop] | None]:
-    """Return the phases, the longest first, and the loop that the steps are rounds of.
+    """Return the phases, longest first, and the loop that the steps are rounds of.
 
     Args:
         course: the steps, and how they end.
@@ -130,7 +130,7 @@ def phases_of(
 
 
 class _Steps:
-    """Which step a moment lies in, and which of them are ordinary."""
+    """Step numbers by time, and which steps are ordinary."""
 
     def __init__(self, course: Course) -> None:
         self.course = course
@@ -140,17 +140,17 @@ class _Steps:
         self.count = len(counted)
 
     def at(self, moment: int) -> int:
-        """The step's number; -1 outside of all."""
+        """Return the step's number; -1 outside of all."""
         number = bisect.bisect_right(self.course.ends, moment) - 1
         return number if number < len(self.times) else -1
 
     def ordinary(self, moment: int) -> bool:
-        """Whether the moment lies in a step of about the median's time that counts."""
+        """Return whether the moment lies in a counted step of about the median's time."""
         number = self.at(moment)
         return number >= 0 and self.course.counts[number] and self.times[number] <= ORDINARY * self.typical
 
     def rare(self, samples: Sequence[Sample]) -> bool:
-        """Whether these samples lie in fewer steps than they would if each step held some."""
+        """Return whether these samples lie in fewer steps than chance would place them."""
         numbers = [number for number in (self.at(s.at) for s in samples) if number >= 0 and self.course.counts[number]]
         if len(numbers) < FEWEST or self.count < 2 * FEWEST:
             return False
@@ -159,11 +159,10 @@ class _Steps:
 
 
 class _Branch(NamedTuple):
-    """Where a sample leaves the way to the step's end: the lines there, the function that is called from them, and what
-    that is for.
+    """Where a sample's stack leaves the path to the step's end: the lines, the called function, and its purpose.
 
     `outside` of the loop that the steps are rounds of, or `chosen` by a condition in it; `place` is None where it never
-    leaves the way.
+    leaves the path.
     """
 
     outside: bool
@@ -174,7 +173,7 @@ class _Branch(NamedTuple):
 
     @property
     def phase(self) -> object:
-        """What its samples are grouped by: a loop is one phase, whatever it calls; so is all of some kinds."""
+        """Return the key to group samples by: a loop is one phase, whatever it calls; so is each of some kinds."""
         if self.kind in (PhaseKind.LOADER, PhaseKind.CHECKPOINT, PhaseKind.LOGGING):
             return self.kind
         if self.place is not None and self.place.first != self.place.last:
@@ -186,7 +185,7 @@ _ON_THE_WAY = _Branch(False, False, None, None, PhaseKind.OTHER)
 
 
 def _steps_loop(steps: _Steps, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
-    """The innermost loop on the way to a step's end that holds most of the ordinary steps' samples."""
+    """Return the innermost loop on the path to a step's end that holds most of the ordinary steps' samples."""
     path = steps.course.path
     ordinary = [sample for sample in samples if steps.ordinary(sample.at)]
     whole = sum(sample.ns for sample in ordinary)
@@ -211,7 +210,7 @@ def _in_loop(path: tuple[Frame, ...], stack: tuple[Frame, ...], depth: int, loop
 def _branch(
     path: tuple[Frame, ...], stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops
 ) -> _Branch:
-    """Where the stack leaves the path, and whether it is in the steps' loop there."""
+    """Return where the stack leaves the path, and whether it is inside the steps' loop there."""
     depth = 0
     while depth < min(len(path), len(stack)) and stack[depth] == path[depth]:
         depth += 1
@@ -224,15 +223,15 @@ def _branch(
     code, line = stack[depth]
     outside = around is not None and not _in_loop(path, stack, around[0], around[1])
     own = loops.around(code.co_filename, line)
-    others = [loop for loop in own if not loop.holds(path[depth][1])]
-    place = Place(code, others[0].first, others[0].last) if others else Place(code, line, line)
+    branch_loops = [loop for loop in own if not loop.holds(path[depth][1])]
+    place = Place(code, branch_loops[0].first, branch_loops[0].last) if branch_loops else Place(code, line, line)
     callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
     chosen = loops.chosen(code.co_filename, line, path[depth][1])
     return _Branch(outside, chosen, place, callee, kind_of(stack[depth + 1 :]))
 
 
 def _seen(samples: list[Sample], path: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
-    """The phase of these samples: for what most of them are that show it, where most of its time goes."""
+    """Return the phase of these samples: its most common purpose, at the place with most of its time."""
     took: Counter[_Branch] = Counter()
     kinds: Counter[PhaseKind] = Counter()
     for sample in samples:
@@ -248,7 +247,7 @@ def _seen(samples: list[Sample], path: tuple[Frame, ...], around: tuple[int, Loo
 
 
 def _first_batches(groups: dict[object, list[Sample]], those: list[Sample], steps: _Steps) -> None:
-    """Count the wait for an epoch's first batch to what the loader's start costs."""
+    """Attribute the wait for an epoch's first batch to the start of the loader."""
     starting = groups.get(PhaseKind.LOADER)
     if starting is not None:
         begun = {steps.at(sample.at) for sample in starting}
@@ -270,7 +269,7 @@ _WORDS = (
     (PhaseKind.CHECKPOINT, "save_checkpoint save_model save_state save_ckpt save_pretrained write_checkpoint"),
     (PhaseKind.LOGGING, "log log_metrics report_metrics add_scalar add_scalars add_histogram add_image add_images"),
 )
-"""What functions of a phase are called, or what whole words stand in their names; the outermost that fits decides."""
+"""Function names of each kind of phase, or whole words in them; the outermost match decides."""
 _PACKAGES = (
     (PhaseKind.CHECKPOINT, "torch/serialization.py"),
     (PhaseKind.CHECKPOINT, "torch/distributed/checkpoint"),
@@ -286,12 +285,11 @@ _PACKAGES = (
 
 
 _ENVIRONMENT = re.compile(r"[Ee]nv(s|ironment)?\.(step|reset)$")
-"""A method of what a rollout acts in, whichever library it is of."""
+"""Methods of a rollout's environment, whichever library it is from."""
 
 
 def kind_of(stack: Sequence[Frame]) -> PhaseKind:
-    """Return what a phase with such a sample is for: by the functions on its stack, outermost first, and by whose they
-    are.
+    """Return the purpose of a phase with such a sample, by the functions on its stack and their packages.
 
     Args:
         stack: outermost first.
@@ -323,7 +321,7 @@ def _holds(name: str, words: Sequence[str]) -> bool:
 
 
 def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
-    """The phase's name: its kind's, or that of the function that is called, or of the lines."""
+    """Return the phase's name: that of its kind, of the called function, or of the lines."""
     if kind is not PhaseKind.OTHER:
         return str(kind.value)
     if callee is not None and not is_library(callee.co_filename) and not callee.co_name.startswith("<"):
@@ -332,13 +330,12 @@ def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
 
 
 def _own_line(stack: Sequence[Frame]) -> Frame:
-    """The innermost line of the program's own, else the innermost of all."""
+    """Return the program's innermost line, else the innermost line of all."""
     return next((frame for frame in reversed(stack) if not is_library(frame[0].co_filename)), stack[-1])
 
 
 def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
-    """Return the outermost loop of a phase's own that most of it is in, with the function that it stands in; None where
-    it is in none.
+    """Return the outermost loop of a phase's own that holds most of it, with its function; None without one.
 
     Args:
         phase: with its samples.
@@ -356,7 +353,7 @@ def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
 
 
 def _own_loops(place: Place, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, Loop]]:
-    """The loops around a sample from the phase's lines inward, each with its depth."""
+    """Return the loops around a sample from the phase's lines inward, each with its depth."""
     begin = next((k for k, (code, line) in enumerate(stack) if _at(place, code, line)), len(stack))
     held = set()
     for depth, (code, line) in enumerate(stack[begin:]):
