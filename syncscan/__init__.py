@@ -1,4 +1,4 @@
-"""syncscan finds the lines where a PyTorch program makes its host wait for its device, and says what each costs.
+"""syncscan finds the lines where a PyTorch program makes its host wait for its device, and their cost.
 
     analysis = syncscan.analyze("trace.json.gz")
     with syncscan.profile() as prof: ... prof.step()
@@ -84,10 +84,10 @@ _HOMES = {
     "prove": "syncscan.proof.prove",
     "time_step": "syncscan.capture.timing",
 }
-"""Public name → the module that it lives in."""
+"""Module of each public name."""
 
 _EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
-"""What `%load_ext syncscan` asks for; for IPython alone."""
+"""Names that `%load_ext syncscan` looks up, for IPython only."""
 
 __all__ = [
     "Analysis",
@@ -131,8 +131,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name in _HOMES:
-            found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
-            return found  # and from now on without coming here: `syncscan.allow` stands in hot loops
+            value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+            return value  # and from now on without coming here: `syncscan.allow` stands in hot loops
         if name in _EXTENSION:
             return getattr(importlib.import_module("syncscan.notebook"), name)
         if name == "tensorboard":

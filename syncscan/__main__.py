@@ -1,4 +1,4 @@
-"""`python -m syncscan`: the command line."""
+"""Run the command line as `python -m syncscan`."""
 
 from syncscan.cli import main
 

@@ -1,4 +1,4 @@
-"""The pipeline on one screen: load → detect → attribute → cost → whatif → host → habits → Analysis."""
+"""The analysis pipeline: load → detect → attribute → cost → whatif → host → habits → Analysis."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 _QUICKLY = 1
-"""How hard zlib tries for a cache: a third of the usual time, for a file half as big again."""
+"""zlib level for a cache: a third of the usual time, for a file 50 % larger."""
 
 
 def find(paths: Iterable[str]) -> list[str]:
-    """The traces that these paths name: a file is itself, a folder the traces in it, `-` standard input.
+    """Return the traces that these paths name: a file itself, a folder's traces, or `-` for standard input.
 
     Raises:
         TraceNotFound: a path that isn't there, or a folder without traces.
@@ -69,7 +69,7 @@ def analyze(
 
     Args:
         path: a trace as torch.profiler writes it, plain or compressed, local or anything that fsspec opens; or a saved
-            analysis, of which everything is found anew as it was asked for then, but for what is asked otherwise here.
+            analysis, which is analyzed again with its original options unless other options are given here.
         step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
         step_scope: glob; every range whose name it matches is a step. By default steps are the profiler's, else a
             serving framework's, else what repeats.
@@ -92,13 +92,13 @@ def analyze(
         UsageError: no range is called `step_scope`, or there is to be none; or the recorded step can't take `step_ms`.
     """
     if step_ms is not None and not 0 < step_ms < math.inf:
-        raise UsageError(f"A step takes more than 0 ms, and step_ms is {step_ms}.")
+        raise UsageError(f"step_ms is {step_ms}, but a step takes more than 0 ms.")
     if not (isinstance(steps, slice) and steps.step is None) and steps not in ("auto", "none"):
         raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none' nor slice(A, B).")
     chosen = steps if isinstance(steps, slice) else None
     files, clock = source_files(source_roots), clock or StageClock()
     if step_scope is not None and steps == "none":
-        raise UsageError("A scope that makes steps, and no steps: both can't be.", "Leave one of them out.")
+        raise UsageError("step_scope contradicts steps='none'.", "Leave one of them out.")
     try:
         trace = (_through_cache if cache else _read)(path, progress, max_memory)
         if another := load.refused(trace, os.fspath(path)):
@@ -128,11 +128,11 @@ def _read(path: str | os.PathLike[str], progress: Progress | None, max_memory: i
 
 
 def _through_cache(path: str | os.PathLike[str], progress: Progress | None, max_memory: int | None) -> Trace:
-    """The trace as it is kept beside its file, or else read, and kept there; it says so where that can't be."""
+    """Return the trace from a cache beside its file, else read and cache it; a warning says if it can't be cached."""
     beside = load.cache_beside(path)
-    kept = beside.read(max_memory) if beside else None
-    if beside is None or kept is not None:
-        return kept or _read(path, progress, max_memory)
+    cached = beside.read(max_memory) if beside else None
+    if beside is None or cached is not None:
+        return cached or _read(path, progress, max_memory)
     trace = _read(path, progress, max_memory)
     if trace.info.kept or not beside.up_to_date:
         return trace
@@ -142,13 +142,13 @@ def _through_cache(path: str | os.PathLike[str], progress: Progress | None, max_
     try:
         files.write(beside.place, beside.content(saved_trace(trace, _QUICKLY), trace.info.drawn), force=True)
     except UsageError as e:
-        info = replace(trace.info, warnings=(*trace.info.warnings, f"Nothing is kept for the next time: {e.message}"))
+        info = replace(trace.info, warnings=(*trace.info.warnings, f"The trace couldn't be cached: {e.message}"))
         trace = replace(trace, info=info)
     return trace
 
 
 def _with_phases(analysis: Analysis, files: SourceFiles, max_memory: int | None) -> Analysis:
-    """The analysis with those of the phases that capture recorded in traces beside this one."""
+    """Return the analysis with those of the phases that capture recorded in traces beside this one."""
     run, info = analysis.run, analysis.trace.info
     if run is None or not any(phase.trace for phase in run.phases):
         return analysis
@@ -157,13 +157,13 @@ def _with_phases(analysis: Analysis, files: SourceFiles, max_memory: int | None)
 
 
 def _beside(path: str, name: str) -> str:
-    """The file of this name in the folder of another, which a trace names; empty where there is no such file."""
+    """Return the file of this name, from a trace's metadata, in the folder of `path`; empty if there is none."""
     place = Path(path).parent / name
     return str(place) if name and Path(name).name == name and place.is_file() else ""
 
 
 def _phase(path: str, of: str, files: SourceFiles, max_memory: int | None) -> Analysis | None:
-    """A phase's trace; None where it can't be read, or is another run's."""
+    """Return the analysis of a phase's trace; None where it can't be read, or belongs to another run."""
     try:
         trace = _read(path, None, max_memory)
     except SyncscanError:
@@ -175,9 +175,9 @@ def _phase(path: str, of: str, files: SourceFiles, max_memory: int | None) -> An
 
 
 def _nothing_recorded(trace: Trace) -> TraceEmpty:
-    said = " ".join(trace.info.warnings)
+    sentences = " ".join(trace.info.warnings)
     return TraceEmpty(
-        f"{trace.info.path} holds no slice: nothing was recorded, or nothing is left of it. {said}".rstrip(),
+        f"{trace.info.path} holds no slice: nothing was recorded, or everything was lost. {sentences}".rstrip(),
         "Record it again, with the profiler on while steps run.",
     )
 
@@ -192,7 +192,7 @@ def analyze_trace(
     files: SourceFiles = OWN,
     clock: StageClock | None = None,
 ) -> Analysis:
-    """The stages behind loading, on a trace that is already in memory."""
+    """Run the stages after loading on a trace in memory."""
     whole, over = trace, (clock or StageClock()).over
     trace, processes, lacks = cost.apart(trace, process)
     if chosen is not None:
@@ -216,10 +216,12 @@ def analyze_trace(
     host_time = host_of(trace, gains.step, gains.findings)
     over("host")
     timed = not trace.info.capture.pretended
-    found, broken_habits = habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())
+    habits_found, broken_habits = (
+        habits.find(trace, gains.findings, gains.step, host_time.sampled) if timed else ((), ())
+    )
     if not integrity.verdict:
-        found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
-    found = whatif.project_habits(projector, found)
+        habits_found = tuple(h for h in habits_found if h.gain is None)  # costs of the others are unknown then
+    habits_found = whatif.project_habits(projector, habits_found)
     over("habits")
     analysis = Analysis(
         trace=trace,
@@ -227,8 +229,8 @@ def analyze_trace(
         findings=with_excerpts(trace, gains.findings, files),
         groups=gains.groups,
         overlaps=gains.overlaps,
-        habits=found,
-        remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
+        habits=habits_found,
+        remedies=whatif.remedies_of(projector, gains.findings, gains.groups, habits_found),
         host_time=host_time,
         races=races_of(trace.info.capture),
         run=run_of(trace.info.capture.run),
@@ -245,14 +247,14 @@ def analyze_trace(
 
 
 def analyze_pretended(recording: bytes) -> Analysis:
-    """The stages behind loading, on the recording of a dry run.
+    """Run the stages after loading on the recording of a dry run.
 
     Args:
         recording: what `dryrun` made, a trace's JSON.
     """
     analysis = analyze_trace(load.parse(recording, "dry run"))
-    found = cost.without_preparation(analysis.findings)
-    return replace(analysis, findings=tuple(sorted(found, key=_frequent)))
+    findings = cost.without_preparation(analysis.findings)
+    return replace(analysis, findings=tuple(sorted(findings, key=_frequent)))
 
 
 def _frequent(finding: Finding) -> tuple[bool, float]:
@@ -260,7 +262,7 @@ def _frequent(finding: Finding) -> tuple[bool, float]:
 
 
 def liken(dry: Analysis, recording: Analysis) -> Analysis:
-    """A dry run's findings in the order of what they cost in a recording of the same code, of this size or another.
+    """Sort a dry run's findings by their cost in a recording of the same code, of the same or another size.
 
     Args:
         dry: of `pretend_gpu`.
@@ -273,14 +275,14 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
         UsageError: the first is no dry run, or the second is one.
     """
     if not dry.trace.info.capture.pretended or recording.trace.info.capture.pretended:
-        raise UsageError("A dry run is set beside a recording, and these are other things.", "Give it a GPU's trace.")
+        raise UsageError("Expected a dry run and a recording.", "Give it a GPU's trace.")
     from syncscan import gate
 
     return gate.liken(dry, recording)
 
 
 def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
-    """What differs between two states of a program: places that came, went or changed, and the step's own change.
+    """Return the differences between two states of a program: places added, removed or changed, and the step.
 
     Args:
         before: recordings of the earlier state; several, of the same code, tell noise from change.
@@ -304,7 +306,7 @@ def check(
     today: datetime.date | None = None,
     source_roots: Sequence[str] = (),
 ) -> Verdict:
-    """Hold a recording to what its project allows: limits, with exceptions from the rules, comments and a baseline.
+    """Check a recording against its project's limits, with exceptions from rules, comments and a baseline.
 
     Args:
         analysis: of the recording.
@@ -318,15 +320,15 @@ def check(
     """
     from syncscan import gate
 
-    kept = analysis.trace.info.kept
-    files = SourceFiles(saved=kept.sources) if kept else source_files(source_roots)
+    saved = analysis.trace.info.kept
+    files = SourceFiles(saved=saved.sources) if saved else source_files(source_roots)
     return gate.check(analysis, rules, baseline or gate.EMPTY, files.text_of, today or datetime.date.today())
 
 
 def lint(
     paths: Iterable[str], allowed: Sequence[Allowance] = (), *, select: Sequence[str] = (), ignore: Sequence[str] = ()
 ) -> Linted:
-    """Guess from source files alone, which are neither run nor imported, where a program would wait for its device.
+    """Find possible syncs in source files, which are neither run nor imported.
 
     Args:
         paths: Python files, notebooks, folders, `-` for standard input.
@@ -339,8 +341,8 @@ def lint(
 
     linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
     chosen = (g for g in linted.guesses if not select or matches(g.rule, select))
-    kept = tuple(g for g in chosen if not matches(g.rule, ignore))
-    return replace(linted, guesses=kept, hidden=len(linted.guesses) - len(kept))
+    shown = tuple(g for g in chosen if not matches(g.rule, ignore))
+    return replace(linted, guesses=shown, hidden=len(linted.guesses) - len(shown))
 
 
 def check_fleet(
@@ -350,7 +352,7 @@ def check_fleet(
     today: datetime.date | None = None,
     source_roots: Sequence[str] = (),
 ) -> Verdict:
-    """Hold a job to what its project allows, as `check` holds a recording.
+    """Check a job against what its project allows, as `check` does for a recording.
 
     Args:
         fleet: the job.
@@ -366,7 +368,7 @@ def check_fleet(
 
 
 def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = ()) -> Baseline:
-    """What is to be known of a job from now on: every sync but for those that the rules or comments exempt.
+    """Return a baseline of every sync of a job, except those that the rules or comments exempt.
 
     Raises:
         UsageError: a source root is no folder.
@@ -377,7 +379,7 @@ def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = 
 
 
 def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
-    """An analysis as text in one of the formats that it can show itself in."""
+    """Return an analysis as text in one of its formats."""
     from syncscan import report
     from syncscan.report import saved
 
@@ -386,14 +388,14 @@ def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
 
         return evidence.render(analysis, options["finding"])
     if form == "saved":
-        found = (f.where.source for f in analysis.findings)
-        kept = kept_sources(source for source in found if source)
-        return saved.render(analysis, report.render(analysis, "json"), kept)
+        places = (f.where.source for f in analysis.findings)
+        sources = kept_sources(source for source in places if source)
+        return saved.render(analysis, report.render(analysis, "json"), sources)
     return report.render(analysis, form)
 
 
 def _painted(analysis: Analysis, of: str) -> Picture:
-    """A picture of an analysis."""
+    """Return a picture of an analysis."""
     from syncscan.report import picture
 
     return picture.render(analysis, of)
@@ -411,23 +413,23 @@ def _framed(analysis: Analysis, of: str) -> pd.DataFrame:
 
 
 def missing(trace: Trace) -> tuple[str, ...]:
-    """What this trace lacks and what to do about it, and what its capture noted, a sentence each."""
+    """Return sentences on data that this trace is missing and what to do about it, and the notes of its capture."""
     present = {category for category in Category if trace.is_category(category).any()}
     if not present & {*CALLS, Category.SYNC} and not trace.info.capture.pretended:
         if not present & {Category.KERNEL, Category.MEMCPY}:
             return ("No device events: nothing waits on a CPU. Record on a GPU, with ProfilerActivity.CUDA.",)
         return ("No runtime calls, so waits can't be seen. Record with ProfilerActivity.CUDA and without a filter.",)
-    if trace.info.capture.pretended:  # what it lacks is why there is no verdict
+    if trace.info.capture.pretended:  # missing data is why a dry run has no verdict
         return ()
-    said = []
+    sentences = []
     if not len(trace.device_rows):
-        said.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
+        sentences.append("Runtime calls but no device work: waits and idle time can't be measured. Record fewer steps.")
     if not trace.steps and not trace.steps_found.asked:
-        said.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or --step-scope.")
-    said += trace.info.capture.notes
+        sentences.append("No steps: numbers are for the whole trace. Use a schedule and prof.step(), or --step-scope.")
+    sentences += trace.info.capture.notes
     if not _has_scopes(trace):
-        said.append("No record_function scopes: findings are placed by op and line alone.")
-    return tuple(said)
+        sentences.append("No record_function scopes: findings are located by op and line only.")
+    return tuple(sentences)
 
 
 def _has_scopes(trace: Trace) -> bool:
@@ -435,24 +437,24 @@ def _has_scopes(trace: Trace) -> bool:
 
 
 def rules() -> tuple[RuleDoc, ...]:
-    """What there is to read about each rule that names a sync, in the order in which they are asked."""
+    """Return the documentation of each rule that identifies syncs, in matching order."""
     return catalogue()
 
 
 def habit_rules() -> tuple[RuleDoc, ...]:
-    """What there is to read about each rule that finds a habit, in the order in which they are asked."""
+    """Return the documentation of each rule that finds habits, in matching order."""
     return documentation.catalogue()
 
 
 def preamble_of(rule: RuleDoc) -> str:
-    """The code that a rule's examples stand on; empty where it has none, as under `python -OO`."""
+    """Return the code that a rule's examples need; empty where it has none, as under `python -OO`."""
     if not rule.code("Example"):
         return ""
     return documentation.PREAMBLE if rule.of_habit else PREAMBLE
 
 
 def explanation(name: str, analysis: Analysis | None = None) -> str:
-    """What there is to read about a rule, as Markdown; of an analysis first what was measured of it there.
+    """Return the documentation of a rule as Markdown; with an analysis, preceded by its measurements.
 
     Args:
         name: as `report.rule_page.find` takes it; with an analysis as `report.named.named` does.
@@ -472,7 +474,7 @@ def explanation(name: str, analysis: Analysis | None = None) -> str:
 
 
 def rule_ids() -> tuple[str, ...]:
-    """The ids of all rules: those that name syncs, then those that find habits."""
+    """Return the ids of all rules: those for syncs, then those for habits."""
     return tuple(rule.id for rule in (*rules(), *habit_rules()))
 
 

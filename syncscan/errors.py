@@ -23,16 +23,16 @@ EXTRAS = {
     "fleet": "'distributed>=2024.2' 'pyarrow>=14'",
     "zstd": "'zstandard>=0.22,<1'",
 }
-"""What pip is to be given for an extra: its packages, which come from anywhere; syncscan itself may be a clone."""
+"""Packages of each extra, for pip; syncscan itself may be a clone."""
 
 
 def installing(extra: str) -> str:
-    """The command that installs what an extra needs."""
+    """Return the command that installs the packages of an extra."""
     return f"pip install {EXTRAS[extra]}"
 
 
 class SyncscanError(Exception):
-    """The root: one clear sentence, what to do about it, and the exit code a command ends with."""
+    """Base of all exceptions: one clear sentence, what to do about it, and a command's exit code."""
 
     slug = "error"
     exit_code = 1
@@ -47,7 +47,7 @@ class SyncscanError(Exception):
 
 
 class UsageError(SyncscanError):
-    """A command or call that can't mean anything."""
+    """A command or call that makes no sense."""
 
     slug = "usage"
     exit_code = 2
@@ -61,7 +61,7 @@ class TraceError(SyncscanError):
 
 
 class TraceNotFound(TraceError):
-    """No file at that place."""
+    """No file at that path."""
 
     slug = "trace-not-found"
 
@@ -73,25 +73,25 @@ class TraceEmpty(TraceError):
 
 
 class TraceUnreadable(TraceError):
-    """A file that is no trace, or none that anything can be read of."""
+    """A file that isn't a trace, or a trace that can't be read."""
 
     slug = "trace-unreadable"
 
 
 class TraceTooLarge(TraceError):
-    """A trace that takes more memory than there is, or than was allowed."""
+    """A trace that needs more memory than available or allowed."""
 
     slug = "trace-too-large"
 
 
 class ProgramFailed(SyncscanError):
-    """A program of the user's failed, or makes nothing that can be measured."""
+    """A user's program failed, or yields nothing to measure."""
 
     slug = "program-failed"
 
 
 class MissingExtra(SyncscanError):
-    """A package of an extra is needed for this and isn't installed."""
+    """A package of an extra is needed and isn't installed."""
 
     slug = "missing-extra"
     exit_code = 2

@@ -1,4 +1,4 @@
-"""From pieces of bytes to a file of the user's: written whole or not at all, and nothing replaced unasked."""
+"""Write a file for the user atomically, without replacing one unless asked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO
 from syncscan.errors import UsageError
 
 _BATCH = 1 << 18
-"""Bytes that are written or packed at once, at least: handing them over costs as much as packing a few kilobytes."""
+"""Least bytes that are written or compressed at once: passing them on costs as much as compressing a few kilobytes."""
 _FULL = "Is the disk full, or the name too long?"
 _SHORTER = "Give another name."
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
@@ -22,7 +22,7 @@ _FILE = re.compile(r"\A(file|local):(//)?")
 
 
 def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Say before anything is read what would keep a file from being written.
+    """Raise before anything is read if a file can't be written.
 
     Args:
         path: where to.
@@ -50,7 +50,7 @@ def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[
 
 
 def _status(source: str) -> os.stat_result | None:
-    """Which file of this machine a source is; None for none."""
+    """Return the status of a source on this machine; None for others."""
     try:
         return os.fstat(0) if source == "-" else os.stat(_local(source))  # noqa: PTH116
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def _status(source: str) -> os.stat_result | None:
 
 
 def _local(source: str) -> str:
-    """The path in a URL of a file of this machine, as fsspec takes it; any other source as it is."""
+    """Return the path in a URL of a local file, as fsspec accepts it; any other source unchanged."""
     if not _URL.match(source):
         return source
     innermost = source.rpartition("::")[2]
@@ -66,7 +66,7 @@ def _local(source: str) -> str:
 
 
 def write(path: Path, chunks: Iterable[bytes], force: bool = False) -> None:
-    """Write a file beside its place and move it there, so that no half of it is ever seen.
+    """Write a file beside its place and move it there, so that no half of it is ever visible.
 
     A link is followed: what it points to is written, and the link stays. A device or a pipe is written into, as a shell
     would. A file that is replaced keeps its permissions; a new one gets what the user's umask leaves.
@@ -101,7 +101,7 @@ def _write_into(target: Path, path: Path, chunks: Iterable[bytes], packed: bool)
 
 
 def _replace(target: Path, path: Path, chunks: Iterable[bytes], packed: bool, mode: int) -> None:
-    """Write a new file and move it to `target`; `path` is what the user called it."""
+    """Write a new file and move it to `target`; `path` is the user's name for it."""
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".syncscan-")
     except OSError as e:
@@ -132,7 +132,7 @@ def _fill(raw: IO[bytes], chunks: Iterable[bytes], packed: bool) -> None:
 
 
 def _write_behind(write: Callable[[bytes], object], batches: Iterator[bytes]) -> None:
-    """Write each batch, one of several by a thread: the system and isal let go of the interpreter's lock meanwhile."""
+    """Write each batch, several by a thread: the system and isal release the GIL meanwhile."""
     first, second = next(batches, b""), next(batches, b"")
     if not second:
         write(first)
@@ -148,7 +148,7 @@ def _write_behind(write: Callable[[bytes], object], batches: Iterator[bytes]) ->
 
 
 def _batches(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, in parts that are worth being handed over."""
+    """Yield the bytes in parts large enough to pass on."""
     held: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -162,7 +162,7 @@ def _batches(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _umask() -> int:
-    """What the user lets others do with new files; it can only be read by setting it."""
+    """Return the user's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""From a notebook's cell to its analysis: `%load_ext syncscan` gives `%%syncscan`, which captures the cell it heads.
+"""Analyze a notebook cell: `%load_ext syncscan` adds `%%syncscan`, which captures its cell.
 
 The cell is taken as one step and run as often as the capture needs, as `%%timeit` does. A cell that steps the same
 optimizer more than once is taken as a loop instead: it runs once, and each step of the optimizer ends a step.
@@ -18,12 +18,12 @@ from syncscan.model.analysis import Analysis
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Give a running IPython the cell magic `%%syncscan`."""
+    """Add the cell magic `%%syncscan` to a running IPython."""
     shell.register_magic_function(_Magic(shell).syncscan, "cell", "syncscan")
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magic away again."""
+    """Remove the magic."""
     shell.magics_manager.magics["cell"].pop("syncscan", None)
 
 
@@ -52,7 +52,7 @@ class _Magic:
         return analysis
 
     def _compiled(self, cell: str) -> Any:
-        """The cell as code under the name that IPython keeps its source by, so that tracebacks and lines show it."""
+        """Return the cell as code with the name of its cached source in IPython, which tracebacks and lines show."""
         source = self._shell.transform_cell(cell)
         name = self._shell.compile.cache(source, raw_code=cell)
         return self._shell.compile(source, name, "exec")
@@ -110,7 +110,7 @@ def _say(sentence: str) -> None:
 
 
 class _Loop:
-    """Finds out whether a cell is a loop: then the steps of its optimizer are the steps."""
+    """Detects whether a cell is a loop: then its optimizer's steps are the steps."""
 
     def __init__(self, session: Any) -> None:
         from syncscan.capture.steps import StepMarks

@@ -1,4 +1,4 @@
-"""A block of a program that asks for a GPU goes in; it runs on the CPU, and where it would wait for a GPU comes out.
+"""Run a block that asks for a GPU on the CPU, and find where it would wait for a GPU.
 
     with syncscan.pretend_gpu() as rec:
         train_step()
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Pretended:
-    """A block that believes in a GPU; afterwards, what would have waited in it."""
+    """A block that runs on a simulated GPU; afterwards, the syncs that it would have made."""
 
     def __init__(self) -> None:
         self._pretence = Pretence()
@@ -37,19 +37,19 @@ class Pretended:
         self._steps = 0
 
     def __enter__(self) -> Pretended:
-        """Begin to pretend, on this thread.
+        """Begin to simulate the GPU, on this thread.
 
         Raises:
             MissingExtra: torch isn't installed.
             UsageError: another block pretends already, or this one has ended.
         """
         if self._trace is not None:
-            raise UsageError("This dry run has ended.", "Make a new one: syncscan.pretend_gpu().")
+            raise UsageError("This dry run has ended.", "Create a new one: syncscan.pretend_gpu().")
         self._pretence.begin().ways.enter(sys._getframe(1))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the pretence, whatever happened inside."""
+        """End the simulation, whatever happened inside."""
         self._pretence.end()
         if isinstance(error, Exception):
             self.failed(error)
@@ -60,27 +60,27 @@ class Pretended:
             self._of_parts = [session.trace(part) for part in self._parts]
 
     def step(self) -> None:
-        """Say that a step begins; what came before the first one is then taken as preparation."""
+        """Mark the begin of a step; what came before the first one then counts as preparation."""
         session = self._pretence.session
         if session is not None:
             session.step(self._steps)
             self._steps += 1
 
     def failed(self, error: BaseException | None = None) -> None:
-        """Have the report say that the program failed, where it isn't the block that does."""
+        """Make the report say that the program failed, if the failure isn't in the block."""
         session = self._pretence.session
         if session is not None:
             session.failed(error)
 
     def end_step(self) -> None:
-        """Say that the last step is over; what comes after it is none."""
+        """Mark the end of the last step; later work belongs to no step."""
         session = self._pretence.session
         if session is not None:
             session.step(None)
 
     @cached_property
     def analysis(self) -> Analysis:
-        """All that was found: as of a trace, without costs.
+        """Return the analysis: as of a trace, without costs.
 
         Raises:
             UsageError: the block hasn't ended.
@@ -97,14 +97,14 @@ class Pretended:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Where the host would have waited: in the steps, and then what lies between them alone."""
+        """Return where the host would have waited: in the steps, then what lies only between them."""
         steps = self.analysis.findings
         known = {finding.id for finding in steps}
         between = (finding for of in self.analysis.phases if of for finding in of.findings)
         return (*steps, *(finding for finding in between if finding.id not in known))
 
     def like(self, recording: Analysis | str | os.PathLike[str]) -> Analysis:
-        """The findings in the order of what they cost in a recording of the same code, of this size or another.
+        """Sort the findings by their cost in a recording of the same code, of the same or another size.
 
         Args:
             recording: an analysis, or a trace or saved analysis as `syncscan.analyze` reads them. Its figures are taken
@@ -118,17 +118,17 @@ class Pretended:
             TraceNotFound, TraceEmpty, TraceUnreadable: the recording can't be read.
         """
         from syncscan import api
-        from syncscan.model.analysis import Analysis as Analyzed
+        from syncscan.model.analysis import Analysis as AnalysisType
 
-        return api.liken(self.analysis, recording if isinstance(recording, Analyzed) else api.analyze(recording))
+        return api.liken(self.analysis, recording if isinstance(recording, AnalysisType) else api.analyze(recording))
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        """Sentences on what was run, and what of it wasn't understood."""
+        """Return sentences on what was run, and which of it wasn't recognized."""
         session = self._pretence.session
         return tuple(session.coverage()) if session else ()
 
 
 def pretend_gpu() -> Pretended:
-    """A context manager: code inside believes in one CUDA device, and runs on the CPU with real values."""
+    """Return a context manager: code inside sees one CUDA device, and runs on the CPU with real values."""
     return Pretended()

@@ -1,4 +1,4 @@
-"""Marked tests go in; those that make their host wait for its device more than they may come out failed.
+"""Fail marked pytest tests that make their host wait for its device more than they may.
 
 Loaded by pytest wherever syncscan is installed, so that nothing is imported here until a test asks for it.
 """
@@ -27,38 +27,38 @@ MARKS = {
 NO_DEVICE = "no GPU here, and dry runs are off (syncscan_dryrun = false): a CPU has no host-device syncs to count"
 NO_TIMES = "no GPU here: wait_ms needs times, and a dry run has none"
 NOTHING_RAN = (
-    "no GPU here, and in a dry run nothing ran on the pretended one: the test, or a fixture of a wider scope than a"
-    " function's, took the CPU"
+    "no GPU here, and in a dry run nothing ran on the simulated one: the test, or a fixture of a wider scope than a"
+    " function's, chose the CPU"
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--syncscan-report`, and what stands in the configuration file."""
-    told = "record each test marked no_syncs or limit_syncs, and keep its trace and an HTML report in DIR"
-    parser.getgroup("syncscan").addoption("--syncscan-report", metavar="DIR", type=Path, help=told)
+    """Add `--syncscan-report`, and the option of the configuration file."""
+    record = "record each test marked no_syncs or limit_syncs, and keep its trace and an HTML report in DIR"
+    parser.getgroup("syncscan").addoption("--syncscan-report", metavar="DIR", type=Path, help=record)
     without = "without a GPU run tests marked no_syncs or limit_syncs on the CPU as if on one; false skips them"
     parser.addini("syncscan_dryrun", without, type="bool", default=True)
 
 
 class NotUnderstood(pytest.PytestWarning):
-    """A marked test passed in a dry run of which something wasn't understood: whether that waits is unknown."""
+    """A marked test passed in a dry run with ops that weren't recognized: whether they wait is unknown."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marks known."""
-    for told in MARKS.values():
-        config.addinivalue_line("markers", told)
+    """Register the marks."""
+    for mark in MARKS.values():
+        config.addinivalue_line("markers", mark)
 
 
 @pytest.fixture
 def syncscan(request: pytest.FixtureRequest) -> Watched:
-    """The syncs of this test: `step()` ends a step of it, `record()` records a block, `findings` has what it found."""
+    """Return the syncs of this test: `step()` ends a step, `record()` records a block, `findings` has the results."""
     return _watched(request.node)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Without a GPU a marked test is run dry, or skipped where that tells nothing."""
+    """Run a marked test dry without a GPU, or skip it where that would say nothing."""
     mark = _mark(item)
     if mark is None:
         return
@@ -79,7 +79,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
-    """A dry run's own fixtures find its device too; those that other tests share find none."""
+    """Let a dry run's own fixtures see its device; fixtures shared with other tests see none."""
     if request.scope == "function" and getattr(request.node, _DRY, False):
         with _pretending():
             yield
@@ -89,7 +89,7 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """What a dry run's fixtures do at their end is done on its device."""
+    """Run the teardown of a dry run's fixtures on its device."""
     if getattr(item, _DRY, False):
         with _pretending():
             yield
@@ -99,7 +99,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run a marked test under a guard or a recording, and fail it by what it did."""
+    """Run a marked test under a guard or a recording, and fail it if it exceeds its limit."""
     mark = _mark(item)
     if mark is None:
         yield
@@ -118,7 +118,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say where reports lie."""
+    """Print where the reports are."""
     folder = config.getoption("--syncscan-report")
     if folder is not None:
         reports = sorted(folder.glob("*.html")) if folder.is_dir() else []
@@ -139,8 +139,8 @@ def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
     from syncscan.testing import failure
 
     if _tells_steps(item) and watched.steps <= limit.warmup:
-        told = f"the test told {watched.steps} steps by syncscan.step(), and the first {limit.warmup} are warm-up"
-        pytest.fail(f"Nothing was counted: {told} (warmup=0 counts all).", pytrace=False)
+        reason = f"the test told {watched.steps} steps by syncscan.step(), and the first {limit.warmup} are warm-up"
+        pytest.fail(f"Nothing was counted: {reason} (warmup=0 counts all).", pytrace=False)
     if watched.dry is not None:
         _verdict_of_dry_run(item, limit, watched)
         return
@@ -154,12 +154,12 @@ def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
 
 
 def _tells_steps(item: pytest.Item) -> bool:
-    """Whether a test has the fixture by which it says that a step has ended."""
+    """Return whether a test has the fixture that marks the end of a step."""
     return "syncscan" in getattr(item, "fixturenames", ())
 
 
 def _verdict_of_dry_run(item: pytest.Item, limit: Limit, watched: Watched) -> None:
-    """As a guard's; and never a pass that says nothing of what wasn't seen."""
+    """Apply a guard's limit; never pass a test silently with ops that weren't recognized."""
     from syncscan.testing import failure
 
     dry = watched.dry
@@ -188,7 +188,7 @@ def _page(item: pytest.Item, watched: Watched) -> None:
 
 @contextmanager
 def _pretending() -> Iterator[None]:
-    """As on a GPU, and nothing is noted; where that is so already, nothing changes."""
+    """Simulate a GPU without recording, unless that is on already."""
     from syncscan.dryrun.pretence import Pretence, pretending
 
     pretence = Pretence()
@@ -217,7 +217,7 @@ def _report(item: pytest.Item, watched: Watched) -> None:
 
 
 def _mark(item: pytest.Item) -> pytest.Mark | None:
-    """The innermost of our marks."""
+    """Return the innermost syncscan mark."""
     return next((mark for mark in item.iter_markers() if mark.name in MARKS), None)
 
 
@@ -236,10 +236,10 @@ _DRY = "_syncscan_dry"
 
 
 def _watched(item: pytest.Item) -> Watched:
-    """What belongs to one test, made when it is first asked for."""
+    """Return the state of one test, created on first use."""
     from syncscan.testing.watched import Watched
 
     if not hasattr(item, _KEY):
         setattr(item, _KEY, Watched())
-    found: Watched = getattr(item, _KEY)
-    return found
+    watched: Watched = getattr(item, _KEY)
+    return watched

@@ -1,4 +1,4 @@
-"""TensorBoard while training: from an Analysis to scalars and a table of findings beside the loss.
+"""Log an Analysis to TensorBoard while training: scalars and a table of findings beside the loss.
 
 analysis = syncscan.analyze(trace)
 syncscan.tensorboard.log(analysis, writer, step)   # writer: torch.utils.tensorboard.SummaryWriter
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """What is needed of a SummaryWriter: `torch.utils.tensorboard`'s and `tensorboardX`'s both have it."""
+    """Interface of a SummaryWriter, as in `torch.utils.tensorboard` and `tensorboardX`."""
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int | None = None) -> Any:
         """Add one point of a curve."""
@@ -29,7 +29,7 @@ class Writer(Protocol):
 
 
 def log(analysis: Analysis, writer: Writer, step: int | None = None) -> None:
-    """Write what an analysis found as curves and as a table.
+    """Write the results of an analysis as curves and a table.
 
     Scalars, all µs a step but the counts: `syncscan/wait_us` and `syncscan/bubble_us` (measured),
     `syncscan/recoverable_us` (projected; left out where it couldn't be projected), `syncscan/step_us`,
@@ -57,7 +57,7 @@ def log(analysis: Analysis, writer: Writer, step: int | None = None) -> None:
 
 
 def table(analysis: Analysis) -> str:
-    """The findings as a Markdown table, worst first; a sentence where there are none."""
+    """Return the findings as a Markdown table, worst first; a sentence where there are none."""
     if not analysis.findings:
         return "No host-device syncs found."
     rows = [

@@ -1,3 +1,3 @@
-"""The version of syncscan, which reports and captures carry."""
+"""The version of syncscan, which reports and captures contain."""
 
 __version__ = "0.1.0"

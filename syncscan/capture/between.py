@@ -1,4 +1,4 @@
-"""The phases of a run that its recorded steps don't hold go in, a trace of a part of each comes out.
+"""Record traces of the phases of a run that its recorded steps don't contain.
 
 A phase that is a loop is recorded like a training loop: some of its rounds are timed without the profiler, some warm it
 up, some are recorded, all while the phase runs once. One that is no loop, as a checkpoint, is recorded whole.
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from syncscan.capture.course import Course, Order
 
 LEAST = 0.03
-"""The part of the run's time from which a phase is worth recording."""
+"""Least fraction of the run's time from which a phase is recorded."""
 MOST = 4
-"""Phases that are recorded: the longest."""
+"""Most phases that are recorded, longest first."""
 PATIENCE_S, MOST_PATIENCE_S = 4.0, 30.0
-"""How long is waited for a phase at least and at most, and `AGAIN` times the time after which it has come again."""
+"""Least and most time to wait for a phase; in between, `AGAIN` times the interval after which it recurred."""
 AGAIN = 2.5
 PIECE_S = 3.0
-"""A phase that is no loop and takes longer is too much for one trace."""
+"""Longest phase without a loop that is recorded: more is too much for one trace."""
 UNTOUCHED = (PhaseKind.LOADER,)
-"""What is named by its lines alone: the device has no part in it."""
+"""Phases that get no trace, as the device takes no part in them."""
 FEW, MANY = 4, 40
-"""A loop of fewer rounds is recorded whole; one that has so many needn't be waited for to know that."""
+"""A loop with fewer rounds is recorded whole; from the second number on, its length needn't be known first."""
 
-LATER = "it didn't come again while the capture waited for it"
-LONG = "it is no loop, and too long for one trace"
-OLD = "Python tells of single loops from 3.12 on"
+LATER = "it didn't recur while the capture waited for it"
+LONG = "it isn't a loop, and is too long for one trace"
+OLD = "Python reports single loops from 3.12 on"
 
 Make = Callable[["Order", dict[str, Any]], "Course"]
-"""Makes the course of one phase, from what is to be captured and what is stored of the phase in the trace."""
+"""Factory of a phase's `Course`, from the capture's order and the phase's metadata for the trace."""
 
 
 class Between:
-    """Records phases while the program's steps go on.
+    """Records phases while the program's steps continue.
 
     Args:
         order: of the capture.
@@ -67,16 +67,16 @@ class Between:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to record."""
+        """Return whether there is nothing more to record."""
         return self._at is None
 
     @property
     def profiling(self) -> bool:
-        """Whether the profiler is on."""
+        """Return whether the profiler is on."""
         return self._at is not None and self._at.course is not None and self._at.course.profiling
 
     def step(self) -> None:
-        """One of the program's steps has ended."""
+        """Handle the end of one of the program's steps."""
         at = self._at
         if at is None:
             return
@@ -92,7 +92,7 @@ class Between:
             self._next()
 
     def close(self) -> None:
-        """Record no more, whatever state it is in."""
+        """Stop recording, in any state."""
         at, self._at = self._at, None
         self._left.clear()
         if at is not None:
@@ -118,7 +118,7 @@ class Between:
             self._at = None
 
     def _wanted(self, seen: Seen) -> Iterator[Wanted]:
-        """The phases to be recorded, the longest first."""
+        """Yield the phases to record, longest first."""
         whole = self._watch.took(seen, seen.samples)
         loops, able = Loops(), can_watch()
         worth = [(self._watch.took(seen, phase.samples), phase) for phase in seen.phases if phase.kind not in UNTOUCHED]
@@ -137,7 +137,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A phase to be recorded: with its own loop, what it takes when it comes, and how long is waited for it."""
+    """A phase to record: its own loop, its duration per occurrence, and how long to wait for it."""
 
     phase: SeenPhase
     rounds: Any
@@ -161,11 +161,11 @@ class _Loop:
         self._rounds = Rounds([wanted.rounds], self._round)
 
     def start(self) -> bool:
-        """Begin to count its rounds; False where that can't be."""
+        """Start counting its rounds; return False where that isn't possible."""
         return self._rounds.start()
 
     def step(self) -> None:
-        """One of the program's steps has ended: the phase, where it was under way, is over."""
+        """Handle the end of a program step: the phase, if it was active, is over."""
         if self._count:
             self._once = self._count
         self._count = 0
@@ -173,7 +173,7 @@ class _Loop:
             self._ended(cut=True)
 
     def close(self) -> None:
-        """Count no more, and switch off what is on."""
+        """Stop counting, and switch everything off."""
         self._rounds.close()
         course, self.course = self.course, None
         if course is not None:
@@ -182,7 +182,7 @@ class _Loop:
 
     @property
     def few(self) -> bool:
-        """Whether its rounds are too few to be timed, so that it is recorded whole."""
+        """Return whether it has too few rounds to be timed, so that it is recorded whole."""
         return self._once is not None and self._once < FEW
 
     def _round(self, number: int) -> None:
@@ -204,7 +204,7 @@ class _Loop:
         return self._count >= MANY or (self._count == 1 and self._once is not None and self._once >= FEW)
 
     def _plan(self) -> Plan:
-        """What fits into the rounds that the phase has."""
+        """Return a plan that fits into the phase's number of rounds."""
         rounds = (self._once or MANY) - 2
         active = max(1, min(self._order.plan.active, rounds // 3))
         warmup = max(1, min(self._order.plan.warmup, (rounds - active) // 2))
@@ -219,7 +219,7 @@ class _Loop:
         }
 
     def _ended(self, *, cut: bool) -> None:
-        """The course is over, or the phase: what was recorded by then is kept."""
+        """Handle the end of the course or the phase; what was recorded by then is kept."""
         course, self.course = self.course, None
         if course is None:
             return
@@ -231,7 +231,7 @@ class _Loop:
 
 
 class _Piece:
-    """Records a phase that is no loop, whole."""
+    """Records a phase that isn't a loop, whole."""
 
     def __init__(
         self, wanted: Wanted, order: Order, watch: Watch, make: Make, guarded: Callable[[Callable[[], None]], None]
@@ -246,14 +246,14 @@ class _Piece:
         )
 
     def start(self) -> bool:
-        """Begin to look out for it; False where that can't be."""
+        """Start watching for it; return False where that isn't possible."""
         return self._passes.start()
 
     def step(self) -> None:
-        """One of the program's steps has ended."""
+        """Handle the end of one of the program's steps."""
 
     def close(self) -> None:
-        """Look no more, and switch off what is on."""
+        """Stop watching, and switch everything off."""
         self._passes.close()
         course, self.course = self.course, None
         if course is not None:

@@ -1,4 +1,4 @@
-"""Steps that run without a profiler go in, the time of each comes out, and how sure one can be of their median.
+"""Time steps that run without a profiler, and the uncertainty of their median.
 
 The device isn't drained between them: that would part what host and device do at the same time across steps, and
 throughput is what counts. Instead an event is recorded at each step's end, and nobody waits for it until all are over;
@@ -18,11 +18,12 @@ from syncscan.capture import device
 from syncscan.model.step_times import StepTimes
 
 UNSEEN = 0.1
-"""If the events miss this part of the time until the device was drained, it works on streams that they don't see."""
+"""Least fraction of the time until the device was drained that events must cover; with less, work ran on other streams.
+"""
 
 
 class Calibration:
-    """Takes the times of the steps from its making, or its first `mark`, until `end`.
+    """Times steps from its creation, or its first `mark`, until `end`.
 
     Args:
         steps: how many there will be; where there are more, only their mean is known.
@@ -37,26 +38,26 @@ class Calibration:
             self.mark()
 
     def mark(self) -> None:
-        """Say that a step has ended; costs a few µs of the host."""
+        """Record the end of a step; takes a few µs of the host."""
         if len(self._host) < len(self._events):
             self._events[len(self._host)].record()
         self._host.append(time.perf_counter_ns())
 
     def end(self) -> StepTimes:
-        """Wait for the device, and tell the steps' times."""
+        """Wait for the device, and return the steps' times."""
         device.drain()
         steps = len(self._host) - 1
         total = (time.perf_counter_ns() - self._host[0]) / 1e3
         if not device.used():
             return StepTimes(total / steps, tuple((b - a) / 1e3 for a, b in itertools.pairwise(self._host)), "host")
-        each = _distances(self._events[: steps + 1])
-        if sum(each) < (1 - UNSEEN) * total:
+        distances = _distances(self._events[: steps + 1])
+        if sum(distances) < (1 - UNSEEN) * total:
             return StepTimes(total / steps, (), "host")
-        return StepTimes(total / steps, each, "device")
+        return StepTimes(total / steps, distances, "device")
 
 
 def _events(count: int) -> list[Any]:
-    """Events that take a time, each recorded once, for a first recording makes them; none where there is no device."""
+    """Return timing events that were recorded once, as the first recording creates them; empty without a device."""
     if not device.used():
         return []
     try:
@@ -69,7 +70,7 @@ def _events(count: int) -> list[Any]:
 
 
 def _distances(events: Sequence[Any]) -> tuple[float, ...]:
-    """From each event to the next in µs; empty where they lie on different devices."""
+    """Return the times between consecutive events in µs; empty where they are on different devices."""
     try:
         return tuple(float(a.elapsed_time(b)) * 1e3 for a, b in itertools.pairwise(events))
     except (RuntimeError, ValueError):

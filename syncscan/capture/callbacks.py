@@ -1,4 +1,4 @@
-"""Python functions go in; torch calls them at every synchronise, event record and event wait, until it is told to stop.
+"""Let torch call Python functions at every synchronization, event record and event wait, and stop it again.
 
 The callbacks are private to torch (`torch/cuda/_gpu_trace.py`, for its CUDA sanitizer). `torch._C._activate_gpu_trace`
 starts them and nothing of torch stops them, though on they cost every allocation and event of the process about a
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 SYMBOL = "_ZN3c104impl8GPUTrace9haveStateE"
-"""`c10::impl::GPUTrace::haveState`, as compilers for Linux and macOS name it."""
+"""`c10::impl::GPUTrace::haveState`, as compilers for Linux and macOS mangle it."""
 LIBRARIES = ("libc10.so", "libc10.dylib")
 
 REGISTRIES = {
@@ -26,11 +26,11 @@ REGISTRIES = {
     "record": "EventRecordCallbacks",
     "wait": "EventWaitCallbacks",
 }
-"""What is called back → the list in torch's module that holds the functions for it."""
+"""Kind of callback → name of the list in torch's module with its functions."""
 
 
 def switch() -> ctypes.c_bool | None:
-    """The bool by which torch decides whether to call back; None where this torch has none that can be found."""
+    """Return the flag by which torch decides whether to call back; None if this torch has none that can be found."""
     folder = Path(str(importlib.import_module("torch").__file__)).parent / "lib"
     for name in LIBRARIES:
         with contextlib.suppress(OSError, ValueError):
@@ -39,7 +39,7 @@ def switch() -> ctypes.c_bool | None:
 
 
 def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
-    """The lists of functions that torch calls for this kind of device, by what it calls them for.
+    """Return the lists of functions that torch calls for this kind of device, by kind of callback.
 
     Args:
         vendor: `cuda` (ROCm's too) or `xpu`, as torch names its module.
@@ -57,12 +57,12 @@ def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
 
 
 def start(lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str, Callable[..., None]]) -> Any:
-    """Have torch call these functions.
+    """Let torch call these functions.
 
     Args:
         lists: what `registries` returned.
-        functions: what to call, by the same keys; a synchronise of a device comes without an argument, of a stream or
-            an event with its address, a record or wait with the event's and the stream's.
+        functions: what to call, by the same keys; a device's synchronization has no argument, a stream's or an event's
+            has its address, a record or wait has the event's and the stream's.
 
     Returns:
         A function that puts everything back: torch calls only those that it called before, or nobody.

@@ -1,4 +1,4 @@
-"""The steps of one capture go in, phase after phase; a trace file for each of its cycles comes out."""
+"""Run the phases of one capture, and write a trace file for each of its cycles."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SCHEMA = "syncscan.capture/1"
 
 UNSAMPLED = "The host's time wasn't sampled: {}"
 UNEVEN, LOOK = 0.15, 14
-"""Where the middle half of the timed steps spans more than this part of one, so many more are left alone before the
-first cycle, so that a period of up to eight shows."""
-OTHER_PROFILER = "The program runs a profiler of its own, and torch allows one at a time: the capture waits for it."
+"""Spread of the timed steps' middle half, as a fraction of a step, from which this many more steps are left alone
+before the first cycle, so that a period of up to eight shows."""
+OTHER_PROFILER = "The program runs its own profiler, and torch allows one at a time: the capture waits for it."
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be captured, and where to: `out` is the folder, `name` what a file's name begins with."""
+    """The capture and its destination: `out` is the folder, `name` the prefix of file names."""
 
     plan: Plan
     out: Path
@@ -42,7 +42,7 @@ class Order:
 
 
 class Course:
-    """One capture. Whatever is raised from it, `abandon` switches everything off.
+    """One capture. Whatever error it raises, `abandon` switches everything off.
 
     `paths` holds its traces so far, `times` the steps' times once they were measured.
 
@@ -93,17 +93,17 @@ class Course:
 
     @property
     def over(self) -> bool:
-        """Whether it has run to its end."""
+        """Return whether it has run to its end."""
         return not self._phases
 
     @property
     def profiling(self) -> bool:
-        """Whether the profiler is on, in a step that warms it up or is recorded."""
+        """Return whether the profiler is on, in a warm-up or a recorded step."""
         return self._recorder is not None or (self._between is not None and self._between.profiling)
 
     @property
     def unprofiled(self) -> bool:
-        """Whether it hasn't come to its first cycle."""
+        """Return whether it hasn't reached its first cycle."""
         return self._cycles == 0 and not self.over and self._phases[0][0] in (Phase.SETTLE, Phase.CALIBRATE, Phase.LOOK)
 
     def start(self) -> None:
@@ -112,7 +112,7 @@ class Course:
         self._watch.start()
 
     def step(self) -> None:
-        """A step has ended, and the next begins."""
+        """Handle the end of a step, and the begin of the next."""
         self._watch.mark()
         self.ended += 1
         if self._sampling is not None and self._sampling.step():
@@ -143,7 +143,7 @@ class Course:
             self._enter()
 
     def cut(self) -> None:
-        """End it before its time, and write what there is; it is over all the same where all cycles are recorded."""
+        """End early, and write what there is; the capture is over anyway if all cycles are recorded."""
         if self._between is not None:
             self._phases.clear()
             self._end_between()
@@ -155,23 +155,23 @@ class Course:
             self._watch.close()
 
     def save(self, *, cut: bool) -> None:
-        """End the cycle, if one is under way, and write it, or as much as there is of it.
+        """End the cycle, if one is active, and write it as far as it was recorded.
 
         Args:
             cut: the step that runs now is not complete.
         """
-        made = self._recorder
-        if made is None:
+        recording = self._recorder
+        if recording is None:
             return
-        recorded = made.recording
+        recorded = recording.recording
         self._look("recorded")
-        profiler, taken = made.finish(cut=cut)
-        self._recorder = None  # not before: `abandon` switches off what `finish` couldn't
+        profiler, taken = recording.finish(cut=cut)
+        self._recorder = None  # only now: `abandon` switches off what `finish` couldn't
         self._watch.settle()
-        if made.cupti.kept is not None:
+        if recording.cupti.kept is not None:
             self._note(
-                f"CUPTI stays attached to the captured process ({made.cupti.kept}): until that ends, its steps take"
-                " 5 to 25 % longer than before, and so do those that a later capture times."
+                f"CUPTI stays attached to the captured process ({recording.cupti.kept}): until its end, steps take"
+                " 5 to 25 % longer than before, also those that a later capture times."
             )
         if not recorded:
             return
@@ -185,8 +185,8 @@ class Course:
         self._wrote(path, cut)
 
     def abandon(self) -> None:
-        """Switch everything off, and forget what was being recorded."""
-        made, self._recorder = self._recorder, None
+        """Switch everything off, and discard the current recording."""
+        recording, self._recorder = self._recorder, None
         sampling, self._sampling = self._sampling, None
         self._calibration = None
         with ExitStack() as off:  # all of it, though one fails
@@ -194,13 +194,13 @@ class Course:
             off.callback(self._watch.close)
             if self._between is not None:
                 off.callback(self._between.close)
-            if made is not None:
-                off.callback(made.close)
+            if recording is not None:
+                off.callback(recording.close)
             if sampling is not None:
                 off.callback(sampling.close)
 
     def metadata(self, taken: dict[str, Any]) -> dict[str, Any]:
-        """What is stored in the trace under the key "syncscan".
+        """Return the metadata stored in the trace under the key "syncscan".
 
         Args:
             taken: what the recorder saw of the cycle.
@@ -226,7 +226,7 @@ class Course:
         }
 
     def _enter(self) -> None:
-        """Begin the phase that comes now."""
+        """Begin the next phase."""
         if self._recorder is None and self._phases[0][0] in (Phase.WARMUP, Phase.ACTIVE) and recorder.profiling():
             self._say(OTHER_PROFILER)
             self._phases.insert(0, (Phase.WAIT, 1))
@@ -256,7 +256,7 @@ class Course:
             self._note(advice)
 
     def _note(self, sentence: str) -> None:
-        """Tell the user, and whoever reads this trace or a later one."""
+        """Tell the user, and readers of this trace and later ones."""
         if sentence not in self._notes:
             self._notes.append(sentence)
         self._say(sentence)
@@ -272,7 +272,7 @@ class Course:
         self._recorder.start()
 
     def _start_sampling(self) -> None:
-        """Begin to sample; where that can't be the capture is over."""
+        """Start sampling; if that isn't possible, the capture is over."""
         try:
             if recorder.profiling():
                 raise NotSampled("the program runs a profiler of its own.")
@@ -283,7 +283,7 @@ class Course:
             self._say(UNSAMPLED.format(reason))
 
     def _sampled(self) -> None:
-        """Add what was sampled to the traces of this capture."""
+        """Add the samples to the traces of this capture."""
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return
@@ -296,16 +296,16 @@ class Course:
         self.add(more)
 
     def _between_steps(self, rows: Sequence[Row]) -> set[int]:
-        """When the samples of phases between the steps were taken; the watch gets all of them."""
+        """Return when samples of phases between the steps were taken; the watch gets all samples."""
         self._watch.add(rows, PERIOD_NS)
         return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
 
     def add(self, more: dict[str, Any], failed: str = UNSAMPLED) -> None:
-        """Add to what is stored in the traces of this capture.
+        """Add to the metadata of this capture's traces.
 
         Args:
             more: keys and values of the table.
-            failed: a sentence with a place for the reason, for where that can't be.
+            failed: a sentence with a placeholder for the reason, said if that fails.
         """
         try:
             for number, (path, metadata) in enumerate(self._traces):
@@ -315,7 +315,7 @@ class Course:
             self._say(failed.format(f"it can't be added to the trace ({error.strerror or error})."))
 
     def _set_period(self) -> None:
-        """Have the cycles hold whole periods, where steps differ in turn; look on a little where that isn't clear."""
+        """Let cycles hold whole periods, where steps differ periodically; observe more steps where that is unclear."""
         if not self._plan.auto or self._of_phase is not None:
             return
         period, spread = self._watch.period(), self.times.quartiles if self.times else None
@@ -333,7 +333,7 @@ class Course:
         return self.times.typical if self.times else 0.0
 
     def _start_between(self) -> None:
-        """Begin to record phases between the steps; where there are none worth it the capture is over."""
+        """Start recording phases between the steps; if none is worth it, the capture is over."""
         self._between = Between(self.order, self._watch, self._course_of, self._guarded)
         if self._between.over:
             self._phases.clear()
@@ -342,7 +342,7 @@ class Course:
             self._watch.sample()
 
     def _end_between(self) -> None:
-        """Say in the steps' traces which phases have one of their own."""
+        """Note in the steps' traces which phases have their own."""
         between, self._between = self._between, None
         if between is None:
             return
@@ -353,7 +353,7 @@ class Course:
         self._watch.close()
 
     def _course_of(self, order: Order, stored: dict[str, Any]) -> Course:
-        """A course of its own for a phase."""
+        """Return a course of its own for a phase."""
 
         def wrote(path: Path, cut: bool) -> None:
             self._say(f"wrote {path.name}, of what the program does between its steps: {stored['name']}")
@@ -362,7 +362,7 @@ class Course:
         return Course(order, self.ended, self._say, wrote, self._give_way, self._guarded, stored)
 
     def _look(self, when: str) -> None:
-        """Note the device's clocks."""
+        """Store the device's clocks."""
         clocks = device.clocks()
         if clocks is not None:
             self._clocks[when] = clocks

@@ -1,4 +1,4 @@
-"""A profiler that has just stopped goes in; the process without CUPTI comes out, where CUPTI can safely be let go.
+"""Detach CUPTI from the process after a profiler has stopped, where that is safe.
 
 Kineto leaves CUPTI, the library by which NVIDIA's driver reports to profilers, attached to the process after its first
 profile: every later step takes 5 to 25 % longer (H200, torch 2.11). With `TEARDOWN_CUPTI=1` in the environment when a
@@ -31,18 +31,18 @@ TEARDOWN = "TEARDOWN_CUPTI"
 LAZY = "DISABLE_CUPTI_LAZY_REINIT"
 SAFE_FROM = (12, 6)
 PATIENCE_S = 1.0
-"""How long kineto's thread is waited for (3 ms on an H200); one that is still there after this is held up."""
+"""How long to wait for kineto's thread (3 ms on an H200); one that remains longer is blocked."""
 
 _TASKS = Path("/proc/self/task")
 
 stays_attached = False
-"""Whether a capture of this process has left CUPTI attached: what is timed from then on is slower than without it."""
+"""Whether a capture of this process has left CUPTI attached: later timings are slower than without it."""
 _variable_is_ours = False
-"""Whether TEARDOWN_CUPTI stands in the environment because a capture has set it."""
+"""Whether a capture has set TEARDOWN_CUPTI in the environment."""
 
 
 def reason_to_keep() -> str | None:
-    """Why CUPTI can't be let go in this process, in a few words; None where it can, or isn't there at all."""
+    """Return why CUPTI can't be detached in this process, in a few words; None where it can, or isn't there at all."""
     version = _cuda_version()
     if version is None:
         return None
@@ -51,14 +51,14 @@ def reason_to_keep() -> str | None:
     if LAZY in os.environ:
         return f"{LAZY} is set"
     if version < SAFE_FROM:
-        return f"torch was built for CUDA {version[0]}.{version[1]}, and letting go is safe from 12.6 on"
+        return f"torch was built for CUDA {version[0]}.{version[1]}, and detaching is safe from 12.6 on"
     if not _TASKS.is_dir():
-        return "this system doesn't list its threads, so that nobody can tell when it has been let go"
+        return "this system doesn't list its threads, so when it is detached is unknown"
     return None
 
 
 class Attachment:
-    """CUPTI from before a profiler stops until after it has.
+    """CUPTI's state from before a profiler stops until after it has.
 
     `kept` says why it is still attached after `release`, None where it isn't.
     """
@@ -70,7 +70,7 @@ class Attachment:
         self._threads: set[str] = set()
 
     def before_stop(self) -> None:
-        """Right before the profiler stops: from here on a new thread of the process is the one that lets go."""
+        """Prepare for the profiler's stop: a thread that is new from here on is the one that detaches CUPTI."""
         global _variable_is_ours
         self._stopping = _cuda_version() is not None and device.used()
         if not self._stopping:
@@ -83,7 +83,7 @@ class Attachment:
             os.environ[TEARDOWN], _variable_is_ours = "1", True
 
     def release(self) -> None:
-        """After the profiler has stopped: wait until CUPTI is gone, and leave the environment as it was.
+        """Wait until CUPTI is detached after the profiler has stopped, and restore the environment.
 
         The variable has to stand until then: kineto reads it again when it has let go, and without it attaches anew.
         Where kineto hasn't come to that in time it stands on, until the next profiler begins.
@@ -91,13 +91,13 @@ class Attachment:
         global stays_attached
         if not self._stopping:
             return
-        gone = False
+        detached = False
         try:
             if self.kept is None:
                 self.kept = self._wait()
-                gone = self.kept is None
+                detached = self.kept is None
         finally:
-            stays_attached = stays_attached or not gone
+            stays_attached = stays_attached or not detached
             if self.kept is None:
                 _withdraw()
 
@@ -106,13 +106,13 @@ class Attachment:
         while _threads() - self._threads - _pythons():
             device.drain()  # kineto lets go when a CUDA call returns
             if time.monotonic() > until:
-                return f"kineto hadn't let it go after {PATIENCE_S:.0f} s"
+                return f"kineto hadn't detached it after {PATIENCE_S:.0f} s"
             time.sleep(0.001)
         return None
 
 
 def _withdraw() -> None:
-    """Take the variable out of the environment again, if a capture has put it there."""
+    """Remove the variable from the environment, if a capture has set it."""
     global _variable_is_ours
     if _variable_is_ours:
         os.environ.pop(TEARDOWN, None)
@@ -120,17 +120,17 @@ def _withdraw() -> None:
 
 
 def _threads() -> set[str]:
-    """The native threads of this process."""
+    """Return the native threads of this process."""
     return {task.name for task in _TASKS.iterdir()}
 
 
 def _pythons() -> set[str]:
-    """Those that Python has started: a program may start some at any time, and kineto's is none of them."""
+    """Return the threads that Python has started: a program may start some at any time; kineto's isn't one."""
     return {str(thread.native_id) for thread in threading.enumerate()}
 
 
 def _cuda_version() -> tuple[int, int] | None:
-    """The CUDA that this torch was built for; None where the device is another vendor's, or there is none."""
+    """Return the CUDA version that this torch was built for; None for other vendors' devices or none."""
     torch = importlib.import_module("torch")
-    found = re.match(r"(\d+)\.(\d+)", torch.version.cuda or "")
-    return None if found is None or device.vendor() != "cuda" else (int(found[1]), int(found[2]))
+    version = re.match(r"(\d+)\.(\d+)", torch.version.cuda or "")
+    return None if version is None or device.vendor() != "cuda" else (int(version[1]), int(version[2]))

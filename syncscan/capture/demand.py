@@ -1,4 +1,4 @@
-"""Wishes for captures go in: a step's number, a period, a signal, a call; whether one is due comes out."""
+"""Decide when captures are due: at a step, periodically, on a signal, or on a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncscan.errors import UsageError
 
 @dataclass(slots=True)
 class Demand:
-    """When captures of a running loop begin; at once, and once, if nothing else is asked for.
+    """When captures of a running loop begin; without options, once and at once.
 
     Args:
         start_at: the number of steps after which the first begins.
@@ -27,7 +27,7 @@ class Demand:
     on_signal: str | int | None = None
     on_trigger: bool = False
     asked: int = field(default=0, init=False)
-    """Captures that were asked for and haven't begun."""
+    """Captures that were requested and haven't begun."""
     _next: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -42,20 +42,20 @@ class Demand:
 
     @property
     def standing(self) -> bool:
-        """Whether captures can become due for as long as the loop runs."""
+        """Return whether captures can become due for as long as the loop runs."""
         return self.every is not None or self.on_signal is not None or self.on_trigger
 
     @property
     def pending(self) -> bool:
-        """Whether some capture is still to come, or can be."""
+        """Return whether a capture is still to come, or possible."""
         return self.standing or self.asked > 0 or self._next is not None
 
     def ask(self) -> None:
-        """Ask for one more capture; safe in a signal's handler and on any thread, for it only counts."""
+        """Request one more capture; safe in a signal handler and on any thread, as it only counts."""
         self.asked += 1
 
     def due(self, steps: int) -> bool:
-        """Whether a capture is to begin now, after so many steps; one that is has then been granted."""
+        """Return whether a capture begins now, after this many steps, and consume its request."""
         if self._next is not None and steps >= self._next:
             self._next = steps + self.every if self.every is not None else None
             return True
@@ -66,16 +66,16 @@ class Demand:
 
 
 def signal_number(name: str | int) -> int:
-    """The number of a signal by its name, with or without `SIG`, or by its number.
+    """Return the number of a signal given by name, with or without `SIG`, or by number.
 
     Raises:
         UsageError: this system has no such signal, or it can't be caught, or it means the end of the process.
     """
     text = str(name).upper()
     try:
-        found = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{text.removeprefix('SIG')}"]
+        number = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{text.removeprefix('SIG')}"]
     except (KeyError, ValueError):
         raise UsageError(f"This system has no signal {name}.", "Use USR1 or USR2.") from None
-    if found.name in ("SIGKILL", "SIGSTOP", "SIGTERM", "SIGINT", "SIGSEGV", "SIGCHLD", "SIGHUP"):
-        raise UsageError(f"{found.name} has a meaning of its own and can't ask for a capture.", "Use USR1 or USR2.")
-    return int(found)
+    if number.name in ("SIGKILL", "SIGSTOP", "SIGTERM", "SIGINT", "SIGSEGV", "SIGCHLD", "SIGHUP"):
+        raise UsageError(f"{number.name} has a meaning of its own and can't ask for a capture.", "Use USR1 or USR2.")
+    return int(number)

@@ -1,4 +1,4 @@
-"""Asks the machine's accelerator, if it has one, what a capture needs to know of it."""
+"""Query the machine's accelerator, if any."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def vendor() -> str | None:
-    """The name of torch's module for the accelerator that is there (`cuda`, ROCm's too, or `xpu`), or None.
+    """Return the name of torch's module for the accelerator (`cuda`, also for ROCm, or `xpu`), or None.
 
-    That of a dry run isn't there.
+    A dry run's simulated device doesn't count.
     """
     torch = importlib.import_module("torch")
     for name in ("cuda", "xpu"):
@@ -22,13 +22,13 @@ def vendor() -> str | None:
 
 
 def backend() -> Any:
-    """The module of torch for the accelerator that is there (`torch.cuda` or `torch.xpu`), or None."""
+    """Return torch's module for the accelerator (`torch.cuda` or `torch.xpu`), or None."""
     name = vendor()
     return getattr(importlib.import_module("torch"), name) if name is not None else None
 
 
 def used() -> bool:
-    """Whether this process has used its device; one without torch hasn't."""
+    """Return whether this process has used its device; False without torch."""
     if "torch" not in sys.modules:
         return False
     module = backend()
@@ -36,13 +36,13 @@ def used() -> bool:
 
 
 def drain() -> None:
-    """Wait until the current device has done all that was launched; nothing to do before its first use."""
+    """Wait until the current device has finished all launched work; a no-op before its first use."""
     if used():
         backend().synchronize()
 
 
 def clocks() -> dict[str, float] | None:
-    """The device's clock (MHz) and power draw (W) now, by NVML; None where `nvidia-ml-py` or the device is missing."""
+    """Return the device's current clock (MHz) and power draw (W) from NVML; None without `nvidia-ml-py` or a device."""
     module = backend()
     if module is None or not module.is_initialized() or not hasattr(module, "clock_rate"):
         return None
@@ -52,7 +52,7 @@ def clocks() -> dict[str, float] | None:
 
 
 def _power_limit(module: Any) -> dict[str, float]:
-    """The power (W) that the device may draw, which sustained work runs into; empty where NVML doesn't tell."""
+    """Return the device's power limit (W), which sustained work runs into; empty where NVML doesn't report it."""
     with contextlib.suppress(Exception):
         nvml = importlib.import_module("pynvml")
         handle = module._get_pynvml_handler()

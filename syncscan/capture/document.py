@@ -1,4 +1,4 @@
-"""What a capture stores in its trace under the key `syncscan`, as types: syncscan/schemas/capture.json is made of them.
+"""Types of a capture's data under its trace's key `syncscan`; source of syncscan/schemas/capture.json.
 
 Nothing here runs in the program that is captured: `course` and `recorder` write plain dicts, and `model.capture` reads
 each part by itself, whatever it holds.
@@ -32,7 +32,7 @@ from syncscan.model.compiled import CompileRecord
 
 
 class LinesDocument(Struct, frozen=True):
-    """Where synchronises were called: frames and stacks are numbered, the rest names them."""
+    """Where synchronizations were called: numbered frames and stacks, and records that refer to them."""
 
     source: str
     columns: tuple[str, ...]
@@ -41,20 +41,20 @@ class LinesDocument(Struct, frozen=True):
     modules: tuple[str, ...]
     syncs: tuple[SyncRecord, ...]
     calls: tuple[TimedCall, ...] | UnsetType = UNSET
-    """Those that were timed by name."""
+    """Calls that were timed by name."""
     warned: tuple[WarnedSync, ...] | UnsetType = UNSET
-    """The debug mode's warnings, where torch calls nobody back."""
+    """Warnings of the debug mode, where torch offers no callbacks."""
 
 
 class ClocksDocument(Struct, frozen=True):
-    """What the device's clocks and power were."""
+    """Clocks and power of the device."""
 
     calibrated: Clocks | UnsetType = UNSET
     recorded: Clocks | UnsetType = UNSET
 
 
 class SampledHostDocument(Struct, frozen=True):
-    """The host, sampled without the profiler."""
+    """Samples of the host, without the profiler."""
 
     rate: float
     steps: int
@@ -63,12 +63,12 @@ class SampledHostDocument(Struct, frozen=True):
     frames: tuple[HostFrame, ...]
     nodes: tuple[HostSample, ...]
     used: ThreadUse | UnsetType = UNSET
-    """What the step's thread used meanwhile, since 0.2."""
+    """Resources that the step's thread used meanwhile; since 0.2."""
     threads: tuple[OtherThread, ...] | UnsetType = UNSET
 
 
 class RunDocument(Struct, frozen=True):
-    """The run's steps from a capture's first to its last, and what lies between and within them."""
+    """The run's steps from a capture's first to its last, and the phases between and within them."""
 
     steps: int
     steps_us: Annotated[tuple[float, ...], Meta(description="the time of each")]
@@ -87,7 +87,7 @@ class RunDocument(Struct, frozen=True):
 
 
 class CaptureDocument(Struct, frozen=True):
-    """All of it; what has a default isn't in every capture."""
+    """All data of a capture; keys with a default aren't in every capture."""
 
     schema: str
     syncscan: Annotated[str, Meta(description="the version that wrote it")]

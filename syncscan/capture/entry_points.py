@@ -1,4 +1,4 @@
-"""Names of torch that Python code calls go in; they lead somewhere else until they are put back."""
+"""Replace functions of torch that Python code calls, until they are restored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Function = Callable[..., Any]
 
 
 class Method:
-    """Another method for a class's instances, while the class itself still gives the old one.
+    """A replacement method for a class's instances, while the class itself still returns the original.
 
     Torch hands `torch.Tensor.to`, as it finds it on the class, to `__torch_function__`, and subclasses look it up in
     tables of theirs.
@@ -28,7 +28,7 @@ class Method:
 
 
 def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Method]]]) -> Callable[[], None]:
-    """Put other functions in the place of torch's.
+    """Replace functions of torch.
 
     Args:
         places: where a name lives (a dotted path that begins with `torch`), the name, and what makes the new function
@@ -62,7 +62,7 @@ def _owner(path: str) -> Any:
 
 
 def _put_back(owner: Any, name: str, new: Any, own: Any) -> None:
-    """Give an owner its own attribute back, or let an inherited one shine through again.
+    """Restore an owner's attribute, or remove it where it was inherited.
 
     What somebody else has put there meanwhile stays: taking theirs away would bring back ours when they have gone.
     """

@@ -1,4 +1,4 @@
-"""Synchronises that a program asks for by name go in, a note before each comes out: for a torch without callbacks.
+"""Note explicit synchronizations by function name, for a torch without callbacks.
 
 The debug mode, which then gives the lines of read-backs, is silent about `torch.cuda.synchronize()` and
 `Event.synchronize()`. Their names lead past a note while a recording is open, and back to torch afterwards.
@@ -20,14 +20,14 @@ ENTRY_POINTS = (
     ("torch.cuda.Event", "synchronize", "event"),
     ("torch.xpu.Event", "synchronize", "event"),
 )
-"""Where a name lives, the name, and what is awaited. `torch.cuda.synchronize`, however imported, calls the first."""
+"""Module or class, name, and awaited object. `torch.cuda.synchronize`, however imported, calls the first."""
 
 _ADDRESSES = {"device": (), "stream": ("cuda_stream", "sycl_queue"), "event": ("cuda_event", "sycl_event")}
-"""What torch calls the address of a stream or an event: kineto's traces and torch's callbacks name them by it."""
+"""Attributes with the address of a stream or an event, by which kineto's traces and torch's callbacks name it."""
 
 
 def watch(notes: dict[str, Callable[[int], None]]) -> Callable[[], None]:
-    """Have `notes[kind](address)` called before each synchronise of that kind ("device", "stream", "event").
+    """Call `notes[kind](address)` before each synchronization of that kind ("device", "stream", "event").
 
     Returns:
         A function that puts everything back.

@@ -1,4 +1,4 @@
-"""The first steps of a program go in, what they computed comes out: losses, and parameters before and after.
+"""Record what a program computes in its first steps: losses, and parameters before and after.
 
 Nothing here is timed: tensors are read back where they are made.
 """
@@ -17,7 +17,7 @@ LOT = 19
 
 
 class Fingerprinting:
-    """Keeps what a program computes, from its making on.
+    """Records what a program computes, from its creation on.
 
     Args:
         rounded: move each parameter by one rounding error when its optimizer is made.
@@ -36,12 +36,12 @@ class Fingerprinting:
         self._undo.append(when_imported("torch", self._watch))
 
     def leave(self) -> None:
-        """Take everything away that was hooked into torch."""
+        """Remove all hooks from torch."""
         while self._undo:
             self._undo.pop()()
 
     def step(self, returned: Any = None) -> None:
-        """A step has ended.
+        """Handle the end of a step.
 
         Args:
             returned: what it returned, if it is a function.
@@ -51,11 +51,11 @@ class Fingerprinting:
         self._losses, self._outputs = [], []
 
     def forget(self) -> None:
-        """Steps are counted anew from here: the next is the first."""
+        """Restart counting: the next step is the first."""
         self._steps = {"losses": [], "outputs": []}
 
     def result(self) -> dict[str, Any]:
-        """The fingerprint as plain lists and numbers."""
+        """Return the fingerprint as plain lists and numbers."""
         seen = any(step["shapes"] for step in self._steps["losses"])
         source = "losses" if seen else "outputs"
         return {"losses": self._steps[source], "begin": self._begin, "end": self._end(), "source": source}
@@ -82,14 +82,14 @@ class Fingerprinting:
         return backward
 
     def _made(self, original: Function) -> Function:
-        def made(optimizer: Any, *arguments: Any, **keywords: Any) -> None:
+        def initialize(optimizer: Any, *arguments: Any, **keywords: Any) -> None:
             original(optimizer, *arguments, **keywords)
             round_off(_parameters([optimizer]))
 
-        return made
+        return initialize
 
     def _stepping(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
-        """An optimizer is about to step; before its first step its parameters are as the program made them."""
+        """Handle an optimizer's step; before its first one, its parameters are as the program created them."""
         if not any(optimizer is known for known in self._optimizers):
             self._optimizers.append(optimizer)
             new = sketch(_parameters([optimizer]))
@@ -108,7 +108,7 @@ class Fingerprinting:
 
 
 def tensors_in(value: Any) -> list[Any]:
-    """The tensors in a value, and numbers as tensors: itself, or what a list, tuple, dict or dataclass holds."""
+    """Return the tensors in a value, with numbers as tensors: itself, or the contents of a list, tuple or dict."""
     torch = importlib.import_module("torch")
     if isinstance(value, torch.Tensor):
         return [value]
@@ -122,7 +122,7 @@ def tensors_in(value: Any) -> list[Any]:
 
 
 def round_off(parameters: Iterable[Any]) -> None:
-    """Move each element by one rounding error, up or down by lot; the program's own random numbers stay as they are."""
+    """Change each element by one rounding error, randomly up or down, without using the program's random generators."""
     torch = importlib.import_module("torch")
     lots = torch.Generator().manual_seed(LOT)
     with torch.no_grad():
@@ -133,6 +133,6 @@ def round_off(parameters: Iterable[Any]) -> None:
 
 
 def _parameters(optimizers: Iterable[Any]) -> list[Any]:
-    """The parameters of these optimizers, each once, in the order in which they hold them."""
+    """Return the parameters of these optimizers, each once, in order."""
     seen = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
     return list(seen.values())

@@ -1,6 +1,6 @@
-"""What a forked child has to undo goes in; a child undoes it before it does anything else.
+"""Undo hooks in a forked child before it does anything else.
 
-A DataLoader's worker inherits the process as it stands, with callbacks, patches and torch's profiler switched on.
+A DataLoader's worker inherits the process with its callbacks, patches and torch's profiler switched on.
 """
 
 from __future__ import annotations

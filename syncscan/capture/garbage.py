@@ -1,4 +1,4 @@
-"""Runs of Python's garbage collector go in as they happen, the long ones come out with begin, end, thread, generation.
+"""Record runs of Python's garbage collector: begin, end, thread and generation of the long ones.
 
 A collection stops the thread that it falls on, and a trace shows nothing of it. Python calls back at each one's begin
 and end; the callback is there while steps are recorded and at no other time.
@@ -13,14 +13,15 @@ import time
 from typing import Any
 
 SHORT_NS = 5_000
-"""Shorter ones aren't kept: a collection of the youngest generation takes 1 to 20 µs and comes some times a step."""
+"""Shorter collections are dropped: one of the youngest generation takes 1 to 20 µs and occurs several times per step.
+"""
 
 Collection = tuple[int, int, int, int]
 """Begin and end (epoch ns), native thread, generation."""
 
 
 class Garbage:
-    """The collections between `open` and `close`; both can be called at any time and more than once."""
+    """Collections between `open` and `close`; both can be called at any time and more than once."""
 
     def __init__(self) -> None:
         self.collections: list[Collection] = []
@@ -28,19 +29,19 @@ class Garbage:
         self._open = False
 
     def open(self) -> None:
-        """Have Python call back, if it doesn't yet."""
+        """Register the callback, unless it is registered."""
         if not self._open:
             self._open, self._begun = True, 0
             gc.callbacks.append(self._call)
 
     def close(self) -> None:
-        """Have Python call back no more."""
+        """Remove the callback."""
         self._open = False
         with contextlib.suppress(ValueError):  # the program may have emptied the list
             gc.callbacks.remove(self._call)
 
     def _call(self, phase: str, info: dict[str, Any]) -> None:
-        """Note a begin, or keep what ends; a collection never begins inside of another."""
+        """Note a begin, or store a finished collection; collections never nest."""
         now = time.time_ns()
         if phase == "start":
             self._begun = now

@@ -1,4 +1,4 @@
-"""A module's name and an action go in; the action runs as soon as somebody imports that module.
+"""Run an action as soon as a module is imported.
 
 The script runner must not import torch before the script does: scripts set OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES and
 the allocator's options first, and torch reads some of them when it is imported.
@@ -15,7 +15,7 @@ from types import ModuleType
 
 
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[], None]:
-    """Run `action(module)` right after the module was executed for the first time, at once where that is past.
+    """Run `action(module)` right after the module was first executed, or at once if it already was.
 
     Returns:
         A function that calls it off.
@@ -34,14 +34,14 @@ class _Watcher(MetaPathFinder):
         self.name, self.action = name, action
 
     def leave(self) -> None:
-        """Take this finder out of the import system again."""
+        """Remove this finder from the import system."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
-        """Let the other finders find the module, and add the action to its execution."""
+        """Let the other finders locate the module, and append the action to its execution."""
         if fullname != self.name:
             return None
         self.leave()

@@ -1,4 +1,4 @@
-"""From a frame's file to the name that tells whose it is, for libraries that lie outside of an environment.
+"""Name files of libraries that are installed outside of an environment.
 
 `pip install --target`, `PYTHONPATH` and editable installs put libraries into folders of any name. By its path alone
 such a file is the program's; by the module that was imported from it, it is the library's.
@@ -16,7 +16,7 @@ from syncscan.model.libraries import LIBRARIES, is_library
 
 
 def naming() -> Callable[[str], str]:
-    """Make what names a file as the profiler does, `pyro/infer/util.py`, where only its module tells the library.
+    """Return a function that names a file like the profiler, `pyro/infer/util.py`, if only its module shows it.
 
     What lies in an environment keeps its path, and so does what the program brings in its own folder.
     """
@@ -31,7 +31,7 @@ def naming() -> Callable[[str], str]:
 
 
 def _folders() -> list[Path]:
-    """The folders of imported packages that are libraries, but don't lie where libraries are installed."""
+    """Return the folders of imported library packages that aren't in usual installation folders."""
     packages = [sys.modules[name] for name in LIBRARIES - {"syncscan"} if name in sys.modules]
     folders = {Path(path) for package in packages for path in getattr(package, "__path__", ())}
     own = Path(sys.path[0] if sys.path else "").resolve()

@@ -1,7 +1,7 @@
-"""Synchronisations as they happen go in, what a table of their exact source lines is made of comes out.
+"""Record synchronizations as they happen, for a table of their exact source lines.
 
-torch calls back into Python at the beginning of every stream, device and event synchronise, of every blocking copy
-(it ends in a stream synchronise) and of every event record and wait (`callbacks`). Kineto can't tell the line of a
+torch calls back into Python at the beginning of every stream, device and event synchronization, of every blocking copy
+(it ends in a stream synchronization) and of every event record and wait (`callbacks`). Kineto can't tell the line of a
 call, a callback can: it looks at its own stack. The callbacks are on between `begin` and `end` and at no other time.
 """
 
@@ -23,18 +23,18 @@ Frame = tuple[str, int, str]
 """File, line and function of one frame."""
 
 Sync = tuple[int, int, str, int, Any, Any, "list[Frame] | None"]
-"""One synchronise: when it began (epoch ns), on which native thread, its kind, the address of what was awaited, torch's
-captured traceback, the innermost module around it, and a borrowed stack. The traceback is None where the thread has no
-Python frames (the autograd engine's); the last is then where the training thread stands, which waits in `backward()`.
-A plain tuple, for making one must cost nothing."""
+"""A synchronization: when it began (epoch ns), native thread, kind, address of the awaited object, torch's captured
+traceback, the innermost module around it, and a borrowed stack. The traceback is None where the thread has no Python
+frames (autograd engine threads); the last is then the training thread's stack, which waits in `backward()`. A plain
+tuple, as creating one must be cheap."""
 
 
 Call = tuple[int, int, int, Any]
-"""A call that may wait unseen by the callbacks: begin and end (epoch ns), native thread, torch's captured traceback."""
+"""A call that may wait without a callback: begin and end (epoch ns), native thread, torch's captured traceback."""
 
 
 class Recording:
-    """The syncs, event calls and other waiting calls between its begin and its end.
+    """Syncs, event calls and other waiting calls of one recording.
 
     `trainer` is the native id of the thread that opened it, the one that trains.
     """
@@ -48,7 +48,7 @@ class Recording:
         self._ident = threading.get_ident()
 
     def trainer_stack(self) -> list[Frame]:
-        """Where the training thread stands now, innermost first."""
+        """Return the current stack of the training thread, innermost first."""
         frame = sys._current_frames().get(self._ident)
         stack: list[Frame] = []
         while frame is not None:  # all of them: the outermost are the program's, and `trimmed` cuts between
@@ -58,14 +58,14 @@ class Recording:
 
 
 class _Thread(threading.local):
-    """The calling thread's native id, which is kineto's `tid`; the kernel is asked once a thread."""
+    """The calling thread's native id, which is kineto's `tid`; one system call per thread."""
 
     def __init__(self) -> None:
         self.tid = threading.get_native_id()
 
 
 _REACH = range(20)
-"""How many frames out a module is looked for: in a forward it is near, and each frame takes 40 ns."""
+"""Frames that are searched for a module: in a forward it is near, and each frame takes 40 ns."""
 
 
 @dataclass(slots=True)
@@ -79,15 +79,15 @@ _state = _State()
 
 
 def exact() -> bool:
-    """Whether this torch calls back at every synchronise, and can be told to stop; it takes a device to call at all."""
+    """Return whether this torch calls back at every synchronization, and can be stopped; that takes a device."""
     vendor = device.vendor()
     return vendor is not None and callbacks.registries(vendor) is not None
 
 
 def begin() -> None:
-    """Open a recording, if none is open, and start the callbacks; the calling thread is taken as the one that trains.
+    """Open a recording, unless one is open, and start the callbacks; the calling thread counts as the training one.
 
-    Without callbacks, the synchronises that Python code asks for by name are recorded all the same.
+    Without callbacks, the synchronizations that Python code asks for by name are recorded all the same.
     """
     if _state.recording is not None:
         return
@@ -106,20 +106,20 @@ def begin() -> None:
 
 
 def end() -> Recording | None:
-    """Stop the callbacks, close the recording and return it; None where none was open."""
+    """Stop the callbacks, close the recording and return it; None if none was open."""
     recording, _state.recording = _state.recording, None
     _state.undo.close()
     return recording
 
 
 def functions() -> dict[str, Callable[..., None]]:
-    """What torch is to call, by what it calls it for (`callbacks.REGISTRIES`)."""
+    """Return the functions that torch is to call, by kind of callback (`callbacks.REGISTRIES`)."""
     syncs = {kind: on_sync(kind) for kind in ("stream", "device", "event")}
     return {**syncs, **{kind: on_event(kind) for kind in ("record", "wait")}}
 
 
 def on_sync(kind: str) -> Callable[..., None]:
-    """Make the callback for one kind of sync ("stream", "device", "event").
+    """Return the callback for one kind of sync ("stream", "device", "event").
 
     All that it uses is bound here, for it runs at every sync of a program: about 3 µs on an H200's host, more under a
     deep stack (`benchmarks/capture_cost.py`). torch's own gatherer walks the frames in C and keeps (code, instruction),
@@ -148,7 +148,7 @@ def on_sync(kind: str) -> Callable[..., None]:
 
 
 def on_call() -> Callable[[int, int], None]:
-    """Make what `silent` reports a call to that has ended: its begin and end in epoch ns."""
+    """Return the function that `silent` calls after a call has ended, with its begin and end in epoch ns."""
     gather = importlib.import_module("torch")._C._profiler.gather_traceback
     state = _state
 
@@ -161,7 +161,7 @@ def on_call() -> Callable[[int, int], None]:
 
 
 def on_event(kind: str) -> Callable[[int, int], None]:
-    """Make the callback for event records or waits: edges between streams, which a trace doesn't hold."""
+    """Return the callback for event records or waits: edges between streams, which a trace doesn't contain."""
     state, now = _state, time.time_ns
 
     def callback(event: int, stream: int) -> None:
@@ -173,7 +173,7 @@ def on_event(kind: str) -> Callable[[int, int], None]:
 
 
 def _innermost(frame: FrameType | None, module_call: CodeType) -> Any:
-    """The `nn.Module` whose call is the nearest around this frame.
+    """Return the `nn.Module` whose call is nearest around this frame.
 
     Its frame is asked, not a forward hook: a global hook would make every module call dearer, and make dynamo compile
     the model anew, with the hook in it.
@@ -188,7 +188,7 @@ def _innermost(frame: FrameType | None, module_call: CodeType) -> Any:
 
 
 def _outermost(frame: FrameType | None, module_call: CodeType) -> Any:
-    """The module whose call encloses all other module calls of this stack."""
+    """Return the module whose call encloses all other module calls of this stack."""
     module = None
     while frame is not None:
         if frame.f_code is module_call:

@@ -1,4 +1,4 @@
-"""A script's path or a module's name goes in; it runs as `python SCRIPT` or `python -m MODULE` would run it.
+"""Run a script or module as `python SCRIPT` or `python -m MODULE` would.
 
 What the interpreter does is done here step by step (CPython `Modules/main.c`, `pymain_run_python`): a module `__main__`
 of its own in `sys.modules`, absolute `__file__`, the script's folder first on the path, exit codes, tracebacks. Nothing
@@ -22,7 +22,7 @@ from types import CodeType, ModuleType, TracebackType
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a script ended: its exit code, and whether that was by Ctrl-C, of which Python dies as of a signal."""
+    """How a script ended: its exit code, and whether by Ctrl-C, which ends Python like a signal."""
 
     code: int
     interrupted: bool = False
@@ -36,7 +36,7 @@ def run_main(
     ends_quietly: type[BaseException],
     code_of: Callable[[str], CodeType | None] = lambda path: None,
 ) -> Exit:
-    """Run a script or module as the main program, until its threads are over too.
+    """Run a script or module as the main program, until its threads have ended too.
 
     Args:
         target: a path (of a file, or of a folder or archive with a `__main__.py`), or a module's name.
@@ -97,13 +97,13 @@ def _new_main() -> ModuleType:
 
 
 def _first_on_path(folder: str) -> None:
-    """The interpreter's own first entry, which led to syncscan's command, becomes the script's."""
+    """Replace the first entry of the path, which led to syncscan's command, by the script's folder."""
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0:1] = [folder]
 
 
 def _exit_code(stop: SystemExit) -> int:
-    """What the interpreter would make of this SystemExit."""
+    """Return the exit code that the interpreter would use for this SystemExit."""
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):
@@ -114,7 +114,7 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """Print a traceback as the interpreter would have, without the frames of this runner."""
+    """Print a traceback as the interpreter would, without the frames of this runner."""
     tb: TracebackType | None = error.__traceback__
     while tb is not None and traceback.extract_tb(tb, limit=1)[0].filename == __file__:
         tb = tb.tb_next

@@ -1,4 +1,4 @@
-"""A function goes in; torch calls it after every optimizer's step, from when the program has imported torch."""
+"""Call a function after every optimizer step, once the program has imported torch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OptimizerHook:
         )
 
     def remove(self) -> None:
-        """Call it no more, also where torch is yet to be imported."""
+        """Remove the hook, also if torch is yet to be imported."""
         for call_off in self._call_off:
             call_off()
         self._unregister()

@@ -1,4 +1,4 @@
-"""The ends of a program's steps go in; between orders the program is held at one, and each order's steps are timed.
+"""Pause a program at step ends between requests, and time the steps of each request.
 
 So two programs that both run take turns: while one is held the other is timed.
 """
@@ -20,11 +20,11 @@ from syncscan.capture import device
 from syncscan.capture.calibration import Calibration
 
 WARMUP = 10
-"""Steps before the first order: kernels are loaded, algorithms chosen, memory taken."""
+"""Steps before the first request: kernels are loaded, algorithms chosen, memory allocated."""
 SLOW_S, SLOW_WARMUP = 0.5, 3
-"""Where a step takes longer than this, so many have to do."""
+"""Step time from which fewer warm-up steps must do, and their number."""
 LEAD = 2
-"""Steps of a turn before those that are timed: until the device has work in its queue again."""
+"""Steps of a turn before the timed ones, until the device has queued work again."""
 
 
 class Channel:
@@ -41,24 +41,24 @@ class Channel:
         self._orders, self._answers = os.fdopen(orders, "rb"), os.fdopen(answers, "wb")
 
     def send(self, message: dict[str, Any]) -> None:
-        """Write a line; nobody there to read it is no error of the program's."""
+        """Write a line; a missing reader is no error of the program's."""
         with contextlib.suppress(OSError, ValueError):
             self._answers.write(json.dumps(message).encode() + b"\n")
             self._answers.flush()
 
     def receive(self) -> dict[str, Any] | None:
-        """The next order; None when there are no more."""
+        """Return the next request; None when there are no more."""
         line = self._orders.readline()
         order: dict[str, Any] | None = json.loads(line) if line else None
         return order if order and order.get("steps") else None
 
     def close(self) -> None:
-        """Nothing is to be sent any more."""
+        """Close the channel."""
         self._answers.close()
 
 
 class Pacer:
-    """Holds and times one program. `step` returns False when there are no more orders, and the program is to end."""
+    """Pauses and times one program. `step` returns False when there are no more requests, and the program is to end."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -66,7 +66,7 @@ class Pacer:
         next(self._course)
 
     def step(self) -> bool:
-        """A step has ended."""
+        """Handle the end of a step."""
         return next(self._course, False)
 
     def _run(self) -> Iterator[bool]:
@@ -96,7 +96,7 @@ class Pacer:
 
 
 def prefetched() -> int:
-    """How many batches the workers of its loaders have ready for a program that was held.
+    """Return how many batches loader workers have ready for a program that was paused.
 
     They go on filling their queues while it is held, so that its first steps after that don't wait for them.
     """
@@ -112,6 +112,6 @@ def _queue(loader: Any) -> int:
 
 
 def device_name() -> str:
-    """What the program computes on, as a report names it."""
+    """Return the device that the program computes on, as a report names it."""
     torch = importlib.import_module("torch")
     return str(device.backend().get_device_name()) if device.used() else f"CPU, {torch.get_num_threads()} threads"

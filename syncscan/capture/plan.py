@@ -1,4 +1,4 @@
-"""How many steps a capture spends on what goes in, the phase of every step comes out."""
+"""Plan the phase of each step of a capture."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from syncscan.errors import UsageError
 
 LONGEST_SAMPLE = 600.0
-"""Seconds; each sample is held until they end."""
+"""Longest sampling time in seconds; samples are kept in memory."""
 
 
 class Phase(enum.Enum):
-    """What a step is for."""
+    """Purpose of a step."""
 
     SETTLE = "left alone, so that what came before has faded"
     CALIBRATE = "timed without the profiler"
@@ -27,7 +27,7 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps of a capture, in the order in which they run.
+    """The steps of a capture, in order.
 
     `settle` and `calibrate` steps run first and once, without the profiler; after them each of `repeat` cycles has
     `wait` steps without it, `warmup` steps under it that are thrown away, and `active` steps that are recorded. After
@@ -47,7 +47,7 @@ class Plan:
     auto: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a plan that can't mean anything.
+        """Reject a plan that makes no sense.
 
         Raises:
             UsageError: a negative number of steps, or no active step or cycle, or a time that can't be waited for.
@@ -63,21 +63,21 @@ class Plan:
 
     @property
     def unprofiled(self) -> int:
-        """Steps before the first cycle: none when nothing is calibrated."""
+        """Return the steps before the first cycle: none without calibration."""
         return self.settle + self.calibrate if self.calibrate else 0
 
     @property
     def cycle(self) -> int:
-        """Steps of one cycle."""
+        """Return the steps of one cycle."""
         return self.wait + self.warmup + self.active
 
     @property
     def steps(self) -> int:
-        """Steps from the first to the last that is recorded."""
+        """Return the steps from the first to the last recorded one."""
         return self.unprofiled + self.repeat * self.cycle
 
     def of_period(self, period: int) -> Plan:
-        """Return the plan whose cycles hold whole periods of so many steps.
+        """Return the plan whose cycles hold whole periods.
 
         Args:
             period: after how many steps they repeat.
@@ -85,7 +85,7 @@ class Plan:
         return replace(self, active=period * -(-self.active // period))
 
     def phases(self) -> list[tuple[Phase, int]]:
-        """Each phase with how many steps it lasts, in order; those without steps are left out."""
+        """Return each phase with its number of steps, in order, without empty ones."""
         first = [(Phase.SETTLE, self.settle), (Phase.CALIBRATE, self.calibrate)] if self.calibrate else []
         cycle = [(Phase.WAIT, self.wait), (Phase.WARMUP, self.warmup), (Phase.ACTIVE, self.active)]
         last = [(Phase.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run

@@ -1,6 +1,6 @@
-"""The steps of one cycle go in, a stopped profiler and the table of what it can't see come out.
+"""Record the steps of one cycle with torch's profiler, and the facts that it can't see.
 
-Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronises and
+Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronizations and
 at garbage collections, the debug mode, CUPTI. Whatever way a cycle ends, all of it is off afterwards.
 """
 
@@ -37,7 +37,7 @@ class Cycle:
 
 
 def profiling() -> bool:
-    """Whether some profiler of torch's is on; starting another would silently throw away what both have recorded."""
+    """Return whether a profiler of torch's is on; starting another would silently discard the recordings of both."""
     return bool(importlib.import_module("torch").autograd._profiler_enabled())
 
 
@@ -61,7 +61,7 @@ class Recorder:
 
     @property
     def recording(self) -> bool:
-        """Whether the step that runs now is recorded."""
+        """Return whether the current step is recorded."""
         return self._profiler is not None and self._ended >= self.cycle.warmup
 
     def start(self) -> None:
@@ -78,20 +78,20 @@ class Recorder:
         self._follow()
 
     def step(self) -> None:
-        """Go on with the next step of the cycle."""
+        """Continue with the next step of the cycle."""
         self._warned.close()
         self._ended += 1
         self._do(self._profiler.step)
         self._follow()
 
     def finish(self, *, cut: bool) -> tuple[Any, Json]:
-        """End the cycle: switch everything off, and hand out the profiler and what the callbacks saw.
+        """End the cycle: switch everything off, and return the profiler and the callbacks' records.
 
         Args:
             cut: the step that runs now is not complete.
         """
         profiler, number = self._profiler, self.cycle.first + self._ended
-        recording = lines.end()  # before the profiler's own closing synchronise calls back
+        recording = lines.end()  # before the profiler's own closing synchronization calls back
         self.close()
         taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
         taken["collections"] = [list(collection) for collection in self._garbage.collections]
@@ -101,7 +101,7 @@ class Recorder:
         return profiler, taken
 
     def close(self) -> None:
-        """Switch everything off, whatever state it is in and whatever of it fails."""
+        """Switch everything off, in any state and despite failures."""
         try:
             self._undo.close()
         finally:
@@ -109,16 +109,16 @@ class Recorder:
 
     def _made(self) -> Any:
         torch_profiler = importlib.import_module("torch.profiler")
-        made = torch_profiler.profile(
+        profiler = torch_profiler.profile(
             schedule=functools.partial(_action, torch_profiler.ProfilerAction, self.cycle),
             with_stack=self.cycle.stacks,
             record_shapes=self.cycle.shapes,
         )
-        made.step_num = self.cycle.first
-        return made
+        profiler.step_num = self.cycle.first
+        return profiler
 
     def _follow(self) -> None:
-        """Prepare for the step that begins now what the profiler can't see: collections, and the lines."""
+        """Start what records facts that the profiler can't see for the coming step: collections, and the lines."""
         if self.recording:
             self._garbage.open()
         if device.backend() is None:
@@ -129,13 +129,13 @@ class Recorder:
             self._warned.open()
 
     def _do(self, action: Callable[[], Any]) -> None:
-        """Without torch's warning that events are cleared between cycles, which some of its versions always give."""
+        """Run an action without torch's warning that events are cleared between cycles, which some versions give."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
             action()
 
     def _stop(self) -> None:
-        """Stop torch's profiler; in a step that warms it up torch would start it first, only to stop it at once.
+        """Stop torch's profiler; in a warm-up step torch would start it first, only to stop it at once.
 
         Starting attaches CUPTI, with threads of its own: they must be there before the one that lets go is looked for.
         """
@@ -148,7 +148,7 @@ class Recorder:
                 profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
 
     def _alone(self) -> Callable[[], None]:
-        """Have a profiler of the program's own take the place of this one, instead of ending both unasked."""
+        """Give way to a profiler of the program's own, instead of both being ended."""
         kind = importlib.import_module("torch.autograd.profiler").profile
         original = kind._prepare_trace
 
@@ -164,7 +164,7 @@ class Recorder:
         return restore
 
     def _forked(self) -> None:
-        """In a forked child: nothing of a recording may go on, and nothing of the profiler's may be touched."""
+        """Undo everything in a forked child: no recording may continue, and the profiler mustn't be touched."""
         lines.end()
         self._warned.close()
         self._garbage.close()
@@ -172,5 +172,5 @@ class Recorder:
 
 
 def _action(actions: Any, cycle: Cycle, number: int) -> Any:
-    """What torch's profiler is to do in the step of this number; it asks for step 0 before it is told the first."""
+    """Return torch's profiler action for a step; it requests step 0 before it knows the first number."""
     return actions.WARMUP if max(0, number - cycle.first) < cycle.warmup else actions.RECORD

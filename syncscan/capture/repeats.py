@@ -1,4 +1,4 @@
-"""A program that steps no optimizer goes in, the loop whose rounds are its steps comes out, while it runs.
+"""Find the loop whose rounds are the steps of a program without optimizer steps, while it runs.
 
 A thread looks some times a second where the main thread is. Once the device has been at work for a while without any
 optimizer's step, the loops around that are counted: the outermost that comes round often enough is what the program
@@ -27,23 +27,23 @@ from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of
 
 LOOK_S = 0.1
-"""How often it is looked where the main thread is; a look takes some 50 µs."""
+"""Interval between looks at the main thread; a look takes some 50 µs."""
 QUIET_S = 2.0
-"""How long the device must have been at work without an optimizer's step."""
+"""How long the device must have worked without an optimizer's step."""
 PATIENT_S = 20.0
-"""The same where there is an optimizer, that may step yet: a compilation or a first evaluation come before."""
+"""That time if there is an optimizer, which may step later, after a compilation or a first evaluation."""
 COUNT_S, LONG_COUNT_S = 1.0, 4.0
-"""How long rounds are counted, and how long at most."""
+"""How long rounds are counted, at first and at most."""
 OFTEN, ENOUGH = 5, 3
-"""Rounds that a loop must come round in the first of these times, and in the second."""
+"""Rounds that a loop must complete in the first of these times, and in the second."""
 HELD = 0.5
-"""The part of the looks in which a loop must have been around."""
+"""Fraction of the looks in which a loop must be active."""
 SAY_S = 10.0
-"""After so long the user is told that no step has been seen, and what is known."""
+"""Time after which the user is told that no step has been seen."""
 
 
 class Repeats:
-    """Looks for what a program repeats, until `close`, or until `stepped` says that an optimizer has stepped.
+    """Looks for what a program repeats, until `close`, or until `stop` says that an optimizer has stepped.
 
     Args:
         chosen: called on the looking thread with what the rounds are of, in words.
@@ -77,15 +77,15 @@ class Repeats:
         self._thread = threading.Thread(target=self._run, name="syncscan-repeats", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start looking."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more, as steps are known; rounds that are counted as steps go on."""
+        """Stop looking, as steps are known; a loop whose rounds count as steps stays hooked."""
         self._over.set()
 
     def close(self) -> None:
-        """Look no more, and count no more rounds."""
+        """Stop looking, and stop counting rounds."""
         self._over.set()
         undo, self._undo = self._undo, lambda: None
         undo()
@@ -120,14 +120,14 @@ class Repeats:
         return True
 
     def _choose(self) -> bool:
-        """Count the rounds of the loops that the program is in; whether one is what it repeats."""
+        """Count the rounds of the active loops; return whether one is what the program repeats."""
         around = self._around()
         if can_watch() and around:
             return self._count_loops(around)
         return self._count_module() if self._modules else False
 
     def _around(self) -> list[tuple[CodeType, Loop]]:
-        """The loops that held most of the last looks, outermost first."""
+        """Return the loops that held most of the last looks, outermost first."""
         held: Counter[tuple[int, CodeType, Loop]] = Counter()
         for stack in self._looks:
             held.update(
@@ -161,7 +161,7 @@ class Repeats:
         return rounds.start()
 
     def _repeating(self, counts: Sequence[int]) -> int | None:
-        """The first that is counted often enough in time, and the device at work with it."""
+        """Return the first loop that completes enough rounds in time while the device works."""
         work = self._work
         for seconds, enough in ((COUNT_S, OFTEN), (LONG_COUNT_S - COUNT_S, ENOUGH)):
             until = time.monotonic() + seconds
@@ -173,7 +173,7 @@ class Repeats:
         return None
 
     def _count_module(self) -> bool:
-        """Count the calls of the module that is called from outside of any other the most."""
+        """Count the calls of the module that is most often called from outside any other."""
         module = self._module_of[self._modules.most_common(1)[0][0]]
         counts = [0]
 
@@ -198,14 +198,14 @@ class Repeats:
             return
         self._spoken = True
         self._say(
-            "No optimizer has stepped in this process yet, and no loop that calls the device has come round often"
-            " enough to tell a step by. The capture goes on looking; Ctrl-C ends it, and prof.step() of"
+            "No optimizer has stepped in this process yet, and no loop that uses the device has repeated often enough"
+            " to count as steps. The capture keeps looking; Ctrl-C ends it, and prof.step() of"
             " syncscan.profile marks steps by hand."
         )
 
 
 def _frames(frame: FrameType | None) -> list[Frame]:
-    """The frames of a stack with their lines, outermost first."""
+    """Return the frames of a stack with their lines, outermost first."""
     frames: list[Frame] = []
     while frame is not None:
         frames.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno))
@@ -214,7 +214,7 @@ def _frames(frame: FrameType | None) -> list[Frame]:
 
 
 def _outermost_module(frame: FrameType | None) -> Any:
-    """The module of torch that the stack is in and that no other module has called; None without one."""
+    """Return the outermost module of torch on the stack; None without one."""
     outer = None
     while frame is not None:
         code = frame.f_code
@@ -225,7 +225,7 @@ def _outermost_module(frame: FrameType | None) -> Any:
 
 
 def _work() -> int:
-    """A number that grows while the device is at work; 0 without a device, or before its first use."""
+    """Return a number that grows while the device works; 0 without a device, or before its first use."""
     if not device.used():
         return 0
     with contextlib.suppress(Exception):
@@ -234,6 +234,6 @@ def _work() -> int:
 
 
 def _optimizers() -> bool:
-    """Whether there is an optimizer in the program."""
+    """Return whether the program has an optimizer."""
     kind = importlib.import_module("torch.optim").Optimizer
     return any(issubclass(type(thing), kind) for thing in gc.get_objects())

@@ -1,4 +1,4 @@
-"""Loops or a statement of a running program go in; a function is called at the end of each of their rounds.
+"""Call a function at the end of each round of loops, or passes of a statement, in a running program.
 
 Python tells of single jumps and lines of one function since 3.12 (`sys.monitoring`): a function that isn't watched runs
 as fast as before, and of the watched one a jump or line costs some 100 ns. The program itself stays as it is.
@@ -16,17 +16,17 @@ from syncscan.facts.loops import Loop
 
 NAME = "syncscan"
 _NUMBERS = (4, 3, 2, 5)
-"""Of tools that can watch; those that debuggers and coverage don't take come first."""
+"""Tool ids for monitoring, those that debuggers and coverage don't use first."""
 
 
 def can_watch() -> bool:
-    """Return whether this Python tells of single jumps, and a number is free for it."""
+    """Return whether this Python reports single jumps, and has a free tool id."""
     monitoring = getattr(sys, "monitoring", None)
     return monitoring is not None and any(monitoring.get_tool(number) is None for number in _NUMBERS)
 
 
 class Rounds:
-    """Calls `ended` each time that a round of one of some loops is over, from `start` until `close`.
+    """Calls `ended` when a round of one of the loops is over, from `start` until `close`.
 
     A round ends where the loop jumps back to its header; one that `break` or an error leaves doesn't end.
 
@@ -41,12 +41,12 @@ class Rounds:
         self._number = -1
 
     def start(self) -> bool:
-        """Begin; False where this Python can't, or nobody can watch any more."""
+        """Start watching; return False where this Python can't, or no tool id is free."""
         self._number = _begin([code for code, _ in self._loops], "JUMP", self._jumped)
         return self._number >= 0
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._number = _end(self._number, [code for code, _ in self._loops])
 
     def _jumped(self, code: CodeType, at: int, to: int) -> Any:
@@ -59,7 +59,7 @@ class Rounds:
         return None
 
     def _headed(self, code: CodeType, at: int, to: int) -> int:
-        """The place of the loop that jumps back here; -1 of none.
+        """Return the index of the loop that jumps back here; -1 for none.
 
         To its header; or, of a `while`, from its condition, which is compiled a second time at the end, to its body.
         """
@@ -71,7 +71,7 @@ class Rounds:
 
 
 class Passes:
-    """Calls `began` when the program comes to some lines of a function, and `ended` when it has left them.
+    """Calls `began` when the program reaches some lines of a function, and `ended` when it has left them.
 
     Args:
         code: the function.
@@ -90,12 +90,12 @@ class Passes:
         self._number = -1
 
     def start(self) -> bool:
-        """Begin; False where this Python can't, or nobody can watch any more."""
+        """Start watching; return False where this Python can't, or no tool id is free."""
         self._number = _begin([self._code], "LINE", self._came)
         return self._number >= 0
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._number = _end(self._number, [self._code])
 
     def _came(self, code: CodeType, line: int) -> None:
@@ -109,7 +109,7 @@ class Passes:
 
 
 def _begin(codes: Iterable[CodeType], event: str, action: Callable[..., Any]) -> int:
-    """Watch functions; the number to end that with, -1 where it can't be."""
+    """Watch functions; return the tool id, -1 where that isn't possible."""
     monitoring: Any = getattr(sys, "monitoring", None)
     number = -1 if monitoring is None else next((n for n in _NUMBERS if monitoring.get_tool(n) is None), -1)
     if number < 0:

@@ -1,4 +1,4 @@
-"""Steps that run with nothing else on go in, the tree of functions that their thread was in and what it used come out.
+"""Sample the functions and resource use of the step's thread, in steps without other instrumentation.
 
 They are the last steps of a capture, after its cycles. Before the cycles they would eat the steps of a short script
 that the recording needs, and how many are left nobody knows: a script that ends while it is sampled would leave no
@@ -30,37 +30,37 @@ from syncscan.facts.program_phases import name_of
 from syncscan.model.libraries import is_library
 
 RATE = 193
-"""Samples a second. Each costs 40 to 60 µs (2 cores, a virtual machine), together 0.7 to 1.1 % of a step; five seconds
-of them tell a share of 50 % to within 3.2 points and one of 5 % to within 1.4 (twice the binomial deviation). A prime:
-no step's length is a multiple of its period."""
+"""Samples per second. Each costs 40 to 60 µs (2 cores, a virtual machine), together 0.7 to 1.1 % of a step; five
+seconds of them determine a share of 50 % to within 3.2 points and one of 5 % to within 1.4 (twice the binomial
+deviation). A prime, so that no step's length is a multiple of its period."""
 PERIOD_NS = 1_000_000_000 // RATE
 SETTLE = 3
-"""Steps before those that count: the device has run dry while the trace was written."""
+"""Uncounted steps at first: the device ran dry while the trace was written."""
 LEAST_STEPS = 3
 LONGEST_S = 10.0
-"""From here on one whole step is enough."""
+"""Sampling time from which one whole step is enough."""
 LEAST_SAMPLES = 100
-"""With fewer a share of a half is known no better than to ±10 points."""
+"""Least samples; with fewer, a share of a half is known no better than to ±10 points."""
 MOST_TIMED = 4000
 MOST_NODES = 20_000
-"""Where endless recursion would make more, the rest counts for the callers."""
+"""Most nodes; with endless recursion, deeper frames count for the callers."""
 
 _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
 _DEMO = str(_HERE / "demo_step.py")
 
 MOST_PLACES = 20
-"""Of another thread that are kept, where it was met the most often."""
+"""Most places of another thread that are kept, most frequent first."""
 
 Place = tuple[str, str, int]
 """File, function, line."""
 Node = list[int]
-"""Parent, frame, line, samples, ns that the thread was stopped by others, pages that it touched first, ns in the
-system's code meanwhile."""
+"""Parent, frame, line, samples, ns that the thread was stopped by others, pages that it touched first, ns in system
+code meanwhile."""
 
 
 class Sampling:
-    """Samples the thread that makes it, which is the main one: a few steps to settle, then those that `seconds` hold.
+    """Samples the thread that creates it, the main one: a few steps to settle, then steps for `seconds`.
 
     Args:
         seconds: how long is sampled at least, from a step's end to a step's end.
@@ -82,10 +82,10 @@ class Sampling:
         self._first: Read | None = None
         self._ended = 0
         self.rows: list[Row] = []
-        """What was sampled, once it is over."""
+        """The samples, once sampling is over."""
 
     def step(self) -> bool:
-        """A step has ended; whether the next one is to be sampled too."""
+        """Handle the end of a step; return whether the next one is sampled too."""
         if self._settle:
             self._settle -= 1
         if self._settle:
@@ -104,7 +104,7 @@ class Sampling:
         return took < self._seconds or (self._steps < LEAST_STEPS and took < LONGEST_S)
 
     def finish(self, between: Callable[[Sequence[Row]], Container[int]] = lambda rows: ()) -> Json:
-        """End it, and make the table of its samples, which stands under "host" in capture's own.
+        """End sampling, and return its table, stored under "host" in the capture's metadata.
 
         Args:
             between: tells of all that was sampled which moments are no step's, but of a phase between steps.
@@ -143,7 +143,7 @@ class Sampling:
         }
 
     def _used(self, parts: Sequence[Between]) -> Json:
-        """What the thread used from the first sample to the last.
+        """Return what the thread used from the first sample to the last.
 
         Returns:
             `wall_ns`, `off_ns` (off its core), `delayed_ns` (of that waiting for a core, null where that isn't known),
@@ -160,12 +160,12 @@ class Sampling:
         }
 
     def close(self) -> None:
-        """Switch it off, whatever state it is in."""
+        """Switch sampling off, in any state."""
         self._ticks.close()
 
 
 def _until(end: int, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows with the ticks that came by then: what the program does behind its last step is none of a step's."""
+    """Yield the rows up to a time: what the program does after its last step belongs to no step."""
     for count, stack, read in rows:
         late = max(0, read.at - end) // PERIOD_NS
         if late < count:
@@ -173,7 +173,7 @@ def _until(end: int, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list[list[str]], list[Node]]:
-    """The frames and nodes of these samples, as `Sampling.finish` tells them; those of the capture itself don't count.
+    """Return the frames and nodes of these samples, as in `Sampling.finish`, without those of the capture itself.
 
     Args:
         samples: stacks, outermost first, each with the numbers that are added up in its node: how often it was met, and
@@ -197,18 +197,18 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
 
 
 def _places(samples: Sequence[Row], parts: Sequence[Between]) -> list[tuple[list[int], tuple[Place, ...]]]:
-    """The stacks by file, function and line, outermost first, each once, with the numbers of its node."""
+    """Return each distinct stack by file, function and line, outermost first, with the totals of its node."""
     named = _Named()
     counts: dict[tuple[Place, ...], list[int]] = {}
     for (count, stack, _), part in zip(samples, parts, strict=True):
-        kept = counts.setdefault(named(stack), [0, 0, 0, 0])
+        totals = counts.setdefault(named(stack), [0, 0, 0, 0])
         for k, more in enumerate((count, part.stopped, part.faults, part.touching)):
-            kept[k] += more
+            totals[k] += more
     return [(numbers, stack) for stack, numbers in counts.items()]
 
 
 def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[Between]) -> list[Json]:
-    """The other threads that ran, the busiest first.
+    """Return the other threads that ran, busiest first.
 
     Returns:
         Of each `name`, `ran_ns`, `beside_ns` (of that, while the step's thread was off its core) and `places` ([file,
@@ -232,18 +232,18 @@ def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[Betw
 
 
 def _innermost(stack: Sequence[Place]) -> Place:
-    """The innermost place that is the program's own, else the innermost of all."""
+    """Return the program's innermost place, else the innermost of all."""
     return next((place for place in reversed(stack) if not is_library(place[0])), stack[-1])
 
 
 class _Named:
-    """Stacks as the ticks have them go in, the same outermost first, by file, function and line, come out."""
+    """Converts stacks from ticks to file, function and line, outermost first."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Place] = {}  # by the code's id: it is held, and its hash is dear
 
     def __call__(self, stack: Sequence[Any]) -> tuple[Place, ...]:
-        """A stack's places."""
+        """Return a stack's places."""
         return tuple(self._place(code, at) for code, at in zip(stack[-2::-2], stack[-1::-2], strict=True))
 
     def _place(self, code: CodeType, at: int) -> Place:
@@ -258,12 +258,12 @@ def _place(code: CodeType, at: int) -> Place:
 
 
 def _of_program(stack: Sequence[Place]) -> Sequence[Place]:
-    """The frames that belong to the program, without the script runner's; none where the capture was at work."""
+    """Return the program's frames, without the script runner's; empty where the capture was at work."""
     first = 1 + max((number for number, place in enumerate(stack) if place[0] == _RUNNER), default=-1)
     while first < len(stack) and stack[first][0] in ("<frozen runpy>", "runpy.py", *wrappers):
         first += 1
-    kept = stack[first:]
-    return () if any(_ours(file) for file, _, _ in kept) else kept
+    own = stack[first:]
+    return () if any(_ours(file) for file, _, _ in own) else own
 
 
 def _ours(file: str) -> bool:

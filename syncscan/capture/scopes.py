@@ -1,4 +1,4 @@
-"""Entries into `record_function` scopes go in, the moments at which a step may end come out.
+"""Find moments at which a step may end, given open `record_function` scopes.
 
 The profiler marks steps with slices of their own, and slices of one thread must nest. An optimizer's step is known to
 be over inside torch's own `Optimizer.step` scope, often inside one of the user's too: a step that ended there would
@@ -28,7 +28,7 @@ class ScopeWatch:
         self._restore: Callable[[], None] = lambda: None
 
     def watch(self, scope: Any) -> None:
-        """Begin to watch the class `torch.autograd.profiler.record_function`, if that isn't done, on this thread."""
+        """Watch the class `torch.autograd.profiler.record_function` on this thread, unless that is done."""
         if self.watching:
             return
         self.watching, self._thread = True, threading.get_ident()
@@ -56,12 +56,12 @@ class ScopeWatch:
         self._restore = restore
 
     def unwatch(self) -> None:
-        """Give the class its own methods back."""
+        """Restore the class's own methods."""
         restore, self._restore = self._restore, lambda: None
         restore()
 
     def end_step(self) -> None:
-        """Ask for the end of a step: at once, if no scope stands open that was opened in it.
+        """Request the end of a step: granted at once unless a scope opened in it is still open.
 
         A request that is still open when the next comes is granted first: some scope is never closed.
         """

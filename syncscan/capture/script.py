@@ -1,4 +1,4 @@
-"""Somebody's unchanged training script goes in, the traces of a few of its steps come out.
+"""Capture a few steps of an unchanged training script.
 
 The script runs as `python SCRIPT ARGS` would run it. A step ends where `Optimizer.step` returns (torch has a hook for
 all optimizers), or where the script says so, if it uses `syncscan.profile` itself.
@@ -27,7 +27,7 @@ from syncscan.capture.steps import Mark, StepMarks
 from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3
-"""How often the script is told to stop before it is taken as one that catches everything, and left alone."""
+"""Times the script is told to stop before it counts as one that catches everything, and is left alone."""
 
 
 class Finished(BaseException):
@@ -36,7 +36,7 @@ class Finished(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class ScriptRun:
-    """How a script's run ended: its exit code, the traces written, how many steps were seen and by what they were told.
+    """How a script's run ended: its exit code, the traces written, the steps seen and what marked them.
 
     `stopped` says that it was ended early, because the capture was over; `failed` why there is none, if it failed;
     `interrupted` that Ctrl-C ended the script; `ranks` how many processes it ran in.
@@ -91,7 +91,7 @@ def run_script(
 
 
 class Runner:
-    """Joins the script's steps with a capture, and ends the script when that is complete."""
+    """Connects the script's steps with a capture, and ends the script when that is complete."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Runner:
         self._explained = Explained(self._finish) if explain else None
         self._make_session, self._keep_running, self._say = make_session, keep_running, say
         self._rounds_of = ""
-        """What a step is a round of, where no optimizer steps."""
+        """The loop or call whose rounds are steps, if no optimizer steps."""
         self._own: Session | None = None
         self._scripts: list[Session] = []
         self._marks = StepMarks()
@@ -121,7 +121,7 @@ class Runner:
         Session.opened = self._adopt
 
     def close(self) -> None:
-        """Take all hooks away and finish the capture, as far as it got."""
+        """Remove all hooks and finish the capture, as far as it got."""
         if os.getpid() != self._pid:
             return
         self._stay_here()
@@ -132,7 +132,7 @@ class Runner:
             self._explained.close([session for session in (*self._scripts, self._own) if session is not None])
 
     def result(self, ended: Exit) -> ScriptRun:
-        """What came of it."""
+        """Return the outcome."""
         own = [self._own] if self._own is not None and not self._scripts else []
         sessions = self._scripts or own
         own_marks = self._rounds_of or f"{self._marks.name}.step()"
@@ -157,11 +157,11 @@ class Runner:
         Session.opened = None
 
     def _hide(self, dynamo: ModuleType) -> None:
-        """Keep a compiled training step from tracing into what its scopes call."""
+        """Keep a compiled training step from tracing into the functions that its scopes call."""
         self._scopes.action = dynamo.disable(self._step)
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
-        """An optimizer has stepped; all that this does while no capture is under way is count."""
+        """Handle an optimizer's step; without an active capture it only counts."""
         if self._explained is not None and self._explained.step_ended():
             self._finish()
         if self._scripts or os.getpid() != self._pid:
@@ -192,12 +192,12 @@ class Runner:
                 self._step()
 
     def _chosen(self, what: str) -> None:
-        """No optimizer steps: the rounds of a loop are the steps."""
+        """Use the rounds of a loop as steps, since no optimizer steps."""
         self._rounds_of = what
         self._say(f"No optimizer has stepped so far: {what} counts as a step.")
 
     def _round_ended(self) -> None:
-        """A round of that loop is over."""
+        """Handle the end of a round of that loop."""
         if self._explained is not None and self._explained.step_ended():
             self._finish()
         if self._scripts or os.getpid() != self._pid or not self._rounds_of:
@@ -212,7 +212,7 @@ class Runner:
             session.step()
 
     def _open(self) -> None:
-        """Open the capture with the script's first step; whatever goes wrong there is not the script's concern."""
+        """Open the capture with the script's first step; its errors don't concern the script."""
         self._own = self._make_session()
         self._own.finished = self._finish
         self._own.grows = self._explained is not None
@@ -233,14 +233,14 @@ class Runner:
                 self._follow_scopes()
 
     def _follow_scopes(self) -> None:
-        """Watch scopes while a profiler marks steps with slices that must nest with theirs, and at no other time."""
+        """Watch scopes only while a profiler marks steps with slices that must nest with theirs."""
         if self._own is not None and self._own.profiling:
             self._scopes.watch(importlib.import_module("torch.autograd.profiler").record_function)
         else:
             self._scopes.unwatch()
 
     def _adopt(self, session: Session) -> None:
-        """Let a session that the script opens take the place of the runner's own."""
+        """Replace the runner's own session by one that the script opens."""
         if session is self._own or Session.running not in (None, self._own):  # the latter will be refused
             return
         if self._own is not None:

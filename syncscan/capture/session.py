@@ -1,4 +1,4 @@
-"""A loop's steps go in, trace files of a few of them come out: `with syncscan.profile(...) as prof: … prof.step()`.
+"""Capture a few steps of a loop: `with syncscan.profile(...) as prof: … prof.step()`.
 
 A capture runs `settle` and `calibrate` steps without the profiler, to know what a step takes when nobody looks, and
 then `repeat` cycles of wait, warmup and active steps, with the source line of every sync, and samples some more steps
@@ -25,12 +25,10 @@ from syncscan.capture.plan import Plan
 from syncscan.capture.signals import Ending, Wish, can_handle
 from syncscan.errors import UsageError
 
-NO_DEVICE = (
-    "No GPU here: a CPU has no host-device syncs to measure. The trace shows where the host's time goes, and no more."
-)
+NO_DEVICE = "No GPU here: a CPU has no host-device syncs to measure. The trace only shows where the host's time goes."
 NO_CALLBACKS = (
-    "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode, and of"
-    " explicit synchronises from their names."
+    "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode,"
+    " and those of explicit synchronizations from their function names."
 )
 
 
@@ -88,7 +86,7 @@ def profile(
 
 
 def default_name() -> str:
-    """The running script's name, fit for a file, with the rank where torchrun or the like has set one."""
+    """Return the running script's name, fit for a file, with the rank where torchrun or a similar launcher sets one."""
     stem = Path(sys.argv[0]).stem if sys.argv and Path(sys.argv[0]).is_file() else ""
     rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE", "1")
     suffix = f"_rank{rank}" if rank is not None and world != "1" else ""
@@ -96,7 +94,7 @@ def default_name() -> str:
 
 
 def clean_name(name: str) -> str:
-    """The name with everything that could trouble a file system or TensorBoard's file pattern replaced by `_`."""
+    """Return the name with `_` for everything that could trouble a file system or TensorBoard's file pattern."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "trace"
 
 
@@ -112,7 +110,7 @@ class Session:
     """The session that is open in this process; torch's profiler allows only one."""
 
     opened: Callable[[Session], None] | None = None
-    """Called with each session that is about to open; the script runner learns here that a script captures itself."""
+    """Callback for sessions about to open, which tells the script runner that a script captures itself."""
 
     def __init__(
         self,
@@ -136,9 +134,9 @@ class Session:
         self.captures = 0
         """Captures that ran to their end."""
         self.finished: Callable[[], None] | None = None
-        """Called at the end of the step in which the last capture has ended, or failed, and no other can become due."""
+        """Callback at the end of the step in which the last capture ended or failed, and no other can become due."""
         self.wrote: Callable[[Path], None] | None = None
-        """Called with each trace as soon as it is there."""
+        """Callback for each trace as soon as it is written."""
         self.grows = False
         """Whether `add` may be called when captures are over."""
         self._tell = notify or _warn
@@ -177,22 +175,22 @@ class Session:
 
     @property
     def plan(self) -> Plan:
-        """The steps of each capture."""
+        """Return the steps of each capture."""
         return self.order.plan
 
     @property
     def profiling(self) -> bool:
-        """Whether the profiler is on, in a step that warms it up or is recorded."""
+        """Return whether the profiler is on, in a warm-up or a recorded step."""
         return self._course is not None and self._course.profiling
 
     @property
     def restartable(self) -> bool:
-        """Whether the first capture hasn't come to its first cycle, so that it can still begin anew."""
+        """Return whether the first capture hasn't reached its first cycle, so that it can still restart."""
         return self.captures == 0 and (self._course is None or self._course.unprofiled)
 
     @property
     def complete(self) -> bool:
-        """Whether a capture ran to its end, none has failed, and the last trace holds whole cycles alone."""
+        """Return whether a capture ran to its end, none has failed, and the last trace holds whole cycles only."""
         return self.captures > 0 and not self._cut_short and self.failed is None
 
     def add(self, more: dict[str, Any], failed: str) -> None:
@@ -207,7 +205,7 @@ class Session:
             self._guarded(lambda: course.add(more, failed))
 
     def trigger(self) -> None:
-        """Ask for one more capture, which begins when the step that runs now has ended; safe on any thread.
+        """Request one more capture, which begins when the current step has ended; safe on any thread.
 
         Also after the last one, as long as the session is open.
         """
@@ -217,7 +215,7 @@ class Session:
             self._take_place()
 
     def step(self) -> None:
-        """Say that a step has ended, and with it that the next begins."""
+        """Mark the end of a step, and with it the begin of the next."""
         if self.done or os.getpid() != self._pid:
             return
         self.steps += 1
@@ -232,7 +230,7 @@ class Session:
             self.finished()
 
     def restart(self) -> bool:
-        """Begin again with the first step, if that is possible; True where it was."""
+        """Restart with the first step, if that is possible; return whether it was."""
         if self.done or not self.restartable:
             return False
         self.steps = 0
@@ -241,7 +239,7 @@ class Session:
         return True
 
     def close(self) -> None:
-        """End the session now, and write what is recorded of a cycle that is not complete.
+        """End the session now, and write what is recorded of an incomplete cycle.
 
         Nothing is raised: what fails is told, and everything is off afterwards.
         """
@@ -255,7 +253,7 @@ class Session:
     # What follows runs inside `_guarded`, or on the way out.
 
     def _guarded(self, action: Callable[[], None]) -> None:
-        """Run a part of a capture so that none of its failures reaches the loop, and no signal comes in between."""
+        """Run a part of a capture, so that none of its failures reaches the loop, and no signal interrupts it."""
         self._busy = True
         try:
             action()
@@ -273,7 +271,7 @@ class Session:
                 resume()
 
     def _begin(self) -> None:
-        """Begin a capture, or begin it anew."""
+        """Begin a capture, or restart it."""
         self.step_us = None
         if self._course is not None:
             self._course.abandon()
@@ -285,7 +283,7 @@ class Session:
         self._course.start()
 
     def _advance(self) -> None:
-        """A step of a capture has ended."""
+        """Handle the end of a capture's step."""
         course = self._course
         if course is None:
             return
@@ -297,7 +295,7 @@ class Session:
             self._idle()
 
     def _cut(self) -> None:
-        """End a capture before its time, and write what there is."""
+        """End a capture early, and write what there is."""
         if self._course is not None:
             self._course.cut()
             self.captures += self._course.over
@@ -310,13 +308,13 @@ class Session:
             self.wrote(path)
 
     def _idle(self) -> None:
-        """No capture is under way."""
+        """Clean up after a capture."""
         self._course = None
         self._signals_back()
         self.done = not self.demand.pending
 
     def _abandon(self) -> None:
-        """Switch everything off, and forget what was being recorded."""
+        """Switch everything off, and discard the current recording."""
         try:
             if self._course is not None:
                 self._course.abandon()
@@ -324,7 +322,7 @@ class Session:
             self._idle()
 
     def fail(self, reason: str) -> None:
-        """Say why there is no capture; the loop goes on without."""
+        """Report why there is no capture; the loop continues without."""
         self.failed = reason
         self.done = not self.demand.standing
         self._say(f"The capture failed and has ended, the program goes on: {reason}")
@@ -337,24 +335,24 @@ class Session:
             self._say(f"It could not be switched off entirely: {another}")
 
     def _give_way(self) -> None:
-        """The program starts a profiler of its own, from within a step."""
+        """Give way to a profiler that the program starts from within a step."""
         if self._busy or not self.profiling:
             return
-        self._say("The program starts a profiler of its own: the capture gives way, and keeps what it has.")
+        self._say("The program starts its own profiler: the capture stops, and keeps what it has.")
         self._guarded(self._cut)
 
     def _end_by(self, signal_name: str, resume: Callable[[], None]) -> bool:
-        """The process is about to die of a signal; False where the capture can't be ended now, but a little later."""
+        """End the capture before a signal ends the process; return False where that must wait a little."""
         if self._busy:
             self._resume = self._resume or resume
             return False
         if self._course is not None:
             self._guarded(self._cut)
         course = self._last
-        kept = f"kept {course.paths[-1]}" if course and course.paths else "nothing was recorded yet"
+        outcome = f"kept {course.paths[-1]}" if course and course.paths else "nothing was recorded yet"
         step = course.ended + 1 if course else 1
         where = f"step {step} of {self.plan.steps} of a capture" if step <= self.plan.steps else "the end of a capture"
-        self._say(f"{signal_name} in {where}: {kept}.")
+        self._say(f"{signal_name} in {where}: {outcome}.")
         return True
 
     def _take_place(self) -> None:
@@ -362,7 +360,7 @@ class Session:
         self._stay_here = fork.in_child(self._forked)
 
     def _leave(self) -> None:
-        """Let go of everything that the session holds beside a capture."""
+        """Release everything that the session holds besides a capture."""
         if Session.running is self:
             Session.running = None
         self._signals_back()
@@ -383,7 +381,7 @@ class Session:
             self._say("Only the main thread can listen to signals; this session was opened on another.")
 
     def _forked(self) -> None:
-        """In a forked child: the session is the parent's."""
+        """Disable the session in a forked child: it belongs to the parent."""
         self.done = True
         Session.running = None
 

@@ -1,4 +1,4 @@
-"""Signals go in; a wish for a capture comes out, or the end of one before the process dies of the signal.
+"""Request a capture on a signal, or end one before the process dies of a signal.
 
 A handler of Python's only runs between two instructions on the main thread, so it never interrupts torch. Handlers that
 the program has set are kept: they are called as well, and they get their place back.
@@ -22,17 +22,17 @@ from syncscan.capture import fork
 Handler = Any
 
 _handler_of: Callable[[int], Handler] = importlib.import_module("_signal").getsignal
-"""CPython's own function, asked at each step: `signal.getsignal` makes an enum of every answer, which takes 3 µs."""
+"""CPython's own function, called at each step: `signal.getsignal` creates an enum of every answer, which takes 3 µs."""
 
 GRACE_S = 10.0
-"""How long a main thread may stay inside a call of C's after a deadly signal; batch systems kill after 30 s."""
+"""How long a main thread may stay inside a C call after a deadly signal; batch systems kill after 30 s."""
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """Have signals wake no watchdog meanwhile: one a timer's, it would take the interpreter's lock at every tick.
+    """Keep signals from waking the watchdog: a timer's would acquire the GIL at every tick.
 
     Python would tell it of each signal, whichever it waits for. What the program has set to be told stays.
     """
@@ -40,17 +40,17 @@ def unwatched() -> Iterator[None]:
     if watchdog is None:
         yield
         return
-    mine = signal.set_wakeup_fd(watchdog.before, warn_on_full_buffer=False)
+    current = signal.set_wakeup_fd(watchdog.before, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        now = signal.set_wakeup_fd(mine, warn_on_full_buffer=False)
+        now = signal.set_wakeup_fd(current, warn_on_full_buffer=False)
         if now != watchdog.before:  # an event loop has put its own pipe there meanwhile
             signal.set_wakeup_fd(now)
 
 
 def can_handle() -> bool:
-    """Whether this thread may set handlers: only the main one may."""
+    """Return whether this thread may set handlers: only the main one may."""
     return threading.current_thread() is threading.main_thread()
 
 
@@ -62,12 +62,12 @@ class Wish:
         self._program: Handler = signal.signal(number, self._came)
 
     def keep(self) -> None:
-        """Get between the signal and a handler that the program has set in the meantime."""
+        """Reinstall the handler in front of one that the program has set in the meantime."""
         if _handler_of(self._number) != self._came and can_handle():
             self._program = signal.signal(self._number, self._came)
 
     def leave(self) -> None:
-        """Give the signal back."""
+        """Restore the signal's handler."""
         _put_back(self._number, self._came, self._program)
 
     def _came(self, number: int, frame: FrameType | None) -> None:
@@ -97,7 +97,7 @@ class Ending:
         self._stay_here = fork.in_child(self.leave)
 
     def leave(self) -> None:
-        """Give the signals back; only the main thread can, on another they stay until one comes."""
+        """Restore the handlers; only possible on the main thread, elsewhere they stay until a signal comes."""
         if not can_handle():
             return
         self._stay_here()
@@ -124,7 +124,7 @@ def die_of(number: int) -> None:
 
 
 class _Watchdog:
-    """Ends the process for a main thread that doesn't come back from a call of C's to hear of a deadly signal.
+    """Ends the process if the main thread doesn't return from a C call to handle a deadly signal.
 
     Python writes each signal's number into a pipe at once, whatever the main thread does. `before` is the pipe that the
     program has set to be told by, -1 for none.
@@ -145,9 +145,9 @@ class _Watchdog:
         if self._in < 0:
             return
         _Watchdog.running = None
-        mine = signal.set_wakeup_fd(self.before)
-        if mine != self._in:  # an event loop has put its own pipe in the place of this one
-            signal.set_wakeup_fd(mine)
+        current = signal.set_wakeup_fd(self.before)
+        if current != self._in:  # an event loop has put its own pipe in the place of this one
+            signal.set_wakeup_fd(current)
         os.close(self._in)
         self._in = -1
         if self._pid == os.getpid():
@@ -169,6 +169,6 @@ class _Watchdog:
 
 
 def _put_back(number: int, ours: Handler, program: Handler) -> None:
-    """Set the program's own handler again, unless it has set another itself."""
+    """Restore the program's own handler, unless it has set another itself."""
     if can_handle() and signal.getsignal(number) == ours:
         signal.signal(number, program if program is not None else signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Calls that wait for the device without calling torch's callbacks go in; the time of each comes out.
+"""Time calls that wait for the device without torch's callbacks.
 
 The caching allocator frees memory, and Thrust returns sizes, below the place where the callbacks hang. For the few that
 Python code reaches by name, the name leads past a clock while a recording is open; the debug mode knows none of them.
@@ -17,11 +17,11 @@ ENTRY_POINTS = (
     ("torch._VF", "unique_dim"),
     ("torch.Tensor", "coalesce"),
 )
-"""Where a name lives, and the name: `empty_cache()`, `torch.unique(x, dim=…)`, `Tensor.coalesce()`."""
+"""Module or class, and name: `empty_cache()`, `torch.unique(x, dim=…)`, `Tensor.coalesce()`."""
 
 
 def watch(note: Callable[[int, int], None]) -> Callable[[], None]:
-    """Have `note(begin, end)` called (epoch ns) after each call of an entry point that this torch has.
+    """Call `note(begin, end)` (epoch ns) after each call of an entry point that this torch has.
 
     Returns:
         A function that puts everything back.

@@ -1,4 +1,4 @@
-"""Tensors go in, a few numbers of each come out, whose distance is about the distance of the tensors.
+"""Sketch tensors as a few numbers each, whose distance approximates the distance of the tensors.
 
 A tensor of up to `NUMBERS` elements is told whole. Of a larger one each element is added, with a sign drawn by lot, to
 one of as many sums: a count sketch (Charikar, Chen, Farach-Colton 2002), linear, so that the difference of two sketches
@@ -19,12 +19,12 @@ LOT = 20
 
 
 def sketch(tensors: Iterable[Any]) -> dict[str, Any]:
-    """The sketches of tensors as plain lists: `shapes`, `numbers`, `epsilons`."""
-    kept = list(tensors)
+    """Return the sketches of tensors as plain lists: `shapes`, `numbers`, `epsilons`."""
+    listed = list(tensors)
     return {
-        "shapes": [list(t.shape) for t in kept],
-        "numbers": [_numbers(t) for t in kept],
-        "epsilons": [_epsilon(t) for t in kept],
+        "shapes": [list(t.shape) for t in listed],
+        "numbers": [_numbers(t) for t in listed],
+        "epsilons": [_epsilon(t) for t in listed],
     }
 
 
@@ -46,7 +46,7 @@ def _numbers(tensor: Any) -> list[float]:
 
 
 def _whole(tensor: Any) -> Any:
-    """A sharded tensor's own part, a sparse one's dense form, a plain one as it is."""
+    """Return a sharded tensor's local part, a sparse one's dense form, a plain one as it is."""
     if hasattr(tensor, "to_local"):
         return tensor.to_local()
     return tensor.to_dense() if tensor.layout is not importlib.import_module("torch").strided else tensor

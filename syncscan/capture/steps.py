@@ -1,4 +1,4 @@
-"""Calls of `Optimizer.step` go in, the ends of training steps come out."""
+"""Find the ends of training steps among calls of `Optimizer.step`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import weakref
 from typing import Any
 
 RARER = 8
-"""How often the marking optimizer may step before a newcomer's first step and still lose its place to it."""
+"""Most steps of the marking optimizer before a newcomer's first step at which the newcomer may replace it."""
 
 
 class Mark(enum.Enum):
-    """What a call of an optimizer means for the count of steps."""
+    """Meaning of an optimizer's call for the count of steps."""
 
     STEP = "a training step ends here"
     NOTHING = "another optimizer's call within a step"
@@ -19,7 +19,7 @@ class Mark(enum.Enum):
 
 
 class StepMarks:
-    """Finds among a program's optimizers the one whose calls are the steps.
+    """Determines which of a program's optimizers marks the steps.
 
     That is the one that steps least often, the first of them at a tie: with a discriminator and a generator that step
     in turn the first; with a critic that steps five times for each step of the generator the generator. A newcomer is
@@ -34,7 +34,7 @@ class StepMarks:
         self.name = ""
 
     def saw(self, optimizer: Any, *, fixed: bool) -> Mark:
-        """Take note of a call.
+        """Register a call.
 
         Args:
             optimizer: whose `step` has returned.

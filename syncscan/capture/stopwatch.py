@@ -1,7 +1,7 @@
-"""Calls go in, their times come out: by the device's own events where there is a device, else by the host's clock.
+"""Time calls: with the device's own events if there is a device, else with the host's clock.
 
 Nothing waits between two calls. The host records an event before the first block of calls and one behind each, runs
-ahead as it would in a real loop, and synchronises once at the end; a block's time is the distance of its two events.
+ahead as it would in a real loop, and synchronizes once at the end; a block's time is the distance of its two events.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from syncscan.model.timing import Clock
 
 Call = Callable[[], Any]
 BLOCK_US = 2000.0
-"""A block of short calls lasts about this long, so that reading the clock stays below a percent of it: an event between
-calls costs a host 1 to 2 µs, and 10 on virtual machines with an H200 (a product of 64² took 14.5 µs in a row,
-15.0 with an event behind every twentieth)."""
+"""Approximate duration of a block of short calls, which keeps reading the clock below a percent of it: an event between
+calls costs a host 1 to 2 µs, and 10 on virtual machines with an H200 (a product of 64² took 14.5 µs in a row, 15.0
+with an event after every twentieth)."""
 
 
 class Stopwatch(Protocol):
@@ -27,15 +27,15 @@ class Stopwatch(Protocol):
     clock: Clock
 
     def blocks(self, call: Call, blocks: int, block: int) -> list[float]:
-        """Run `blocks` times `block` calls without a pause; the mean time of a call in each block, in µs."""
+        """Run `blocks` times `block` calls without a pause; return the mean time of a call in each block, in µs."""
         ...
 
     def drain(self) -> None:
-        """Wait until the device has done everything; nothing to do for a host."""
+        """Wait until the device has finished everything; a no-op for a host."""
         ...
 
     def clean(self) -> None:
-        """Give back the memory that a call which ran out of it has left behind."""
+        """Release the memory that a call left behind when it ran out of it."""
         ...
 
 
@@ -45,7 +45,7 @@ class HostStopwatch:
     clock = Clock.HOST
 
     def blocks(self, call: Call, blocks: int, block: int) -> list[float]:
-        """As `Stopwatch.blocks`."""
+        """Implement `Stopwatch.blocks`."""
         marks = [time.perf_counter_ns()]
         for _ in range(blocks):
             for _ in range(block):
@@ -54,10 +54,10 @@ class HostStopwatch:
         return [(b - a) / block / 1e3 for a, b in itertools.pairwise(marks)]
 
     def drain(self) -> None:
-        """Nothing to do: a host's call is over when it returns."""
+        """Do nothing: a host's call is over when it returns."""
 
     def clean(self) -> None:
-        """Nothing to do: the host's allocator keeps nothing back that a later call can't have."""
+        """Do nothing: the host's allocator holds nothing back from later calls."""
 
 
 class DeviceStopwatch:
@@ -73,7 +73,7 @@ class DeviceStopwatch:
         self._backend = backend
 
     def blocks(self, call: Call, blocks: int, block: int) -> list[float]:
-        """As `Stopwatch.blocks`."""
+        """Implement `Stopwatch.blocks`."""
         events = [self._backend.Event(enable_timing=True) for _ in range(blocks + 1)]
         self.drain()
         events[0].record()
@@ -89,12 +89,12 @@ class DeviceStopwatch:
         self._backend.synchronize()
 
     def clean(self) -> None:
-        """Give the cached blocks of torch's allocator back to the device."""
+        """Release the cached blocks of torch's allocator to the device."""
         self._backend.empty_cache()
 
 
 def in_a_row(watch: Stopwatch, call: Call, once: float) -> int:
-    """How many calls a block has to have; short ones are timed in a row for it, or the clock's own cost were theirs.
+    """Return how many calls a block needs; short ones are timed in a row, lest the clock's cost count as theirs.
 
     Args:
         watch: takes the times.
@@ -109,7 +109,7 @@ def in_a_row(watch: Stopwatch, call: Call, once: float) -> int:
 
 
 def alone(watch: Stopwatch, call: Call, times: int) -> list[float]:
-    """Times of calls that each find the device idle and are waited for, in µs of the host's clock."""
+    """Return times of calls that each start on an idle device and are awaited, in µs of the host's clock."""
     taken = []
     for _ in range(times):
         watch.drain()
@@ -120,8 +120,8 @@ def alone(watch: Stopwatch, call: Call, times: int) -> list[float]:
     return taken
 
 
-def unsynchronised(watch: Stopwatch, call: Call, times: int) -> list[float]:
-    """What `time.time()` around each call says when nobody waits for the device, in µs: the time of the launches."""
+def unsynchronized(watch: Stopwatch, call: Call, times: int) -> list[float]:
+    """Return times measured around each call without waiting for the device, in µs: the time of the launches."""
     taken = []
     watch.drain()
     for _ in range(times):

@@ -1,4 +1,4 @@
-"""A recording goes in, the table of lines for a trace's metadata comes out: plain lists, each frame once."""
+"""Convert a recording to the table of lines for a trace's metadata."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from syncscan.capture.lines import Frame, Recording, Sync
 Json = dict[str, Any]
 
 COLUMNS = ("epoch_ns", "tid", "kind", "stack", "module", "handle", "stack_tid")
-"""Of a row of `syncs`: when it began (epoch ns); the native thread; "stream", "device" or "event"; indices into
-`stacks` and `modules`, -1 for none; the stream's or event's address, 0 for none; the thread whose stack it is, another
-one than `tid` only where the engine synchronised in backward and the training thread's stack stands in."""
+"""Columns of `syncs`: begin (epoch ns); native thread; "stream", "device" or "event"; indices into `stacks` and
+`modules`, -1 for none; the stream's or event's address, 0 for none; the thread of the stack, which differs from
+`tid` only where the autograd engine synchronized and the training thread's stack is used instead."""
 
 INNERMOST, OUTERMOST = 48, 16
-"""Frames kept of a deeper stack: the inner ones say what waits, the outer ones are the program's that led there."""
+"""Frames kept of a deeper stack: the innermost show what waits, the outermost how the program got there."""
 
 _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
@@ -31,27 +31,27 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interned(Generic[T]):
-    """Distinct values in the order in which they came."""
+    """Distinct values in order of first use."""
 
     def __init__(self) -> None:
         self.index: dict[T, int] = {}
 
     def __call__(self, value: T) -> int:
-        """The index of this value."""
+        """Return the index of this value."""
         return self.index.setdefault(value, len(self.index))
 
     def values(self) -> list[T]:
-        """The distinct values, each at its index."""
+        """Return the distinct values, each at its index."""
         return list(self.index)
 
 
 def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame]]] | None = None) -> Json:
-    """Make the table of a recording's syncs.
+    """Return the table of a recording's syncs.
 
     Args:
         recording: what was called back.
         warned: native thread and stack of each of the debug mode's warnings in a step, where torch calls nobody back
-            and only the synchronises that the program asks for by name were recorded.
+            and only the synchronizations that the program asks for by name were recorded.
 
     Returns:
         `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
@@ -91,42 +91,42 @@ def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame
 
 
 def trimmed(stack: Iterable[Frame]) -> list[Frame]:
-    """The frames of a stack that belong to the program: without the callback inside and the script runner outside."""
-    kept: list[Frame] = []
+    """Return the program's frames of a stack: without the callback inside and the script runner outside."""
+    own: list[Frame] = []
     for frame in stack:
         file, _, function = frame
         if file == _RUNNER:
             break
-        if not kept and (file in _OURS or function == "fire_callbacks"):
+        if not own and (file in _OURS or function == "fire_callbacks"):
             continue
-        kept.append(frame)
-    while kept and (kept[-1][0] in ("<frozen runpy>", "runpy.py") or kept[-1][0] in wrappers):
-        kept.pop()
-    return kept if len(kept) <= INNERMOST + OUTERMOST else kept[:INNERMOST] + kept[-OUTERMOST:]
+        own.append(frame)
+    while own and (own[-1][0] in ("<frozen runpy>", "runpy.py") or own[-1][0] in wrappers):
+        own.pop()
+    return own if len(own) <= INNERMOST + OUTERMOST else own[:INNERMOST] + own[-OUTERMOST:]
 
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
-    """The trimmed stack of each sync, its own or the borrowed one."""
+    """Return the trimmed stack of each sync, its own or the borrowed one."""
     resolved = iter(_resolved([traceback for *_, traceback, _, borrowed in syncs if borrowed is None]))
     return [trimmed(borrowed) if borrowed is not None else next(resolved) for *_, borrowed in syncs]
 
 
 def _resolved(captured: list[Any]) -> list[list[Frame]]:
-    """The trimmed stacks of captured tracebacks, which torch turns into lines all at once."""
+    """Return the trimmed stacks of captured tracebacks, which torch symbolizes all at once."""
     resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
     stacks = resolve(captured) if captured else []
     return [trimmed((f["filename"], f["line"], f["name"]) for f in stack) for stack in stacks]
 
 
 class _Paths:
-    """Names modules by where they stand below the outermost module that was called around them."""
+    """Names modules by their path below the outermost module that was called around them."""
 
     def __init__(self, roots: dict[int, Any]) -> None:
         self._roots = roots
         self._names: dict[int, dict[int, str]] = {}
 
     def __call__(self, module: Any) -> str:
-        """The outermost module's class and the names below it; the module's own class where no path leads to it."""
+        """Return the outermost module's class and the names below it; the module's own class without such a path."""
         root = self._roots.get(id(module), module)
         if id(root) not in self._names:
             self._names[id(root)] = {id(child): name for name, child in root.named_modules()}

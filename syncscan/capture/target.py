@@ -1,4 +1,4 @@
-"""`SCRIPT:FUNCTION` goes in, the function comes out: a script is imported as a module, its main part left out."""
+"""Load the function that `SCRIPT:FUNCTION` names; a script is imported as a module, without its main part."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from syncscan.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A script that was imported, and how long that took in µs."""
+    """An imported script, and how long its import took in µs."""
 
     module: ModuleType
     path: Path
     import_us: float
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The callable of that name in the script.
+        """Return the callable of that name in the script.
 
         Raises:
             UsageError: there is none, or it can't be called.
         """
-        found = getattr(self.module, name, None)
-        if callable(found):
-            return found  # type: ignore[no-any-return]
+        function = getattr(self.module, name, None)
+        if callable(function):
+            return function  # type: ignore[no-any-return]
         names = [n for n, v in vars(self.module).items() if callable(v) and not n.startswith("_")]
         own = [n for n in names if getattr(getattr(self.module, n), "__module__", "") == self.module.__name__]
-        what = "no such name" if found is None else "which is not a function"
+        what = "no such name" if function is None else "which is not a function"
         raise UsageError(f"{self.path} has '{name}': {what}.", f"It has: {', '.join(own[:8]) or 'no functions'}.")
 
 
 def split(spec: str) -> tuple[str, str]:
-    """`infer.py:step` → (`infer.py`, `step`).
+    """Split `infer.py:step` into (`infer.py`, `step`).
 
     Raises:
         UsageError: it isn't of that form.
@@ -50,7 +50,7 @@ def split(spec: str) -> tuple[str, str]:
 
 
 def load(script: str) -> Target:
-    """Import a script under a name that isn't `__main__`, with its folder first on `sys.path`, as Python would run it.
+    """Import a script under a name other than `__main__`, with its folder first on `sys.path`, as in Python.
 
     Raises:
         UsageError: there is no such file, or its name can't be a module's.

@@ -1,4 +1,4 @@
-"""A call that takes a batch size goes in, the size with the most samples a second comes out.
+"""Find the batch size with the most samples per second.
 
 The size doubles until it runs out of memory, then the last interval is bisected. Every size gets a time of its own, so
 the most samples a second is seen where it is, which needn't be at the largest size.
@@ -21,13 +21,14 @@ from syncscan.errors import UsageError
 from syncscan.model.timing import BatchTime, Clock, Throughput
 
 PLATEAU, PATIENCE_S = 3, 15.0
-"""The search ends after so many doublings in a row without a gain, once it has lasted this long."""
+"""Doublings in a row without a gain after which the search ends, once it has lasted this long."""
 GAIN = 1.02
-"""More samples a second than the best before by this factor count as a gain."""
+"""Factor over the previous best that counts as a gain."""
 TIE, ENOUGH = 0.99, 0.95
-"""Sizes within this part of the most samples a second are as good as it; the smallest within the second is enough."""
+"""Fractions of the most samples per second: sizes within the first are as good; the smallest within the second is
+enough."""
 BISECTIONS = 4
-"""Halvings between the largest size that ran and the smallest that didn't: down to 1/16 of it."""
+"""Bisections between the largest size that ran and the smallest that didn't: down to 1/16 of it."""
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class Search:
     tried: dict[int, float | None] = field(default_factory=dict)
 
     def run(self) -> Throughput:
-        """Double, bisect, and sum up.
+        """Double, bisect, and summarize.
 
         Raises:
             UsageError: not even a batch of one ran.
@@ -81,11 +82,11 @@ class Search:
             if losses >= PLATEAU and spent > self.patience_s:
                 return f"{losses} doublings in a row brought no more samples a second"
             if self.watch.clock is Clock.HOST and _too_big(rss):
-                return "the next doubling might not fit into the host's memory"
+                return "the next doubling may not fit into the host's memory"
             if spent > self.budget_s:
                 return f"the search's {self.budget_s:.0f} s were over"
             batch *= 2
-        return f"a batch of {self.max_batch} is the largest that was asked for"
+        return f"a batch of {self.max_batch} is the largest allowed"
 
     def _bisect(self, low: int, high: int) -> None:
         for _ in range(BISECTIONS):
@@ -98,7 +99,7 @@ class Search:
                 high = middle
 
     def _try(self, batch: int) -> bool:
-        """Time this size; False when it runs out of memory, of which nothing is left behind."""
+        """Time this size; return False if it runs out of memory, and release that memory."""
         try:
             self.tried[batch] = self._time(batch)
             return True
@@ -130,7 +131,7 @@ class Search:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether this error says that memory ran out: torch's own class, the libraries' and the host's words for it."""
+    """Return whether this error says that memory ran out: torch's own class, or messages of libraries and the host."""
     torch = importlib.import_module("torch")
     own = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
     words = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "not enough memory")
@@ -144,7 +145,7 @@ def _calls(seconds: float, call_us: float, least: int) -> int:
 
 
 def _resident() -> int:
-    """The most memory that this process has held so far, in bytes; 0 where it can't be told."""
+    """Return the peak memory of this process in bytes; 0 where unknown."""
     try:
         import resource
     except ImportError:
@@ -153,7 +154,7 @@ def _resident() -> int:
 
 
 def _too_big(before: int) -> bool:
-    """Whether twice what this size added to the process would leave the host without memory (Linux; else False)."""
+    """Return whether twice the memory that this size added would exhaust the host (Linux; else False)."""
     meminfo = Path("/proc/meminfo")
     grown = _resident() - before
     if grown <= 0 or not meminfo.exists():

@@ -1,4 +1,4 @@
-"""A rate goes in, the stack of the main thread at each tick of a clock comes out.
+"""Sample the stack of the main thread at a fixed rate.
 
 A timer of the kernel's sends the main thread a signal, and Python runs a handler in it between two instructions, with
 the frame that was interrupted. In a call of C's that is when the call returns, still at its line; the ticks that have
@@ -34,15 +34,15 @@ from typing import Any
 from syncscan.capture.signals import can_handle, unwatched
 
 SIGNAL = int(getattr(signal, "SIGURG", 0))
-"""One that nobody uses (it tells of a socket's urgent data), and that a process ignores if it comes too late."""
+"""A signal that nobody uses (it reports a socket's urgent data), and that a process ignores if it comes too late."""
 
 _MONOTONIC = 1
 _TO_THREAD = 4
 _ABSOLUTE = 1
 
 Row = tuple[int, list[Any], Any]
-"""When a tick was handled (`time.monotonic_ns`), the stack, innermost first (code, place in it, code, place …), and
-what was read then."""
+"""Time of a tick (`time.monotonic_ns`), the stack, innermost first (code, instruction, code, instruction …), and the
+value read then."""
 
 
 class NotSampled(Exception):
@@ -68,7 +68,7 @@ class Ticks:
         self._began = 0
         self._pid = os.getpid()
         if sys.platform != "linux" or sys.maxsize < 2**32:
-            raise NotSampled("that works on 64-bit Linux alone.")
+            raise NotSampled("sampling needs 64-bit Linux.")
         if threading.current_thread() is not threading.main_thread():
             raise NotSampled("the steps don't run in the main thread.")
         if signal.getsignal(SIGNAL) not in (signal.SIG_DFL, signal.SIG_IGN):
@@ -81,7 +81,7 @@ class Ticks:
         self._undo.callback(self._library.timer_delete, self._timer)
 
     def start(self) -> None:
-        """Begin now; a child that is forked meanwhile has no such timer."""
+        """Start the timer; a child that is forked meanwhile doesn't inherit it."""
         self._undo.enter_context(unwatched())
         self._undo.callback(_listen(_shielded(_handler(self._rows, self._read))))
         self._undo.callback(self._set, 0, 0)  # runs first: no tick comes to a handler that has gone
@@ -89,7 +89,7 @@ class Ticks:
         self._set(self._began + self.period_ns, self.period_ns)
 
     def stop(self) -> list[Row]:
-        """End, and tell for each stack that was met how many ticks are its, and what was read with it.
+        """Stop, and return each stack with its number of ticks and the value read with it.
 
         A tick that comes while one is handled is handled first: they are put in order.
         """
@@ -103,12 +103,12 @@ class Ticks:
         return counted
 
     def close(self) -> None:
-        """Switch it off, whatever state it is in."""
+        """Switch it off, in any state."""
         if os.getpid() == self._pid:
             self._undo.close()
 
     def _set(self, first_ns: int, then_ns: int) -> None:
-        """Have it tick from a time on, and then at every so many ns; 0: never."""
+        """Let the timer tick from a time on, and then at every interval; 0 disables it."""
         when = _Interval(_span(then_ns), _span(first_ns))
         self._library.timer_settime(self._timer, _ABSOLUTE, ctypes.byref(when), None)
 
@@ -124,7 +124,7 @@ class _Interval(ctypes.Structure):
 
 
 class _Event(ctypes.Structure):
-    """`struct sigevent`, with the thread that is told."""
+    """`struct sigevent`, with the thread to signal."""
 
     _fields_ = (
         ("value", ctypes.c_void_p),
@@ -140,7 +140,7 @@ def _span(ns: int) -> _Span:
 
 
 def _library() -> Any:
-    """Where the timers are: the C library, before glibc 2.34 one beside it."""
+    """Return the library with the timers: the C library, or librt before glibc 2.34."""
     for name in (None, "librt.so.1"):
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(name)
@@ -149,7 +149,7 @@ def _library() -> Any:
 
 
 def _listen(handler: Callable[..., Any]) -> Callable[[], None]:
-    """Have the handler called at each signal, until what is returned is."""
+    """Install the handler of the signal; return a function that removes it."""
     before = signal.signal(SIGNAL, handler)
     signal.siginterrupt(SIGNAL, False)  # calls of the system go on where they can
 
@@ -161,7 +161,7 @@ def _listen(handler: Callable[..., Any]) -> Callable[[], None]:
 
 
 def _handler(rows: list[Row], read: Callable[[], Any]) -> Callable[[int, FrameType | None], None]:
-    """Writes down where the thread is; the code's own hash and line are dear, and wait until later."""
+    """Return a handler that stores the thread's stack; hashes and lines of code are costly, and computed later."""
     clock = time.monotonic_ns
 
     def tick(number: int, frame: FrameType | None) -> None:
@@ -177,7 +177,7 @@ def _handler(rows: list[Row], read: Callable[[], Any]) -> Callable[[int, FrameTy
 
 
 def _shielded(handler: Callable[[int, FrameType | None], None]) -> Callable[..., Any]:
-    """Keep torch's compiler from compiling the handler and what it calls, where a compiled step is interrupted."""
+    """Keep torch's compiler from compiling the handler and its callees, where a compiled step is interrupted."""
     if "torch._dynamo" not in sys.modules:
         return handler
     disabled: Callable[..., Any] = importlib.import_module("torch._dynamo.decorators").disable(handler)
@@ -185,7 +185,7 @@ def _shielded(handler: Callable[[int, FrameType | None], None]) -> Callable[...,
 
 
 def line_of(code: CodeType, at: int) -> int:
-    """The line of the instruction at this place; the function's own where it has none."""
+    """Return the line of an instruction; the function's first where it has none."""
     for begin, end, line in code.co_lines():
         if begin <= at < end and line is not None:
             return line

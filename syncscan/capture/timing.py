@@ -1,4 +1,4 @@
-"""A call goes in, its time comes out, measured right: warmed up, by the device's clock, many times, one-offs apart."""
+"""Time a call correctly: after a warm-up, by the device's clock, many times, without one-time costs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncscan.capture import device as machine
-from syncscan.capture.stopwatch import Call, DeviceStopwatch, HostStopwatch, Stopwatch, alone, in_a_row, unsynchronised
+from syncscan.capture.stopwatch import Call, DeviceStopwatch, HostStopwatch, Stopwatch, alone, in_a_row, unsynchronized
 from syncscan.capture.throughput import Search
 from syncscan.errors import MissingExtra, UsageError, installing
 from syncscan.model.timing import Clock, Naive, OneOff, Timing
 
 SETTLED = 0.02
-"""Two windows of warm-up in a row whose medians differ by less than this part: the time has settled."""
+"""Difference of two consecutive warm-up windows' medians, as a fraction, below which the time has stabilized."""
 WINDOW_S = 0.1
 MIN_WARMUP = 10
 MAX_WARMUP_S = 5.0
@@ -25,7 +25,7 @@ ALONE = 10
 RUN, RUNS = 50, 7
 """Calls in a run, and runs, where a sample has to be a whole run."""
 UNSEEN, UNSEEN_US = 1.1, 1000.0
-"""A run may last so much longer than its events say, and some more, before there must be work that they don't see."""
+"""Factor and time by which a run may exceed its events' time before there must be work that they don't see."""
 UNEVEN = 0.1
 
 Inputs = Callable[..., Any] | Sequence[Any] | None
@@ -66,13 +66,13 @@ def time_step(
     """
     torch = _torch()
     where, watch = _clock(torch, device)
-    made = _Made(torch, fn, inputs, where, watch, sized=throughput)
-    call, one_offs = made.call(), made.one_offs
+    prepared = _Made(torch, fn, inputs, where, watch, sized=throughput)
+    call, one_offs = prepared.call(), prepared.one_offs
     first = alone(watch, call, 1)[0]
     stable, calls, warmup_us = _warm_up(watch, call)
     one_offs += [
-        OneOff("first call", first, "kernels are loaded, algorithms chosen, memory taken"),
-        OneOff("warm-up", warmup_us, f"{calls} calls until the time had settled"),
+        OneOff("first call", first, "kernels are loaded, algorithms chosen, memory allocated"),
+        OneOff("warm-up", warmup_us, f"{calls} calls until the time had stabilized"),
     ]
     samples, block, clock = _sample(watch, call, repetitions, seconds)
     lone = statistics.median(alone(watch, call, ALONE))
@@ -85,14 +85,14 @@ def time_step(
         alone_us=lone,
         one_offs=tuple(one_offs),
         stable=stable,
-        naive=_naive(made, call, watch, first, statistics.median(samples)) if compare_naive else (),
-        throughput=Search(made.for_batch, watch, max_batch=max_batch).run() if throughput else None,
+        naive=_naive(prepared, call, watch, first, statistics.median(samples)) if compare_naive else (),
+        throughput=Search(prepared.for_batch, watch, max_batch=max_batch).run() if throughput else None,
         notes=_notes(watch, clock, stable, samples),
     )
 
 
 class _Made:
-    """The call to be timed, with its inputs and module on the device; what putting them there took is kept apart."""
+    """The call to time, with its inputs and module on the device; the time to move them there is separate."""
 
     def __init__(
         self, torch: Any, fn: Callable[..., Any], inputs: Inputs, where: str, watch: Stopwatch, *, sized: bool
@@ -101,28 +101,28 @@ class _Made:
         self.sized = sized
         self.one_offs: list[OneOff] = []
         self.moved: tuple[Any, ...] | None = None
-        """The inputs as they were before they were moved, where moving changed their place."""
+        """The inputs before they were moved, if moving changed them."""
 
     def call(self) -> Call:
         if self.watch.clock is Clock.DEVICE:
-            self._initialise()
-        made = None if self.inputs is None else self._make(1)
+            self._initialize()
+        inputs = None if self.inputs is None else self._make(1)
         began = time.perf_counter_ns()
         if isinstance(self.fn, self.torch.nn.Module):
             self.fn.to(self.where)
-        if made is None:
+        if inputs is None:
             return self._bare()
-        arguments = tuple(self._to_device(a) for a in made)
+        arguments = tuple(self._to_device(a) for a in inputs)
         self.watch.drain()
         took = (time.perf_counter_ns() - began) / 1e3
-        if any(a is not b for a, b in zip(arguments, made, strict=True)):
-            self.moved = made
+        if any(a is not b for a, b in zip(arguments, inputs, strict=True)):
+            self.moved = inputs
             self.one_offs.append(OneOff("copy to the device", took, "module and inputs"))
         _require_takes(self.fn, arguments)
         return functools.partial(self.fn, *arguments)
 
     def _bare(self) -> Call:
-        """The function without inputs: called with nothing, or with a batch of one where it takes that."""
+        """Return the function without inputs: called without arguments, or with a batch of one where it takes that."""
         needed = _needed(self.fn)
         if needed == 0 and not self.sized:
             return self.fn
@@ -140,26 +140,26 @@ class _Made:
         return functools.partial(self.fn, *(self._to_device(a) for a in self._make(batch)))
 
     def with_copy(self) -> Call | None:
-        """The call with the copy of its inputs inside; None where they lie on the device already."""
+        """Return the call with the copy of its inputs included; None where they are on the device already."""
         if self.moved is None:
             return None
-        made = self.moved
-        return lambda: self.fn(*(self._to_device(a) for a in made))
+        inputs = self.moved
+        return lambda: self.fn(*(self._to_device(a) for a in inputs))
 
-    def _initialise(self) -> None:
-        initialised = machine.backend()
-        fresh = initialised is not None and not initialised.is_initialized()
+    def _initialize(self) -> None:
+        backend = machine.backend()
+        fresh = backend is not None and not backend.is_initialized()
         began = time.perf_counter_ns()
         self.torch.zeros(1, device=self.where)
         self.watch.drain()
         if fresh:
-            self.one_offs.append(OneOff("initialisation", (time.perf_counter_ns() - began) / 1e3, "of the device"))
+            self.one_offs.append(OneOff("initialization", (time.perf_counter_ns() - began) / 1e3, "of the device"))
 
     def _make(self, batch: int) -> tuple[Any, ...]:
-        made = self.inputs
-        if callable(made):
-            made = made(batch) if _takes_argument(made) else made()
-        return tuple(made) if isinstance(made, tuple | list) else (made,)
+        inputs = self.inputs
+        if callable(inputs):
+            inputs = inputs(batch) if _takes_argument(inputs) else inputs()
+        return tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
 
     def _to_device(self, value: Any) -> Any:
         return value.to(self.where) if isinstance(value, self.torch.Tensor) else value
@@ -207,7 +207,7 @@ def _device_name(torch: Any, where: str) -> str:
 
 
 def _warm_up(watch: Stopwatch, call: Call) -> tuple[bool, int, float]:
-    """Call until two windows in a row take the same time; whether they did, how many calls and how many µs it took."""
+    """Call until two windows in a row take the same time; return whether they did, the number of calls, and µs."""
     began, calls, last = time.perf_counter_ns(), 0, 0.0
     window = 3
     while True:
@@ -222,7 +222,7 @@ def _warm_up(watch: Stopwatch, call: Call) -> tuple[bool, int, float]:
 
 
 def _sample(watch: Stopwatch, call: Call, repetitions: int, seconds: float) -> tuple[list[float], int, Clock]:
-    """The samples, how many calls each is the mean of, and whose clock took them.
+    """Return the samples, the number of calls that each averages, and the clock that took them.
 
     Events see the current stream alone. Where a run lasted longer than its events say, the step works on streams of its
     own; then a sample is a whole run, by the host's clock, the device drained before and behind it.
@@ -241,7 +241,7 @@ def _sample(watch: Stopwatch, call: Call, repetitions: int, seconds: float) -> t
 
 
 def _drained(watch: Stopwatch, call: Call, calls: int) -> float:
-    """The mean time of a call in one run of them, until the device has done it all, in µs of the host's clock."""
+    """Return the mean time of a call in one run, until the device has finished, in µs of the host's clock."""
     watch.drain()
     began = time.perf_counter_ns()
     for _ in range(calls):
@@ -250,22 +250,22 @@ def _drained(watch: Stopwatch, call: Call, calls: int) -> float:
     return (time.perf_counter_ns() - began) / 1e3 / calls
 
 
-def _naive(made: _Made, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
-    found = [Naive("a single call, no warm-up", first, "it pays for what is paid once")]
+def _naive(prepared: _Made, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
+    mistakes = [Naive("a single call, no warm-up", first, "it includes one-time costs")]
     if watch.clock is Clock.DEVICE:
-        launches = statistics.fmean(unsynchronised(watch, call, 10))
-        found.append(Naive("time.time() without a synchronise", launches, _why_unsynchronised(launches, right)))
-    copying = made.with_copy()
+        launches = statistics.fmean(unsynchronized(watch, call, 10))
+        mistakes.append(Naive("time.time() without synchronizing", launches, _why_unsynchronized(launches, right)))
+    copying = prepared.with_copy()
     if copying is not None:
         copying()
         taken = statistics.median(watch.blocks(copying, 30, 1))
-        found.append(
+        mistakes.append(
             Naive("the copy to the device inside", taken, "it times the bus as well, which a loader would hide")
         )
-    return tuple(found)
+    return tuple(mistakes)
 
 
-def _why_unsynchronised(launches: float, right: float) -> str:
+def _why_unsynchronized(launches: float, right: float) -> str:
     if launches < 0.9 * right:
         return "the host only launches; the device still works when the clock stops"
     return "the host is the slower one here, so its clock happens to be near; on a faster host or larger batch it isn't"
@@ -279,14 +279,14 @@ def _notes(watch: Stopwatch, clock: Clock, stable: bool, samples: Sequence[float
         )
     elif clock is Clock.HOST:
         notes.append(
-            "The step works on streams of its own, which events on the current stream don't see: each sample is a "
-            "whole run by the host's clock, the device drained before and behind it."
+            "The step uses its own streams, which events on the current stream don't cover: each sample is a "
+            "whole run by the host's clock, with the device drained before and after it."
         )
     if not stable:
-        notes.append(f"The time had not settled after {MAX_WARMUP_S:.0f} s of warm-up: is the machine busy otherwise?")
+        notes.append(f"The time had not stabilized after {MAX_WARMUP_S:.0f} s of warm-up: is the machine busy?")
     mean, median = statistics.fmean(samples), statistics.median(samples)
     if abs(mean - median) > UNEVEN * median:
-        notes.append("Mean and median differ: the calls come in bursts or were disturbed. A loop lives by the mean.")
+        notes.append("Mean and median differ: calls come in bursts or were disturbed. A loop's speed follows the mean.")
     return tuple(notes)
 
 
@@ -295,7 +295,7 @@ def _takes_argument(function: Callable[..., Any]) -> bool:
 
 
 def _needed(function: Callable[..., Any]) -> int:
-    """How many arguments a call must have."""
+    """Return how many arguments a call must have."""
     return sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in _positional(function))
 
 

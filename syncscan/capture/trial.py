@@ -1,4 +1,4 @@
-"""An order goes in, a program runs as it asks: its steps timed turn by turn, or the fingerprint of its first ones.
+"""Run a program for a proof: time its steps turn by turn, or take the fingerprint of its first ones.
 
 The main program of the processes that a proof starts: `python -c BOOT ORDER`, with two pipes for orders and answers.
 The program is a script, run as `python SCRIPT ARGS` would run it, whose steps are found as a capture finds them; or a
@@ -32,7 +32,7 @@ from syncscan.errors import SyncscanError
 
 SEED = 0
 STOPS = 3
-"""How often a script is told to end before its process is ended."""
+"""Times a script is told to end before its process is ended."""
 
 
 class Finished(BaseException):
@@ -41,7 +41,7 @@ class Finished(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be run, and what for.
+    """The program to run, and what for.
 
     `function` is empty for a script. `fingerprint` is how many seeded steps are wanted of it, 0 where steps are to be
     timed; `rounded` moves the parameters by a rounding error first. `moved` leads from a folder of the user's to the
@@ -57,19 +57,19 @@ class Order:
 
 
 class Watches(Protocol):
-    """What is told of each step: a pacer, or who takes fingerprints."""
+    """Receiver of each step: a pacer, or a fingerprint."""
 
     def step(self, returned: Any = None) -> bool:
-        """A step has ended; False when no more are needed."""
+        """Handle the end of a step; return False when no more are needed."""
         ...
 
     def forget(self) -> None:
-        """Steps are counted anew from here."""
+        """Restart counting steps."""
         ...
 
 
 class _Counted:
-    """Takes the fingerprint of so many steps, and sends it."""
+    """Takes the fingerprint of a number of steps, and sends it."""
 
     def __init__(self, channel: Channel, order: Order) -> None:
         self._channel, self._steps, self._moved = channel, order.fingerprint, order.moved
@@ -81,8 +81,8 @@ class _Counted:
             self._taken.step(returned)
             self._left -= 1
             if self._left == 0:
-                found = {"fingerprint": self._taken.result(), "device": device_name()}
-                self._channel.send({**found, "strays": strays(self._moved)})
+                result = {"fingerprint": self._taken.result(), "device": device_name()}
+                self._channel.send({**result, "strays": strays(self._moved)})
                 self._taken.leave()
         return self._left > 0
 
@@ -102,11 +102,11 @@ class _Paced:
         return self._pacer.step()
 
     def forget(self) -> None:
-        """A rarer optimizer showed up in the first steps: those before were warm-up."""
+        """Ignore that a rarer optimizer marks steps from here: those before were warm-up."""
 
 
 class Steps:
-    """Counts a program's steps and tells them to who watches.
+    """Counts a program's steps and passes them to a receiver.
 
     `count` is how many there were.
     """
@@ -118,7 +118,7 @@ class Steps:
         self._pid = os.getpid()
 
     def ended(self, returned: Any = None) -> None:
-        """A step has ended."""
+        """Handle the end of a step."""
         if os.getpid() != self._pid:
             return
         self.count += 1
@@ -126,7 +126,7 @@ class Steps:
             self._finish()
 
     def anew(self) -> None:
-        """Steps are counted by something else from here."""
+        """Restart counting: steps are marked by something else from here."""
         self.count = 0
         self._watch.forget()
 
@@ -138,7 +138,7 @@ class Steps:
 
 
 class _ScriptSteps:
-    """Finds the steps of a script: where an optimizer's `step` returns, or where a session of its own is told."""
+    """Finds the steps of a script: where an optimizer's `step` returns, or where its own session marks them."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps, self._marks, self._own = steps, StepMarks(), False
@@ -160,7 +160,7 @@ class _ScriptSteps:
             self._steps.ended()
 
     def _adopt(self, session: Session) -> None:
-        """A script that captures itself says where its steps end; nothing is captured here."""
+        """Use the step marks of a script that captures itself; nothing is captured here."""
         if not self._own:
             self._own = True
             self._steps.anew()
@@ -169,7 +169,7 @@ class _ScriptSteps:
 
 
 def main() -> None:
-    """Run one order; what came of it goes through the pipe, what the program prints where it prints it."""
+    """Run one request; results go through the pipe, the program's output goes where it prints it."""
     order = Order(**json.loads(sys.argv[1]))
     channel = Channel(int(sys.argv[2]), int(sys.argv[3]))
     del sys.argv[1:]
@@ -212,7 +212,7 @@ def _run_function(order: Order, steps: Steps) -> int:
 
 
 def _calls(function: Callable[[], Any]) -> Iterator[Any]:
-    """What each call of the step returns: of the function, or of the one that it returns at its first call.
+    """Yield the result of each call of the step: of the function, or of the one that it returns at its first call.
 
     A function that makes a step sets up what all steps share, as a model and its optimizer.
     """
@@ -225,7 +225,7 @@ def _calls(function: Callable[[], Any]) -> Iterator[Any]:
 
 
 def _from(error: BaseException, script: str) -> Any:
-    """The traceback from the script's first frame on."""
+    """Return the traceback from the script's first frame on."""
     tb, path = error.__traceback__, Path(script).resolve()
     while tb is not None and Path(tb.tb_frame.f_code.co_filename).resolve() != path:
         tb = tb.tb_next
@@ -233,20 +233,20 @@ def _from(error: BaseException, script: str) -> Any:
 
 
 def _seed() -> None:
-    """Seed Python, NumPy and torch as soon as they are there; nothing else of the program is changed."""
+    """Seed Python, NumPy and torch as soon as they are imported; nothing else of the program is changed."""
     random.seed(SEED)
     when_imported("numpy", lambda numpy: numpy.random.seed(SEED))
     when_imported("torch", lambda torch: torch.manual_seed(SEED))
 
 
 def _in_place(moved: list[str]) -> None:
-    """Let what the path finds below a folder of the user's be found in the one that stands in its place."""
+    """Let imports from a folder of the user's come from the folder that replaces it."""
     if moved:
         sys.path[:] = [_instead(entry, moved) or entry for entry in sys.path]
 
 
 def _instead(path: str, moved: list[str]) -> str | None:
-    """The same path in the other folder, if it is below the first and there; None otherwise."""
+    """Return the corresponding path in the other folder, if it exists there; None otherwise."""
     top, place = Path(moved[0]), Path(moved[1])
     try:
         within = Path(path).absolute().relative_to(top)
@@ -256,7 +256,7 @@ def _instead(path: str, moved: list[str]) -> str | None:
 
 
 def strays(moved: list[str]) -> list[str]:
-    """Files that were imported from the user's folder though the other one has them too."""
+    """Return the files that were imported from the user's folder though the other one has them too."""
     if not moved:
         return []
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]

@@ -1,4 +1,4 @@
-"""Ticks of a sampler go in, what its thread and the process's other Python threads used between them comes out.
+"""Measure what the step's thread and other Python threads used between the ticks of a sampler.
 
 That a thread wanted the interpreter's lock and didn't get it, no clock tells. But what holds the lock runs, and what
 waits for it does not: time in which the step's thread was off its core while another one of Python's ran.
@@ -21,18 +21,18 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 MOST_THREADS = 8
-"""Others that are followed: each costs some µs a tick."""
+"""Most other threads that are followed: each costs some µs per tick."""
 LOOK_NS = 50_000_000
-"""After so long threads are looked for anew."""
+"""Interval after which threads are listed again, ns."""
 BUSY = 0.2
-"""A thread that ran for this part of the time since the last tick, or more, is asked where it is."""
+"""Fraction of the time since the last tick from which a running thread's stack is recorded."""
 _TRIED, _TRIES = 4 << 20, 3
-"""Bytes of fresh memory that are touched to learn what that costs, and how often: 2 ms each on a slow machine."""
+"""Bytes of fresh memory that are touched to measure a page fault, and how often: 2 ms each on a slow machine."""
 _PAGE = 4096
 
 
 class Read(NamedTuple):
-    """What was used by now: of the core by the thread itself and by each other one (by its native id), and of memory.
+    """Resources used so far: core time of the thread itself and of each other one (by native id), and memory.
 
     Times in ns; `faults` counts pages of memory that the thread touched first, `system` is its time in the system's own
     code.
@@ -44,11 +44,11 @@ class Read(NamedTuple):
     system: int
     others: dict[int, int]
     stacks: dict[int, list[Any]]
-    """Of the threads that ran: code, place in it, code, place …, innermost first."""
+    """Stacks of the threads that ran: code, instruction, code, instruction …, innermost first."""
 
 
 class Between(NamedTuple):
-    """What happened between two reads: the step's thread off its core, others that ran, pages first touched."""
+    """Events between two reads: the step's thread off its core, others that ran, pages first touched."""
 
     wall: int
     off: int
@@ -58,17 +58,17 @@ class Between(NamedTuple):
 
     @property
     def touching(self) -> int:
-        """How long the thread was in the system's own code, where it touched pages first: as good as all for that."""
+        """Return the time in system code while the thread touched pages first: nearly all of it for that."""
         return self.system if self.faults else 0
 
     @property
     def stopped(self) -> int:
-        """How long the step's thread can have been stopped by others, ns: off its core while they ran."""
+        """Return how long others can have stopped the step's thread, ns: off its core while they ran."""
         return min(self.off, sum(self.ran.values()))
 
 
 class Meter:
-    """Reads what the thread that makes it uses, and what the process's other Python threads do."""
+    """Measures what the thread that creates it uses, and what the process's other Python threads do."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -82,7 +82,7 @@ class Meter:
         self._huge: int | None = None
 
     def start(self) -> Read:
-        """Begin, with what was used up to now."""
+        """Start measuring; return the resources used so far."""
         self._usage = _usage()
         self._delayed = self._waited()
         self._huge = _huge_pages()
@@ -90,45 +90,45 @@ class Meter:
         return self.read()
 
     def follow(self) -> None:
-        """Look for threads that came or went; does nothing if that was just done. To be called between two steps."""
+        """Update the list of threads, unless that was just done. To be called between two steps."""
         now = time.monotonic_ns()
         if now - self._looked < LOOK_NS:
             return
         self._looked = now
         if not _locked():
             return
-        others = [t for t in threading.enumerate() if t.native_id not in (None, self._thread) and t.ident is not None]
-        others.sort(key=lambda t: -self._last.get(t.native_id or 0, 0))
-        self.names.update({t.native_id or 0: t.name for t in others})
-        self._followed = {t.native_id or 0: (_clock_of(t.native_id or 0), t.ident or 0) for t in others[:MOST_THREADS]}
+        threads = [t for t in threading.enumerate() if t.native_id not in (None, self._thread) and t.ident is not None]
+        threads.sort(key=lambda t: -self._last.get(t.native_id or 0, 0))
+        self.names.update({t.native_id or 0: t.name for t in threads})
+        self._followed = {t.native_id or 0: (_clock_of(t.native_id or 0), t.ident or 0) for t in threads[:MOST_THREADS]}
 
     def read(self) -> Read:
-        """What was used by now; safe in a signal's handler."""
+        """Return the resources used so far; safe in a signal handler."""
         cpu, faults, system = self._usage()
         now = time.monotonic_ns()
         if not self._followed:
             return Read(now, cpu, faults, system, {}, {})
-        others = {}
+        used = {}
         for thread, (clock, _) in self._followed.items():
             with suppress(OSError):  # it has ended
-                others[thread] = time.clock_gettime_ns(clock)
+                used[thread] = time.clock_gettime_ns(clock)
         least = BUSY * (now - self._last_at)
-        ran = [thread for thread, ns in others.items() if ns - self._last.get(thread, ns) > least]
-        self._last, self._last_at = others, now
-        return Read(now, cpu, faults, system, others, self._stacks(ran) if ran else {})
+        ran = [thread for thread, ns in used.items() if ns - self._last.get(thread, ns) > least]
+        self._last, self._last_at = used, now
+        return Read(now, cpu, faults, system, used, self._stacks(ran) if ran else {})
 
     def delayed_ns(self) -> int | None:
-        """How long the thread has waited for a core since the start; None where the system doesn't tell."""
+        """Return how long the thread has waited for a core since the start; None where unknown."""
         now = self._waited()
         return now - self._delayed if now is not None and self._delayed is not None else None
 
     def huge_pages(self) -> int | None:
-        """How many huge pages were made for anyone since the start; None where the system doesn't tell."""
+        """Return how many huge pages were created for anyone since the start; None where unknown."""
         now = _huge_pages()
         return now - self._huge if now is not None and self._huge is not None else None
 
     def fault_ns(self) -> float | None:
-        """What it costs to touch a page first and to give it back, on this machine now; None where none is counted."""
+        """Return the current cost of touching and releasing a page on this machine; None where none is counted."""
         costs = [cost for cost in (self._tried() for _ in range(_TRIES)) if cost is not None]
         return min(costs, default=None)  # what others do meanwhile only makes it dearer
 
@@ -140,7 +140,7 @@ class Meter:
         return (now - cpu) / (more - faults) if more > faults else None
 
     def _waited(self) -> int | None:
-        """How long the thread has ever been ready to run and had no core, ns."""
+        """Return how long the thread was ever ready to run without a core, ns."""
         with suppress(OSError, ValueError, IndexError), open(f"/proc/self/task/{self._thread}/schedstat") as file:
             return int(file.read().split()[1])
         return None
@@ -151,7 +151,7 @@ class Meter:
 
 
 def between(reads: Sequence[Read]) -> list[Between]:
-    """What happened from each read to the next."""
+    """Return the events between consecutive reads."""
     return [
         Between(
             wall=b.at - a.at,
@@ -165,7 +165,7 @@ def between(reads: Sequence[Read]) -> list[Between]:
 
 
 def ran(parts: Iterable[Between]) -> dict[int, tuple[int, int]]:
-    """For each other thread how long it ran, and how much of that at least while the step's was off its core, in ns."""
+    """Return how long each other thread ran, and how much of that at least while the step's was off its core, ns."""
     total: Counter[int] = Counter()
     beside: Counter[int] = Counter()
     for part in parts:
@@ -184,12 +184,12 @@ def _stack(frame: FrameType | None) -> list[Any]:
 
 
 def _locked() -> bool:
-    """Whether threads exclude each other: not in a build without the lock, where it is off."""
+    """Return whether threads exclude each other: not in a build without the GIL, where it is off."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _clock_of(thread: int) -> int:
-    """The clock of a thread's CPU time, as the kernel numbers it (include/linux/posix-timers_types.h).
+    """Return the id of a thread's CPU clock, as the kernel numbers it (include/linux/posix-timers_types.h).
 
     `time.pthread_getcpuclockid` gives the same, and may crash where the thread has ended.
     """
@@ -197,14 +197,14 @@ def _clock_of(thread: int) -> int:
 
 
 def _huge_pages() -> int | None:
-    """How many huge pages the system has ever made at a first touch, for all processes."""
+    """Return how many huge pages the system ever created at a first touch, for all processes."""
     with suppress(OSError, ValueError, IndexError), open("/proc/vmstat") as file:
         return next((int(line.split()[1]) for line in file if line.startswith("thp_fault_alloc ")), None)
     return None
 
 
 def _usage() -> Callable[[], tuple[int, int, int]]:
-    """How to ask what this thread has used: ns on its core, pages that it touched first, ns in the system's own code.
+    """Return a function for this thread's usage: ns on its core, pages touched first, ns in system code.
 
     `getrusage` counts the core's time too, but brings it up to date only at the system's own ticks, some ms apart, and
     divides it by what it finds there: over some hundred of them that is true.

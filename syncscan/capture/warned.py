@@ -1,7 +1,7 @@
-"""One step under torch's sync debug mode goes in, the lines that it warned of come out, in the order of the warnings.
+"""Record the lines that torch's sync debug mode warns about in one step, in order.
 
-The way to lines for a torch without sync callbacks. It sees blocking copies and stream synchronises alone, and warns of
-those in backward when `backward()` returns, from its line.
+This yields lines for a torch without sync callbacks. The mode covers only blocking copies and stream synchronizations,
+and warns about those in backward when `backward()` returns, from its line.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MESSAGE = "called a synchronizing CUDA operation"
 
 
 class Warned:
-    """The stacks of the warnings between `open` and `close`, each with its native thread; the last time counts."""
+    """Stacks of the warnings between `open` and `close`, each with its native thread; only the last time counts."""
 
     def __init__(self) -> None:
         self.stacks: list[tuple[int, list[Frame]]] = []
         self._undo = ExitStack()
 
     def open(self) -> None:
-        """Turn the debug mode on, and forget what was seen before."""
+        """Turn the debug mode on, and discard earlier warnings."""
         self.stacks = []
         cuda = importlib.import_module("torch").cuda
         self._undo.enter_context(warnings.catch_warnings())
@@ -39,7 +39,7 @@ class Warned:
         cuda.set_sync_debug_mode("warn")
 
     def close(self) -> None:
-        """Set the mode and the warnings as they were before, if they were changed."""
+        """Restore the mode and the warnings, if they were changed."""
         self._undo.close()
 
     def _passing_on(self, shown: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""A program's steps go in as they end, what its whole run is made of comes out.
+"""Watch a program's whole run: when its steps end, and which phases it consists of.
 
 From the first step of a capture to its last the watch keeps when each ended, which costs some 100 ns, and samples
 thinly where the program is, which costs 40 to 60 µs a sample. What the profiler disturbs is marked, so that nobody
@@ -27,22 +27,22 @@ from syncscan.facts.program_phases import Course, Frame, Sample, SeenPhase, name
 from syncscan.facts.rhythm import period_of
 
 RATE = 29
-"""Samples a second while nothing else is sampled: below 0.2 % of a step."""
+"""Samples per second while nothing else is sampled: below 0.2 % of a step."""
 STARTING = 3
-"""Steps of a program that don't count: kernels are loaded, algorithms chosen, memory taken."""
+"""First steps that don't count: kernels are loaded, algorithms chosen, memory allocated."""
 SETTLING = 3
-"""Steps behind a pause of the capture's own that don't count: until the device has work in its queue again."""
+"""Uncounted steps after the capture's own pauses, until the device has queued work again."""
 PATH_AT = 2
-"""The step at whose end it is looked where steps end."""
+"""The step at whose end the stack is examined for where steps end."""
 MOST_STEPS = 1 << 17
-"""Steps whose times are written to the trace, each."""
+"""Most steps whose single times are written to the trace."""
 MOSTLY = 0.6
-"""Shares are taken of the longest undisturbed stretch alone where it holds this part of the undisturbed time."""
+"""Least fraction of the undisturbed time in its longest interval for shares to be based on that interval only."""
 CYCLES = 2
-"""Where a phase came so often again, they are taken of whole cycles."""
+"""Recurrences of a phase from which shares are based on whole cycles."""
 MOST_PHASES = 24
 MOST_SPANS = 4000
-"""Stretches of the run, each in one phase, that are written to the trace."""
+"""Most intervals of the run, each in one phase, that are written to the trace."""
 
 _HERE = str(Path(__file__).parent)
 _RUNNER = str(Path(__file__).parent / "main_script.py")
@@ -68,22 +68,22 @@ class Watch:
 
     @property
     def steps(self) -> int:
-        """Steps that have ended."""
+        """Return the number of steps that have ended."""
         return max(0, len(self._ends) - 1)
 
     def start(self) -> None:
-        """The first step begins now."""
+        """Mark the begin of the first step."""
         self.mark()
         self.sample()
 
     def mark(self) -> None:
-        """A step has ended, and the next begins."""
+        """Mark the end of a step, and the begin of the next."""
         self._ends.append(time.monotonic_ns())
         if len(self._ends) == PATH_AT + 1:
             self._path = _path(sys._getframe(1))
 
     def sample(self) -> None:
-        """Sample from now on, where that is wanted and can be."""
+        """Start sampling, where that is wanted and possible."""
         if not self._sampled or self._ticks is not None:
             return
         try:
@@ -93,70 +93,70 @@ class Watch:
             self._ticks = None
 
     def rest(self) -> None:
-        """Sample no more, for now: the profiler runs, or somebody else samples."""
+        """Pause sampling: the profiler runs, or another sampler."""
         ticks, self._ticks = self._ticks, None
         if ticks is not None:
             self.add(ticks.stop(), 1_000_000_000 // RATE)
 
     def add(self, rows: Iterable[Row], period_ns: int) -> None:
-        """Take samples: how many ticks each counts for, its stack as `Ticks` has it, and when it was."""
+        """Add samples: number of ticks, stack as in `Ticks`, and time."""
         self._rows += [(_moment(read), count * period_ns, stack) for count, stack, read in rows]
 
     def disturb(self, why: str) -> None:
-        """From the step on that runs now steps aren't as the program's own."""
+        """Mark steps from the current one on as disturbed."""
         if self._since is None:
             self._since = (self.steps, why)
 
     def settle(self) -> None:
-        """What disturbed the steps has ended in the one that runs now, or is over with the last."""
+        """Mark the end of the disturbance in the current step, or with the last one."""
         if self._since is not None:
             (first, why), self._since = self._since, None
             self._disturbed.append((first, self.steps + 1 + SETTLING + prefetched(), why))
 
     def recorded(self, first: int, count: int) -> None:
-        """So many steps from this one on were recorded."""
+        """Note that steps were recorded."""
         self._recorded.append((first, first + count))
 
     def close(self) -> None:
-        """Switch the sampling off, whatever state it is in."""
+        """Switch sampling off, in any state."""
         ticks, self._ticks = self._ticks, None
         if ticks is not None:
             ticks.close()
 
     def times(self) -> list[int]:
-        """The time of each step, in ns."""
+        """Return the time of each step, in ns."""
         return [b - a for a, b in zip(self._ends, self._ends[1:], strict=False)]
 
     def period(self) -> int:
-        """After how many steps they repeat, as far as it shows by now."""
+        """Return the period in steps with which they repeat, as far as known by now."""
         return period_of([time for time, counts in zip(self.times(), self._counts(), strict=True) if counts])
 
     def seen(self) -> Seen:
-        """What shows of the run by now."""
+        """Return what is known of the run by now."""
         samples, counts, period = self._samples(), self._counts(), self.period()
         phases, around = phases_of(Course(self._ends, counts, self._path, period), samples, Loops())
         return Seen(samples, counts, period, phases[:MOST_PHASES], around)
 
     def took(self, seen: Seen, samples: Iterable[Sample]) -> int:
-        """How many ns of these samples lie in undisturbed steps."""
+        """Return how many ns of these samples lie in undisturbed steps."""
         numbers = ((self._at(sample.at), sample.ns) for sample in samples)
         return sum(ns for number, ns in numbers if number >= 0 and seen.counts[number])
 
     def once_us(self, seen: Seen, phase: SeenPhase) -> float:
-        """How long the phase takes each time that it comes, in µs, as far as undisturbed steps show it."""
+        """Return the duration of each occurrence of the phase, in µs, from undisturbed steps."""
         met = {number for number in self._met(phase) if seen.counts[number]}
         times = sum(1 for number in met if number - 1 not in met)
         return self.took(seen, phase.samples) / times / 1e3 if times else 0.0
 
     def again_s(self, phase: SeenPhase) -> float:
-        """After how many seconds the phase comes again; what was watched in all where it came once."""
+        """Return after how many seconds the phase recurs; the watched time where it occurred once."""
         met = self._met(phase)
         begins = [self._ends[number] for number in met if number - 1 not in met]
         spans = [b - a for a, b in itertools.pairwise(begins)] or [self._ends[-1] - self._ends[0]]
         return max(spans) / 1e9
 
     def place_of(self, phase: SeenPhase) -> Json:
-        """Kind, name and lines of a phase, as they are stored."""
+        """Return kind, name and lines of a phase, as they are stored."""
         place, named = phase.place, naming()
         return {
             "kind": phase.kind.value,
@@ -168,7 +168,7 @@ class Watch:
         }
 
     def record(self, traces: Mapping[Any, str] | None = None, missing: Mapping[Any, str] | None = None) -> Json | None:
-        """What is stored of the run in a trace, under "run"; None where no step has ended.
+        """Return the run's metadata for a trace, under "run"; None where no step has ended.
 
         Returns:
             `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
@@ -214,7 +214,7 @@ class Watch:
         }
 
     def _counts(self) -> list[bool]:
-        """Of each step whether it is undisturbed."""
+        """Return whether each step is undisturbed."""
         counts = [True] * self.steps
         for first, end, _ in self._disturbed:
             for number in range(first, min(end, self.steps)):
@@ -224,7 +224,7 @@ class Watch:
         return counts
 
     def _samples(self) -> list[Sample]:
-        """The samples from the first step's begin to the last one's end, of the program alone."""
+        """Return the program's samples from the first step's begin to the last one's end."""
         if not self._ends:
             return []
         placed = _Placed()
@@ -237,16 +237,16 @@ class Watch:
         return {"file": naming()(code.co_filename), "function": name_of(code), "first": loop.first, "last": loop.last}
 
     def _met(self, phase: SeenPhase) -> list[int]:
-        """The steps that the phase was met in."""
+        """Return the steps in which the phase was sampled."""
         return sorted({self._at(sample.at) for sample in phase.samples} - {-1})
 
     def _at(self, moment: int) -> int:
-        """The step that the moment lies in; -1 outside of all."""
+        """Return the step that the moment lies in; -1 outside of all."""
         number = bisect.bisect_right(self._ends, moment) - 1
         return number if number < self.steps else -1
 
     def _spans(self, seen: Seen) -> list[list[float]]:
-        """Each stretch of samples in a row that are one phase's, or the steps'."""
+        """Return the intervals of consecutive samples in one phase, or in the steps."""
         phase_of = {id(sample): number for number, phase in enumerate(seen.phases) for sample in phase.samples}
         spans: list[list[float]] = []
         for sample in seen.samples:
@@ -260,8 +260,9 @@ class Watch:
 
 
 class Seen(NamedTuple):
-    """What shows of a run: its samples, which steps count, after how many they repeat, the phases, and the loop that
-    the steps are rounds of with the place in the path of the function that it stands in.
+    """Known facts of a run: samples, which steps count, period, phases, and the steps' loop.
+
+    `around` is the loop with the index of its function in the path.
     """
 
     samples: list[Sample]
@@ -272,7 +273,7 @@ class Seen(NamedTuple):
 
 
 def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[int]]) -> tuple[int, int]:
-    """Return the first step, and the first after those, that the run's shares and mean are taken of.
+    """Return the first step and the exclusive end that the run's shares and mean are based on.
 
     Those are the longest stretch of undisturbed steps, where it holds most of them; and of it whole cycles, from one
     time that a phase came to another.
@@ -298,7 +299,7 @@ def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[
 
 
 def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Each run of steps in a row that count."""
+    """Yield each run of consecutive steps that count."""
     first = None
     for number, counted in enumerate([*counts, False]):
         if counted and first is None:
@@ -309,7 +310,7 @@ def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
 
 
 def key_of(phase: SeenPhase) -> tuple[Any, ...]:
-    """What tells a phase from others of the same run, also when it is looked for again."""
+    """Return the identity of a phase within a run, also when it is searched for again."""
     place = phase.place
     return phase.kind, place.code.co_filename, place.first, place.last
 
@@ -324,7 +325,7 @@ def _moment(read: Any) -> int:
 
 
 class _Placed:
-    """Stacks as the ticks have them go in, the program's frames, outermost first, come out."""
+    """Converts stacks from ticks to the program's frames, outermost first."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Frame] = {}
@@ -341,7 +342,7 @@ class _Placed:
 
 
 def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The frames from the program's first on, outermost first; none where the capture was at work.
+    """Return the frames from the program's first on, outermost first; empty where the capture was at work.
 
     Args:
         frames: outermost first, with those of the script runner.
@@ -358,7 +359,7 @@ def _ours(file: str) -> bool:
 
 
 def _path(frame: FrameType | None) -> tuple[Frame, ...]:
-    """The program's way to the call that ends a step, outermost first."""
+    """Return the program's path to the call that ends a step, outermost first."""
     frames: list[Frame] = []
     while frame is not None:
         frames.append((frame.f_code, frame.f_lineno))

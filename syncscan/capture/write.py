@@ -1,4 +1,4 @@
-"""A finished profiler and capture's own table go in, one whole gzipped trace file comes out, or none."""
+"""Write a finished profiler's trace with the capture's metadata as one whole gzipped file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from syncscan.errors import UsageError
 
 CHUNK = 1 << 22
 SUFFIX = ".pt.trace.json.gz"
-"""TensorBoard's plugin reads `NAME[.DIGITS].pt.trace.json[.gz]` and nothing else."""
+"""File suffix; TensorBoard's plugin only reads `NAME[.DIGITS].pt.trace.json[.gz]`."""
 
 
 def prepare(out: Path) -> None:
-    """Make the folder, and find out now rather than after the run that nothing can be written there.
+    """Create the folder, and check now rather than after the run that files can be written there.
 
     Raises:
         UsageError: the folder can't be made or written to.
@@ -89,7 +89,7 @@ def _pack(raw: Path, packed: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def _repack(path: Path, packed: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Copy a trace, with other metadata; none is copied that somebody else has changed."""
+    """Copy a trace with other metadata; raise if somebody else has changed it."""
     old, new = _member("syncscan", before), _member("syncscan", after)
     with igzip.open(path, "rb") as source, igzip.open(packed, "wb", compresslevel=3) as target:
         head = source.read(CHUNK)
@@ -103,7 +103,7 @@ def _repack(path: Path, packed: Path, before: Mapping[str, Any], after: Mapping[
 
 
 def _whole(exported: Path) -> bool:
-    """Whether an export is there and has its end: kineto only logs what it can't write (`output_json.cpp`)."""
+    """Return whether an export exists and is complete: kineto only logs write errors (`output_json.cpp`)."""
     if not exported.exists():
         return False
     with exported.open("rb") as file:
@@ -127,5 +127,5 @@ def copy_with(source: BinaryIO, target: Any, key: str, value: Mapping[str, Any])
 
 
 def _member(key: str, value: Mapping[str, Any]) -> bytes:
-    """The first member of a JSON object, as it stands behind the brace."""
+    """Return the first member of a JSON object, as it stands after the brace."""
     return f"\n  {json.dumps(key)}: {json.dumps(value)},".encode()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Loop(NamedTuple):
-    """A `for` or `while` by its lines: its header's first, its body's first and its body's last."""
+    """A `for` or `while`: first line of its header, first and last line of its body."""
 
     first: int
     body: int
@@ -21,7 +21,7 @@ class Loop(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """The lines of one side of an `if`, of a case or of an `except`."""
+    """Lines of one side of an `if`, of a case or of an `except`."""
 
     first: int
     last: int
@@ -32,7 +32,7 @@ class Branch(NamedTuple):
 
 
 class Loops:
-    """The loops and branches of source files, each file parsed once."""
+    """Loops and branches of source files, each file parsed once."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[list[Loop], list[Branch], list[tuple[int, str]]]] = {}
@@ -96,7 +96,7 @@ def _branches(tree: ast.Module) -> Iterator[Branch]:
 
 
 def _loops(tree: ast.Module) -> list[Loop]:
-    """All loops, an outer one before those in it."""
+    """Return all loops, outer ones before inner ones."""
     loops = [
         Loop(node.lineno, node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
         for node in ast.walk(tree)

@@ -25,21 +25,21 @@ from syncscan.model.libraries import in_package, is_library, package_of
 from syncscan.model.program_run import PhaseKind
 
 INSIDE = 0.8
-"""The part of the ordinary steps' samples that lies in the loop that the steps are rounds of."""
+"""Least fraction of ordinary steps' samples inside the loop whose rounds are the steps."""
 ORDINARY = 1.5
-"""A step is ordinary that takes at most so many times the median."""
+"""A step is ordinary if it takes at most this multiple of the median."""
 RARE = 0.3
-"""A place in the loop is rare that is met in at most this part of the steps in which chance would have it met; where
-steps differ in turn, in at most `PERIOD` of what a period's step would be."""
+"""A place in the loop is rare if it occurs in at most this fraction of the steps in which chance would place it; where
+steps are periodic, in at most `PERIOD` of the expectation for a step of a period."""
 PERIOD = 0.6
 SHOWN = 0.05
 """The part of a phase's time whose functions say what it is for, where the rest says nothing."""
 SELDOM = 1 / 3
 """Where every wait is seen, a branch of the loop is a phase that comes in at most this part of the steps."""
 FEWEST = 4
-"""Samples of a place before it can be called rare."""
+"""Least samples of a place to call it rare."""
 MOSTLY = 0.6
-"""The part of a phase that a loop of its own holds whose rounds it is made of."""
+"""Least fraction of a phase that its own loop holds if the phase consists of the loop's rounds."""
 MOST_LINES = 12
 """A phase's costliest lines that are listed."""
 
@@ -48,7 +48,7 @@ Frame = tuple[CodeType, int]
 
 
 class Sample(NamedTuple):
-    """Where the step's thread was: when (ns), for how long that counts (ns), and its frames, outermost first."""
+    """A sample of the step's thread: time (ns), duration it represents (ns), and frames, outermost first."""
 
     at: int
     ns: int
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The lines of a function that a phase is in: of a statement, or of the loop that it is."""
+    """Lines of a function that a phase is in: a statement or a loop."""
 
     code: CodeType
     first: int
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class SeenPhase:
-    """One phase: its kind and name, the lines that it is in, and the samples that are its own."""
+    """A phase: its kind, name, lines and samples."""
 
     kind: PhaseKind
     name: str
@@ -106,7 +106,7 @@ class Course(NamedTuple):
 def phases_of(
     course: Course, samples: Sequence[Sample], loops: Loops
 ) -> tuple[list[SeenPhase], tuple[int, Loop] | None]:
-    """Return the phases, the longest first, and the loop that the steps are rounds of.
+    """Return the phases, longest first, and the loop that the steps are rounds of.
 
     Args:
         course: the steps, and how they end.
@@ -139,7 +139,7 @@ def phases_of(
 
 
 class _Steps:
-    """Which step a moment lies in, and which of them are ordinary."""
+    """Step numbers by time, and which steps are ordinary."""
 
     def __init__(self, course: Course) -> None:
         self.course = course
@@ -195,7 +195,7 @@ class _Branch(NamedTuple):
     """Where a sample's stack leaves that of the step's end: the lines, the function called there, and its kind.
 
     `outside` of the loop that the steps are rounds of, or `chosen` by a condition in it; `place` is None where it never
-    leaves the way.
+    leaves the path.
     """
 
     outside: bool
@@ -254,8 +254,8 @@ def _branch(course: Course, stack: tuple[Frame, ...], around: tuple[int, Loop] |
     code, line = stack[depth]
     outside = around is not None and not _in_loop(path, stack, around[0], around[1])
     own = loops.around(code.co_filename, line)
-    others = [loop for loop in own if not loop.holds(path[depth][1])]
-    place = Place(code, others[0].first, others[0].last) if others else Place(code, line, line)
+    branch_loops = [loop for loop in own if not loop.holds(path[depth][1])]
+    place = Place(code, branch_loops[0].first, branch_loops[0].last) if branch_loops else Place(code, line, line)
     callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
     chosen = loops.chosen(code.co_filename, line, path[depth][1])
     kind = kind_of(stack[depth + 1 :])
@@ -281,7 +281,7 @@ def _seen(samples: list[Sample], course: Course, around: tuple[int, Loop] | None
 
 
 def _first_batches(groups: dict[object, list[Sample]], those: list[Sample], steps: _Steps) -> None:
-    """Count the wait for an epoch's first batch to what the loader's start costs."""
+    """Attribute the wait for an epoch's first batch to the start of the loader."""
     starting = groups.get(PhaseKind.LOADER)
     if starting is not None:
         begun = {steps.at(sample.at) for sample in starting}

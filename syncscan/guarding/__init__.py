@@ -1,1 +1,1 @@
-"""Syncs of a running program go in, counts and warnings of those that nobody has allowed come out: `syncscan.guard`."""
+"""Count a running program's syncs, and warn of those that weren't allowed: `syncscan.guard`."""

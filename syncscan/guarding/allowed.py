@@ -1,4 +1,4 @@
-"""Blocks of a program in which syncs are wanted go in; at a sync, the reasons of those that stand open come out.
+"""Mark blocks of a program in which syncs are intended, and find the reasons that apply to a sync.
 
 A library marks its own blocks whether or not anybody guards them, so this imports nothing and costs next to nothing.
 """
@@ -11,7 +11,7 @@ from types import TracebackType
 
 
 class _Open(threading.local):
-    """The blocks of each thread, outermost first."""
+    """Open blocks of each thread, outermost first."""
 
     def __init__(self) -> None:
         self.blocks: list[allow] = []
@@ -19,11 +19,11 @@ class _Open(threading.local):
 
 
 _everyone: dict[int, list[allow]] = {}
-"""A thread's number → its open blocks, for who asks about another thread; the latest owner of a number counts."""
+"""Open blocks by thread number, for queries about another thread; the latest owner of a number counts."""
 
 
 class allow(ContextDecorator):
-    """Let the syncs of a block be: `with syncscan.allow("the sampler reads its choice"):`, or as a decorator.
+    """Allow the syncs of a block: `with syncscan.allow("the sampler reads its choice"):`, or as a decorator.
 
     It holds for the thread that runs the block, costs about half a microsecond, and does nothing where no guard
     is armed. In a function under `torch.compile` it is compiled away, and holds where the graph breaks inside of it.
@@ -54,7 +54,7 @@ class allow(ContextDecorator):
         _open.blocks.pop()
 
     def _recreate_cm(self) -> allow:
-        """Make a block for each call of a decorated function: each call is a pass of its own."""
+        """Return a new block for each call of a decorated function: each call is a pass of its own."""
         return allow(self.reason, self.first_only)
 
 
@@ -62,13 +62,13 @@ _open = _Open()
 
 
 class Passes:
-    """Remembers of blocks with `first_only` which pass made the syncs of a line first."""
+    """Remembers, for blocks with `first_only`, which pass made the syncs of a line first."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str], allow] = {}
 
     def reason(self, thread: int, place: str) -> str | None:
-        """Why a sync is allowed: the reason of the innermost block that lets it be; None where there is none.
+        """Return the reason of the innermost block that allows a sync; None without one.
 
         Args:
             thread: the thread whose blocks count (`threading.get_ident`).

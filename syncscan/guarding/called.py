@@ -1,4 +1,4 @@
-"""An instruction that waited goes in, what the program called there comes out: `item`, `nonzero`, `if`, `[]`."""
+"""Name what the program called where it waited: `item`, `nonzero`, `if`, `[]`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OPERATIONS = {
     "TO_BOOL": "if",
     "UNARY_NOT": "if",
 }
-"""Instructions that wait without a call → the word for it. Python 3.14's subscript is a `BINARY_OP`."""
+"""Names of instructions that wait without a call. Python 3.14's subscript is a `BINARY_OP`."""
 
 
 def called(code: CodeType, instruction: int) -> str:
-    """The last name of what an instruction calls, or a word for what it does; "" where neither is known.
+    """Return the last name of what an instruction calls, or a word for what it does; "" where neither is known.
 
     Args:
         code: of the frame that waited.
@@ -42,7 +42,7 @@ def _operation(code: CodeType, instruction: int) -> str:
 
 
 def _segment(code: CodeType, instruction: int) -> str:
-    """The source of an instruction's expression; where Python keeps lines alone, the line's if it has one call."""
+    """Return the source of an instruction's expression; if Python only stores lines, the line if it has one call."""
     positions = getattr(code, "co_positions", None)
     if positions is None:
         line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), None)
@@ -56,7 +56,7 @@ def _segment(code: CodeType, instruction: int) -> str:
 
 
 def _name(expression: ast.expr) -> str:
-    """What the outermost call of an expression calls."""
+    """Return the name that the outermost call of an expression calls."""
     if isinstance(expression, ast.Subscript):
         return "[]"
     if not isinstance(expression, ast.Call):

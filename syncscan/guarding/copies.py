@@ -1,4 +1,4 @@
-"""Calls that copy a tensor with `non_blocking=True` go in; those that hold the host all the same come out.
+"""Find `non_blocking=True` copies that block the host anyway.
 
 Torch's debug mode is silent about them: it hears of blocking copies alone. What decides is in `copy_kernel_cuda`
 (aten/src/ATen/native/cuda/Copy.cu): memory that isn't pinned, and whatever goes through a temporary of such memory,
@@ -15,17 +15,17 @@ from typing import Any
 from syncscan.capture.entry_points import Function, Method, replaced
 
 STAGED_BYTES = 1_048_576
-"""Bytes that went from pageable memory to a busy device without waiting, in 0.1 ms; 4 MB took the device's 100 ms
-(H200, torch 2.11, `benchmarks/guard_cost.py`). The driver takes so many into a buffer of its own."""
+"""Largest copy in bytes from pageable memory to a busy device that didn't wait: 0.1 ms; 4 MB took the device's 100 ms
+(H200, torch 2.11, `benchmarks/guard_cost.py`). The driver copies this much into its own buffer."""
 SHORT_NS = 50_000
-"""A copy of more than `STAGED_BYTES` from pageable memory takes at least as long: the host reads its bytes, 0.1 ms a MB
-(measured there). Shorter calls to a device aren't looked at: asking `is_pinned()` alone takes 1.4 µs."""
+"""Least duration of a copy of more than `STAGED_BYTES` from pageable memory: the host reads its bytes, 0.1 ms per MB
+(measured there). Shorter calls to a device aren't examined: `is_pinned()` alone takes 1.4 µs."""
 
 _NOT_GIVEN: Any = object()
 
 
 def watch(note: Callable[[], None]) -> Callable[[], None]:
-    """Have `note()` called after each non-blocking copy that held its thread.
+    """Call `note()` after each non-blocking copy that blocked its thread.
 
     A call of one argument, which asks for nothing non-blocking, is only passed on; of others first that is asked which
     a short copy to a device answers, for there a microsecond is much of the call.
@@ -41,7 +41,7 @@ def watch(note: Callable[[], None]) -> Callable[[], None]:
 
 
 def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
-    """For methods that copy their tensor elsewhere, in as many ways to call them as `to` has."""
+    """Return a wrapper for methods that copy their tensor elsewhere, with all the signatures of `to`."""
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -51,8 +51,8 @@ def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Calla
             target = original(tensor, *arguments, **keywords)
             # Tracers' tensors, which have no memory, are of classes of their own.
             if type(target) in plain and (perf_counter_ns() - begun >= SHORT_NS or target.is_cpu):
-                asked = keywords.get("non_blocking") or _flag(arguments)
-                if asked and type(tensor) in plain and holds(tensor, target):
+                requested = keywords.get("non_blocking") or _flag(arguments)
+                if requested and type(tensor) in plain and holds(tensor, target):
                     note()
             return target
 
@@ -62,7 +62,7 @@ def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Calla
 
 
 def _noting_inwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
-    """For `copy_`, which has one way to be called: packing arguments anew takes as long as all the rest here."""
+    """Return a wrapper for `copy_`, which has one signature: repacking arguments takes as long as all the rest here."""
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, other: Any = _NOT_GIVEN, non_blocking: Any = False, **unknown: Any) -> Any:
@@ -83,12 +83,12 @@ def _noting_inwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callab
 
 
 def _flag(arguments: tuple[Any, ...]) -> bool:
-    """`non_blocking` where it was given by its place: of each of these methods the first bool behind the first."""
+    """Return `non_blocking` given by position: in each of these methods the first bool after the first argument."""
     return next((given for given in arguments[1:] if given.__class__ is bool), False)
 
 
 def holds(source: Any, target: Any) -> bool:
-    """Whether the host waits in a non-blocking copy from one tensor to another.
+    """Return whether the host waits in a non-blocking copy from one tensor to another.
 
     Args:
         source: the tensor that is read.
@@ -105,7 +105,7 @@ def holds(source: Any, target: Any) -> bool:
 
 
 def _alike(source: Any, target: Any) -> bool:
-    """Whether both lie in memory in the same order and without gaps, so that bytes can be copied as they are."""
+    """Return whether both have the same memory layout without gaps, so that bytes can be copied unchanged."""
     same = source.dtype == target.dtype and source.shape == target.shape and source.stride() == target.stride()
     order = sorted(range(source.dim()), key=lambda axis: -source.stride(axis))
     return bool(same and source.permute(order).is_contiguous())

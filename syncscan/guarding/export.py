@@ -1,4 +1,4 @@
-"""A guard's counts go in, scalars for any writer or Prometheus' text come out."""
+"""Export a guard's counts as scalars for any writer, or as Prometheus text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Counts:
 
     name: str
     syncs: int
-    """Syncs that nobody allowed."""
+    """Syncs that weren't allowed."""
     violations: int
-    """Those of them that were beyond the limit."""
+    """Syncs beyond the limit."""
     allowed: int
     steps: int
     by_place: Mapping[str, int]
-    """Syncs that nobody allowed, by the line that waited."""
+    """Syncs that weren't allowed, by the line that waited."""
     by_reason: Mapping[str, int]
     """Allowed syncs, by reason."""
 

@@ -1,4 +1,4 @@
-"""One filter of Python's warnings goes in; it stays the first until it is taken out, whatever happens to the others.
+"""Keep one filter of Python's warnings first until it is removed, whatever happens to the others.
 
 A filter is asked before a warning is shown or dropped, with the frame that warns on the stack, and may raise. But
 programs put others in front of it (`simplefilter("ignore")`), and `catch_warnings` works on a copy of the list.
@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, SupportsIndex, overload
 
 Item = tuple[Any, ...]
-"""Action, message, category, module, line, as `warnings.filters` holds them."""
+"""Action, message, category, module, line, as in `warnings.filters`."""
 
 
 class Message(Protocol):
-    """What stands for a filter's message: CPython asks it by this method, which compiled patterns have too."""
+    """Replacement for a filter's message: CPython calls this method, which compiled patterns have too."""
 
     def match(self, text: str) -> bool:
-        """Whether this filter decides about a warning with this text."""
+        """Return whether this filter decides about a warning with this text."""
 
 
 class Filters(list[Item]):
@@ -29,7 +29,7 @@ class Filters(list[Item]):
         self.first: Item | None = first
 
     def insert(self, at: SupportsIndex, item: Item) -> None:
-        """Insert behind the first item, at the earliest."""
+        """Insert after the first item, at the earliest."""
         super().insert(max(1, at.__index__()) if self.first is not None and at.__index__() >= 0 else at, item)
 
     @overload
@@ -45,12 +45,12 @@ class Filters(list[Item]):
         self._keep()
 
     def clear(self) -> None:
-        """Take all others out."""
+        """Remove all other items."""
         super().clear()
         self._keep()
 
     def release(self) -> None:
-        """Become a list like any other, without that item."""
+        """Become an ordinary list, without the first item."""
         first, self.first = self.first, None
         self[:] = [item for item in self if item is not first]
 
@@ -61,7 +61,7 @@ class Filters(list[Item]):
 
 
 def put_first(message: Message) -> Callable[[], None]:
-    """Have `message.match(text)` called with each warning's text before anything else decides about it.
+    """Call `message.match(text)` with each warning's text before other filters.
 
     What it says yes to is shown nowhere; what it raises comes up from the line that warns.
 
@@ -86,6 +86,6 @@ def put_first(message: Message) -> Callable[[], None]:
 
 
 def _forget_shown() -> None:
-    """Have Python ask the filters also about warnings that it has shown before, by the public way to say so."""
+    """Make Python query the filters again for warnings that it has shown before, in the public way."""
     with warnings.catch_warnings():
         pass

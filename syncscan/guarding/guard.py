@@ -1,4 +1,4 @@
-"""A loop's syncs go in, counts and warnings of those that nobody has allowed come out: `with syncscan.guard(): …`."""
+"""Count a loop's syncs, and warn of those that weren't allowed: `with syncscan.guard(): …`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from syncscan.guarding.rule import written_reason
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
 
 KEPT = 100
-"""Syncs kept as values; all are counted."""
+"""Most syncs that are stored; all are counted."""
 
 OnViolation = Literal["warn", "raise"] | Callable[[GuardedSync], object]
 
 
 class UnexpectedSync(SyncscanError):
-    """A program waited for its device where a guard doesn't let it; `sync` has the line and the calls."""
+    """A program waited for its device where a guard forbids it; `sync` has the line and the calls."""
 
     slug = "unexpected-sync"
 
@@ -34,11 +34,11 @@ class UnexpectedSync(SyncscanError):
 
 
 class SyncWarning(UserWarning):
-    """A program waited for its device where a guard doesn't let it."""
+    """A program waited for its device where a guard forbids it."""
 
 
 class Guard:
-    """What `syncscan.guard` gives: counts of syncs, of each line, and the first of them.
+    """The result of `syncscan.guard`: counts of syncs, in total and by line, and the first of them.
 
     `violations` are the syncs beyond the limit that nobody allowed, `allowed` those that somebody did (of each the
     first `KEPT`). `count` and `allowed_count` are how many there were, `by_place` how many of each line counted, and
@@ -89,7 +89,7 @@ class Guard:
             process.disarm(self, self._thread)
 
     def step(self) -> None:
-        """Say that a step has ended: the limit holds for each of them, and the guard is armed after `warmup` ones."""
+        """Mark the end of a step: the limit applies to each step, and the guard is armed after `warmup` steps."""
         self.steps += 1
         self._in_step = 0
         if not self.armed and self.steps == self._warmup:
@@ -105,7 +105,7 @@ class Guard:
         export.scalars(self._counts_so_far(), writer, self.steps if step is None else step)
 
     def prometheus(self) -> str:
-        """The counts in Prometheus' text format, version 0.0.4, for a `/metrics` page or a text file collector."""
+        """Return the counts in Prometheus' text format 0.0.4, for a `/metrics` page or a text file collector."""
         return export.prometheus(self._counts_so_far())
 
     def _counts_so_far(self) -> export.Counts:
@@ -120,7 +120,7 @@ class Guard:
         )
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
-        """Take note of a sync; `process` calls this, in the thread that waits."""
+        """Record a sync; `process` calls this, in the thread that waits."""
         names = scopes.of(thread)
         if self._scope is not None and not any(fnmatch.fnmatchcase(name, self._scope) for name in names):
             return
@@ -137,7 +137,7 @@ class Guard:
             self._violate(sync)
 
     def _counts(self, sync: GuardedSync) -> bool:
-        """Count a sync; True where it is one too many."""
+        """Count a sync; return whether it exceeds the limit."""
         with self._lock:
             if sync.allowed:
                 self.allowed_count += 1
@@ -167,7 +167,7 @@ class Guard:
         warnings.warn_explicit(message, SyncWarning, file, sync.line, registry=self._shown)
 
     def _listed(self, chain: Chain) -> str:
-        """The reason of the first entry of `allow` that one of these frames matches, innermost first."""
+        """Return the reason of the first entry of `allow` that one of these frames matches, innermost first."""
         for frame in reversed(chain):
             for glob, reason in self._allow.items():
                 if matches(glob, *frame):
@@ -175,7 +175,7 @@ class Guard:
         return ""
 
     def _arm(self) -> None:
-        """Watch from now on; without a device there is nothing to watch."""
+        """Start watching; a no-op without a device."""
         if device.vendor() is not None:
             process.arm(self, self._thread)
             self.armed = True
@@ -198,10 +198,10 @@ def guard(
                 train(batch)
                 guard.step()
 
-    Seen are blocking copies, read-backs and synchronises of streams, devices and events that torch makes, what of them
-    backward makes, `empty_cache`, `coalesce` and `unique(dim=…)`, and `non_blocking` copies that block all the same.
-    Not seen is what waits below torch otherwise: other extensions' synchronises, collectives, `cudaMalloc`. A comment
-    `# syncscan: allow[RULE] reason` on the line that waits, or above it, allows it as it does for `syncscan check`.
+    A guard sees torch's blocking copies, read-backs and synchronizations of streams, devices and events, also in
+    backward passes, `empty_cache`, `coalesce` and `unique(dim=…)`, and `non_blocking` copies that block anyway. It
+    doesn't see other waits below torch: synchronizations in other extensions, collectives, `cudaMalloc`. A comment
+    `# syncscan: allow[RULE] reason` on the line that waits, or above it, allows it, as for `syncscan check`.
 
     Args:
         limit: syncs that each step may make, or the whole block where `step()` isn't called.
@@ -226,7 +226,7 @@ def guard(
 
 
 def _place(own: FrameType | None) -> tuple[str, int, str, tuple[CodeType, int] | None]:
-    """File, line, function and instruction at which a frame stands."""
+    """Return file, line, function and instruction of a frame."""
     if own is None:
         return "", 0, "", None
     code = own.f_code

@@ -1,9 +1,9 @@
-"""Syncs of the whole process go in; each comes out at the guards of the thread that made it, while any guard is armed.
+"""Pass each sync of the process to the guards of the thread that made it, while any guard is armed.
 
-Torch tells of a blocking copy or a stream synchronise by a warning, in the thread that made it, once its debug mode is
-on; that costs nothing where nothing waits. What the mode is silent about is reached by name: device and event
-synchronises (`capture.explicit`), calls that wait below torch (`capture.silent`), non-blocking copies (`copies`). All
-of it is switched on with the first guard and off with the last.
+Torch's debug mode warns of blocking copies and stream synchronizations, in the thread that makes them; that costs
+nothing where nothing waits. Others are hooked by name: device and event synchronizations (`capture.explicit`), calls
+that wait below torch (`capture.silent`), non-blocking copies (`copies`). The first guard switches all of it on, the
+last one off.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from syncscan.capture.entry_points import Function, Method, replaced
 from syncscan.guarding import copies, filters, scopes
 
 WARNING = "called a synchronizing"
-"""How it begins what it says: "… CUDA operation" (c10/cuda/CUDAFunctions.cpp, the same from torch 1.10 to 2.14)."""
+"""Prefix of torch's warning "… CUDA operation" (c10/cuda/CUDAFunctions.cpp, unchanged from torch 1.10 to 2.14)."""
 PROTOTYPE = "Synchronization debug mode is a prototype"
-"""What torch says the first time that the mode is set in a process."""
+"""Torch's warning when the mode is first set in a process."""
 
 _ENGINE = frozenset({"_engine_run_backward", "backward", "grad"})
-"""Functions of torch's that wait in C for the autograd engine: the first since torch 2.1, the others before."""
+"""Functions of torch that wait in C for the autograd engine: the first since torch 2.1, the others before."""
 
 EVERY_THREAD = 0
-"""Stands for a thread's number where a guard is for all of them."""
+"""Thread number of guards for all threads."""
 
 
 class Guarding(Protocol):
-    """What is told of syncs."""
+    """Receiver of syncs."""
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
-        """Take note of a sync.
+        """Record a sync.
 
         Args:
-            kind: "stream" (a blocking copy or a stream synchronise), "device", "event", "copy" (a non-blocking one that
-                holds its thread) or "call" (one that waits below torch).
+            kind: "stream" (a blocking copy or stream synchronization), "device", "event", "copy" (a non-blocking one
+                that blocks its thread) or "call" (one that waits below torch).
             frame: the frame that made it; None where the thread has none.
             thread: whose it is (`threading.get_ident`).
         """
@@ -56,11 +56,11 @@ _armed: dict[int, list[Guarding]] = {}
 _undo = ExitStack()
 _thread = _Thread()
 _users_mode = 0
-"""The debug mode that the program has chosen, or chooses while ours is on; it holds again afterwards."""
+"""The debug mode that the program has chosen, also while a guard's is on; it is restored afterwards."""
 
 
 def arm(guard: Guarding, thread: int) -> None:
-    """Tell a guard of the syncs of one thread, or of `EVERY_THREAD`, from now on."""
+    """Pass the syncs of one thread, or of `EVERY_THREAD`, to a guard from now on."""
     with _lock:
         if not _armed:
             _switch_on()
@@ -68,7 +68,7 @@ def arm(guard: Guarding, thread: int) -> None:
 
 
 def disarm(guard: Guarding, thread: int) -> None:
-    """Tell it of none any more; with the last guard everything is put back."""
+    """Stop passing syncs to a guard; with the last guard everything is restored."""
     with _lock:
         left = [other for other in _armed.get(thread, ()) if other is not guard]
         if left:
@@ -80,7 +80,7 @@ def disarm(guard: Guarding, thread: int) -> None:
 
 
 def tell(kind: str, frame: FrameType | None) -> None:
-    """A sync was made by the calling thread, at this frame or in what it called."""
+    """Pass a sync of the calling thread, at this frame or in its callees, to the guards."""
     if _thread.telling:  # by a guard's own callback or writer
         return
     thread = threading.get_ident()
@@ -94,14 +94,14 @@ def tell(kind: str, frame: FrameType | None) -> None:
 
 
 def _in_backward(thread: int) -> bool:
-    """Whether the thread is one of the autograd engine's: what it does is done for who called `backward()`."""
+    """Return whether the thread belongs to the autograd engine, and works for a caller of `backward()`."""
     if thread in _armed or sys.modules.get("torch") is None:
         return False
     return bool(importlib.import_module("torch")._C._current_graph_task_id() != -1)
 
 
 def _waiting_in_backward() -> list[int]:
-    """The guarded threads that stand in `backward()` now."""
+    """Return the guarded threads that are in `backward()` now."""
     innermost = sys._current_frames()
     inside = [owner for owner in _armed if owner in innermost and innermost[owner].f_code.co_name in _ENGINE]
     return [EVERY_THREAD, *inside]
@@ -121,10 +121,10 @@ def _switch_on() -> None:
 
 
 class _Warnings:
-    """Stands in a filter of warnings, and takes the debug mode's for itself."""
+    """A message of a warnings filter that intercepts the debug mode's warnings."""
 
     def match(self, text: str) -> bool:
-        """Tell the guards of a sync; True where nobody else is to hear of this warning."""
+        """Pass a sync to the guards; return whether to hide this warning from others."""
         if WARNING not in text:
             return _thread.setting and PROTOTYPE in text
         tell("stream", _calling(sys._getframe(1)))
@@ -134,17 +134,17 @@ class _Warnings:
 
 
 def _calling(frame: FrameType | None) -> FrameType | None:
-    """The frame that warns: CPython's own `warn` has none, the one in Python has some."""
+    """Return the frame that warns: CPython's C `warn` has no frame, the Python one has some."""
     while frame is not None and frame.f_globals.get("__name__") in ("warnings", "_py_warnings"):
         frame = frame.f_back
     return frame
 
 
 def _by_name() -> list[tuple[str, str, Callable[[Function], Function | Method]]]:
-    """The names of torch that wait without a word from the debug mode; of a stream of CUDA's it tells itself."""
-    asked: list[tuple[str, str, Callable[[Function], Function | Method]]]
-    asked = [(path, name, _telling(kind)) for path, name, kind in explicit.ENTRY_POINTS if path != "torch.cuda.Stream"]
-    return asked + [(path, name, _telling("call", path == "torch.Tensor")) for path, name in silent.ENTRY_POINTS]
+    """Return names of torch that wait without a debug mode warning; it does warn for CUDA streams."""
+    places: list[tuple[str, str, Callable[[Function], Function | Method]]]
+    places = [(path, name, _telling(kind)) for path, name, kind in explicit.ENTRY_POINTS if path != "torch.cuda.Stream"]
+    return places + [(path, name, _telling("call", path == "torch.Tensor")) for path, name in silent.ENTRY_POINTS]
 
 
 def _telling(kind: str, on_tensors: bool = False) -> Callable[[Function], Function | Method]:
@@ -160,7 +160,7 @@ def _telling(kind: str, on_tensors: bool = False) -> Callable[[Function], Functi
 
 
 def _waits(arguments: tuple[Any, ...]) -> bool:
-    """Whether one of `silent`'s calls waits: of a tensor only on a device, and where it isn't coalesced already."""
+    """Return whether a call of `silent` waits: for a tensor only on a device, and if it isn't coalesced already."""
     tensor = arguments[0] if arguments else None
     if tensor is None or not hasattr(tensor, "is_cpu"):
         return True
@@ -168,7 +168,7 @@ def _waits(arguments: tuple[Any, ...]) -> bool:
 
 
 def _debug_mode_on() -> None:
-    """Set torch's debug mode to "warn"; what the program sets it to meanwhile holds when the last guard has gone."""
+    """Set torch's debug mode to "warn"; the mode that the program sets meanwhile applies after the last guard."""
     global _users_mode
     inner = importlib.import_module("torch")._C
     change = getattr(inner, "_cuda_set_sync_debug_mode", None)
@@ -207,7 +207,7 @@ def _quietly(change: Function, mode: int) -> None:
 
 
 def _in_child() -> None:
-    """In a forked child: the guards are the parent's."""
+    """Disable the guards in a forked child: they belong to the parent."""
     global _lock
     _lock = threading.RLock()
     _armed.clear()

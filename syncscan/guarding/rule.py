@@ -1,4 +1,4 @@
-"""A sync that a guard saw goes in, its rule comes out, by what its line called; and the reason of a comment there."""
+"""Find the rule of a guarded sync by what its line called, and the reason of a comment there."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _RULES = {
     "unique_consecutive": "unique",
     "argwhere": "nonzero",
 }
-"""What a line calls → the rule, where the rule isn't called the same."""
+"""Names that a line calls → rule, where the names differ."""
 _NAMED_ALIKE = frozenset(
     "allclose barrier bincount coalesce cpu ctc-loss empty-cache equal histc item masked-select nonzero one-hot"
     " pin-memory repeat-interleave tolist unique".split()
 )
-"""Rules that are called as what a line calls."""
+"""Rules with the name of what a line calls."""
 _KINDS = {"device": "explicit-sync", "event": "explicit-sync", "copy": "pageable-readback"}
 _TELLABLE = frozenset(_RULES.values()) | _NAMED_ALIKE | frozenset(_KINDS.values())
 _NOT_TOLD_APART = (
@@ -43,9 +43,9 @@ _NOT_TOLD_APART = (
 
 
 def rule_of(sync: GuardedSync) -> str:
-    """The rule of a sync that a guard saw, by what its line called; "" where that doesn't tell.
+    """Return the rule of a guarded sync, by what its line called; "" where that is ambiguous.
 
-    A trace tells more: a guard sees neither ops nor copies.
+    A trace is more precise: a guard sees neither ops nor copies.
     """
     if sync.rule:
         return sync.rule
@@ -56,10 +56,10 @@ def rule_of(sync: GuardedSync) -> str:
 
 
 def written_reason(sync: GuardedSync) -> str:
-    """The reason of a comment `# syncscan: allow[RULE] reason` on the line of a sync; "" where none allows it.
+    """Return the reason of a comment `# syncscan: allow[RULE] reason` on a sync's line; "" where none allows it.
 
-    A comment allows what its rules may be: without a rule, by one that a guard can't tell, and on a line whose rule it
-    can't tell, any sync.
+    A comment allows what its rules may be: without a rule, with one that a guard can't recognize, or on a line whose
+    rule it can't determine, any sync.
     """
     comment = _comments(sync.file).get(sync.line)
     return comment.reason if comment and comment.reason and _may_be(comment.rules, sync) else ""
@@ -75,5 +75,5 @@ def _may_be(rules: tuple[str, ...], sync: GuardedSync) -> bool:
 
 @lru_cache(1 << 10)
 def _comments(file: str) -> dict[int, Comment]:
-    """Those of a source file, by line; none where it can't be read."""
+    """Return the comments of a source file, by line; empty where it can't be read."""
     return {comment.line: comment for comment in comments_in("".join(linecache.getlines(file)))}

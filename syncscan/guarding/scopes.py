@@ -1,4 +1,4 @@
-"""Entries into `record_function` scopes go in; at a sync, the names of those that its thread has open come out."""
+"""Track the `record_function` scopes that each thread has open."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _names: dict[int, list[str]] = {}
 
 
 def of(thread: int) -> tuple[str, ...]:
-    """The scopes that a thread has open, outermost first, as far as they were entered while watched."""
+    """Return the scopes that a thread has open, outermost first, of those entered while watched."""
     return tuple(_names.get(thread, ()))
 
 
 def watch() -> Callable[[], None]:
-    """Take note of scopes from now on.
+    """Track scopes from now on.
 
     Returns:
         A function that puts everything back.

@@ -1,4 +1,4 @@
-"""A frame at which a thread waits goes in, the line that made it wait and the calls that led there come out."""
+"""Find the line that made a thread wait, and the calls that led to it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from syncscan.guarding.called import called
 from syncscan.model.libraries import is_library, passes_on
 
 DEEPEST = 64
-"""Frames kept of a stack, the innermost ones."""
+"""Most frames kept of a stack, the innermost ones."""
 
 WAITS = {
-    "stream": "a blocking copy or a stream synchronise",
-    "device": "a device synchronise",
-    "event": "an event synchronise",
-    "copy": "a non_blocking copy that blocks: its host memory isn't pinned, or not laid out as the device's",
+    "stream": "a blocking copy or a stream synchronization",
+    "device": "a device synchronization",
+    "event": "an event synchronization",
+    "copy": "a non_blocking copy that blocks: its host memory isn't pinned, or has another layout than the device's",
     "call": "a call that waits below torch",
 }
 
@@ -28,11 +28,11 @@ _COMPILES = re.compile(
     r"|runtime[/\\](triton_heuristics|benchmarking)))\.py|.*[/\\]triton[/\\](runtime[/\\]autotuner|testing)\.py"
 )
 _CAPTURES = str(Path(__file__).parents[1] / "capture/session.py")
-"""Whatever a capture does in a loop it does below a call of this file's."""
+"""File of capture calls: everything that a capture does in a loop lies below a call of this file."""
 _WRAPPERS = frozenset(str(Path(__file__).with_name(name)) for name in ("copies.py", "process.py"))
-"""A blocking `.to()` that torch warns of itself comes up through the wrapper that looks at non-blocking ones."""
+"""Files of wrappers around torch's functions; a blocking `.to()` that torch warns about passes through them too."""
 _DRYRUN = str(Path(__file__).parents[1] / "dryrun")
-"""A dry run's own functions stand around torch's."""
+"""Folder of a dry run's own functions, which wrap torch's."""
 COMPILING = "torch.compile was at work"
 CAPTURING = "a capture was at work"
 _RUNS = frozenset({"run", "launch", "__call__", "deferred_cudagraphify", "execute_node", "inner", "wrapper"})
@@ -41,41 +41,42 @@ _RUNS = frozenset({"run", "launch", "__call__", "deferred_cudagraphify", "execut
 
 @dataclass(frozen=True, slots=True)
 class GuardedSync:
-    """One sync that a guard saw."""
+    """A sync that a guard saw."""
 
     kind: str
-    """"stream", "device", "event", "copy" or "call": a key of `WAITS`, which says it in words."""
+    """"stream", "device", "event", "copy" or "call": a key of `WAITS`, which describes it."""
     file: str
-    """Of the line that waits: the innermost of the program's own, else the innermost of all. "" where there is none."""
+    """File of the line that waits: the program's innermost, else the innermost of all. "" where there is none."""
     line: int
     function: str
     chain: tuple[tuple[str, int, str], ...]
     """File, line and function of each frame, outermost first."""
     thread: str
-    """The name of the thread that waited."""
+    """Name of the thread that waited."""
     step: int
-    """Steps that had ended when it came."""
+    """Steps that had ended before."""
     scopes: tuple[str, ...] = ()
-    """The `record_function` scopes that were open, outermost first."""
+    """Open `record_function` scopes, outermost first."""
     allowed: str = ""
-    """The reason for which it is allowed; "" where it counts."""
+    """The reason why it is allowed; "" where it counts."""
     instruction: tuple[CodeType, int] | None = field(default=None, repr=False, compare=False)
-    """Of the line that waits: its code, and where in it."""
+    """Code and instruction of the line that waits."""
     rule: str = ""
-    """Where its op was seen, as in a dry run; "" where only what its line called tells (`guarding.rule.rule_of`)."""
+    """Rule where the op was observed, as in a dry run; "" where only the line's call shows it
+    (`guarding.rule.rule_of`)."""
 
     @property
     def called(self) -> str:
-        """What that line called: `item`, `nonzero`; `if`, `[]`, `[]=`, `in` or `format`; "" where nobody knows."""
+        """Return what that line called: `item`, `nonzero`; `if`, `[]`, `[]=`, `in` or `format`; "" where unknown."""
         return called(*self.instruction) if self.instruction is not None else ""
 
     @property
     def place(self) -> str:
-        """File and line, as tracebacks and editors write them."""
-        return f"{self.file}:{self.line}" if self.file else "a line that Python doesn't know"
+        """Return file and line, as tracebacks and editors write them."""
+        return f"{self.file}:{self.line}" if self.file else "an unknown line"
 
     def __str__(self) -> str:
-        """What waits where, in a few words."""
+        """Return where something waits, and for what, in a few words."""
         where = f"{self.place} in {self.function}" if self.function else self.place
         return f"{where} waits for the device ({WAITS[self.kind]})"
 
@@ -84,37 +85,37 @@ Chain = tuple[tuple[str, int, str], ...]
 
 
 def frames_of(frame: FrameType | None) -> list[FrameType]:
-    """A frame and those around it, innermost first, without those of what stands around torch's own functions."""
-    found: list[FrameType] = []
-    while frame is not None and len(found) < DEEPEST:
+    """Return a frame and its callers, innermost first, without wrappers around torch's functions."""
+    frames: list[FrameType] = []
+    while frame is not None and len(frames) < DEEPEST:
         if _file(frame) not in _WRAPPERS and not _file(frame).startswith(_DRYRUN):
-            found.append(frame)
+            frames.append(frame)
         frame = frame.f_back
-    return found
+    return frames
 
 
 def own_frame(inner: list[FrameType]) -> FrameType | None:
-    """Of frames, innermost first, the program's own; without any the first that doesn't only pass calls on."""
+    """Return the program's innermost frame, else the first that doesn't only pass calls on."""
     program = (frame for frame in inner if not (is_library(file := _file(frame)) or "/torchinductor_" in file))
     deciding = (frame for frame in inner if not passes_on(_file(frame)))
     return next(program, next(deciding, inner[0] if inner else None))
 
 
 def chain_of(inner: list[FrameType]) -> Chain:
-    """File, line and function of each frame, outermost first."""
+    """Return file, line and function of each frame, outermost first."""
     return tuple((_file(frame), frame.f_lineno or 0, frame.f_code.co_name) for frame in reversed(inner))
 
 
 def matches(glob: str, file: str, line: int, function: str) -> bool:
-    """Whether a glob is that of a line: `file.py:LINE`, `file.py:function` or `file.py`, from any folder on."""
+    """Return whether a glob matches a line: `file.py:LINE`, `file.py:function` or `file.py`, from any folder on."""
     path, pattern = "/" + file.replace("\\", "/").lstrip("/"), "*/" + glob.lstrip("/")
     return any(fnmatchcase(f"{path}{part}", pattern) for part in (f":{line}", f":{function}", ""))
 
 
 def own_work(chain: Chain) -> str:
-    """Why a sync is none of the program's own steps: `COMPILING` or `CAPTURING`; "" where it is one.
+    """Return why a sync isn't in the program's own steps: `COMPILING` or `CAPTURING`; "" where it is.
 
-    `torch.compile` and tuners of kernels measure, and wait to do it; a capture waits between steps.
+    `torch.compile` and kernel tuners measure, and wait for that; a capture waits between steps.
     """
     works = (_work(file) for file, _, function in chain if function not in _RUNS)
     return next((work for work in works if work), "")
@@ -122,7 +123,7 @@ def own_work(chain: Chain) -> str:
 
 @lru_cache(1 << 12)
 def _work(file: str) -> str:
-    """What is done while a function of this file runs, but for those of `_RUNS`."""
+    """Return the kind of work that functions of this file do, except for those of `_RUNS`."""
     if file == _CAPTURES:
         return CAPTURING
     return COMPILING if _COMPILES.fullmatch(file) else ""

@@ -57,7 +57,7 @@ def test_a_kineto_that_does_not_let_go_is_not_waited_for_for_ever(monkeypatch: p
     monkeypatch.setattr(cupti, "PATIENCE_S", 0.05)
     attachment = cupti.Attachment()
     assert stopped(attachment, lets_go=False) is None
-    assert "hadn't let it go" in str(attachment.kept)
+    assert "hadn't detached it" in str(attachment.kept)
     assert cupti.stays_attached
     assert os.environ[cupti.TEARDOWN] == "1"
 

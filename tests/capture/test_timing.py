@@ -116,9 +116,9 @@ def test_a_call_that_can_mean_nothing_is_refused(fn, options, words):
 @pytest.mark.gpu
 @needs_gpu
 def test_on_a_device_a_missing_synchronise_measures_the_launch():
-    """A product of 8192² matrices takes ms; time.time() without a synchronise says µs."""
+    """A product of 8192² matrices takes ms; time.time() without synchronizing says µs."""
     x = torch.randn(8192, 8192, device="cuda")
     timing = time_step(lambda: x @ x, compare_naive=True, seconds=0.2)
     naive = {n.mistake: n.us for n in timing.naive}
     assert timing.clock is Clock.DEVICE
-    assert naive["time.time() without a synchronise"] < 0.2 * timing.median_us
+    assert naive["time.time() without synchronizing"] < 0.2 * timing.median_us

@@ -97,7 +97,7 @@ def test_an_entry_counts_to_its_last_day() -> None:
     assert [f.rule for f in verdict.counted] == ["item"]
     (expired,), (unused,) = verdict.notes, verdict.unused
     assert "rule item expired on 2026-11-21 (until then)" in expired
-    assert "scope nowhere names no sync here" in unused
+    assert "scope nowhere matches no sync here" in unused
 
 
 def test_a_comment_on_the_line_exempts_its_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_a_folder_that_nothing_can_be_written_to(tmp_path: Path, monkeypatch: py
     kept(path).mkdir()
     found = api.analyze(path, cache=True)
     assert len(found.findings) == 1
-    assert "Nothing is kept for the next time" in found.warnings[0]
+    assert "The trace couldn't be cached" in found.warnings[0]
 
 
 def test_a_folder_of_traces_has_no_more_of_them(path: Path) -> None:

@@ -101,7 +101,7 @@ def test_marks_hold_without_a_gpu(run, extension) -> None:
         [
             "*_ test_reads _*",
             "1 sync in step 1; @pytest.mark.no_syncs allows 0 syncs in a step.",
-            "test_it.py:5 in log: item waits (a blocking copy or a stream synchronise)",
+            "test_it.py:5 in log: item waits (a blocking copy or a stream synchronization)",
             "    called from test_it.py:18 in test_reads",
             "    `.item()`, `float(t)` and `int(t)` wait for a number. Instead (syncscan explain item):",
             "A dry run, without a GPU. All * ops on the pretended device were understood.",
@@ -110,10 +110,10 @@ def test_marks_hold_without_a_gpu(run, extension) -> None:
             "*_ test_steps _*",
             "3 syncs in step 3; @pytest.mark.limit_syncs allows 2 syncs in a step.",
             "*_ test_backward _*",
-            "test_it.py:43 in test_backward: waits (a blocking copy or a stream synchronise)",
+            "test_it.py:43 in test_backward: waits (a blocking copy or a stream synchronization)",
             "*(syncscan explain index-backward):",
             "*NotUnderstood: *test_extension kept its limit in a dry run, *syncscan_of_a_test::f*",
-            "SKIPPED*in a dry run nothing ran on the pretended one*",
+            "SKIPPED*in a dry run nothing ran on the simulated one*",
             "SKIPPED*wait_ms needs times, and a dry run has none",
         ]
     )

@@ -85,7 +85,7 @@ def test_step():
     done.stdout.fnmatch_lines(
         [
             "1 sync in step 1; @pytest.mark.no_syncs allows 0 syncs in a step.",
-            "test_it.py:14 in log: item waits (a blocking copy or a stream synchronise)",
+            "test_it.py:14 in log: item waits (a blocking copy or a stream synchronization)",
             "    called from test_it.py:17 in train",
             "    called from test_it.py:21 in test_step",
             "    `.item()`, `float(t)` and `int(t)` wait for a number. Instead (syncscan explain item):",
