@@ -42,7 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unverified: bool = False
     everything: bool = False
     gains: Mapping[tuple[str, int], Gain] = {}
-    """What a recording projects, by absolute path and line."""
+    """Projected gains of a recording, by absolute path and line."""
     steps: int = 0
     limit_s: float = 120.0
     progress: Callable[[str], None] = lambda sentence: None
@@ -67,7 +67,7 @@ class Course:
         self._originals: dict[str, Text] = {}
         self._texts: dict[str, Text] = {}
         self._lines: dict[str, list[int]] = {}
-        """Of each line of a file as it is now the line that it was."""
+        """Original line of each current line, by file."""
         self._fixes: list[Fix] = []
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""

@@ -32,7 +32,7 @@ class Seen(msgspec.Struct):
     elements: list[str] = msgspec.field(default_factory=list)
     """Types of what its lists, tuples and dictionaries hold; `torch.Tensor` too."""
     shortest: int = 1 << 62
-    """Of its containers, and of its tensors' elements."""
+    """Fewest elements of its containers and tensors."""
     longest: int = 0
     zero: bool = False
     """Whether a number was 0."""
@@ -79,7 +79,7 @@ class Job(msgspec.Struct):
     target: str
     arguments: list[str]
     function: str = ""
-    """Of `FILE.py:FUNCTION`; empty for a script."""
+    """Name of the function of `FILE.py:FUNCTION`; empty for a script."""
     module: bool = False
     steps: int = 0
     """Steps of the optimizer, or calls of the function, after which it is ended; 0 for none."""
@@ -116,6 +116,6 @@ class Outcome(msgspec.Struct):
     ended_early: bool = False
     printed: str = ""
     errors: str = ""
-    """What it wrote to stderr."""
+    """Text on stderr."""
     failure: str = ""
     """Why there is nothing of the above; empty where there is."""

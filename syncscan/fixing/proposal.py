@@ -17,17 +17,17 @@ class Proposal(msgspec.Struct, frozen=True):
     """A change of one file."""
 
     node: ast.AST
-    """What waits; its statement's lines are the fix's."""
+    """The waiting expression or statement, whose lines are the fix's."""
     draft: Draft
     rule: str
     """The rule that knows the wait, where the dry run names no other there."""
     rewrite: str
     change: str
-    """What is changed: `the sum stays on the device, and is read after the loop`."""
+    """The change in a few words: `keep the value on the device and read it after the loop`."""
     waits: int
     """How many waits there were that it takes away."""
     title: str = ""
-    """What waits, in a few words; empty for what the rewrite is about."""
+    """The pattern in a few words; empty for the title of the rewrite."""
     safety: Safety = Safety.SAFE
     why: str = ""
     reads: tuple[ast.AST, ...] = ()

@@ -16,7 +16,7 @@ MOST = 2_000
 """Values of one expression that are looked at closely; more are only counted."""
 SHAPES = 8
 ELEMENTS = 64
-"""Of a container that are looked at."""
+"""Elements of a container whose types are noted."""
 COMPARED = 512
 """Bytes of a tensor that are compared."""
 _PLAIN = (int, float, bool, str, type(None))

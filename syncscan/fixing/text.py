@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 _LINE_END = re.compile("\r\n|\r|\n")
-"""What ends a line for Python; form feeds and the like, which `str.splitlines` takes too, don't."""
+"""Line ends as Python sees them; `str.splitlines` also splits at form feeds."""
 
 
 class Text(msgspec.Struct, frozen=True, dict=True):

@@ -8,10 +8,11 @@ import msgspec
 
 
 class Safety(enum.Enum):
-    """What a fix may change besides the wait.
+    """Side effects that a fix may have.
 
-    SAFE: nothing: the same results to rounding, the same output, the same exceptions, no more memory than a constant.
-    UNSAFE: the same results, but memory, laziness or the moment of an exception. MANUAL: only the author can tell.
+    SAFE: none. Results agree to rounding; output and exceptions are the same; memory grows by a constant at most, or by a
+    number per step. UNSAFE: results agree, but memory use, laziness or the moment of an exception changes. MANUAL: only
+    the author can decide.
     """
 
     SAFE = "safe"
@@ -45,14 +46,14 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """As the user named it, or relative to the working directory."""
     line: int
     end_line: int
-    """Of the statement, in the file as it was."""
+    """Last line of the statement, in the file before the patch."""
     rule: str
     rewrite: str
     """Which rewrite; empty of what is left to the author."""
     title: str
-    """What waits."""
+    """The pattern that waits, in a few words."""
     change: str
-    """What the fix does, or the advice of the rule."""
+    """The change in a few words, or the advice of the rule."""
     safety: Safety
     why: str
     """For unsafe ones what else changes, for manual ones why the author decides."""
@@ -99,7 +100,7 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     """How far apart numbers may lie that are printed or computed, relative."""
     seconds: float
     notes: tuple[str, ...] = ()
-    """What the dry run couldn't see, and fixes that failed: a sentence each."""
+    """Sentences about what the dry run couldn't see."""
 
     @property
     def diff(self) -> str:

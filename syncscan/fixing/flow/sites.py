@@ -33,11 +33,11 @@ class Site(msgspec.Struct, frozen=True):
     detached: bool
     """Whether the source says already that no gradient flows."""
     type: str
-    """Of the number: `float`, `int`, `bool`."""
+    """Type of the number: `float`, `int`, `bool`."""
     count: int
     """How often it ran."""
     equal: bool | None = None
-    """Of `torch.unique(x).numel() > 1`: whether it is true where all elements are equal; None of other reads."""
+    """Value of `torch.unique(x).numel() > 1` if all elements are equal; None for other reads."""
 
     __hash__ = object.__hash__
 
@@ -145,9 +145,9 @@ class Deferral(msgspec.Struct):
     kept: bool = False
     """Whether it has to be a copy, as what it is read of may change before it is read."""
     types: frozenset[str] = frozenset()
-    """What the number's type has to be, where it isn't its own: `float` of an integer."""
+    """Types that the number has to have besides its own: `float` for an integer."""
     cast: str = ""
-    """Of a number that tensors take: what it is converted to; empty for what the tensor is."""
+    """Conversion for a tensor that takes the number; empty if the dtypes agree."""
     raw: bool = False
     """Whether a tensor takes it, so that its own type serves."""
 

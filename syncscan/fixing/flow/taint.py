@@ -33,7 +33,7 @@ class Taint(msgspec.Struct, frozen=True):
 
     shape: Shape = Shape.NUMBER
     types: frozenset[str] = frozenset()
-    """What the numbers are in the program as it is: `float`, `int`, `bool`."""
+    """Types of the numbers in the unchanged program: `float`, `int`, `bool`."""
 
     def holding(self, shape: Shape) -> Taint:
         """Return a container of such numbers."""

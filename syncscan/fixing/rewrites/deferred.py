@@ -1,8 +1,8 @@
 """Defers reads of numbers that are only needed after the loop.
 
-Nothing inside the loop compares, prints, indexes or passes on the number. Arithmetic with it becomes the same arithmetic
-with tensors, in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that changes in
-place later is copied.
+Nothing inside the loop compares, prints, indexes or passes on the number. Arithmetic with it becomes arithmetic with
+tensors in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that changes in place
+later is copied.
 """
 
 from __future__ import annotations
