@@ -111,7 +111,7 @@ class ChildRunner(Runner):
         self._reported = True
         rank, world = ranks()
         run = self.result(Exit(0))
-        told = ProcessRun(
+        report = ProcessRun(
             pid=os.getpid(),
             rank=rank,
             world=world,
@@ -124,7 +124,7 @@ class ChildRunner(Runner):
         )
         with contextlib.suppress(OSError):
             draft = self._seen / f"{os.getpid()}.draft"
-            draft.write_text(json.dumps({**asdict(told), "paths": [str(path) for path in told.paths]}))
+            draft.write_text(json.dumps({**asdict(report), "paths": [str(path) for path in report.paths]}))
             draft.replace(draft.with_suffix(".json"))
 
 

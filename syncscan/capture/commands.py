@@ -24,7 +24,7 @@ HINT = "Give a script, -m MODULE, or a command: python, torchrun, accelerate lau
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a user has typed.
+    """A command as a user typed it.
 
     `target` and `arguments` are the program's, `module` that it is one to be run as by `python -m`. `words` is the
     whole command. `launcher` names who starts the program in processes of its own, empty where this process can run it;
@@ -129,7 +129,7 @@ def _module(name: str, arguments: tuple[str, ...], words: tuple[str, ...]) -> Co
 
 
 Parsed = tuple[str, Sequence[str], bool]
-"""Of a launcher's arguments the program, what it is given, and whether it is a module; the first empty if unknown."""
+"""The program in a launcher's arguments, its own arguments, and whether it is a module; empty if unknown."""
 
 
 def _torchrun(arguments: Sequence[str]) -> Parsed:

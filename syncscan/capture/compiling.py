@@ -49,7 +49,7 @@ _TERSE = {"generic_jump": "Data-dependent branching: Python branches on a tensor
 
 
 class Compiling:
-    """What dynamo does from now on, until `close`."""
+    """Listens to dynamo from now on, until `close`."""
 
     def __init__(self) -> None:
         self._events: dict[CompileEvent, int] = {}
@@ -59,11 +59,11 @@ class Compiling:
         self._with_graph: set[str] = set()
         """Frames of which a graph has been made, until all of the frame is done."""
         self._failed: dict[str, int] = {}
-        """What dynamo couldn't do so far, and how often, as its counters have it."""
+        """Failures of dynamo so far, and how often each occurred, by its counters."""
         self._count = self._graphs = self._left_out = 0
         self._listed = 0
         self._before: dict[tuple[str, str], int] = {}
-        """What the counters were when this began to listen."""
+        """The counters' values when listening began."""
         self._handler = _Handler(self._heard)
         self._call_off = when_imported("torch._dynamo", self._listen)
 

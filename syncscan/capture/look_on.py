@@ -8,7 +8,7 @@ from __future__ import annotations
 from syncscan.capture.imports import when_imported
 
 VARIABLE = "SYNCSCAN_CHILD"
-"""Of the environment: what is to be captured, as JSON."""
+"""Environment variable with the captures to make, as JSON."""
 
 
 def begin() -> None:

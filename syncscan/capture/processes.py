@@ -29,7 +29,7 @@ STARTUP = Path(__file__).parent / "startup"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the processes of a command are to capture.
+    """Captures that the processes of a command are to make.
 
     `seen` is the folder in which they say what they did, `out` that of the traces; `name` what a trace's name begins
     with, empty for the script's.
@@ -68,7 +68,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRun:
-    """What one process captured: its rank where it has one, its traces, how many steps it saw, and by what."""
+    """The captures of one process: its rank if it has one, its traces, the steps it saw, and what marked them."""
 
     pid: int
     rank: int
@@ -153,9 +153,9 @@ def runs(seen: Path) -> list[ProcessRun]:
     Args:
         seen: the folder in which they say it.
     """
-    found = []
+    captured = []
     for file in seen.glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
             row = json.loads(file.read_text(encoding="utf-8"))
-            found.append(ProcessRun(**{**row, "paths": tuple(map(Path, row["paths"]))}))
-    return sorted(found, key=lambda run: (run.rank, run.pid))
+            captured.append(ProcessRun(**{**row, "paths": tuple(map(Path, row["paths"]))}))
+    return sorted(captured, key=lambda run: (run.rank, run.pid))

@@ -1,4 +1,4 @@
-"""What torch.compile's dynamo said of itself while a program ran: what it broke off, left to eager or compiled anew."""
+"""Breaks, skipped frames and recompiles that torch.compile's dynamo reported while a program ran."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
 
 class CompileKind(StrEnum):
-    """What became of a frame that dynamo tried to compile."""
+    """Outcomes of a frame that dynamo tried to compile."""
 
     BREAK = "break"
     """A graph ends at this line, it runs eagerly, and another graph goes on behind it."""
@@ -29,7 +29,7 @@ class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
     kind: CompileKind
     reason: Annotated[str, msgspec.Meta(max_length=2000)]
     hint: Annotated[str, msgspec.Meta(max_length=2000)] = ""
-    """What dynamo advises; older versions of torch advise nothing."""
+    """Dynamo's advice; older versions of torch give none."""
     file: str
     line: Line
     """That stopped it; of a recompile, and where dynamo names no line, the frame's first."""
@@ -58,4 +58,4 @@ class CompileRecord(msgspec.Struct, frozen=True, kw_only=True):
     """That it made of them."""
     events: Annotated[tuple[CompileEvent, ...], msgspec.Meta(max_length=MOST)] = ()
     notes: tuple[str, ...] = ()
-    """What of it isn't known, and why."""
+    """Facts that aren't known, and why."""

@@ -43,7 +43,7 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> RaceText:
-        """What is said of its kind."""
+        """The sentences on its kind."""
         return TEXTS[self.kind]
 
 
