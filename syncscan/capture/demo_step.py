@@ -1,4 +1,4 @@
-"""Build a demo training step whose loss waits for the device in five places, and capture it.
+"""A device goes in, a training step comes out whose loss waits for the device in five places; and its capture.
 
 The step is the one of Chaim Rand's "PyTorch Model Performance Analysis and Optimization", part 3, written anew: a
 segmentation network whose loss looks at its targets with nonzero, unique and a boolean mask. Four versions take one of
@@ -25,7 +25,7 @@ CHANNELS = 10
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Amount of work in a step: images in a batch, their side in pixels, hidden layers of the network."""
+    """How much work a step has: images in a batch, their side in pixels, hidden layers of the network."""
 
     batch: int
     side: int
@@ -33,13 +33,13 @@ class Size:
 
 
 PUBLISHED = Size(256, 256, 10)
-"""Size in the post: 17.3 GB of device memory and 0.286 s per step on an H200."""
+"""As in the post: 17.3 GB of device memory and 0.286 s a step on an H200."""
 
 SMALL = Size(32, 256, 10)
-"""Size for devices with less memory: an eighth."""
+"""For devices with less memory: an eighth of that."""
 
 HOST = Size(2, 64, 4)
-"""Size for a CPU: some milliseconds per step."""
+"""For a CPU: some milliseconds a step."""
 
 
 def capture(out: str = "syncscan-out", version: int = 0) -> Path:
@@ -62,7 +62,7 @@ def capture(out: str = "syncscan-out", version: int = 0) -> Path:
 
 
 def choose() -> tuple[str, Size]:
-    """Return the device to run on ("cuda", "xpu" or "cpu") and a step size that fits it."""
+    """The device to run on ("cuda", "xpu" or "cpu") and the size of a step that fits it."""
     module = device.backend()
     if module is None:
         return "cpu", HOST
@@ -72,7 +72,7 @@ def choose() -> tuple[str, Size]:
 
 
 def build(where: str, size: Size, version: int = 0) -> Callable[[], None]:
-    """Create the network, its optimizer and two batches, and return the step.
+    """Make the network, its optimizer and two batches, and return the step.
 
     Args:
         where: the device's name.
@@ -150,7 +150,7 @@ class _Loss:
         return target
 
     def count_classes(self, target: Any) -> Any:
-        """Return the number of distinct values in the target, as a tensor, without waiting for the device."""
+        """How many distinct values the target has, as a tensor: without asking the device."""
         torch, scope = self.torch, self.torch.profiler.record_function
         with scope("sort"):
             ordered, _ = torch.sort(target.flatten())
@@ -160,7 +160,7 @@ class _Loss:
             return torch.count_nonzero(rises) + 1
 
     def masked(self, predicted: Any, target: Any) -> Any:
-        """Return the loss of the pixels that aren't ignored."""
+        """The loss of the pixels that aren't ignored."""
         torch, scope = self.torch, self.torch.profiler.record_function
         if self.version >= 3:
             with scope("calc loss"):
@@ -170,7 +170,7 @@ class _Loss:
         with scope("permute"):
             by_pixel = torch.permute(predicted, [0, 2, 3, 1])
         with scope("mask"):
-            selected_target = target[mask]
-            selected = by_pixel[mask.unsqueeze(-1).expand(-1, -1, -1, CLASSES)].reshape(-1, CLASSES)
+            kept_target = target[mask]
+            kept = by_pixel[mask.unsqueeze(-1).expand(-1, -1, -1, CLASSES)].reshape(-1, CLASSES)
         with scope("calc loss"):
-            return self.cross_entropy(selected, selected_target)
+            return self.cross_entropy(kept, kept_target)

@@ -1,4 +1,4 @@
-"""Build a demo training step that reads its loss before it creates the next batch.
+"""A device goes in, a training step comes out that reads its loss before it makes the next batch: the demo's second.
 
 The device has nothing to do while the host makes the batch, since the host came to that only when the device was done.
 """
@@ -12,11 +12,11 @@ from typing import Any
 WIDTH = 3072
 ROWS = 16_384
 TOKENS = 24000
-"""Numbers that the host generates per batch: some milliseconds of Python."""
+"""Numbers that the host makes for a batch: some milliseconds of Python."""
 
 
 def build(where: str = "cuda", reads: bool = True) -> Callable[[], None]:
-    """Return the step.
+    """The step.
 
     Args:
         where: a device.
@@ -54,6 +54,6 @@ def build(where: str = "cuda", reads: bool = True) -> Callable[[], None]:
 
 
 def _batch(torch: Any, seed: int) -> Any:
-    """Return indices into the table, generated one by one, as a tokenizer in Python would."""
+    """Rows of the table, one by one, as a tokenizer in Python would make them."""
     numbers = [(seed + k * 2_654_435_761) % WIDTH for k in range(TOKENS)]
     return torch.tensor(numbers[:ROWS], pin_memory=torch.cuda.is_available())

@@ -10,9 +10,10 @@ import msgspec
 class Safety(enum.Enum):
     """Side effects that a fix may have.
 
-    SAFE: none. Results agree to rounding; output and exceptions are the same; memory grows at most by a constant, or by
-    a number per step. UNSAFE: results agree, but memory use, laziness or the moment of an exception changes. MANUAL:
-    only the author can decide.
+    SAFE: none. Results agree to rounding; output and exceptions are the same; memory grows by a constant at most, or by
+    a number per step.
+    UNSAFE: results agree, but memory use, laziness or the moment of an exception changes.
+    MANUAL: only the author can decide.
     """
 
     SAFE = "safe"

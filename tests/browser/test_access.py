@@ -71,6 +71,7 @@ def test_the_tree_that_a_screen_reader_walks(show: Callable[..., Report]) -> Non
         "Findings",
         "Besides syncs",
         "Timeline",
+        "The kernels that take most of the device's time",
         "Where the host's time goes",
         "What limits this report",
         "How to read it",

@@ -48,7 +48,7 @@ def test_a_guess_says_where_and_why(file: Path) -> None:
     assert "train.py:10:19: medium [item] .item() waits for a number" in text
     assert "It stands in a training loop (line 5). Scope log." in text
     assert "and runs only where step % 10 == 0" in text
-    assert "no type or device was seen" in " ".join(text.split())
+    assert "types and devices are unknown" in " ".join(text.split())
 
 
 def test_json_has_the_keys_of_findings(file: Path) -> None:

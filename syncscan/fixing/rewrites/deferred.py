@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncscan.fixing import clocks
 from syncscan.fixing.flow.homes import followed
 from syncscan.fixing.flow.sites import Site, sites
 from syncscan.fixing.flow.taint import Stuck
@@ -22,6 +23,7 @@ RULES = ("item", "cpu", "nan-guard")
 SAFETY = Safety.SAFE
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()"
 AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)"
+TIMED = "its wait is part of a measurement: a clock is read before and after it"
 FEWEST = 3
 """Reads of a place in the whole run, below which nothing is to be gained."""
 
@@ -36,6 +38,8 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _one(file: File, site: Site, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
+    if clocks.is_timed(file, site.node):
+        return Left(site.node, TIMED)
     way = followed(file, site, nodes)
     if isinstance(way, Stuck):
         line = getattr(way.node, "lineno", site.node.lineno)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import questions
+from syncscan.fixing import clocks, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import functions
 from syncscan.fixing.program import File
@@ -23,10 +23,6 @@ SAFETY = Safety.SAFE
 BEFORE = "for step in range(3):\n    x = x * 2\n    torch.cuda.synchronize()"
 AFTER = "for step in range(3):\n    x = x * 2"
 FEWEST = 3
-_CLOCKS = frozenset(
-    "time perf_counter perf_counter_ns monotonic monotonic_ns time_ns process_time process_time_ns default_timer "
-    "now clock elapsed elapsed_time timeit tic toc tick stopwatch".split()
-)
 _COUNTS_ON_IT = frozenset(
     "Stream Event stream wait_stream record_stream CUDAGraph graph non_blocking ctypes cudart from_dlpack cupy numba "
     "memory_allocated max_memory_allocated memory_stats mem_get_info pynvml profile".split()
@@ -88,9 +84,11 @@ def _is_between_reads(file: File, statement: ast.stmt) -> bool:
     """Return whether a clock is read in the neighboring statements, or on both sides in the same function."""
     block = file.block_of(statement)
     at = block.index(statement)
-    if any(_reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
+    if any(clocks.reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
         return True
-    lines = [n.lineno for n in ast.walk(file.function_of(statement)) if isinstance(n, ast.Call) and _is_clock(file, n)]
+    lines = [
+        n.lineno for n in ast.walk(file.function_of(statement)) if isinstance(n, ast.Call) and clocks.is_clock(file, n)
+    ]
     return any(n < statement.lineno for n in lines) and any(n >= statement.lineno for n in lines)
 
 
@@ -105,8 +103,8 @@ def _is_timer(file: File, node: ast.AST) -> bool:
         for owner in types
         for name in ("__enter__", "__exit__")
     )
-    return any(m is not None and _reads_clock(file, m) for m in methods) or any(
-        _reads_clock(file, item.context_expr) for item in node.items
+    return any(m is not None and clocks.reads_clock(file, m) for m in methods) or any(
+        clocks.reads_clock(file, item.context_expr) for item in node.items
     )
 
 
@@ -121,30 +119,3 @@ def _is_question(node: ast.expr) -> bool:
     """Return whether a condition only asks whether there is a GPU."""
     calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
     return all(ast.unparse(c.func) == "torch.cuda.is_available" for c in calls)
-
-
-def _reads_clock(file: File, node: ast.AST) -> bool:
-    """Return whether something in a node reads a clock."""
-    return any(isinstance(inner, ast.Call) and _is_clock(file, inner) for inner in ast.walk(node))
-
-
-def _is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
-    """Return whether a call reads a clock: a known one under any name, or a function of the file that reads one."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name in _CLOCKS or name in _names_of_clocks(file) or "timer" in ast.unparse(call.func).lower():
-        return True
-    function = functions.callee(file, call) if depth else None
-    inner = (n for n in ast.walk(function) if isinstance(n, ast.Call)) if function is not None else ()
-    return any(_is_clock(file, n, depth - 1) for n in inner)
-
-
-def _names_of_clocks(file: File) -> set[str]:
-    """Return the names under which the file imports or stores clocks."""
-    names = set()
-    for node in file.nodes:
-        if isinstance(node, ast.ImportFrom):
-            names |= {alias.asname for alias in node.names if alias.name in _CLOCKS and alias.asname}
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
-            word = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
-            names |= {t.id for t in node.targets if isinstance(t, ast.Name) and word in _CLOCKS}
-    return names
