@@ -15,6 +15,8 @@ NOT_YET = {
     *("dryrun", "lint", "whatif"),
 }
 """Rooms that are still to be rewritten; nothing is added here."""
+RECORDED = {ROOT / "syncscan" / "capture" / f"{name}_step.py" for name in ("demo", "logged")}
+"""Programs that recordings show line by line: they stay as they were recorded."""
 OPENINGS = re.compile(r"(What |The same|That of |Of |From )")
 """Openings of docstrings that don't say what a function does or returns."""
 NAMES = frozenset("told said found kept asked mine gone".split())
@@ -89,7 +91,7 @@ def test_british_spelling_is_refused() -> None:
 def test_a_room_keeps_to_the_style(room: str) -> None:
     """Its docstrings say what is done or returned, its names are nouns, its spelling is American."""
     wrong = []
-    for path in sorted((ROOT / "syncscan" / room).rglob("*.py")):
+    for path in sorted(set((ROOT / "syncscan" / room).rglob("*.py")) - RECORDED):
         wrong += faults(path)
     assert wrong == []
 

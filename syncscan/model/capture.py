@@ -371,8 +371,7 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Everything that capture stored in its trace; defaults represent data it didn't store."""
 
     unprofiled_step_us: Positive | None = None
-    """Step time without the profiler, µs: the median of the timed steps, or their mean where single ends weren't timed.
-    """
+    """Step time without the profiler, µs: the median of the timed steps, or the mean where each end wasn't timed."""
     unprofiled_mean_us: Positive | None = None
     """Mean of those steps: unlike the median, it includes rare events."""
     unprofiled_steps_us: tuple[Positive, ...] = ()

@@ -39,16 +39,16 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     second: RaceLine
     """The later use; of a freed tensor the line that may still use it."""
     count: int
-    """How often it came in the run."""
+    """How often it occurred in the run."""
 
     @property
     def text(self) -> RaceText:
-        """The sentences on its kind."""
+        """The sentence that describes its kind."""
         return TEXTS[self.kind]
 
 
 class RaceText(msgspec.Struct, frozen=True):
-    """Sentences on a kind of race."""
+    """Sentences that describe a kind of race."""
 
     title: str
     why: str
@@ -84,4 +84,4 @@ TEXTS = {
         "wait for that stream before the tensor is freed.",
     ),
 }
-"""Kind → what is said of it. Source: torch's notes on CUDA semantics, `Tensor.record_stream`."""
+"""Kind → its sentences. Source: torch's notes on CUDA semantics, `Tensor.record_stream`."""
