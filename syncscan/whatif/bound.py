@@ -1,4 +1,4 @@
-"""From a calibrated step to what bounds it, decided once: every sentence and format follows from this."""
+"""Decide once what bounds a calibrated step; all sentences and formats use this."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.shares import NOTABLE
 
 EXPLAINED = 0.1
-"""A replay whose step is longer or shorter than the step itself by more than this part of it explains nothing. (Of the
-45 cases of measured truth the worst is off by 0.02.)"""
+"""A replay whose step differs from the measured one by more than this part explains nothing. Of 45 measured cases, the
+worst is off by 0.02."""
 
 
 def decided(
     step: CalibratedStep, ends: Sequence[CalibratedStep], measured: StepSummary, removable: frozenset[int]
 ) -> StepSummary:
-    """The measured step with what bounds it, and the sentences that say why.
+    """Return the measured step with its bound, and the sentences that give the reason.
 
     Args:
-        step: with its calibration.
-        ends: the same with the least and the most of its time that may be the profiler's; empty where that is known.
+        step: the step with its calibration.
+        ends: the step with the least and the most profiler time; empty if that is known.
         measured: the step as recorded.
-        removable: numbers of the findings that are the program's own.
+        removable: numbers of the program's own findings.
     """
     bound = bound_of(step, removable)
     sentences = [_reason(step, measured, bound, removable), *_guess(step, bound, ends, removable)]
@@ -40,25 +40,25 @@ def decided(
 
 
 def unsettled(step: CalibratedStep) -> str:
-    """Why no verdict can rest on this replay; empty where it explains the step.
+    """Return why this replay supports no verdict; empty if it explains the step.
 
-    A device that fills the step in the replay bounds it however long the recorded one was: that was longer for what
-    the device still had to do from before.
+    A device that fills the step in the replay bounds it however long the recorded step was, which was longer because of
+    the device's backlog.
     """
-    found = step.calibration
-    if not step.before.period or not found.observed_ns:
+    calibration = step.calibration
+    if not step.before.period or not calibration.observed_ns:
         return "The steps take no time, so nothing can be said about what bounds them."
-    replayed = step.before.period * found.unit
-    if step.shares.device >= BOUND_FROM or abs(replayed / found.observed_ns - 1.0) <= EXPLAINED:
+    replayed = step.before.period * calibration.unit
+    if step.shares.device >= BOUND_FROM or abs(replayed / calibration.observed_ns - 1.0) <= EXPLAINED:
         return ""
-    took = f"the step took {found.observed_ns / 1e6:.3g} ms{' without the profiler' if found.known else ''}"
-    return f"What was recorded of a step takes {replayed / 1e6:.3g} ms, {took}: what bounds it can't be told from that."
+    took = f"the step took {calibration.observed_ns / 1e6:.3g} ms{' without the profiler' if calibration.known else ''}"
+    return f"The replay accounts for {replayed / 1e6:.3g} ms, but {took}, so its bound can't be determined."
 
 
 def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
-    """The measured step with its verdict where no replay explains it: none, but for a device that was seen to fill it.
+    """Return the measured step with the verdict without a replay: none, unless the device was seen to fill it.
 
-    The profiler makes the host slower, and not the device: without it the device works no smaller part of the step.
+    The profiler slows the host, not the device, so without it the device works no smaller part of the step.
 
     Args:
         measured: the step as recorded.
@@ -68,16 +68,16 @@ def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
     if share < BOUND_FROM:
         return replace(measured, reason=unsettled)
     share = min(1.0, share)
-    said = f"The device works {share:.0%} of the step, so syncs can't save more than the rest; no gain is projected."
-    return replace(measured, bound=Bound.DEVICE, reason=said, device_share=share)
+    reason = f"The device works {share:.0%} of the step, so syncs can't save more than the rest; no gain is projected."
+    return replace(measured, bound=Bound.DEVICE, reason=reason, device_share=share)
 
 
 def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
-    """What limits the step: what would have to change first for it to become shorter.
+    """Return what limits the step, that is, what must change first for it to become shorter.
 
-    Syncs do where they cost a notable part of it, or half of what the device's work leaves: then the host's launches
-    are not what it waits for. The input does where it takes no less than such syncs, or half of that: where the host's
-    own work takes more, faster input would leave most of the step.
+    Syncs limit it if they cost a notable part of it, or half of what the device's work leaves, since launches then
+    aren't what it waits for. Input does if it takes at least as much as such syncs, or half of that: if the host's own
+    work takes more, faster input would leave most of the step.
     """
     shares, syncs = step.shares, _gain(step, removable)
     if shares.device >= BOUND_FROM:
@@ -92,12 +92,12 @@ def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
 
 
 def _gain(step: CalibratedStep, removable: frozenset[int]) -> float:
-    """The part of the step that goes with its syncs."""
+    """Return the part of the step that its syncs cost."""
     return max(0.0, 1.0 - step.after(removable).period / step.before.period) if step.before.period else 0.0
 
 
 def _overhead(step: CalibratedStep) -> float:
-    """The part of the host's time in the trace that this calibration takes for the profiler's."""
+    """Return the part of the host's time in the trace that this calibration attributes to the profiler."""
     return max(0.0, 1.0 - step.replay.scale)
 
 
@@ -110,8 +110,8 @@ def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable
     ranks = f"waits for other ranks or the network for {shares.communication:.0%}"
     if bound is Bound.HOST:
         loads = f", the host is in the DataLoader for {shares.input:.0%}" if shares.input >= NOTABLE else ""
-        others = f", {ranks} and" if communicates else f"{loads}, and the device waits" if loads else " and waits"
-        return f"{works}{others} for the host's launches in the rest."
+        remainder = f", {ranks} and" if communicates else f"{loads}, and the device waits" if loads else " and waits"
+        return f"{works}{remainder} for the host's launches in the rest."
     if communicates:
         works = f"{works} and {ranks}"
     if bound is Bound.INPUT:
@@ -124,11 +124,11 @@ def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable
 def _guess(
     step: CalibratedStep, bound: Bound, ends: Sequence[CalibratedStep], removable: frozenset[int]
 ) -> Iterator[str]:
-    """What the verdict rests on where nobody timed the step without the profiler, and what else it could be."""
+    """Yield the assumption behind the verdict if the step wasn't timed without the profiler, and alternatives."""
     if step.calibration.known:
         return
     yield f"Guess: {_overhead(step):.0%} of host time is the profiler's (--step-ms)."
-    others = [(_overhead(end), bound_of(end, removable)) for end in ends]
-    found = [f"{other.limit} at {part:.0%}" for part, other in others if other is not bound]
-    if found:
-        yield f"The limit would be {', '.join(found)}."
+    alternatives = [(_overhead(end), bound_of(end, removable)) for end in ends]
+    limits = [f"{other.limit} at {part:.0%}" for part, other in alternatives if other is not bound]
+    if limits:
+        yield f"The limit would be {', '.join(limits)}."

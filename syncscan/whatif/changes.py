@@ -1,4 +1,4 @@
-"""From a Change to the graph of the step with it: device work shortened, or moved ahead."""
+"""Apply a change to the graph of a step: device work shortened, or moved ahead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncscan.whatif.overlap import ahead
 
 
 def moved(launches: Launches, change: Change) -> Launches:
-    """The launches of the change's `ahead` intervals on streams of their own, where nothing waits for them."""
+    """Return the launches with those in the change's `ahead` intervals on streams of their own."""
     mask: Bool = np.zeros(len(launches), np.bool_)
     for track, begin, end in change.ahead:
         mask |= (launches.tracks == track) & (launches.issued >= begin) & (launches.issued < end)
@@ -20,14 +20,14 @@ def moved(launches: Launches, change: Change) -> Launches:
 
 
 def shortened(launches: Launches, change: Change) -> Launches:
-    """The launches with the change's `work` shortened; work that is gone leaves no gap either."""
+    """Return the launches with the change's `work` shortened; removed work leaves no gap either."""
     gap, latency = launches.gap.copy(), launches.latency.copy()
     factor = np.ones(len(launches))
     if change.work:
         rows, stay = (np.array(c) for c in zip(*sorted(change.work), strict=True))
         at = np.minimum(np.searchsorted(rows, launches.rows), len(rows) - 1)
         factor = np.where(rows[at] == launches.rows, stay[at], 1.0)
-        gone = factor == 0.0
-        gap[gone], latency[gone] = 0.0, np.minimum(latency[gone], 0.0)
+        removed = factor == 0.0
+        gap[removed], latency[removed] = 0.0, np.minimum(latency[removed], 0.0)
     length = ((launches.end - launches.start) * factor).astype(np.int64)
     return replace(launches, end=launches.start + length, gap=gap, latency=latency)

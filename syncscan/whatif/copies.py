@@ -1,6 +1,6 @@
-"""From a pageable copy to the pinned one that would replace it: how much shorter it is on the device.
+"""Estimate how much shorter a pinned copy would be on the device than a pageable one.
 
-A copy of pageable memory goes through a staging buffer of the driver's, at the speed of a host's memcpy; a pinned one
+A copy of pageable memory goes through a staging buffer of the driver, at the speed of the host's memcpy; a pinned one
 runs at the speed of the link (CUDA Best Practices Guide, "Pinned Memory").
 """
 
@@ -13,17 +13,17 @@ import numpy as np
 from syncscan.model.trace import NONE, Category, Trace
 
 LINK = {9: 50.0, 8: 24.0, 7: 12.0}
-"""Bytes a ns of a PCIe x16 link in practice, by compute capability: Hopper and newer have PCIe 5, Ampere 4, Volta 3."""
+"""Practical bytes per ns of a PCIe x16 link by compute capability: Hopper and newer have PCIe 5, Ampere 4, Volta 3."""
 LARGE = 1_000_000
-"""A pinned copy of this many bytes is long enough to measure the link on."""
+"""Bytes from which a pinned copy is long enough to measure the link."""
 
 
 class Copies:
-    """Knows the copies that some calls of a trace launch, and the speed of its link.
+    """The copies that some calls of a trace launch, and the speed of its link.
 
     Args:
         trace: any trace.
-        calls: rows of the calls that will be asked for.
+        calls: rows of the calls in question.
     """
 
     def __init__(self, trace: Trace, calls: Sequence[int]) -> None:
@@ -34,7 +34,7 @@ class Copies:
         self._speed: dict[str, float | None] = {}
 
     def whole(self, call: int) -> tuple[tuple[int, int], float] | None:
-        """The (device, stream) of the copy to the host that this call launches, and its length in ns: a read-back's."""
+        """Return (device, stream) and length in ns of the copy to the host that this call launches, for a read-back."""
         row = self._row[call]
         if row == NONE or "DtoH" not in self._name[call]:
             return None
@@ -42,7 +42,7 @@ class Copies:
         return (int(s.device[row]), int(s.stream[row])), float(s.dur[row])
 
     def saved(self, call: int) -> tuple[tuple[int, int], float] | None:
-        """The (device, stream) of the pageable copy that this call launches, and what pinning saves of it in ns."""
+        """Return the (device, stream) of the pageable copy that this call launches, and what pinning saves, in ns."""
         row = self._row[call]
         if row == NONE:
             return None
@@ -54,7 +54,7 @@ class Copies:
         return (int(s.device[row]), int(s.stream[row])), max(0.0, float(s.dur[row]) - pinned)
 
     def _link(self, direction: str) -> float | None:
-        """Bytes a ns: of the trace's own large pinned copies in this direction, else of the device's generation."""
+        """Return bytes per ns, from the trace's large pinned copies in this direction, else by device generation."""
         if direction not in self._speed:
             s = self.trace.slices
             own = self.trace.where(lambda n: "Pinned" in n and n.split()[1:2] == [direction], Category.MEMCPY)

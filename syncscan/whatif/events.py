@@ -1,8 +1,8 @@
-"""From a Trace to its event edges: which work a stream waits for.
+"""Find the event edges of a trace: which work a stream waits for.
 
-Where the trace states which record is meant, that is taken. Else the edge is inferred: the nearest record on the same
-thread whose work ended early enough to explain when the waiting work went on. Traces of torch 1.12 to 2.1 have no
-records of events (libkineto left `cudaEventRecord` out): there the wait itself stands for it.
+If the trace states which record is meant, that is used. Otherwise the edge is inferred: the nearest record on the same
+thread whose work ended early enough to explain when the waiting work continued. Traces of torch 1.12 to 2.1 have no
+event records (libkineto left `cudaEventRecord` out); there the wait itself replaces it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NO_LAUNCHES = np.zeros(0, np.int64)
 
 
 class EventRecord(msgspec.Struct, frozen=True):
-    """The point that an event marks: behind all work launched on `stream` before `ts`, the begin of its record call."""
+    """The point that an event marks: after all work launched on `stream` before `ts`, the begin of its record call."""
 
     ts: int
     stream: int
 
 
 class EventEdge(msgspec.Struct, frozen=True):
-    """From `ts` on, work launched on `stream` waits for `event`; `first` is the first launch that does."""
+    """Work launched on `stream` from `ts` on waits for `event`; `first` is the first launch that does."""
 
     ts: int
     stream: int
@@ -38,12 +38,12 @@ class EventEdge(msgspec.Struct, frozen=True):
 
 
 class Events:
-    """Answers what the stream waits in one trace wait for.
+    """Finds what the stream waits in one trace wait for.
 
     Args:
         trace: any trace.
-        launches: those that are replayed.
-        within: where records and waits count.
+        launches: the replayed launches.
+        within: interval in which records and waits count.
     """
 
     def __init__(self, trace: Trace, launches: Launches, within: Interval) -> None:
@@ -58,8 +58,8 @@ class Events:
         ts = self.trace.slices.ts[rows]
         order = np.argsort(ts, kind="stable")
         first, behind = np.searchsorted(ts[order], self.within)
-        found = map(self._edge, rows[order[first:behind]].tolist())
-        return [edge for edge in found if edge is not None]
+        candidates = map(self._edge, rows[order[first:behind]].tolist())
+        return [edge for edge in candidates if edge is not None]
 
     def _edge(self, row: int) -> EventEdge | None:
         s, work, ts = self.trace.slices, self.launches, self.trace.slices.ts.item(row)
@@ -79,12 +79,12 @@ class Events:
     def _candidates(self, row: int) -> list[int]:
         """Return the rows of the records that the wait in this row may mean, the likeliest first."""
         if self.records.none:
-            return [row]  # torch 1.12 to 2.1 recorded none: the wait stands for it, mostly made just behind
+            return [row]  # torch 1.12 to 2.1 recorded none: use the wait, which usually comes right after it
         s, stated = self.trace.slices, self.records.stated.get(row)
         records = self.records.before(row, TRIES, track=s.track.item(row)) if stated is None else [stated]
         return [record for record in records if self.within.holds(s.ts.item(record))]
 
 
 def first_waiters(edges: list[EventEdge]) -> Int64:
-    """The launches whose start is explained by an event, so that their own gap isn't the device's."""
+    """Return the launches whose start an event explains, so that their gap isn't the device's own."""
     return np.array(sorted({edge.first for edge in edges}), np.int64)

@@ -1,8 +1,8 @@
-"""The dependency graph of a step in a form that replays fast: what host threads do, what they launch, where they wait.
+"""Define the dependency graph of a step in a form that replays fast: host work, launches and waits.
 
-Between two points where host and streams meet (a sync, an event), all that a thread launches on a stream can be told in
-two numbers: how much work it adds to the stream, and how late it alone would make the stream end. So a step of 20,000
-events becomes a few dozen nodes without loss (max-plus algebra; `replay` has the arithmetic). `build` makes the graph.
+Between two points where host and streams synchronize (a sync, an event), everything that a thread launches on a stream
+is described by two numbers: how much work it adds to the stream, and how late it alone would make the stream end. So a
+step of 20,000 events becomes a few dozen nodes without loss (max-plus algebra; `replay` has the arithmetic).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from syncscan.model.trace import NONE
 from syncscan.whatif.waits import Wait
 
 BLOCK = 128
-"""Launches in one node at most: the grain at which the launch queue's limit acts."""
+"""Most launches per node: the granularity of the launch queue's limit."""
 LAUNCH_QUEUE = 1024
 """Launches that a stream holds before the host must wait (observed on CUDA, undocumented)."""
 LEAD_IN = 16
-"""Behind so many waits hardly anything is left of what was before them: of 8 recordings' replays 4 to 32 take the
-fewest nodes, 16 are within a tenth of it in all but one."""
+"""Number of waits after which hardly anything remains of earlier ones: in the replays of 8 recordings, 4 to 32 take the
+fewest nodes, and 16 is within a tenth of that in all but one."""
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """What a run adds to one stream: device work in ns, and which row of the program's `late` table bounds its end."""
+    """Work that a run adds to one stream, in ns, and the row of the program's `late` table that bounds its end."""
 
     stream: int
     work_ns: float
@@ -38,7 +38,7 @@ class Feed(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A part of a thread's program without any wait: `host_ns` of its own work, and the launches in it."""
+    """A part of a thread's program without waits: `host_ns` of its own work, and the launches in it."""
 
     thread: int
     host_ns: float
@@ -47,10 +47,10 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class HostWait(msgspec.Struct, frozen=True):
-    """A thread blocks until `streams` are done with all launched on them so far, or until `event` is reached.
+    """A thread blocks until `streams` have done all work launched so far, or until `event` is reached.
 
-    `host_ns` is the thread's own work since its node before; `wait` has what the sync point costs. `event` is the
-    number of the event that it waits for, NONE where it waits for streams.
+    `host_ns` is the thread's own work since its previous node; `wait` has the costs of the sync point. `event` is the
+    number of the awaited event, NONE if it waits for streams.
     """
 
     thread: int
@@ -61,7 +61,7 @@ class HostWait(msgspec.Struct, frozen=True):
 
 
 class Collective(msgspec.Struct, frozen=True):
-    """A thread launches a collective, which a job's replay starts when the last of its ranks has come."""
+    """A thread launches a collective, which a job's replay starts when the last of its ranks has arrived."""
 
     thread: int
     host_ns: float
@@ -69,14 +69,14 @@ class Collective(msgspec.Struct, frozen=True):
     gap_ns: float
     latency_ns: float
     row: int
-    """Of its kernel in the trace."""
+    """Row of its kernel in the trace."""
 
 
 Node: TypeAlias = "Run | HostWait | Record | StreamWait | Collective"
 
 
 RUN, WAIT, RECORD, STREAM_WAIT, OTHER = range(5)
-"""What a move begins with: whose fields follow, see `_move`."""
+"""Kinds of moves, the first field of each; see `_move`."""
 Move: TypeAlias = "tuple[Any, ...]"
 
 
@@ -94,12 +94,12 @@ def _move(node: Node) -> Move:
 
 
 class Spared(NamedTuple):
-    """What a program works less without the waits of a finding, in ns."""
+    """Work that a program saves without the waits of a finding, in ns."""
 
     host: float
-    """The step's thread."""
+    """On the step's thread."""
     whole: float
-    """The same if the ops around the waits go too."""
+    """On the step's thread, if the ops around the waits go too."""
     device: float
 
 
@@ -112,47 +112,47 @@ class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     nodes: tuple[Node, ...]
     node_host: Float64
-    """The `host_ns` of each node, 0 where it has none."""
+    """The `host_ns` of each node, 0 if it has none."""
     late_host: Float64
     late_device: Float64
     late_first: npt.NDArray[np.int64]
     length_ns: float
-    """From its begin to the begin of the next step, as observed."""
+    """Time from its begin to the begin of the next step, as observed."""
     stream_ns: tuple[float, ...]
-    """Work of each stream, idle time left out."""
+    """Work of each stream, without idle time."""
     launches: int
     first: int = 0
-    """The place of its first among the launches of all steps."""
+    """Index of its first launch among the launches of all steps."""
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """Its nodes as a replay reads them, which looks at each some thousand times: a tuple is taken apart at once."""
+        """Its nodes as tuples, which a replay unpacks some thousand times."""
         return tuple(_move(node) for node in self.nodes)
 
     @cached_property
     def lead_in(self) -> int:
-        """From which node on its last waits are, all of it where it has no more: see LEAD_IN."""
+        """Index of the node where its last `LEAD_IN` waits begin; 0 if it has no more."""
         waits = [at for at, node in enumerate(self.nodes) if isinstance(node, HostWait)]
         return waits[-LEAD_IN] if len(waits) > LEAD_IN else 0
 
     @cached_property
     def host_waits(self) -> tuple[HostWait, ...]:
-        """Where its threads wait."""
+        """The nodes where its threads wait."""
         return tuple(node for node in self.nodes if isinstance(node, HostWait))
 
     @cached_property
     def waiting(self) -> frozenset[int]:
-        """Numbers of the findings that wait in it, with NONE where something does that can't be removed."""
+        """Numbers of the findings that wait in it; NONE for waits that can't be removed."""
         return frozenset(node.wait.finding for node in self.host_waits)
 
     @cached_property
     def worked_ns(self) -> float:
-        """How long the step's own thread works, the cost of the waiting calls with it."""
+        """How long the step's own thread works, including the cost of waiting calls."""
         return self.host_ns + sum(n.wait.call_ns + n.wait.after_ns for n in self.host_waits if n.thread == 0)
 
     @cached_property
     def spared(self) -> dict[int, Spared]:
-        """By finding."""
+        """Saved work by finding."""
         spared: dict[int, Spared] = {}
         for node in self.host_waits:
             wait, before = node.wait, spared.get(node.wait.finding, Spared(0.0, 0.0, 0.0))
@@ -166,13 +166,13 @@ class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def works(self) -> Float64:
-        """The device work of each feed by its row, ns."""
+        """Device work of each feed by row, ns."""
         feeds = [feed for node in self.nodes if isinstance(node, Run) for feed in node.feeds]
         return np.array([feed.work_ns for feed in sorted(feeds, key=attrgetter("row"))])
 
     @property
     def host_ns(self) -> float:
-        """The step's own thread: its work without any wait, the cost of the waiting calls left out too."""
+        """Work of the step's own thread, without waits and without the cost of waiting calls."""
         return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait | Collective) and n.thread == 0)
 
 
@@ -185,14 +185,14 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
     """(device, stream) of each stream number."""
     events: int
     busy_ns: float = 0.0
-    """How long any stream works in a step, mean; time that streams share counts once."""
+    """Mean time per step in which any stream works; overlap counts once."""
 
     added_from: int = NONE
-    """From this stream number on, streams are the ones that a pipeline would add; NONE without."""
+    """Number of the first stream that a pipeline would add; NONE without one."""
 
     @property
     def occupied_ns(self) -> float:
-        """The work of the busiest stream a step, with the pauses that the device makes between queued work; mean."""
+        """Mean work of the busiest stream per step, with the device's pauses between queued work."""
         total = [0.0] * len(self.streams)
         for program in self.programs:
             for node in program.nodes:
@@ -201,11 +201,11 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
         return max(total, default=0.0) / max(1, len(self.programs))
 
     def work_of(self, *, moved: bool) -> float:
-        """Device work a step on the streams that a pipeline adds, or on the others; mean ns."""
+        """Return the mean device work per step on the streams that a pipeline adds, or on the others, ns."""
         chosen = slice(self.added_from, None) if moved else slice(0, self.added_from)
         return float(np.mean([sum(p.stream_ns[chosen]) for p in self.programs])) if self.programs else 0.0
 
     @property
     def host_ns(self) -> float:
-        """The step's own thread: its own work a step, waits left out; mean."""
+        """Mean work of the step's own thread per step, without waits."""
         return float(np.mean([p.host_ns for p in self.programs])) if self.programs else 0.0

@@ -1,7 +1,7 @@
-"""From a replay to the smallest sets of findings worth removing, the best saving a change first.
+"""Find the smallest sets of findings worth removing, the largest saving per change first.
 
-Syncs that only pass the wait on to one another save nothing alone: without one of them the next one waits instead. So
-single findings, pairs, and the smallest set that keeps what all together save, compete by saving a change.
+Syncs that only pass the wait on to one another save nothing alone: without one of them, the next one waits instead. So
+single findings, pairs, and the smallest set that keeps the saving of all compete by saving per change.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 WORTH, EACH = 0.01, 0.005
-"""A set is worth removing if it saves this part of the step, and this part a change: nobody makes forty for 2 %."""
+"""Least part of the step that a set must save, in total and per change: nobody makes forty changes for 2 %."""
 PAIRED, WEIGHED, SETS = 10, 40, 5
-"""How many findings are tried in pairs, how many are tried at all, and how many sets are sought at most."""
+"""Number of findings tried in pairs, number of findings tried at all, and most sets."""
 KEEPS = 0.02
-"""A finding stays out of a set if leaving it in costs no more than this part of what the set saves."""
+"""A finding stays out of a set if leaving it in costs at most this part of what the set saves."""
 
 Period = Callable[[frozenset[int]], float]
-"""The step's time without these findings."""
+"""Returns the step's time without these findings."""
 Foresee = Callable[[Sequence[frozenset[int]]], None]
-"""Replays the step without each of many sets of them at once."""
+"""Replays the step without each of many sets of findings at once."""
 Most = Callable[[int, frozenset[int]], float]
-"""What the removal of a finding can make the step shorter by at most, where these are gone; beside others too."""
+"""Returns the most that removing a finding can save once these are removed, possibly with further ones."""
 
 
 def _nothing(removals: Sequence[frozenset[int]]) -> None:
-    """Each is replayed when it is asked for."""
+    """Prefetch nothing: each set is replayed on demand."""
 
 
-def _anything(number: int, gone: frozenset[int]) -> float:
-    """Nothing is known."""
+def _anything(number: int, removed: frozenset[int]) -> float:
+    """Return infinity: nothing is known."""
     return math.inf
 
 
 class Set(msgspec.Struct, frozen=True):
-    """Findings to remove after those of the sets before, and the step's time before and after that."""
+    """Findings to remove after those of the previous sets, and the step's time before and after."""
 
     members: tuple[int, ...]
     before: float
@@ -52,35 +52,37 @@ class Set(msgspec.Struct, frozen=True):
 def worth_removing(
     period: Period, candidates: Sequence[int], foresee: Foresee = _nothing, most: Most = _anything
 ) -> Iterator[Set]:
-    """The sets, each with those before it removed.
+    """Yield the sets, each with those before it removed.
 
     Args:
-        period: the replay; asked some hundred times at most.
-        candidates: numbers of the findings, those that wait the longest first.
-        foresee: told of what it will be asked.
-        most: rules out what needn't be replayed: of a detector's 26 findings three could save a hundredth each.
+        period: the replay; called a few hundred times at most.
+        candidates: numbers of the findings, longest waits first.
+        foresee: called ahead with the sets that `period` will need.
+        most: excludes needless replays: of a detector's 26 findings, three could save a hundredth each.
     """
-    rest, gone = list(candidates[:WEIGHED]), frozenset[int]()
-    least, each = WORTH * period(gone), EACH * period(gone)
+    rest, removed = list(candidates[:WEIGHED]), frozenset[int]()
+    least, per_change = WORTH * period(removed), EACH * period(removed)
     for _ in range(SETS):
-        choices = _Choices(period, foresee, most, rest, gone, least)
-        found = [choice for choice in choices if choice.before - choice.after >= least and choice.a_change >= each]
-        if not found:
+        choices = _Choices(period, foresee, most, rest, removed, least)
+        worth = [
+            choice for choice in choices if choice.before - choice.after >= least and choice.a_change >= per_change
+        ]
+        if not worth:
             return
-        best = max(found, key=lambda s: (s.a_change, -len(s.members)))
+        best = max(worth, key=lambda s: (s.a_change, -len(s.members)))
         yield best
-        gone |= frozenset(best.members)
-        rest = [n for n in rest if n not in gone]
+        removed |= frozenset(best.members)
+        rest = [n for n in rest if n not in removed]
 
 
 def all_but_one(candidates: Sequence[int]) -> list[frozenset[int]]:
-    """What is asked for the smallest set among candidates: it can be foreseen with what is asked before."""
+    """Return the sets that the search for the smallest set starts with, to be replayed ahead."""
     every = frozenset(candidates[:WEIGHED])
     return [every - {n} for n in candidates[:WEIGHED]]
 
 
 class _Choices(msgspec.Struct, frozen=True):
-    """What may be removed next."""
+    """The sets that may be removed next."""
 
     period: Period
     foresee: Foresee
@@ -90,55 +92,56 @@ class _Choices(msgspec.Struct, frozen=True):
     least: float
 
     def __iter__(self) -> Iterator[Set]:
-        rest, gone, now = self.rest, self.gone, self.period(self.gone)
-        together = now - self.period(gone | frozenset(rest))
+        rest, removed, now = self.rest, self.gone, self.period(self.gone)
+        together = now - self.period(removed | frozenset(rest))
         if together < self.least:
             return
-        likely = [n for n in rest if self.most(n, gone) >= self.least]
-        self.foresee([gone | {n} for n in likely])
+        likely = [n for n in rest if self.most(n, removed) >= self.least]
+        self.foresee([removed | {n} for n in likely])
         worth = {n: saving for n in likely if (saving := self._saving(n)) >= self.least}
         for n, saving in worth.items():
             yield Set((n,), now, now - saving)
         at_least = max(self.least, 2 * max(worth.values(), default=0.0))  # else one of them is the better change
         pairs = [pair for pair in self._pairs() if self._may_save_more(*pair, at_least)]
-        self.foresee([gone | {*pair} for pair in pairs])
+        self.foresee([removed | {*pair} for pair in pairs])
         for a, b in pairs:
             more = self._saving(a, b) - self.least / 2
             if more > self._saving(a) and more > self._saving(a) + self._saving(b):
                 yield Set(tuple(n for n in rest if n in (a, b)), now, now - self._saving(a, b))
-        if sum(sorted(worth.values())[-2:]) < together - self.least:  # else one after the other leaves nothing
-            self.foresee([frozenset({*rest, *gone} - {n}) for n in rest])
-            yield _smallest(self.period, rest, gone, now)
+        if sum(sorted(worth.values())[-2:]) < together - self.least:  # else removing one after the other leaves nothing
+            self.foresee([frozenset({*rest, *removed} - {n}) for n in rest])
+            yield _smallest(self.period, rest, removed, now)
 
     def _saving(self, *numbers: int) -> float:
         return self.period(self.gone) - self.period(self.gone | {*numbers})
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
-        """Any two of those that wait the longest, first the one that may save more."""
+        """Yield pairs of those that wait longest, in each pair first the one that may save more."""
         for a, b in itertools.combinations(self.rest[:PAIRED], 2):
             yield (a, b) if self.most(a, self.gone) >= self.most(b, self.gone) else (b, a)
 
     def _may_save_more(self, first: int, other: int, at_least: float) -> bool:
-        """Whether these two together may save so much, and half of what is worth it more than one after the other."""
+        """Return whether these two together may save enough, and notably more than one after the other."""
         if self.most(first, self.gone) + self.most(other, self.gone) < at_least:
             return False
-        # The other one alone saves 0 at least: so it has to save that much more once the first is gone.
+        # The other one alone saves at least 0, so it must save that much more once the first is removed.
         more = self.most(other, self.gone | {first})
         return more >= self.least / 2 and self._saving(first) + more >= at_least
 
 
-def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float) -> Set:
-    """What is left of all when each is put back that makes no difference; the last to wait are put back first.
+def _smallest(period: Period, rest: list[int], removed: frozenset[int], now: float) -> Set:
+    """Return the set that remains when every finding that makes no difference is put back, last to wait first.
 
     Putting one more back never makes the step shorter. So one that makes a difference alone needn't be tried with
-    others; and of those that make none twice as many are put back each time until they are too many, then half of them.
+    others; and of those that make none, twice as many are put back each time until they are too many, then half of
+    them.
     """
-    kept, every = list(rest), gone | frozenset(rest)
+    remaining, every = list(rest), removed | frozenset(rest)
     room = period(every) + KEEPS * (now - period(every))
 
     def differs(back: Sequence[int]) -> bool:
-        left = frozenset(kept).difference(back)
-        return not left or period(gone | left) > room
+        left = frozenset(remaining).difference(back)
+        return not left or period(removed | left) > room
 
     order = [n for n in reversed(rest) if not differs([n])]
     while order:
@@ -149,5 +152,5 @@ def _smallest(period: Period, rest: list[int], gone: frozenset[int], now: float)
         while differing - fits > 1:
             middle = (fits + differing) // 2
             fits, differing = (fits, middle) if differs(order[:middle]) else (middle, differing)
-        kept, order = [n for n in kept if n not in order[:fits]], order[differing:]
-    return Set(tuple(kept), now, period(gone | frozenset(kept)))
+        remaining, order = [n for n in remaining if n not in order[:fits]], order[differing:]
+    return Set(tuple(remaining), now, period(removed | frozenset(remaining)))

@@ -1,4 +1,4 @@
-"""From habits to the same with what the replay says they cost: the step replayed with each one's changes."""
+"""Project what habits cost, by replaying the step with each one's changes."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
 
 SHOWN_SEGMENTS = 5
-"""Of so many segments of launches each gets a projection of its own: a replay takes some ms."""
+"""Number of launch segments that get their own projection, as a replay takes a few ms."""
 SURE = 0.5
-"""A range reaches down to no less than this part of the step that the replay leaves."""
+"""Least part of a replay's saving to which its range extends."""
 
 
 def project_habits(projector: Projector, habits: Sequence[Habit]) -> tuple[Habit, ...]:
     """Replay the step without each habit.
 
-    A habit whose change gives work a stream of its own gets an upper bound: no pipeline does better, and how much of it
-    two streams really gain depends on how much of the device each leaves free, which a trace doesn't tell. Where no
-    replay takes the step's time, its habits get upper bounds too.
+    A habit whose change moves work to its own stream gets an upper bound: no pipeline does better, and how much two
+    streams gain depends on how much of the device each leaves free, which a trace doesn't show. If no replay takes the
+    step's time, its habits get upper bounds too.
 
     Args:
-        projector: of the trace in which the habits were found.
-        habits: as found, with their measured costs.
+        projector: projector of the habits' trace.
+        habits: habits with their measured costs.
 
     Returns:
-        The habits with gains, by the gain's size; one without changes keeps its measured upper bound. One that would
-        save less than can be measured isn't among them.
+        The habits with gains, ordered by gain; one without changes keeps its measured upper bound. Habits with less
+        gain than can be measured are left out.
     """
     if not any(h.changes for h in habits) or not projector.replayable:
         return tuple(habits)
     step = projector.calibrated()
     if not step.before.period:
         return tuple(habits)
-    found = [_gained(projector, step, h) if h.changes else h for h in habits]
+    gained = [_gained(projector, step, h) if h.changes else h for h in habits]
     least = REPEATABILITY * step.before.period * step.unit
-    found = [replace(h, segments=_segments(projector, step, h.segments, least)) for h in found]
-    telling = [h for h in found if h.gain is None or h.gain.recoverable_us >= least]
+    gained = [replace(h, segments=_segments(projector, step, h.segments, least)) for h in gained]
+    telling = [h for h in gained if h.gain is None or h.gain.recoverable_us >= least]
     return tuple(sorted(telling, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id)))
 
 
@@ -54,15 +54,15 @@ def _gained(projector: Projector, step: CalibratedStep, habit: Habit) -> Habit:
 def _segments(
     projector: Projector, step: CalibratedStep, segments: Sequence[Segment], least_us: float
 ) -> tuple[Segment, ...]:
-    """The first of a habit's segments, each with what it saves alone; those that save less than can be measured go."""
+    """Return the first of a habit's segments with their own savings, without those too small to measure."""
     with_gains = [replace(s, gain=_gain(projector, step, s.changes, s.host_us)) for s in segments[:SHOWN_SEGMENTS]]
     return tuple(s for s in with_gains if s.gain and s.gain.recoverable_us >= least_us)
 
 
 def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change], cost_us: float | None) -> HabitGain:
-    """What the step gains by these changes: the likely one, then the one with the most and the least saved.
+    """Return the gain of these changes: the likely one, with the most and with the least saved.
 
-    Where no replay takes the step's time, at most the measured cost and all that the recording doesn't explain.
+    If no replay takes the step's time, at most the measured cost and all that the recording doesn't explain.
     """
     unexplained_us = _unexplained_us(step)
     base = step.before.period * step.unit
@@ -84,24 +84,24 @@ def _gain(projector: Projector, step: CalibratedStep, changes: Sequence[Change],
 
 
 def _unexplained_us(step: CalibratedStep) -> float | None:
-    """What the unprofiled step takes beyond the recorded one, in µs, where no replay takes its time; else None.
+    """Return the unprofiled step's time beyond the recorded one, in µs, if no replay takes its time; else None.
 
-    Then something holds the step that the recording doesn't show, such as an allocator that finds no free block.
+    Something then delays the step that the recording doesn't show, such as an allocator without a free block.
     """
-    found = step.calibration
-    if abs(step.before.period * step.unit * 1e3 - found.observed_ns) <= MODEL * found.observed_ns:
+    calibration = step.calibration
+    if abs(step.before.period * step.unit * 1e3 - calibration.observed_ns) <= MODEL * calibration.observed_ns:
         return None
-    return max(0.0, found.observed_ns - found.profiled_ns) / 1e3
+    return max(0.0, calibration.observed_ns - calibration.profiled_ns) / 1e3
 
 
 def _saving(projector: Projector, step: CalibratedStep, change: Change) -> float:
-    """How much shorter a step is with this change, in the replay's ns."""
+    """Return how much shorter a step is with this change, in the replay's ns."""
     saved = step.before.period - _after(projector, step, change)
     return saved / min(1.0, step.replay.scale) if change.unstretched else saved
 
 
 def _after(projector: Projector, step: CalibratedStep, change: Change) -> float:
-    """The time of a step with this change, in the replay's ns."""
+    """Return the time of a step with this change, in the replay's ns."""
     if change == NO_CHANGE:
         return step.before.period
     return min(period(step.replay_of(projector.changed(change))), step.before.period)

@@ -1,8 +1,8 @@
-"""From the programs of all ranks, with their collectives matched, to the time that a step of the whole job takes.
+"""Replay a whole job: the programs of all ranks with their collectives matched.
 
-Each rank is replayed as alone (`replay` has the arithmetic), and goes on until it launches a collective. That starts
-when the last of its ranks has come, takes what it took for the last to arrive, and ends for all; so a rank that is late
-makes the others late, and one that hurries only waits, and computes more slowly beside the collective meanwhile
+Each rank is replayed as if alone (`replay` has the arithmetic) until it launches a collective. That starts when the
+last of its ranks has arrived, takes as long as for the last to arrive, and ends for all. So a late rank delays the
+others, and an early one only waits, and computes more slowly beside the collective meanwhile (`contention`).
 (`contention`).
 """
 
@@ -33,20 +33,20 @@ class Meeting(msgspec.Struct, frozen=True, eq=False):
     """A collective as the job sees it."""
 
     ranks: tuple[int, ...]
-    """Places of the ranks that take part."""
+    """Indices of the participating ranks."""
     took_ns: tuple[float, ...]
-    """What it took each when all had come; one that didn't wait, when it came itself."""
+    """Its length on each rank once all had arrived; for a rank that didn't wait, from its own arrival."""
     waits: tuple[bool, ...]
-    """Which of them waited for the others: who sends little doesn't."""
+    """Whether each rank waited for the others; one that sends little doesn't."""
 
 
 class Job(msgspec.Struct, frozen=True, eq=False):
-    """All ranks' programs, step by step, and where they meet.
+    """All ranks' programs, step by step, and their collectives.
 
     Args:
-        graphs: of the ranks, with programs of the same steps in the same order.
-        meetings: rank's place → its collective's → its meeting; a collective that is in none takes what it was seen to.
-        alone_ns: what these others took, likewise.
+        graphs: graphs of the ranks, with programs of the same steps in the same order.
+        meetings: meeting by indices of rank and collective; a collective without one takes as long as observed.
+        alone_ns: observed lengths of collectives without a meeting, by the same indices.
     """
 
     graphs: tuple[RankGraph, ...]
@@ -55,25 +55,25 @@ class Job(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def steps(self) -> int:
-        """How many steps are replayed."""
+        """Number of steps that are replayed."""
         return min((len(graph.programs) for graph in self.graphs), default=0)
 
 
 class Scales(msgspec.Struct, frozen=True):
-    """What is made of the recorded times: the hosts' own, and the devices'."""
+    """Factors of the recorded times: the hosts' own, and the devices'."""
 
     host: float = 1.0
     device: float = 1.0
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """Which findings of each rank are gone, by their numbers there; `whole` if with the ops around them."""
+    """Findings of each rank to remove, by their numbers there; `whole` if with the ops around them."""
 
     gone: Mapping[int, frozenset[int]] = msgspec.field(default_factory=dict)
     whole: bool = False
 
     def of(self, rank: int) -> frozenset[int]:
-        """What is gone of one rank."""
+        """Return the findings to remove from one rank."""
         return self.gone.get(rank, frozenset())
 
 
@@ -81,12 +81,12 @@ NOTHING = Removal()
 
 
 def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence[int] | None = None) -> float:
-    """The time that a step of the job takes in the steady state, ns.
+    """Return the time that a step of the job takes in the steady state, ns.
 
     Args:
-        job: of all ranks.
-        scales: of the calibration.
-        removal: what is gone.
+        job: job of all ranks.
+        scales: scales of the calibration.
+        removal: findings to remove.
         steps: which of the steps to cycle through; by default all.
     """
     chosen = range(job.steps) if steps is None else steps
@@ -104,25 +104,25 @@ def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence
 
 
 def _mark(states: Sequence[_Rank]) -> Mark:
-    """How far all ranks have come."""
+    """Return how far all ranks have advanced."""
     ends, events, queues = zip(*(state.mark() for state in states), strict=True)
     return Mark([*chain(*ends)], [*chain(*events)], [*chain(*queues)])
 
 
 def _undisturbed(graph: RankGraph, step: int) -> float:
-    """How long a rank's device would work in a step with no collective beside it, ns."""
+    """Return how long a rank's device would work in a step with no collective beside it, ns."""
     program = graph.programs[step]
     return program.busy_ns - program.beside_ns * (1.0 - 1.0 / graph.slowdown)
 
 
 def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job) -> None:
-    """Take all ranks through a step, each until it has to wait for others at a collective."""
+    """Advance all ranks by a step, each until it has to wait for others at a collective."""
     arrived: dict[Meeting, dict[int, float]] = {}
     runnable = deque(range(len(states)))
     for state, program in zip(states, programs, strict=True):
         state.begin(program)
     while runnable or arrived:
-        if not runnable:  # ranks that came to their collectives in different orders: the trace can't say how they met
+        if not runnable:  # ranks reached their collectives in different orders: the trace can't show how they met
             runnable.extend(_let_go(states, arrived))
             continue
         rank = runnable.popleft()
@@ -145,7 +145,7 @@ def _meet(states: Sequence[_Rank], meeting: Meeting, came: Mapping[int, float]) 
 
 
 def _let_go(states: Sequence[_Rank], arrived: dict[Meeting, dict[int, float]]) -> list[int]:
-    """Let the ranks of one collective go on though not all have come; returns them."""
+    """Release the ranks of one collective though not all have arrived, and return them."""
     came = arrived.pop(next(iter(arrived)))
     for rank, arrival in came.items():
         states[rank].leave(arrival)
@@ -164,22 +164,22 @@ class _Rank(State):
         self.arrival = 0.0
         self.slowdown = graph.slowdown
         self.lost = 1.0 - 1.0 / graph.slowdown
-        """The part of the work beside a collective that only lasts because of it."""
+        """Part of the work beside a collective that is due to the collective."""
         self.collective = NONE, 0.0, 0.0
-        """Stream, begin and end of the last one."""
+        """Stream, begin and end of the last collective."""
 
     def mark(self) -> Mark:
-        """How far it has come; the last collective slows others down while it lasts."""
+        """Return how far it has advanced; the last collective slows others down while it lasts."""
         ends, events, queues = super().mark()
         return Mark(ends, [*events, *self.collective[1:]], queues)
 
     def begin(self, program: RankProgram) -> None:
-        """The next step."""
+        """Begin the next step."""
         self.nodes, self.next = program.nodes, 0
         self.join()
 
     def run(self) -> CollectiveNode | None:
-        """Go on until a collective has to wait for other ranks; None at the step's end. `arrival` says when it came."""
+        """Continue until a collective has to wait for other ranks, with `arrival` set; None at the step's end."""
         nodes = self.nodes
         while self.next < len(nodes):
             node = nodes[self.next]
@@ -215,7 +215,7 @@ class _Rank(State):
             self.pending.append((self.launched, last))
 
     def _beside(self, stream: int, begin: float, work: float) -> float:
-        """When a stream is done with so much work, which a collective on another stream slows down."""
+        """Return when a stream has done this much work, which a collective on another stream slows down."""
         other, since, until = self.collective
         if other == stream or until <= begin or since >= begin + work:
             return begin + work
@@ -231,7 +231,7 @@ class _Rank(State):
         self.arrival = max(free, self.clock[node.thread] + self.stretch * node.latency_ns)
 
     def leave(self, end: float) -> None:
-        """The collective that it came to is done."""
+        """Note that the collective it arrived at is done."""
         self.ends[self.stream] = end
         self.collective = self.stream, self.arrival, end
         self.pending.append((self.launched, end))
@@ -245,7 +245,7 @@ class _Rank(State):
         self.clock[node.thread] = max(free, awake) + self.scale * node.after_ns
 
     def _queue(self, thread: int, launches: int) -> None:
-        """Hold the host back while the launch queue is full."""
+        """Block the host while the launch queue is full."""
         self.launched += launches
         pending = self.pending
         while pending and pending[0][0] <= self.launched - LAUNCH_QUEUE:

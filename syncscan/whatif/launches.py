@@ -1,4 +1,4 @@
-"""From a Trace to its device work as the replay needs it: who launched it, and what it waited for on its stream."""
+"""Join a trace's device work with its launches, and with what it waited for on its stream, for the replay."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from syncscan.model.arrays import Bool, Float64, Int32, Int64, median, numbered_
 from syncscan.model.trace import NONE, Trace
 
 USUAL_GAP_NS = 1_000.0
-"""Between two kernels of one stream, where the trace has no pair to measure it on."""
+"""Gap between two kernels of one stream if the trace has no pair to measure it."""
 USUAL_LATENCY_NS = 2_000.0
-"""From a launch's return to the start on an idle stream, where the trace has none to measure it on."""
+"""Time from a launch's return to the start on an idle stream if the trace has none to measure it."""
 LONG_NS = 20_000
-"""A gap this long between queued work isn't the device's own: it isn't used to find the usual gap."""
+"""A longer gap between queued work isn't the device's own, and isn't used to find the usual gap."""
 
 
 class UsualGaps(msgspec.Struct, frozen=True, eq=False):
-    """How long a stream usually pauses between two kernels; the columns have one entry a launch.
+    """How long a stream usually pauses between two kernels; columns have one entry per launch.
 
-    The device's own pause depends on both: about 0.9 µs between small kernels, 1.6 µs before a matrix product (H200).
+    The device's own pause depends on both kernels: about 0.9 µs between small ones, 1.6 µs before a matrix product
+    (H200).
     """
 
     gap: Float64
-    """Behind the work before it, ns."""
+    """Gap after the previous work, ns."""
     pair: Int32
-    """The number of its kernel's name and the name of the one before it."""
+    """Number of the pair of its kernel's name and the previous one's."""
     pairs: int
     telling: Bool
-    """Whether it was queued, and not for long."""
+    """Whether it was queued with a short gap."""
 
     def of(self, places: Int64) -> Float64:
-        """For these launches the median gap of those that tell it of their pair, else USUAL_GAP_NS, in ns."""
+        """Return the median gap of these launches' kernel pairs, USUAL_GAP_NS if unknown, in ns."""
         wanted = np.zeros(self.pairs, np.bool_)
         wanted[self.pair[places]] = True
-        known = np.flatnonzero(self.telling & wanted.take(self.pair))  # few: most launches are asked for nothing
+        known = np.flatnonzero(self.telling & wanted.take(self.pair))  # few, as it is needed for few launches
         known = known[np.lexsort((self.gap[known], self.pair[known]))]
         count = np.bincount(self.pair[known], minlength=self.pairs)
         seen = np.flatnonzero(count)
@@ -44,15 +45,15 @@ class UsualGaps(msgspec.Struct, frozen=True, eq=False):
 
 
 class Launches(msgspec.Struct, frozen=True, eq=False):
-    """Kernels, copies and memsets with the call that launched them, in the order of the calls; times in ns.
+    """Kernels, copies and memsets with their launching calls, in the order of the calls; times in ns.
 
-    `gap` follows the work before it on its stream, when the stream is busy; `latency` follows the return of its call,
-    when the stream is idle (negative where it starts before the call returns).
+    `gap` follows the previous work on its stream if the stream is busy; `latency` follows the return of its call if the
+    stream is idle (negative if it starts before the call returns).
     """
 
     streams: tuple[tuple[int, int], ...]
     by_stream: tuple[tuple[Int64, Int64], ...]
-    """Per stream: when its work was launched, and when all up to and with it was done."""
+    """Per stream: when its work was launched, and when all work up to and including it was done."""
     rows: Int64
     calls: Int64
     tracks: Int64
@@ -70,7 +71,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
         return len(self.rows)
 
     def done(self, stream: int, before: Int64) -> Int64:
-        """Return when all ended that was launched on this stream before each of these times, ns; 0 if there is none."""
+        """Return when all work launched on this stream before each of these times ended, ns; 0 without any."""
         issued, done = self.by_stream[stream]
         return np.append(0, done)[issued.searchsorted(before)]
 
@@ -78,7 +79,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
 def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     """Join device work with its launching calls.
 
-    Work whose launch isn't in the trace, or not between `begin` and `end` (ns), is left out.
+    Work without a launch between `begin` and `end` (ns) in the trace is left out.
     """
     at, calls = _joined(trace, begin, end)
     s, work = trace.slices, trace.device_rows
@@ -120,14 +121,14 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
 
 
 def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
-    """Places in `trace.device_rows`, and the rows of the calls that launched them between these times."""
+    """Return indices in `trace.device_rows` and the rows of the calls that launched them between these times."""
     calls, ts = trace.device_calls, trace.slices.ts
     known = np.flatnonzero((calls != NONE) & (ts[calls] >= begin) & (ts[calls] < end))
     return known, calls[known]
 
 
 def _before(trace: Trace) -> tuple[Int64, Int64]:
-    """For each of `trace.device_rows`: the place of the work before it on its stream (NONE: none), and when that ended.
+    """Return for each of `trace.device_rows` the index of the previous work on its stream (or NONE), and its end.
 
     Work from before the recording counts, though its launch isn't in the trace.
     """

@@ -1,4 +1,4 @@
-"""From a Trace to how long its steps wait for the DataLoader's workers."""
+"""Measure how long a trace's steps wait for the DataLoader's workers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from syncscan.model.trace import Category, Trace
 
 
 def loader_waits(trace: Trace) -> float:
-    """Time a step in `__next__` of a DataLoader with workers, on the step's own thread; mean ns, 0 without steps."""
+    """Return the mean time per step in `__next__` of a DataLoader with workers on the step's thread, ns."""
     if not trace.steps:
         return 0.0
     s, steps = trace.slices, trace.main_steps

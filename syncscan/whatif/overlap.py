@@ -1,4 +1,4 @@
-"""From a Trace to how its streams share a device: what overlapped, and which work a pipeline would take apart."""
+"""Measure how a trace's streams share a device, and move work to other streams as a pipeline would."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from syncscan.model.trace import Category, Trace
 from syncscan.whatif.launches import Launches
 
 NOTABLE = 0.01
-"""A stream with less than this part of a device's work isn't worth a line."""
+"""Least part of a device's work for a stream to be listed."""
 
 
 def overlaps(trace: Trace) -> tuple[Overlap, ...]:
-    """Per pair of streams of one device: how long each worked, and how long both did, a step as recorded.
+    """Return for each pair of streams of a device how long each worked, and how long both did, per recorded step.
 
-    All recorded work counts, also what steps before the recording launched: a device that is behind its host does it in
-    these steps. The steps that it makes up are counted by the work of the recorded ones.
+    All recorded work counts, including that launched before the recording: a device behind its host does it in these
+    steps. The number of steps is scaled by the work of the recorded ones.
     """
     steps = step_intervals(trace)
     s, rows = trace.slices, trace.device_rows
@@ -34,12 +34,12 @@ def overlaps(trace: Trace) -> tuple[Overlap, ...]:
     if not launched.any():
         return ()
     count = len(steps) * float(s.dur[rows].sum()) / float(launched.sum())
-    found: list[Overlap] = []
+    pairs: list[Overlap] = []
     work = trace.kept(DeviceWork)
     for device in work.devices:
-        busy = {k: (mine.busy_from, mine.busy_to) for k, mine in work.by_stream(device).items()}
-        found += _pairs(device, busy, count)
-    return tuple(found)
+        busy = {k: (own.busy_from, own.busy_to) for k, own in work.by_stream(device).items()}
+        pairs += _pairs(device, busy, count)
+    return tuple(pairs)
 
 
 def _pairs(device: int, busy: dict[int, tuple[Int64, Int64]], count: float) -> list[Overlap]:
@@ -53,7 +53,7 @@ def _pairs(device: int, busy: dict[int, tuple[Int64, Int64]], count: float) -> l
 
 
 def _shared(a: tuple[Int64, Int64], b: tuple[Int64, Int64]) -> float:
-    """Length of the intersection of two unions of intervals: both lengths less the length of their union."""
+    """Return the length of the intersection of two unions of intervals: both lengths minus that of their union."""
     starts, ends = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
     order = np.argsort(starts, kind="stable")
     first, last = union(starts[order], ends[order])
@@ -61,7 +61,7 @@ def _shared(a: tuple[Int64, Int64], b: tuple[Int64, Int64]) -> float:
 
 
 def launched_in(trace: Trace, launches: Launches, glob: str) -> Bool:
-    """Which launches belong to the scopes that this glob names: those on any thread while such a scope is open.
+    """Return which launches belong to the scopes that match this glob: those on any thread while such a scope is open.
 
     Raises:
         UsageError: no scope of the trace has such a name.
@@ -79,7 +79,7 @@ def launched_in(trace: Trace, launches: Launches, glob: str) -> Bool:
 
 
 def ahead(launches: Launches, moved: Bool) -> Launches:
-    """The same launches with the moved ones on streams of their own, where they wait for nothing of the others."""
+    """Return the launches with the moved ones on streams of their own, where they don't wait for the others."""
     count = len(launches.streams)
     stream = np.where(moved, launches.stream + count, launches.stream)
     by_stream = tuple(

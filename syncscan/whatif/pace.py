@@ -1,4 +1,4 @@
-"""From how far a replay's threads and streams have come between two cycles to whether it is steady."""
+"""Decide whether a replay is steady, by how far threads and streams advance between two cycles."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from operator import sub
 from typing import NamedTuple
 
 MIN_CYCLES, MAX_CYCLES, STEADY = 3, 12, 1e-4
-"""Cycles through the recorded steps, and the relative change of a cycle's time that counts as steady."""
+"""Least and most cycles through the recorded steps, and relative change of a cycle's time that counts as steady."""
 BEGIN = 1e9
-"""When the hosts begin, ns: what is at 0 then, streams without work and events that are never reached, is long past."""
+"""Time at which hosts begin, ns; streams without work and events never reached are at 0, long before."""
 SAME = 1e-9
-"""All is later by one time if it is to this part of it: far more than rounding makes of it, far less than STEADY."""
+"""Relative tolerance for everything to be later by one time: far above rounding, far below STEADY."""
 
 
 class Mark(NamedTuple):
-    """How far all has come between two steps."""
+    """How far everything has advanced between two steps."""
 
     ends: list[float]
     """When each thread and each stream is done."""
     events: list[float]
     queues: list[list[float]]
-    """Of each launch queue: how long after the thread that is furthest behind each launch in it ends, the last first.
-    Only those that end later may hold a host back."""
+    """For each launch queue, how long after the slowest thread each launch in it ends, the last first. Only those that
+    end later can block a host."""
 
 
 class Pace:
-    """What a cycle through the same steps takes, and whether the next ones will.
+    """Length of a cycle through the same steps, and whether the next ones will be as long.
 
     Args:
-        begin: where the first begins.
+        begin: state at the first cycle's begin.
     """
 
     def __init__(self, begin: Mark) -> None:
         self.last, self.took, self.steady, self.repeats, self._cycles = begin, -1.0, False, False, 1
 
     def cycle(self, now: Mark) -> None:
-        """Another one ended here."""
+        """Note the end of a cycle."""
         before, self.last, self._cycles = self.last, now, self._cycles + 1
         last, self.took = self.took, max(map(sub, now.ends, before.ends))  # what is behind so far won't stay so
         self.repeats = self._repeats(before)
@@ -45,7 +45,7 @@ class Pace:
         self.steady = self.repeats or alike or self._cycles == MAX_CYCLES
 
     def _repeats(self, before: Mark) -> bool:
-        """Whether all is as much later than before: then it goes on like that. What is at 0 is never touched."""
+        """Return whether everything is later by the same time, so that it repeats; entries at 0 were never used."""
         now, took, room = self.last, self.took, SAME * self.took
         times = zip((*now.ends, *now.events), (*before.ends, *before.events), strict=True)
         if not all(abs(end - then - took) <= room or end == 0.0 for end, then in times):
@@ -59,6 +59,6 @@ def _side_by_side(now: Sequence[float], before: Sequence[float]) -> Iterator[tup
 
 
 def left_of(pending: Sequence[tuple[int, float]], clock: Sequence[float]) -> list[float]:
-    """A launch queue as `Mark` has it, from its launches' numbers and ends and where the threads are."""
+    """Return a launch queue in the form of `Mark`, from its launches' numbers and ends and the threads' times."""
     least = min(clock)
     return [max(0.0, end - least) for _, end in reversed(pending)]

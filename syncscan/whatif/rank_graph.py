@@ -1,6 +1,6 @@
-"""From a trace and its numbered sync points to a RankGraph: what a job's replay needs of one rank, and no more.
+"""Build a RankGraph, all that a job's replay needs of one rank, from a trace and its numbered sync points.
 
-Collectives are nodes of their own there, as when they start is decided by all ranks together.
+Collectives are nodes of their own in it, since all ranks together decide when they start.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from syncscan.whatif.projector import Projector
 from syncscan.whatif.replayed_steps import explained, find_steps
 
 MOST_STEPS = 6
-"""As many steps of a rank are replayed at most, evenly chosen: all ranks must choose the same."""
+"""Most steps of a rank to replay, evenly chosen; all ranks must choose the same."""
 
 
 def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mapping[int, int]) -> RankGraph | None:
-    """The programs of a rank's steps.
+    """Return the programs of a rank's steps.
 
     Args:
-        projector: of the rank's trace.
-        steps: all that the trace holds.
-        places: row of a collective's kernel → its place among the rank's collectives.
+        projector: projector of the rank's trace.
+        steps: all steps of the trace.
+        places: row of a collective's kernel → its index among the rank's collectives.
 
     Returns:
-        None where nothing can be replayed.
+        None if nothing can be replayed.
     """
     if not projector.replayable or not steps:
         return None
@@ -73,7 +73,7 @@ def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mappi
 
 
 def _busy(trace: Trace, step: Interval) -> tuple[float, float]:
-    """How long any stream works on what was launched in this step, collectives left out; and beside collectives."""
+    """Return how long any stream works on this step's launches without collectives, and how long beside collectives."""
     s, rows = trace.slices, trace.device_rows[trace.launched_within(step.begin, step.end)]
     rows = rows[~trace.named(is_collective_kernel)[rows]]
     starts, ends = union(s.ts[rows], s.end[rows])
@@ -81,7 +81,7 @@ def _busy(trace: Trace, step: Interval) -> tuple[float, float]:
 
 
 class _Beside:
-    """Hands the launches of a graph's runs what of their work lies beside a collective, in the order of the calls."""
+    """Adds to a graph's runs how much of their launches' work lies beside a collective, in the order of the calls."""
 
     def __init__(self, trace: Trace, launches: Launches) -> None:
         part = beside_collectives(trace, launches.rows) * ~trace.named(is_collective_kernel)[launches.rows]
@@ -89,7 +89,7 @@ class _Beside:
         self.stream, self.issued = launches.stream, launches.issued
 
     def nodes(self, program: Program, places: Mapping[int, int]) -> Iterator[RankNode]:
-        """The nodes of a program; its launches are those of the steps' from `first` on."""
+        """Yield the nodes of a program; its launches are those of the steps from `first` on."""
         at = program.first
         for node in program.nodes:
             if isinstance(node, Run):
@@ -130,20 +130,20 @@ def _late(program: Program, feed: Feed) -> tuple[Float64, Float64]:
 
 
 def corners(host: Float64, device: Float64) -> tuple[tuple[float, float], ...]:
-    """Those of these pairs that can be the largest scale * host + stretch * device, whatever the two positive scales.
+    """Return the pairs that can maximize scale * host + stretch * device for any positive scales.
 
     They are the corners of the upper right part of the pairs' convex hull.
     """
-    found: list[tuple[float, float]] = []
+    hull: list[tuple[float, float]] = []
     for pair in sorted(zip(host.tolist(), device.tolist(), strict=True), reverse=True):
-        if found and pair[1] <= found[-1][1]:
+        if hull and pair[1] <= hull[-1][1]:
             continue
-        while len(found) > 1 and _inside(found[-2], found[-1], pair):
-            found.pop()
-        found.append(pair)
-    return tuple(found)
+        while len(hull) > 1 and _inside(hull[-2], hull[-1], pair):
+            hull.pop()
+        hull.append(pair)
+    return tuple(hull)
 
 
 def _inside(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Whether b lies on or below the line from a to c, of which each is further left and up than the one before."""
+    """Return whether b lies on or below the line from a to c, each further left and up than the previous one."""
     return (b[0] - a[0]) * (c[1] - a[1]) <= (c[0] - a[0]) * (b[1] - a[1])

@@ -1,8 +1,8 @@
-"""From a Graph, a scale of the host's own time and a set of removed findings to the time that a step takes.
+"""Replay a graph with a scale of the host's own time and without some findings, and return the time of a step.
 
 Every quantity is a completion time, and every rule is "the latest of some times, plus a duration": arithmetic in
-(max, +). A run that adds W to a stream and alone would end at L takes the stream's end e to max(e + W, L), however many
-launches are in it. Removing a wait takes one argument from a maximum; so no removal can ever cost time.
+(max, +). A run that adds W to a stream and alone would end at L moves the stream's end e to max(e + W, L), however many
+launches it has. Removing a wait takes one argument from a maximum, so a removal can never cost time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from syncscan.whatif.waits import Wait
 Own = TypeVar("Own", bound="State")
 
 Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
-"""Which programs to replay (None: all), without which findings, and whether with the host's time in the ops around."""
+"""Programs to replay (None: all), findings to remove, and whether to remove the host's time in the ops around them."""
 
 
 class Scaled(msgspec.Struct, frozen=True, eq=False):
-    """A program with a replay's scales applied: per node the host's work, per feed the end that its launches force."""
+    """A program with a replay's scales applied: host work per node, and the end that its launches force per feed."""
 
     program: Program
     hosts: list[float]
@@ -36,17 +36,17 @@ class Scaled(msgspec.Struct, frozen=True, eq=False):
 
 
 class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A graph with one scale of the host's own time and one of the device's, ready to be replayed again and again."""
+    """A graph with a scale of the host's own time and one of the device's, ready to be replayed repeatedly."""
 
     graph: Graph
     scale: float = 1.0
-    """Of the host's own time."""
+    """Scale of the host's own time."""
     stretch: float = 1.0
-    """Of the device's."""
+    """Scale of the device's time."""
 
     @cached_property
     def programs(self) -> tuple[Scaled, ...]:
-        """The graph's, scaled."""
+        """The graph's programs, scaled."""
         return tuple(_scaled(program, self.scale, self.stretch) for program in self.graph.programs)
 
     @cached_property
@@ -56,32 +56,32 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def known(self) -> dict[Question, Steady]:
-        """What was replayed of it."""
+        """Answers to the questions replayed so far."""
         return {}
 
     def chosen(self, steps: Sequence[int] | None) -> Sequence[Scaled]:
-        """Some of its programs, or all of them."""
+        """Return some of its programs, or all of them."""
         return self.programs if steps is None else [self.programs[i] for i in steps]
 
     def recorded(self, steps: Sequence[int] | None) -> Sequence[Program]:
-        """The same as they are in the graph."""
+        """Return some of the graph's unscaled programs, or all of them."""
         return self.graph.programs if steps is None else [self.graph.programs[i] for i in steps]
 
     def question(self, removed: frozenset[int], steps: Sequence[int] | None, whole: bool) -> Question:
-        """What `steady` asks with these: of the findings only those matter that wait in the steps."""
+        """Return the question for `steady`, reduced to the findings that wait in the steps."""
         gone = removed & (self.waiting if steps is None else _waiting(self.recorded(steps)))
         return None if steps is None else tuple(steps), gone, whole and bool(gone)
 
     def answer(self, question: Question, took: float, waits: Mapping[int, float]) -> Steady:
-        """The steady state, of which a cycle takes so long and holds these waits, ns."""
+        """Return the steady state in which a cycle takes this long with these waits, ns."""
         steps, removed, whole = question
         programs = self.recorded(steps)
         spared = [program.spared[n] for program in programs for n in removed if n in program.spared]
         host = sum(program.worked_ns for program in programs) - sum(s.whole if whole else s.host for s in spared)
         busy = self.stretch * (self.graph.busy_ns - sum(s.device for s in spared) / len(programs))
         period = max(took / len(programs), busy if steps is None else 0.0)
-        kept = {k: waited / len(programs) for k, waited in waits.items() if k not in removed}
-        return Steady(period, kept, self.scale * host / len(programs), busy)
+        waits_left = {k: waited / len(programs) for k, waited in waits.items() if k not in removed}
+        return Steady(period, waits_left, self.scale * host / len(programs), busy)
 
 
 def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
@@ -99,19 +99,19 @@ class Steady(msgspec.Struct, frozen=True):
 
     period: float
     waits: dict[int, float]
-    """By finding (NONE: those that can't be removed)."""
+    """Waits by finding (NONE: those that can't be removed)."""
     host: float
     device: float
     """How long any stream works."""
 
     @property
     def waited(self) -> float:
-        """All waits together."""
+        """Sum of all waits."""
         return sum(self.waits.values())
 
 
 def period(replay: Replay, removed: frozenset[int] = frozenset(), steps: Sequence[int] | None = None) -> float:
-    """The time that one step takes in the steady state, in ns; see `steady`."""
+    """Return the time that one step takes in the steady state, in ns; see `steady`."""
     return steady(replay, removed, steps).period
 
 
@@ -121,31 +121,34 @@ def steady(
     steps: Sequence[int] | None = None,
     whole: bool = False,
 ) -> Steady:
-    """Replay the steps over and over until all is later by one time after a cycle through them; mostly after the first.
+    """Replay the steps repeatedly until a cycle shifts everything by the same time, usually after the first.
+
+    Where parts keep a pace of their own, such as a host far ahead of its device, until one cycle takes as long as
+    another.
 
     What keeps a pace of its own, as a host far ahead of its device, isn't: there until one takes as long as another.
 
-    Each different replay is done once: of hundreds of findings most wait in few of the steps, or in none of them, and
-    without those the others are as they were (of a detector's 371 replays 64 differ).
+    Each distinct replay is done once: of hundreds of findings, most wait in few of the steps or in none, so that the
+    others don't change (of a detector's 371 replays, 64 differ).
 
-    Streams share one device, and kernels that ran alone in the trace would slow each other down: so no step takes less
-    than the device worked in it, however its streams fall.
+    Streams share one device, and kernels that ran alone in the trace would slow each other down. So no step takes less
+    time than the device worked in it, however its streams overlap.
 
     Args:
-        replay: of the graph, on its scales.
+        replay: replay of the graph, with its scales.
         removed: numbers of the findings whose waits are left out.
-        steps: which programs to cycle through; all of them by default.
-        whole: of the removed ones the host's time in the ops around them goes too.
+        steps: programs to cycle through; default: all.
+        whole: whether the host's time in the ops around removed waits goes too.
     """
-    asked = replay.question(removed, steps, whole)
-    if asked not in replay.known:
-        replay.known[asked] = _replayed(replay, asked)
-    return replay.known[asked]
+    question = replay.question(removed, steps, whole)
+    if question not in replay.known:
+        replay.known[question] = _replayed(replay, question)
+    return replay.known[question]
 
 
-def _replayed(replay: Replay, asked: Question) -> Steady:
-    """The steady state that a question is about; see `steady`."""
-    steps, removed, whole = asked
+def _replayed(replay: Replay, question: Question) -> Steady:
+    """Return the steady state that answers a question; see `steady`."""
+    steps, removed, whole = question
     programs = replay.chosen(steps)
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
@@ -157,17 +160,17 @@ def _replayed(replay: Replay, asked: Question) -> Steady:
         for program in programs:
             state.step(program, removed)
         pace.cycle(state.mark())
-    return replay.answer(asked, pace.took, state.waits)
+    return replay.answer(question, pace.took, state.waits)
 
 
 class State:
-    """Completion times: of each host thread, each stream and each event.
+    """Completion times of each host thread, each stream and each event.
 
     Args:
-        threads, streams, events: how many of each there are.
-        scale: of the host's own time.
-        stretch: of the device's.
-        whole: of a removed wait the host's time in the op around it goes too.
+        threads, streams, events: number of each.
+        scale: scale of the host's own time.
+        stretch: scale of the device's time.
+        whole: whether the host's time in the op around a removed wait goes too.
     """
 
     def __init__(
@@ -188,15 +191,15 @@ class State:
         return cls(graph.threads, len(graph.streams), graph.events, replay.scale, replay.stretch, whole)
 
     def ended(self) -> list[float]:
-        """When each thread and each stream is done."""
+        """Return when each thread and each stream is done."""
         return [*self.clock, *self.ends]
 
     def mark(self) -> Mark:
-        """How far it has come."""
+        """Return how far it has advanced."""
         return Mark(self.ended(), [*self.events], [left_of(self.pending, self.clock)])
 
     def lead_in(self, scaled: Scaled, removed: frozenset[int]) -> None:
-        """Come to where a program's end leaves a step, mostly: few waits leave anything of what was before them."""
+        """Approximate the state after a whole step by its last waits, as few waits leave anything of earlier ones."""
         first, program = scaled.program.lead_in, scaled.program
         self._advance(program.moves[first:], scaled.hosts[first:], scaled.late, removed)
 
@@ -206,12 +209,12 @@ class State:
         self._advance(scaled.program.moves, scaled.hosts, scaled.late, removed)
 
     def join(self) -> None:
-        """Let the other threads go on from where the step's own is: a step begins."""
+        """Let the other threads continue from the time of the step's own thread at a step's begin."""
         for thread in range(1, len(self.clock)):
             self.clock[thread] = max(self.clock[thread], self.clock[0])
 
     def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
-        """The loop that every projection spends its time in: so what most moves are is spelt out, and calls nothing."""
+        """Run the loop that takes most of a projection's time: the most frequent moves are inlined and call nothing."""
         clock, ends, events, pending, waits = self.clock, self.ends, self.events, self.pending, self.waits
         scale, stretch, launched = self.scale, self.stretch, self.launched
         for move, host in zip(moves, hosts, strict=True):
@@ -220,7 +223,7 @@ class State:
                 _, thread, launches, feeds = move
                 launched += launches
                 now, least = clock[thread], launched - LAUNCH_QUEUE
-                while pending and pending[0][0] <= least:  # the queue is full: a host that wants to launch is held back
+                while pending and pending[0][0] <= least:  # the queue is full: a host that wants to launch is blocked
                     end = pending.popleft()[1]
                     if end > now:
                         now = end
@@ -251,14 +254,14 @@ class State:
         self.launched = launched
 
     def _without(self, wait: Wait | WaitNode, thread: int, now: float) -> None:
-        """Pass a removed wait: its op goes or what is left of it stays; its copy goes, or is pinned and shorter."""
-        gone = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
-        self.clock[thread] = now + self.scale * (wait.left_ns - gone)
+        """Pass a removed wait: its op goes or is shortened; its copy goes, or is pinned and shorter."""
+        saved_ns = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
+        self.clock[thread] = now + self.scale * (wait.left_ns - saved_ns)
         if wait.copy != NONE:
             self.ends[wait.copy] -= self.stretch * wait.copy_ns
 
     def _done(self, streams: tuple[int, ...], event: int) -> float:
-        """When what a wait is for is done: its event, or else the streams."""
+        """Return when what a wait is for is done: its event, or else the streams."""
         if event != NONE:
             return self.events[event]
         return max((self.ends[stream] for stream in streams), default=0.0)

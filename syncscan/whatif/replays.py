@@ -1,8 +1,8 @@
-"""From replays of one graph and many sets of removed findings to the steady state without each: columns for times.
+"""Replay one graph without many sets of findings at once, with columns for times.
 
-What each node does is arithmetic on completion times, the same for every set but at the waits that it removes, and for
-every scale but in its factors. So many are replayed for little more than one costs; the numbers are those of `replay`,
-bit for bit.
+Each node is arithmetic on completion times, the same for every set except at removed waits, and for every scale except
+in its factors. So many sets are replayed for little more than the cost of one; the numbers are those of `replay`, bit
+for bit.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from syncscan.whatif.replay import Question, Replay, Scaled, Steady
 from syncscan.whatif.waits import Wait
 
 MANY = 16
-"""From so many sets on columns cost less than a replay each: numpy takes as long for one number as for a hundred, here
-as long as 13 to 19 replays (recorded steps with 5 to 53 findings)."""
+"""Number of sets from which columns cost less than single replays: numpy takes as long for one number as for a hundred,
+here as long as 13 to 19 replays (recorded steps with 5 to 53 findings)."""
 
 MOST_NUMBERS = 1 << 19
-"""Moves times questions that are replayed at once: each move may hold four columns, so this is 16 MB."""
+"""Most moves times questions to replay at once: each move may have four columns, so this is 16 MB."""
 
 
 class Without(NamedTuple):
-    """A replay, the numbers of findings that are removed in it, and whether the host's time around them goes too."""
+    """A replay, the numbers of findings removed in it, and whether the host's time around them goes too."""
 
     replay: Replay
     removed: frozenset[int]
@@ -40,16 +40,16 @@ class Without(NamedTuple):
 _Asked = tuple[Replay, Question]
 
 
-def foresee(asked: Iterable[Without], steps: Sequence[int] | None = None) -> None:
-    """Replay the steps without each of these sets, so that `steady` knows the answers.
+def foresee(removals: Iterable[Without], steps: Sequence[int] | None = None) -> None:
+    """Replay the steps without each of these sets, so that `steady` has the answers.
 
-    Of few nothing is replayed yet: `steady` does it when it is asked.
+    If there are few, nothing is replayed; `steady` does it on demand.
 
     Args:
-        asked: of one graph.
-        steps: which programs to cycle through; all of them by default.
+        removals: replays of one graph with the sets to remove.
+        steps: programs to cycle through; default: all.
     """
-    questions = dict.fromkeys((replay, replay.question(removed, steps, whole)) for replay, removed, whole in asked)
+    questions = dict.fromkeys((replay, replay.question(removed, steps, whole)) for replay, removed, whole in removals)
     new = [(replay, question) for replay, question in questions if question[1] and question not in replay.known]
     if len(new) < MANY:
         return
@@ -57,18 +57,18 @@ def foresee(asked: Iterable[Without], steps: Sequence[int] | None = None) -> Non
     some = max(MANY, MOST_NUMBERS // max(1, moves))
     for first in range(0, len(new), some):
         asked_now = new[first : first + some]
-        for (replay, question), found in zip(asked_now, _replayed(asked_now, steps), strict=True):
-            replay.known[question] = found
+        for (replay, question), answer in zip(asked_now, _replayed(asked_now, steps), strict=True):
+            replay.known[question] = answer
 
 
-def _replayed(asked: Sequence[_Asked], steps: Sequence[int] | None) -> list[Steady]:
-    """The steady state of each, once a cycle takes it as long as the one before."""
-    questions = _Questions(asked)
+def _replayed(pairs: Sequence[_Asked], steps: Sequence[int] | None) -> list[Steady]:
+    """Return the steady state of each, once a cycle takes it as long as the previous one."""
+    questions = _Questions(pairs)
     programs = [questions.moves(scaled) for scaled in zip(*(r.chosen(steps) for r in questions.replays), strict=True)]
     states = _States(questions)
-    found: list[Steady | None] = [None] * len(asked)
+    states_of: list[Steady | None] = [None] * len(pairs)
     states.step(programs[-1][questions.replays[0].chosen(steps)[-1].program.lead_in :])
-    before, took = states.mark(), np.full(len(asked), -1.0)
+    before, took = states.mark(), np.full(len(pairs), -1.0)
     for cycle in range(1, MAX_CYCLES):
         states.waits.clear()
         for moves in programs:
@@ -77,41 +77,41 @@ def _replayed(asked: Sequence[_Asked], steps: Sequence[int] | None) -> list[Stea
         took = (now.ends - before.ends).max(axis=0)
         steady = now.repeats(before, took) | (cycle + 1 >= MIN_CYCLES) & (np.abs(took - last) <= STEADY * took)
         for at in np.flatnonzero(steady | (cycle + 1 == MAX_CYCLES)).tolist():
-            found[at] = found[at] or states.answer(at, took.item(at))
-        if None not in found:
+            states_of[at] = states_of[at] or states.answer(at, took.item(at))
+        if None not in states_of:
             break
         before = now
-    return [each for each in found if each is not None]
+    return [state for state in states_of if state is not None]
 
 
 class _Removal(NamedTuple):
-    """What becomes of a wait where it is removed, in columns; elsewhere it stays as it is."""
+    """The effect of removing a wait, in columns; elsewhere it stays as it is."""
 
     gone: Bool
     left: Float64
-    """What the thread then spends there, ns."""
+    """Time that the thread then spends there, ns."""
     copy: int
     saved: Float64 | None
-    """What its copy then takes less of this stream, ns."""
+    """Time that its copy then takes less of this stream, ns."""
 
 
 class _Questions:
-    """Questions of one graph, side by side, a column each."""
+    """Questions of one graph, side by side, one column each."""
 
-    def __init__(self, asked: Sequence[_Asked]) -> None:
-        self.asked = asked
-        self.replays = list(dict.fromkeys(replay for replay, _ in asked))
-        self._which = np.array([self.replays.index(replay) for replay, _ in asked])
-        """Of each question the place of its replay among them."""
-        self._scale = np.array([replay.scale for replay, _ in asked])
-        self._stretch = np.array([replay.stretch for replay, _ in asked])
-        sets = [removed for _, (_, removed, _) in asked]
+    def __init__(self, pairs: Sequence[_Asked]) -> None:
+        self.pairs = pairs
+        self.replays = list(dict.fromkeys(replay for replay, _ in pairs))
+        self._which = np.array([self.replays.index(replay) for replay, _ in pairs])
+        """For each question, the index of its replay."""
+        self._scale = np.array([replay.scale for replay, _ in pairs])
+        self._stretch = np.array([replay.stretch for replay, _ in pairs])
+        sets = [removed for _, (_, removed, _) in pairs]
         self._gone = {n: np.array([n in removed for removed in sets]) for n in frozenset[int]().union(*sets)}
-        """Finding → which of the sets it is in."""
-        self._whole = np.array([whole for _, (_, _, whole) in asked])
+        """Finding → which of the sets contain it."""
+        self._whole = np.array([whole for _, (_, _, whole) in pairs])
 
     def moves(self, scaled: Sequence[Scaled]) -> list[Move]:
-        """The moves of one program, which each of the replays scaled as it does, with their columns."""
+        """Return the moves of one program, scaled by each of the replays, with columns."""
         program = scaled[0].program
         hosts, late = (self._columns([getattr(one, name) for one in scaled]) for name in ("hosts", "late"))
         waits, works = self._waits(program.host_waits), list(np.multiply.outer(program.works, self._stretch))
@@ -126,20 +126,20 @@ class _Questions:
         return moves
 
     def _waits(self, nodes: Sequence[HostWait]) -> Iterator[tuple[Any, ...]]:
-        """Of each wait what its call and its end take, and what becomes of it where it is removed."""
+        """Yield for each wait the times of its call and its end, and the effect of removing it."""
         waits = [node.wait for node in nodes]
         call, wake, after, left, read, op = np.array([_times(wait) for wait in waits]).reshape(-1, 6, 1).swapaxes(0, 1)
         taken = np.where(self._whole, np.maximum(read, op), read)
         columns = self._scale * call, wake + 0.0 * self._scale, self._scale * after, self._scale * (left - taken)
         for wait, *times, left_ns in zip(waits, *columns, strict=True):
-            removal, gone = None, self._gone.get(wait.finding)
-            if gone is not None:
-                saved = np.where(gone, self._stretch * wait.copy_ns, 0.0) if wait.copy != NONE else None
-                removal = _Removal(gone, left_ns, wait.copy, saved)
+            removal, removed = None, self._gone.get(wait.finding)
+            if removed is not None:
+                saved = np.where(removed, self._stretch * wait.copy_ns, 0.0) if wait.copy != NONE else None
+                removal = _Removal(removed, left_ns, wait.copy, saved)
             yield *times, removal
 
     def _columns(self, of_replays: Sequence[Sequence[float]]) -> Sequence[Float64]:
-        """Of each number its column."""
+        """Return the column of each number."""
         return list(np.array(of_replays).T.take(self._which, axis=1))
 
 
@@ -148,14 +148,14 @@ def _times(wait: Wait) -> tuple[float, ...]:
 
 
 class _Marks(NamedTuple):
-    """How far all has come between two steps, as of `replay.Mark`: a column for each question."""
+    """How far everything has advanced between two steps, as in `replay.Mark`, with a column per question."""
 
     ends: Float64
     events: Float64
     queue: Float64
 
     def repeats(self, before: _Marks, took: Float64) -> Bool:
-        """Whether all is as much later."""
+        """Return whether everything is later by the same time."""
         room = SAME * took
         alike = np.ones(len(took), bool)
         for now, then in ((self.ends, before.ends), (self.events, before.events)):
@@ -168,12 +168,12 @@ class _Marks(NamedTuple):
 
 
 class _States:
-    """Completion times as of `replay.State`, in columns: one entry for each question."""
+    """Completion times as in `replay.State`, in columns with one entry per question."""
 
     def __init__(self, questions: _Questions) -> None:
-        self.asked = questions.asked
+        self.pairs = questions.pairs
         graph = questions.replays[0].graph
-        self.nothing = np.zeros(len(self.asked))
+        self.nothing = np.zeros(len(self.pairs))
         self.clock = [self.nothing + BEGIN] * max(1, graph.threads)
         self.ends = [self.nothing] * max(1, len(graph.streams))
         self.events = [self.nothing] * max(1, graph.events)
@@ -182,20 +182,20 @@ class _States:
         self.waits: dict[int, Float64] = {}
 
     def mark(self) -> _Marks:
-        """How far it has come."""
+        """Return how far it has advanced."""
         least = reduce(np.minimum, self.clock)
-        queue = np.zeros((len(self.pending), len(self.asked)))
+        queue = np.zeros((len(self.pending), len(self.pairs)))
         for row, (_, done) in enumerate(reversed(self.pending)):
             queue[row] = np.maximum(reduce(np.maximum, done, self.nothing) - least, 0.0)
         return _Marks(np.stack([*self.clock, *self.ends]), np.stack(self.events), queue)
 
     def answer(self, at: int, took: float) -> Steady:
-        """The steady state of the question at this place, of which a cycle takes so long."""
-        replay, question = self.asked[at]
+        """Return the steady state of the question with this index, of which a cycle takes this long."""
+        replay, question = self.pairs[at]
         return replay.answer(question, took, {k: waited.item(at) for k, waited in self.waits.items()})
 
     def step(self, moves: Sequence[Move]) -> None:
-        """Advance by one program; as `replay.State` it spells out what most moves are, and calls little."""
+        """Advance by one program; like `replay.State`, it inlines the most frequent moves."""
         clock, ends, events, waits, maximum = self.clock, self.ends, self.events, self.waits, np.maximum
         for thread in range(1, len(clock)):
             clock[thread] = maximum(clock[thread], clock[0])
@@ -223,11 +223,11 @@ class _States:
                 ends[move[2]] = maximum(ends[move[2]], events[move[1]])
 
     def _held(self, now: Float64, launches: int) -> Float64:
-        """When a host that wants to launch so much can."""
+        """Return when a host that wants to launch this many can."""
         self.launched += launches
         least = self.launched - LAUNCH_QUEUE
         while self.pending and self.pending[0][0] <= least:
-            # No earlier than at 0, where everything begins, as of one replay.
+            # not before 0, where everything begins, as in a single replay
             now = reduce(np.maximum, self.pending.popleft()[1], np.maximum(now, self.nothing))
         return now
 
@@ -238,7 +238,7 @@ class _States:
             self.ends[removal.copy] = self.ends[removal.copy] - removal.saved
 
     def _done(self, streams: tuple[int, ...], event: int) -> Float64:
-        """When what a wait is for is done."""
+        """Return when what a wait is for is done."""
         if event != NONE:
             return self.events[event]
         done = [self.ends[stream] for stream in streams]

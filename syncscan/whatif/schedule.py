@@ -1,7 +1,7 @@
-"""From a replay to one step in detail: each launch of the step with the time at which it would run.
+"""Unfold one replayed step: each launch with the time at which it would run.
 
-`replay` advances whole runs of launches at once. This replays one step after itself until nothing changes any more and
-unfolds its runs; a run's last launch on a stream ends exactly where the replay says that the stream is.
+`replay` advances whole runs of launches at once. This repeats one step until nothing changes any more and unfolds its
+runs; a run's last launch on a stream ends exactly where the replay puts the stream.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from syncscan.whatif.replayed_steps import ReplayedSteps
 
 
 def _nearest(steps: Sequence[Interval], at: int | None) -> int:
-    """The number of the step around this time (ns), or the nearest; the middle one without a time."""
+    """Return the number of the step around this time (ns), or the nearest; the middle one without a time."""
     if at is None:
         return len(steps) // 2
     return min(range(len(steps)), key=lambda k: max(steps[k].begin - at, at - steps[k].end + 1, 0))
 
 
 class _Moment(msgspec.Struct, frozen=True, eq=False):
-    """A run, where its thread stood after it, and where the streams stood before it; replayed ns."""
+    """A run, the time of its thread after it, and the times of the streams before it; replayed ns."""
 
     thread: int
     launches: int
@@ -39,7 +39,7 @@ class _Moment(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Recorder(State):
-    """A replay's state that writes its runs down."""
+    """A replay's state that records its runs."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -58,18 +58,18 @@ class StepSchedules:
     """Unfolds the steps of one replay.
 
     Args:
-        steps: as they were recorded.
-        replay: of the graph of these steps.
+        steps: the recorded steps.
+        replay: replay of these steps' graph.
     """
 
     def __init__(self, steps: ReplayedSteps, replay: Replay) -> None:
         self.steps, self.replay = steps, replay
 
     def schedule(self, at: int | None, removed: frozenset[int]) -> Schedule:
-        """One step without these findings.
+        """Return one step without these findings.
 
         Args:
-            at: a time in ns; of the steps that are replayed, the one around it or the nearest.
+            at: a time in ns; the replayed step around it or nearest to it is unfolded.
             removed: numbers of the findings.
         """
         number = _nearest(self.steps.intervals, at)
@@ -100,13 +100,13 @@ class StepSchedules:
         )
 
     def _within(self, starts: Int64, begin: int, end: int) -> Int64:
-        """The same moments of the step in which they fall: every step of the steady state is like the one before."""
+        """Return these times within the step, as every step of the steady state equals the one before."""
         if not self.steps.marked or end <= begin:
             return starts
         return begin + (starts - begin) % (end - begin)
 
     def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
-        """Where the step's thread stood at its begin, its runs, and its length, once step follows step like step."""
+        """Return when the step's thread began, its runs, and its length, once steps repeat."""
         state, program = _Recorder.of(self.replay), self.replay.programs[number]
         state.lead_in(program, removed)
         pace = Pace(state.mark())
@@ -119,28 +119,28 @@ class StepSchedules:
     def _unfold(
         self, number: int, moments: Sequence[_Moment]
     ) -> Iterator[tuple[Int64, Float64, Float64, tuple[Int64, Float64]]]:
-        """Per run: rows, starts and ends of its launches, and the host's known times (recorded, replayed)."""
+        """Yield per run: rows, starts and ends of its launches, and the host's known times (recorded, replayed)."""
         work, scaled = self.steps.launches, self.replay.programs[number]
         at = int(np.searchsorted(work.issued, self.steps.intervals[number].begin))
         for m in moments:
             lo, at = at, at + m.launches
             streams = work.stream[lo:at]
             for stream, _, row in m.feeds:
-                mine = lo + np.flatnonzero(streams == stream)
+                own_launches = lo + np.flatnonzero(streams == stream)
                 first = int(scaled.program.late_first[row])
-                calls = m.clock + self.replay.scale * scaled.program.late_host[first : first + len(mine)]
-                start, finish = self._stream(mine, calls, m.ends[stream])
+                calls = m.clock + self.replay.scale * scaled.program.late_host[first : first + len(own_launches)]
+                start, finish = self._stream(own_launches, calls, m.ends[stream])
                 own = m.thread == 0
-                yield work.rows[mine], start, finish, (work.returned[mine], calls) if own else _NOWHERE
+                yield work.rows[own_launches], start, finish, (work.returned[own_launches], calls) if own else _NOWHERE
 
-    def _stream(self, mine: Int64, calls: Float64, end: float) -> tuple[Float64, Float64]:
-        """The launches of a run on one stream, one after the other: from its call on, and behind the work before it."""
+    def _stream(self, places: Int64, calls: Float64, end: float) -> tuple[Float64, Float64]:
+        """Return the times of a run's launches on one stream, each after its call and after the work before it."""
         work, stretch = self.steps.launches, self.replay.stretch
-        early = calls + stretch * work.latency[mine]
-        gap = stretch * work.gap[mine]
-        length = stretch * (work.end - work.start)[mine]
-        start = np.empty(len(mine))
-        for k in range(len(mine)):
+        early = calls + stretch * work.latency[places]
+        gap = stretch * work.gap[places]
+        length = stretch * (work.end - work.start)[places]
+        start = np.empty(len(places))
+        for k in range(len(places)):
             start[k] = max(early[k], end + gap[k])
             end = start[k] + length[k]
         return start, start + length
@@ -148,4 +148,4 @@ class StepSchedules:
 
 _NOWHERE = (np.zeros(0, np.int64), np.zeros(0))
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0), _NOWHERE)
-"""What a step without launches unfolds to."""
+"""Unfolded form of a step without launches."""

@@ -1,4 +1,4 @@
-"""From selectors to findings: `all`, `scope:GLOB`, `rule:ID`, `op:GLOB`, `id:ID`."""
+"""Select findings by `all`, `scope:GLOB`, `rule:ID`, `op:GLOB`, `id:ID`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ KINDS = ("scope", "rule", "op", "id")
 
 
 def select(findings: Sequence[Finding], selectors: Sequence[str]) -> tuple[Finding, ...]:
-    """The findings that any of these selectors names, in their order.
+    """Return the findings that any of these selectors matches, in order.
 
-    `all` leaves out waits that are intended or not the program's own (severity `info`); name those by id. A scope glob
-    matches any one scope of a finding, or all of them joined by `/`.
+    `all` leaves out waits that are intended or not the program's own (severity `info`); select those by id. A scope
+    glob matches any one scope of a finding, or all of them joined by `/`.
 
     Raises:
-        UsageError: a selector isn't one, or names nothing in this trace; the message lists close ones.
+        UsageError: a selector is invalid, or matches nothing in this trace; the message lists similar names.
     """
     chosen: set[str] = set()
     for selector in selectors:
         _check(selector)
         hits = [f.id for f in findings if _matches(f, selector)]
         if not hits and selector != "all":
-            raise UsageError(f"The selector {selector!r} names no sync in this trace.", _close(findings, selector))
+            raise UsageError(f"The selector {selector!r} matches no sync in this trace.", _close(findings, selector))
         chosen.update(hits)
     return tuple(f for f in findings if f.id in chosen)
 

@@ -1,4 +1,4 @@
-"""From a step's measured parts and its calibrated replay to the parts of the step as it is without the profiler."""
+"""Derive the parts of the unprofiled step from its measured parts and its calibrated replay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from syncscan.model.step import BOUND_FROM, StepSummary
 from syncscan.whatif.replay import Replay
 
 NOTABLE = 0.1
-"""Input, communication or syncs bound a step when they take at least this part of it."""
+"""Least part of a step from which input, communication or syncs bound it."""
 
 
 class Shares(msgspec.Struct, frozen=True):
@@ -16,14 +16,14 @@ class Shares(msgspec.Struct, frozen=True):
 
     device: float = 0.0
     communication: float = 0.0
-    """In exposed collectives."""
+    """Part in exposed collectives."""
     input: float = 0.0
 
     @property
     def waits_for_ranks(self) -> bool:
         """Whether other ranks or the network set the step's pace.
 
-        They do where collectives fill what the device's work leaves of the step, or take longer than that work.
+        They do if collectives fill what the device's work leaves of the step, or take longer than that work.
         """
         if self.device >= BOUND_FROM or self.communication < NOTABLE:
             return False
@@ -31,12 +31,12 @@ class Shares(msgspec.Struct, frozen=True):
 
 
 def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares:
-    """The parts of the step that this replay makes of the measured one.
+    """Return the parts of the step that this replay implies for the measured one.
 
     Args:
-        replay: of the step as it was; its scales say how much shorter or longer host and device take.
-        period_ns: what the step takes in that replay.
-        measured: the same step as recorded.
+        replay: replay of the step as it was; its scales tell how host and device times differ.
+        period_ns: the step's time in that replay.
+        measured: the step as recorded.
     """
     if not period_ns:
         return Shares()

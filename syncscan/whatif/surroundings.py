@@ -1,4 +1,4 @@
-"""From a trace, its findings and its measured step to what of the step isn't its own doing: input, and other ranks."""
+"""Find influences from outside of a step: its input, and other ranks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.loader import loader_waits
 
 PACED = 0.05
-"""A step that waits this part of its time for the DataLoader's workers goes at their pace."""
+"""Least part of its time that a step must wait for the DataLoader's workers to be paced by them."""
 MOSTLY = 0.5
-"""A finding waits behind collectives when they alone fill more than this part of its waits."""
+"""Part of a finding's waits that collectives alone must fill for it to wait behind collectives."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What of a step others decide."""
+    """Influences from outside of a step."""
 
     measured: StepSummary
     """The step as recorded."""
     waits_for_loader: bool = False
-    """The DataLoader's workers set the step's pace, whatever becomes of its syncs."""
+    """Whether the DataLoader's workers set the step's pace, independent of its syncs."""
     behind: frozenset[int] = frozenset()
     """Numbers of the findings that mostly wait behind exposed collectives."""
 
 
 def surroundings_of(trace: Trace, findings: Sequence[Finding], measured: StepSummary) -> Surroundings:
-    """What others decide of this step; findings are numbered as they come."""
+    """Return the influences from outside of this step; findings are numbered in order."""
     paced = loader_waits(trace) > PACED * measured.observed_us * 1e3
     behind = (n for n, f in enumerate(findings) if _waits_for_ranks(f))
     return Surroundings(measured, paced, frozenset(behind))

@@ -1,7 +1,7 @@
-"""From a Trace to its logical host threads: which tracks are one program that moves from thread to thread.
+"""Find the logical host threads of a trace: tracks of one program that moves between threads.
 
-While autograd runs the backward pass on its own thread, the thread that called it is blocked: the two are one sequence.
-A thread that launches work of its own in between (a loader that copies, a second model) is a sequence of its own.
+While autograd runs backward on its own thread, the calling thread is blocked, so both are one sequence. A thread that
+launches its own work in between (a loader that copies, a second model) is a sequence of its own.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from syncscan.model.arrays import Int64, distinct
 from syncscan.model.trace import NONE, Trace
 
 _TURNS = 0.1
-"""A track that takes turns with the step's thread for less than this part of its slices is handed over to."""
+"""Largest part of a track's slices that may alternate with the step's thread if work is handed over to it."""
 
 
 def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
-    """Number the logical threads of these tracks; the step's own thread is 0.
+    """Return the logical thread of each of these tracks; the step's own thread is 0.
 
     Args:
-        trace: where it marks no steps, the program's track with the most launches and waits is the step's own.
-        tracks: that of each launch and of each wait.
+        trace: any trace; without steps, the program's track with most launches and waits is the step's own.
+        tracks: track of each launch and each wait.
 
     Returns:
-        track → number of its logical thread.
+        Number of the logical thread by track.
     """
     main = _main(trace, tracks)
     threads = {main: 0}

@@ -1,4 +1,4 @@
-"""From sync points to their waits: which call held the host, what it waited for, what it costs otherwise."""
+"""Measure the waits of sync points: which call blocked the host, what it waited for, what else it costs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from syncscan.whatif.events import EventRecord
 from syncscan.whatif.launches import Launches
 
 USUAL_CALL_NS = 10_000.0
-"""A runtime call that has nothing to wait for takes at most this, where the trace has no shorter one of its name."""
+"""Most time of a runtime call without a wait if the trace has no shorter call of its name."""
 USUAL_WAKE_NS = 10_000.0
-"""From the device's end to the host's going on, where the trace has no wait to measure it on."""
+"""Time from the device's end until the host continues if the trace has no wait to measure it."""
 MAX_WAKE_NS = 200_000.0
-"""A host that goes on later than this was held by something else (another thread, the GIL): that stays its own time."""
+"""A longer wake-up has another cause (another thread, the GIL) and stays the host's own time."""
 
 
 READS = frozenset({"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"})
-"""Ops that do nothing but bring a number to the host."""
+"""Ops that only bring a number to the host."""
 
 
 class NumberedPoint(NamedTuple):
@@ -41,35 +41,35 @@ class NumberedPoint(NamedTuple):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """What a sync point did to its thread: between the ends of `interval` the thread's time isn't its own.
+    """Effect of a sync point on its thread: within `interval`, the thread's time isn't its own.
 
-    All times in ns. `finding` is the number of its finding, NONE for what can't be removed.
+    All times in ns. `finding` is the number of its finding, NONE if it can't be removed.
     """
 
     track: int
     interval: Interval
     streams: tuple[int, ...]
-    """Numbers of the streams that it waited for, where no event says it better."""
+    """Numbers of the streams that it waited for, unless an event says it better."""
     event: EventRecord | None
     call_ns: float
-    """What the call costs when there is nothing to wait for."""
+    """Cost of the call when there is nothing to wait for."""
     wake_ns: float
-    """How long after the device the host goes on."""
+    """How long after the device the host continues."""
     after_ns: float
-    """The sync point's calls behind the one that blocks."""
+    """Time of the sync point's calls after the blocking one."""
     left_ns: float
-    """Host time that a removal leaves in place of the call: an asynchronous copy still has to be launched."""
+    """Host time that remains after removing the call, since an asynchronous copy must still be launched."""
     finding: int
     waited_ns: float
     """How long it waited in the trace."""
     read_ns: float = 0.0
-    """The host's time in what goes with it, the wait left out: a read-back's op, or the staging of a pageable copy."""
+    """Host time that goes with it besides the wait: a read-back's op, or the staging of a pageable copy."""
     op_ns: float = 0.0
-    """The same of the whole op around it: it goes too where a replacement does without the op."""
+    """Host time of the whole op around it, for a replacement without the op."""
     copy: int = NONE
-    """The stream of its copy that becomes shorter or goes, NONE without."""
+    """Stream of its copy that becomes shorter or goes, or NONE."""
     copy_ns: float = 0.0
-    """How much of that copy goes: what pinning saves of a pageable one, all of a read-back's own."""
+    """How much of that copy goes: the saving of pinning a pageable one, or all of a read-back's own."""
 
 
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[Wait]:
@@ -88,7 +88,7 @@ def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]
 
 
 def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[float]:
-    """Per wait the host's time in its op (NONE: none) without all waits in that op; 0 but for the first in an op."""
+    """Return the host's time in each wait's op without all waits in that op; 0 except for the op's first wait."""
     lengths = trace.slices.dur.take(np.array(ops, np.int64)).tolist()
     own: dict[int, float] = {}
     for op, length, wait in zip(ops, lengths, waits, strict=True):
@@ -98,9 +98,9 @@ def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[
 
 
 def _outermost(trace: Trace, point: SyncPoint) -> int:
-    """The outermost of torch's own ops around a sync point, NONE without: what a program calls, not what calls it.
+    """Return the outermost of torch's own ops around a sync point, or NONE, that is, what the program calls.
 
-    None goes with a call of the allocator's: whatever asked for memory stays.
+    NONE for a call of the allocator, since whatever requested memory stays.
     """
     call = trace.name(point.calls[0])
     if frees(call) or allocates(call):
@@ -112,10 +112,10 @@ def _outermost(trace: Trace, point: SyncPoint) -> int:
 
 
 def _read(trace: Trace, point: SyncPoint, outermost: int) -> int:
-    """The op that goes with a removed sync point, NONE where all of it stays.
+    """Return the op that goes with a removed sync point, NONE if all of it stays.
 
-    Nothing stays of a read-back: without a profiler an `.item()` takes the host 8 to 11 µs on an idle device, and the
-    `detach()` in its place 0.5 µs (H200, torch 2.11). Where the kernels stay, the read inside their op goes.
+    Nothing stays of a read-back: without a profiler, `.item()` takes the host 8 to 11 µs on an idle device, and the
+    `detach()` in its place 0.5 µs (H200, torch 2.11). If the kernels stay, only the read inside their op goes.
     """
     if point.diagnosis.removal is Removal.NOTHING:
         return outermost
@@ -125,7 +125,7 @@ def _read(trace: Trace, point: SyncPoint, outermost: int) -> int:
 
 
 class _Awaited(NamedTuple):
-    """The numbers of the streams that a call waited for, and when they were done (ns; 0 if they had nothing to do)."""
+    """Numbers of the streams that a call waited for, and when they were done (ns; 0 if they had nothing to do)."""
 
     streams: tuple[int, ...]
     done: int
@@ -137,8 +137,8 @@ class _Ruler:
 
     Args:
         trace: any trace.
-        launches: of the steps that are replayed.
-        points: all that will be measured.
+        launches: launches of the replayed steps.
+        points: all sync points to measure.
     """
 
     def __init__(self, trace: Trace, launches: Launches, points: Sequence[SyncPoint]) -> None:
@@ -151,14 +151,14 @@ class _Ruler:
         self._usual: dict[int, float] = {}
 
     def wait(self, finding: int, point: SyncPoint, awaited: _Awaited) -> Wait:
-        """Measure one sync point of this finding, which waited for this."""
+        """Measure one sync point of this finding, given what it waited for."""
         last, row = self._end[point.calls[-1]], self._blocking(point, awaited.done)
         start, end, done = self._begin[row], self._end[row], awaited.done
-        if is_query(point.api):  # a loop of them waits, and none of them does
+        if is_query(point.api):  # a loop of queries waits, and none of them does
             start = point.ts
         waited = done > start
         wake = min(max(float(end - done), 0.0), MAX_WAKE_NS) if waited else 0.0
-        # What the host lost between waking up and returning beyond that is its own time again.
+        # what the host lost beyond that between waking up and returning is its own time again
         own = int(end - done - wake) if waited and end > done else 0
         copy, saved = self._copy(point)
         return Wait(
@@ -178,36 +178,36 @@ class _Ruler:
         )
 
     def _copy(self, point: SyncPoint) -> tuple[int, float]:
-        """The stream of its copy (NONE without), and how much of the copy the removal saves, ns."""
+        """Return the stream of its copy (or NONE), and how much of the copy the removal saves, ns."""
         of = self.copies.whole if point.diagnosis.removal is Removal.NOTHING else self.copies.saved
         for row in point.calls:
-            found = of(row)
-            if found and found[0] in self.launches.streams:
-                return self.launches.streams.index(found[0]), found[1]
+            copy = of(row)
+            if copy and copy[0] in self.launches.streams:
+                return self.launches.streams.index(copy[0]), copy[1]
         return NONE, 0.0
 
     @property
     def awaited(self) -> list[_Awaited]:
-        """What each waited for, in the numbers that streams have here; work of steps that aren't replayed is none."""
+        """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count."""
         streams = [self._streams(point.awaited.streams) if point.awaited else () for point in self.points]
         before = [point.awaited.before if point.awaited else 0 for point in self.points]
         ended = [self.launches.done(k, np.array(before, np.int64)).tolist() for k in range(len(self.launches.streams))]
-        found = []
+        awaited = []
         for at, (point, numbers) in enumerate(zip(self.points, streams, strict=True)):
             done = max([ended[number][at] for number in numbers], default=0)
             of_event = numbers and point.awaited and point.awaited.of_event
-            found.append(_Awaited(numbers, done, EventRecord(before[at], numbers[0]) if of_event else None))
-        return found
+            awaited.append(_Awaited(numbers, done, EventRecord(before[at], numbers[0]) if of_event else None))
+        return awaited
 
     def _streams(self, awaited: Sequence[Place]) -> tuple[int, ...]:
-        """The numbers of these streams, of those that have one."""
+        """Return the numbers of these streams, without unnumbered ones."""
         return tuple([number for number, place in enumerate(self.launches.streams) if place in awaited])
 
     def _blocking(self, point: SyncPoint, done: int) -> int:
-        """The call that was in progress when the awaited work ended; the last one where none was.
+        """Return the call that was in progress when the awaited work ended; the last one without any.
 
-        Only where the clocks leave none is one that had returned by HOST_NS: the copy of a read-back returns before its
-        synchronise does the waiting.
+        A call that had returned by then counts within HOST_NS only if no other does, since the copy of a read-back
+        returns before its synchronize does the waiting.
         """
         for skew in (0, HOST_NS):
             for row in point.calls:
@@ -216,14 +216,14 @@ class _Ruler:
         return point.calls[-1]
 
     def _left(self, point: SyncPoint, row: int) -> float:
-        """What stays of the call when the wait is removed: an asynchronous copy still has to be launched."""
+        """Return what remains of the call without the wait: an asynchronous copy must still be launched."""
         stays = point.diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY)
         return self._usual_call(row) if stays and is_memcpy(self.trace.name(row)) else 0.0
 
     def _staged(self, point: SyncPoint, row: int) -> float:
-        """How long the host fills the driver's staging buffers before the call that blocks: none of it stays if pinned.
+        """Return how long the host fills the driver's staging buffers before the blocking call, which pinning saves.
 
-        The call that copies pageable memory returns when the last of it is staged, and the synchronise behind it then
+        The call that copies pageable memory returns when the last of it is staged, and the synchronize after it then
         waits for next to nothing.
         """
         if point.diagnosis.removal is not Removal.PINNED_COPY:
@@ -233,7 +233,7 @@ class _Ruler:
         return sum(max(0.0, float(s.dur[call]) - self._usual_call(call)) for call in staging)
 
     def _usual_call(self, row: int) -> float:
-        """What a call of this name costs when it needn't wait: a low quantile of those in the trace."""
+        """Return the cost of a call of this name without a wait: a low quantile of those in the trace."""
         name = self.trace.slices.name.item(row)
         if name not in self._usual:
             self._usual[name] = min(quantile(self.trace.lengths_like(row), 0.1), USUAL_CALL_NS)
@@ -241,8 +241,8 @@ class _Ruler:
 
 
 def held_launches(trace: Trace, launches: Launches) -> list[ThreadInterval]:
-    """Where launches took long because the launch queue was full: the replay waits there by itself."""
+    """Return where launches took long because the launch queue was full; the replay waits there by itself."""
     held = held_by_queue(trace, launches.calls, launches.issued, launches.returned)
-    found = np.flatnonzero(held)
-    columns = (launches.tracks[found], launches.issued[found], launches.issued[found] + held[found])
+    long = np.flatnonzero(held)
+    columns = (launches.tracks[long], launches.issued[long], launches.issued[long] + held[long])
     return [ThreadInterval(*interval) for interval in zip(*(c.tolist() for c in columns), strict=True)]

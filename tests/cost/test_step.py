@@ -233,8 +233,8 @@ def behind_syncs() -> TraceBuilder:
         ),
         (
             unprofiled(400),
-            "What was recorded of a step takes 0.993 ms, the step took 0.4 ms without the profiler: what bounds it "
-            "can't be told from that.",
+            "The replay accounts for 0.993 ms, but the step took 0.4 ms without the profiler, so its bound can't be "
+            "determined.",
         ),
         (
             without_kernels(),

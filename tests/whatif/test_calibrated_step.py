@@ -233,9 +233,9 @@ def test_pauses_between_queued_kernels_are_the_devices_own(pause: float, bound: 
 # ------------------------------------------------------------------ what is said
 
 
-POWER = "A device without pauses may run into its power limit: the range allows for kernels 15% slower."
+POWER = "A device without pauses may reach its power limit: the range allows for kernels 15% slower."
 KERNELS = "The kernels behind a data-dependent shape stay: a replacement may compute more or less."
-WORKERS = "The step waits for the DataLoader's workers: they set its pace, with or without its syncs."
+WORKERS = "The step waits for the DataLoader's workers, which set its pace with or without its syncs."
 
 
 def test_a_device_without_pauses_is_noted() -> None:

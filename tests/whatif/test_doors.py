@@ -54,15 +54,15 @@ def test_a_scope_runs_beside_the_rest_of_the_step_or_beside_another(beside: str,
         ("colour:red", "'colour:red' isn't a selector.", KINDS),
         (
             "scope:decode",
-            "The selector 'scope:decode' names no sync in this trace.",
+            "The selector 'scope:decode' matches no sync in this trace.",
             "Did you mean scope:decoder or scope:encoder or scope:head?",
         ),
         (
             "scope:zzz",
-            "The selector 'scope:zzz' names no sync in this trace.",
+            "The selector 'scope:zzz' matches no sync in this trace.",
             "Did you mean scope:decoder or scope:encoder or scope:head?",
         ),
-        ("op:aten::item", "The selector 'op:aten::item' names no sync in this trace.", "No sync in it has any op."),
+        ("op:aten::item", "The selector 'op:aten::item' matches no sync in this trace.", "No sync in it has any op."),
     ],
 )
 def test_a_selector_that_names_nothing_is_told_what_would(selector: str, message: str, hint: str) -> None:
