@@ -1,4 +1,4 @@
-"""A program that runs on the CPU goes in, the recording that a GPU would have made of its waits comes out.
+"""Run a program on the CPU and record the waits that it would have on a GPU.
 
 Nothing is timed. Tensors stay what they are, on the CPU and with real values; which of them lie "on the device" is
 noted at their storages (`places`). A torch function mode answers for the device and moves tensors between the two

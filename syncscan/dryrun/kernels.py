@@ -1,4 +1,4 @@
-"""A session goes in; what only a GPU could run is named with its line: Triton's kernels, extensions that are built."""
+"""Skip what only a GPU could run, and name its line: Triton's kernels, extensions that are built."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAUNCHERS = {"triton.runtime.jit": ("JITFunction",), "triton.runtime.autotuner"
 
 
 def pretend(session: Session, patches: Patches) -> None:
-    """Leave launches of Triton's kernels out, and note builds of extensions; until the patches are restored."""
+    """Skip launches of Triton's kernels, and note builds of extensions, until the patches are restored."""
     if importlib.util.find_spec("triton") is not None:
         for module, kinds in _LAUNCHERS.items():
             _triton(session, patches, module, kinds)

@@ -22,7 +22,7 @@ CUDA = torch.device("cuda", 0)
 
 
 def pretend(session: Session, patches: Patches) -> None:
-    """Set all of it, until the patches are restored."""
+    """Set all replacements, until the patches are restored."""
     _Machinery(session, patches).set_all()
 
 
@@ -32,7 +32,7 @@ class _Machinery:
         self.questions: list[tuple[Any, str, Any, Any]] = []
 
     def set_all(self) -> None:
-        """All of it."""
+        """Set all replacements."""
         self._autocast()
         self._hooks()
         self._custom_functions()
@@ -58,7 +58,7 @@ class _Machinery:
             self.patches.replace(torch, name, _for_cpu(getattr(torch, name)))
 
     def _hooks(self) -> None:
-        """What C++ calls back in the middle of a function is the program's code again."""
+        """Have code that C++ calls back in the middle of a function count as the program's."""
         hooks = torch.autograd.graph.saved_tensors_hooks
         init = hooks.__init__
 
@@ -69,7 +69,7 @@ class _Machinery:
         self.patches.set(hooks, "__init__", with_modes)
 
     def _custom_functions(self) -> None:
-        """A function of the program's own has a node of its own, whose backward leads to where it was applied."""
+        """Give a custom function of the program its own node, whose backward leads to where it was applied."""
         session, function = self.session, torch.autograd.function.Function
         apply, number = vars(function)["apply"].__func__, torch._C._autograd._get_sequence_nr
 
@@ -99,8 +99,8 @@ class _Machinery:
         grouped = torch._C._group_tensors_by_device_and_dtype
 
         def group(lists: Any, with_indices: bool = False) -> Any:
-            made = grouped(lists, with_indices)
-            return {(_device_of(tensors), dtype): (tensors, at) for (_, dtype), (tensors, at) in made.items()}
+            overridden = grouped(lists, with_indices)
+            return {(_device_of(tensors), dtype): (tensors, at) for (_, dtype), (tensors, at) in overridden.items()}
 
         self.patches.replace(torch._C, "_group_tensors_by_device_and_dtype", group)
 
@@ -124,7 +124,7 @@ class _Machinery:
 
     @contextlib.contextmanager
     def _own_overrides(self) -> Iterator[None]:
-        """Torch's own questions whether its functions are overridden, for as long as something is compiled."""
+        """Answer torch's own question whether its functions are overridden, while something is compiled."""
         for module, name, theirs, _ in self.questions:
             setattr(module, name, theirs)
         try:
@@ -134,7 +134,7 @@ class _Machinery:
                 setattr(module, name, ours)
 
     def _overrides(self) -> None:
-        """Torch's own Python functions run as they are, so that the mode sees what they call, and not them."""
+        """Run torch's own Python functions unchanged, so that the mode sees the ops they call instead of them."""
         kinds = {
             name: _only_for_subclasses(getattr(torch.overrides, name), several)
             for name, several in (
@@ -169,13 +169,13 @@ def _for_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _only_for_subclasses(original: Callable[..., bool], several: bool) -> Callable[..., bool]:
-    """The question whether torch's functions are overridden, for the arguments alone and not for modes."""
+    """Return the question whether torch's functions are overridden, for the arguments alone and not for modes."""
     plain = (torch.Tensor, torch.nn.Parameter, type(None), bool, int, float)
 
     def overridden(*args: Any) -> bool:
         if several and args:
             args = tuple(args[0])
-        others = [arg for arg in args if type(arg) not in plain and hasattr(type(arg), "__torch_function__")]
-        return bool(others) and bool(original(others) if several else original(*others[:1]))
+        overriding = [arg for arg in args if type(arg) not in plain and hasattr(type(arg), "__torch_function__")]
+        return bool(overriding) and bool(original(overriding) if several else original(*overriding[:1]))
 
     return overridden

@@ -1,4 +1,4 @@
-"""A function goes in; torch calls it whenever the step of an optimizer has returned."""
+"""Call a function whenever the step of an optimizer has returned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def after_steps(call: Callable[[Any], None]) -> Iterator[None]:
-    """While this is open, `call` is given each optimizer that has made a step."""
+    """Call `call` with each optimizer that has made a step, while this is open."""
     register = importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook
     hook = register(lambda optimizer, args, kwargs: call(optimizer))
     try:

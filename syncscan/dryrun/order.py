@@ -126,7 +126,7 @@ class Order:
         )
 
     def host_waits_for_device(self) -> None:
-        """The host waits for all streams."""
+        """Return the host waits for all streams."""
         self.host_waits(*map(self.mark, range(len(self._numbers))))
 
     # accesses

@@ -1,4 +1,4 @@
-"""Attributes of modules and classes are set for a while, and are the very same objects again afterwards."""
+"""Set attributes of modules and classes for a while, and restore the same objects afterwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MISSING = object()
 
 
 class Patches:
-    """What was set, with what stood there before."""
+    """Changes made so far, with the previous values."""
 
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any]] = []
@@ -19,7 +19,7 @@ class Patches:
         setattr(owner, name, value)
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute where there is one: names come and go with torch's versions."""
+        """Set an attribute if it exists; names depend on torch's version."""
         if hasattr(owner, name):
             self.set(owner, name, value)
 
@@ -29,7 +29,7 @@ class Patches:
         mapping[key] = value
 
     def restore(self) -> None:
-        """Put everything back, the last first."""
+        """Restore everything, the last change first."""
         while self._before:
             owner, name, before = self._before.pop()
             if isinstance(owner, dict):

@@ -1,4 +1,4 @@
-"""From a tensor to the memory that its values are pretended to lie in: the device's, pinned or pageable host memory.
+"""Track the simulated memory of tensors: the device's, pinned or pageable host memory.
 
 The note stands at the storage, which all views of a tensor share and torch keeps one Python object of: it is found
 without a registry, and dies with the values.
@@ -10,15 +10,15 @@ import importlib
 from typing import Any
 
 DEVICE, PINNED, HOST = "device", "pinned", None
-"""`HOST` is pageable memory, which is what a tensor is in that nobody said anything of."""
+"""Simulated memories; `HOST` is pageable memory, the default of any tensor."""
 
 _WITHOUT_STORAGE = (NotImplementedError, RuntimeError, ValueError)
-"""What torch raises where a tensor has none of its own; ValueError for the parameters of a lazy module."""
+"""Errors that torch raises if a tensor has no storage of its own; ValueError for the parameters of a lazy module."""
 _NOTE = "_syncscan_place"
 
 
 def place_of(tensor: Any) -> str | None:
-    """Where a tensor's values lie; call it with torch's modes off.
+    """Return the simulated memory of a tensor; call it with torch's modes off.
 
     Args:
         tensor: any `torch.Tensor`: sparse, nested or inside of `torch.func`'s transforms, too.
@@ -31,7 +31,7 @@ def place_of(tensor: Any) -> str | None:
 
 
 def put(tensor: Any, place: str | None) -> None:
-    """Note that a tensor's values, and those of all its views, lie there."""
+    """Note the memory of a tensor and all its views."""
     try:
         storage = tensor.untyped_storage()
     except _WITHOUT_STORAGE:
@@ -43,17 +43,17 @@ def put(tensor: Any, place: str | None) -> None:
 
 
 def of_storage(storage: Any) -> str | None:
-    """Where a `torch.UntypedStorage` lies."""
+    """Return the simulated memory of a `torch.UntypedStorage`."""
     return getattr(storage, _NOTE, HOST)
 
 
 def note(storage: Any, place: str | None) -> None:
-    """Note where a `torch.UntypedStorage` lies."""
+    """Note the memory of a `torch.UntypedStorage`."""
     setattr(storage, _NOTE, place)
 
 
 def same_memory(a: Any, b: Any) -> bool:
-    """Whether two tensors are one: `torch.equal` then answers without a look at the values."""
+    """Return whether two tensors are the same; `torch.equal` then answers without reading the values."""
     try:
         same = a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
     except (NotImplementedError, RuntimeError):
@@ -62,7 +62,7 @@ def same_memory(a: Any, b: Any) -> bool:
 
 
 def _with_storage(tensor: Any) -> Any:
-    """The tensor inside that has a storage: a sparse tensor's values, a lazy parameter, what `torch.func` wraps."""
+    """Return the inner tensor with a storage: a sparse tensor's values, one wrapped by `torch.func`, and so on."""
     torch = importlib.import_module("torch")
     if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
         return tensor.data

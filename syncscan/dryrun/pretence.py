@@ -1,4 +1,4 @@
-"""A block of a program goes in; inside it torch believes in a device, and afterwards nothing of that is left."""
+"""Make torch believe in a device within a block, without traces afterwards."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _one_at_a_time = threading.Lock()
 
 
 def pretending() -> bool:
-    """Whether a pretence is on."""
+    """Return whether the simulation is on."""
     return _one_at_a_time.locked()
 
 
 class Pretence:
-    """Switches the pretence on and off, once, and for one block or thread at a time."""
+    """Switches the simulation on and off, once, and for one block or thread at a time."""
 
     def __init__(self) -> None:
         self._undo = ExitStack()
         self.session: Session | None = None
 
     def begin(self) -> Session:
-        """Switch it on.
+        """Switch the simulation on.
 
         Raises:
             MissingExtra: torch isn't installed.
@@ -57,7 +57,7 @@ class Pretence:
         return session
 
     def end(self) -> None:
-        """Switch it off."""
+        """Switch the simulation off."""
         if self.session is not None:
             self.session.over = True
         self._undo.close()

@@ -1,4 +1,4 @@
-"""From the Python frames that run now to the program's stack and the path of the module around them."""
+"""Read the program's stack and the path of the module around it from the current Python frames."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _HERE = str(Path(__file__).parent)
 _PRETENCE = str(Path(__file__).parent.parent / "pretend.py")
 _ENGINE = ("_engine_run_backward", "torch/autograd/graph.py")
 _WRAPPER = str(Path("torch", "_dynamo", "eval_frame.py"))
-"""What torch puts around a dispatch mode's own function."""
+"""Frames that torch puts around a dispatch mode's own function."""
 _RUNNER = str(Path(__file__).parent.parent / "capture" / "main_script.py")
 INNERMOST, OUTERMOST = 48, 16
-"""Frames kept of a deeper stack, as capture keeps them."""
+"""Number of frames stored of a deeper stack, as in capture."""
 
 
 class Stacks:
-    """Reads stacks; remembers the names of modules below their roots."""
+    """Reads stacks; caches the names of modules below their roots."""
 
     def __init__(self) -> None:
         self._call = importlib.import_module("torch").nn.Module._call_impl.__code__
         self._names: dict[int, tuple[Any, dict[int, str]]] = {}
 
     def now(self, *, backward: bool = False) -> tuple[Stack, str, bool]:
-        """The stack, innermost frame first, the module's path, and whether the stack is borrowed.
+        """Return the stack, innermost frame first, the module's path, and whether the stack is borrowed.
 
         Args:
             backward: a node of the backward pass runs. Its own frames are those inside of autograd's engine; it borrows
@@ -60,7 +60,7 @@ class Stacks:
         return trimmed(frames), self._path(module, root), own is not None
 
     def _path(self, module: Any, root: Any) -> str:
-        """The outermost module's class and the names below it."""
+        """Return the outermost module's class and the names below it."""
         if module is None:
             return ""
         if id(root) not in self._names:
@@ -72,12 +72,12 @@ class Stacks:
 
 
 def is_programs_own(file: str) -> bool:
-    """Return whether a file is the program's: no library's, and none of the dry run's."""
+    """Return whether a file is the program's rather than a library's or the dry run's."""
     return not file.startswith(_HERE) and file not in (_PRETENCE, _RUNNER) and not is_library(file)
 
 
 def trimmed(frames: list[Frame]) -> Stack:
-    """A stack without what started Python, and without the middle of a very deep one."""
+    """Return a stack without the frames that started Python, and without the middle of a very deep one."""
     while frames and frames[-1][0] in ("<frozen runpy>", "runpy.py"):
         frames.pop()
     return tuple(frames if len(frames) <= INNERMOST + OUTERMOST else frames[:INNERMOST] + frames[-OUTERMOST:])

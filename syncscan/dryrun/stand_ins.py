@@ -1,4 +1,4 @@
-"""A session goes in, classes come out that stand for those of `torch.cuda` that only a device could fill."""
+"""Make replacements for classes of `torch.cuda` that only a device could provide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CUDA = torch.device("cuda", 0)
 
 
 def legacy_types() -> dict[str, Any]:
-    """`torch.cuda.FloatTensor` and its like, which make tensors of a type on the device."""
+    """Replace `torch.cuda.FloatTensor` and the like, which make tensors of a type on the device."""
     kinds = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"}
     kinds |= {"Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool"}
     return {f"{kind}Tensor": _legacy_type(f"{kind}Tensor", getattr(torch, dtype)) for kind, dtype in kinds.items()}
@@ -33,26 +33,26 @@ def _legacy_type(name: str, dtype: Any) -> Any:
 
 
 def generator() -> Any:
-    """A class that stands for `torch.Generator`: on the CPU, and says the device that it was asked for."""
+    """Return a replacement for `torch.Generator` on the CPU that reports the requested device."""
 
     class Generator(torch._C.Generator):  # type: ignore[misc]
-        """A generator of random numbers that says it is on the device it was asked for."""
+        """A random number generator that reports the requested device."""
 
         def __new__(cls, device: Any = "cpu") -> Any:
-            made = super().__new__(cls, "cpu")
-            made._said = torch.device(device)
-            return made
+            generator = super().__new__(cls, "cpu")
+            generator._said = torch.device(device)
+            return generator
 
         @property
         def device(self) -> Any:
-            """The device it was asked for."""
+            """The requested device."""
             return self._said
 
     return Generator
 
 
 def device_context() -> Any:
-    """A class that stands for `torch.cuda.device`."""
+    """Return a replacement for `torch.cuda.device`."""
 
     class device:
         """`with torch.cuda.device(0)`, and what `torch.cuda.device` is asked elsewhere."""
@@ -61,16 +61,16 @@ def device_context() -> Any:
             self.idx, self.prev_idx = 0, 0
 
         def __enter__(self) -> None:
-            """Nothing changes: there is one device."""
+            """Do nothing: there is one device."""
 
         def __exit__(self, *raised: object) -> None:
-            """Nothing changes."""
+            """Do nothing."""
 
     return device
 
 
 def stream_and_event(session: Session) -> tuple[Any, Any]:
-    """The classes that stand for `torch.cuda.Stream` and `torch.cuda.Event`."""
+    """Return replacements for `torch.cuda.Stream` and `torch.cuda.Event`."""
     order = session.order
 
     class Event:
@@ -87,11 +87,11 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
             self.mark = order.mark(_number(stream))
 
         def wait(self, stream: Any = None) -> None:
-            """Have a stream wait, which holds no host."""
+            """Have a stream wait, which doesn't block the host."""
             order.stream_waits(self.mark, _number(stream))
 
         def query(self) -> bool:
-            """Whether it was reached: it was, so that the host knows the work before it to be done."""
+            """Return True: it was reached, so the host knows that the work before it is done."""
             order.host_waits(self.mark)
             return True
 
@@ -102,7 +102,7 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
             session.record(synchronise(call="cudaEventSynchronize"))
 
         def elapsed_time(self, other: Any) -> float:
-            """Milliseconds between two records, of the CPU's own clock."""
+            """Return the milliseconds between two records, by the CPU's clock."""
             session.recording.op("cudaEventElapsedTime")
             return ((other.recorded or 0.0) - (self.recorded or 0.0)) * 1e3
 
@@ -111,7 +111,7 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
             return b""
 
     class Stream:
-        """An order of work."""
+        """A queue of work in order."""
 
         def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
             self.device, self.priority, self.cuda_stream, self.stream_id = CUDA, priority, id(self), id(self)
@@ -119,26 +119,26 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
             self.number = order.new_stream()
 
         def synchronize(self) -> None:
-            """Wait for all of it."""
+            """Wait for all of its work."""
             session.recording.call()
             order.host_waits(order.mark(self.number))
             session.record(synchronise())
 
         def query(self) -> bool:
-            """Whether all of it is done: it is, and the host knows it."""
+            """Return True: all work is done, and the host knows it."""
             order.host_waits(order.mark(self.number))
             return True
 
         def is_capturing(self) -> bool:
-            """Whether a graph is captured on it."""
+            """Return whether a graph is captured on it."""
             return False
 
         def wait_stream(self, stream: Any) -> None:
-            """Have it wait for another, which holds no host."""
+            """Have it wait for another stream, which doesn't block the host."""
             order.stream_waits(order.mark(_number(stream)), self.number)
 
         def wait_event(self, event: Any) -> None:
-            """Have it wait for an event, which holds no host."""
+            """Have it wait for an event, which doesn't block the host."""
             order.stream_waits(getattr(event, "mark", {}), self.number)
 
         def record_event(self, event: Any = None) -> Any:
@@ -162,7 +162,7 @@ def _number(stream: Any) -> int | None:
 
 
 def graph(session: Session) -> Any:
-    """A class that stands for `torch.cuda.CUDAGraph`."""
+    """Return a replacement for `torch.cuda.CUDAGraph`."""
 
     class CUDAGraph:
         """A graph that is captured by running it, and whose replays run nothing."""
@@ -172,31 +172,31 @@ def graph(session: Session) -> Any:
             self.memories: Any = ()
 
         def pool(self) -> Any:
-            """The memory that graphs share."""
+            """Return the memory that graphs share."""
             return self.pooled
 
         def replay(self) -> None:
-            """Not run: what was captured isn't known."""
+            """Skip the replay, since the captured work isn't known."""
             session.seen += 1
             session.not_understood("torch.cuda.CUDAGraph.replay")
             session.order.replay(self.memories)
 
         def reset(self) -> None:
-            """Forget it."""
+            """Forget the captured work."""
 
         def capture_begin(self, *args: Any, **options: Any) -> None:
-            """What follows is captured."""
+            """Begin to capture."""
             session.order.begin_capture()
 
         def capture_end(self) -> None:
-            """It is captured."""
+            """End the capture."""
             self.memories = session.order.end_capture()
 
     return CUDAGraph
 
 
 def capture(session: Session) -> Any:
-    """What stands for `torch.cuda.graph`: it waits as a capture does, and runs the block."""
+    """Replacement for `torch.cuda.graph`: it waits as a capture does, and runs the block."""
 
     @contextlib.contextmanager
     def graph(cuda_graph: Any = None, *args: Any, **options: Any) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A session goes in; tensors and storages say where they lie, are pinned, copied, saved and loaded as on a GPU."""
+"""Make tensors and storages report, pin, copy, save and load as on a GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ torch: Any = importlib.import_module("torch")
 
 
 def pretend(session: Session, patches: Patches) -> None:
-    """Set the methods, until the patches are restored."""
+    """Set the methods until the patches are restored."""
     _tensors(session, patches)
     _storages(session, patches)
 
@@ -46,10 +46,10 @@ def _tensors(session: Session, patches: Patches) -> None:
         if place != DEVICE:
             return deep_copied(this, memo)
         with session.calling(Call("deepcopy", moving=True)):  # it stays on the device
-            made = deep_copied(this, memo)
+            copied = deep_copied(this, memo)
         with torch._C.DisableTorchFunction():
-            places.put(made, DEVICE)
-        return made
+            places.put(copied, DEVICE)
+        return copied
 
     def shown(this: Any, *, tensor_contents: Any = None) -> str:
         modes = torch.utils._python_dispatch
@@ -67,7 +67,7 @@ def _tensors(session: Session, patches: Patches) -> None:
 
 
 def _storages(session: Session, patches: Patches) -> None:
-    """What saving and loading ask of storages."""
+    """Set the methods that saving and loading use on storages."""
     storage_kind = torch.UntypedStorage
     tag, moved = torch.serialization.location_tag, storage_kind.to
 

@@ -1,4 +1,4 @@
-"""A session goes in; threads that begin meanwhile are seen too: torch's modes are a thread's own, and are set in each.
+"""Set torch's modes, which are per thread, in threads that begin meanwhile.
 
 Processes aren't: where the program starts some, that is a gap, with its line.
 """
@@ -20,7 +20,7 @@ torch: Any = importlib.import_module("torch")
 
 
 def pretend(session: Session, patches: Patches) -> None:
-    """Set them in threads that begin now, and in the tasks of pools whose threads are there already."""
+    """Set the modes in new threads, and in the tasks of pools with existing threads."""
     running = _Running(session)
     patches.set(threading.Thread, "run", running.around(threading.Thread.run))
     work: Any = vars(pools)["_WorkItem"]
@@ -40,7 +40,7 @@ class _Running:
         self._ops: Any = importlib.import_module("syncscan.dryrun.ops").Ops
 
     def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function under the modes."""
+        """Return the function wrapped to run under the modes."""
 
         @functools.wraps(run)
         def with_modes(*args: Any, **kwargs: Any) -> Any:

@@ -7,11 +7,11 @@ import importlib
 from typing import Any
 
 MOST_BYTES = 1 << 16
-"""Of larger tensors nothing is said: what is read in every layer is a number or some lengths."""
+"""Size of the largest tensor that gets a mark: what every layer reads is a number or some lengths."""
 
 
 def mark_of(tensor: Any) -> str:
-    """Return a mark of the values of a tensor, its type and its shape.
+    """Return a mark of a tensor's values, type and shape.
 
     Empty where equal values say little: of flags and of zeros and ones, which many different things come to.
 

@@ -1,4 +1,4 @@
-"""From an op and its arguments to what the host waits for in it on CUDA: the one table of what C++ does out of sight.
+"""Tabulate what the host waits for on CUDA in an op with its arguments: everything that C++ does out of sight.
 
 Each row's chain is the one that the recordings in `sample_traces/rules` and the catalogue show, so that the rules that
 name the waits of traces name these too. What isn't in the table waits for nothing, unless torch tags the op as one
@@ -18,8 +18,8 @@ from syncscan.dryrun import places
 from syncscan.dryrun.recording import Wait
 
 STAGED_BYTES = 1 << 20
-"""A copy of pageable memory with non_blocking returned at once for 256 KB and waited for 16 MB (H200, torch 2.11): the
-driver stages what is small. Where between them is not measured."""
+"""Size up to which a pageable copy with non_blocking returns at once: it did for 256 KB and waited for 16 MB (H200,
+torch 2.11), as the driver stages small copies. The border between them isn't measured."""
 LONG_ROW = 2048
 """`mode` sorts rows up to this length in one kernel, longer ones with Thrust (TensorModeKernel.cu)."""
 
@@ -29,46 +29,46 @@ _TO = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op as torch dispatches it, before it runs; nothing of torch's modes is on."""
+    """An op as torch dispatches it, before it runs, with torch's modes off."""
 
     name: str
     args: Sequence[Any]
     kwargs: dict[str, Any]
     node: str = ""
-    """The node of the backward pass that calls it; empty outside."""
+    """The node of the backward pass that calls it; empty outside of backward."""
 
     def arg(self, at: int, name: str, otherwise: Any = None) -> Any:
-        """An argument by its place or its name."""
+        """Return an argument by position or name."""
         return self.args[at] if len(self.args) > at else self.kwargs.get(name, otherwise)
 
 
 def read() -> Wait:
-    """One number is copied into pinned memory and awaited."""
+    """Return a copy of one number into pinned memory that is awaited."""
     return Wait((), copy="Memcpy DtoH (Device -> Pinned)", size=8)
 
 
 def item(*outer: str) -> Wait:
-    """One number is read by `item`, below these ops."""
+    """Return a read of one number by `item`, below these ops."""
     return Wait((*outer, *_READ), copy="Memcpy DtoH (Device -> Pinned)", size=4)
 
 
 def to_host(*ops: str, size: int = 8, pinned: bool = False) -> Wait:
-    """A copy to the host is awaited."""
+    """Return an awaited copy to the host."""
     return Wait(ops or _TO, copy=f"Memcpy DtoH (Device -> {'Pinned' if pinned else 'Pageable'})", size=size)
 
 
 def to_device(*ops: str, size: int = 8, pinned: bool = False) -> Wait:
-    """A copy to the device is awaited."""
+    """Return an awaited copy to the device."""
     return Wait(ops or _TO, copy=f"Memcpy HtoD ({'Pinned' if pinned else 'Pageable'} -> Device)", size=size)
 
 
 def synchronise(*ops: str, call: str = "cudaStreamSynchronize") -> Wait:
-    """A synchronise without a copy: Thrust's, MAGMA's, the program's own."""
+    """Return a synchronize without a copy: Thrust's, MAGMA's, or the program's own."""
     return Wait(ops, calls=(call,))
 
 
 def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[Wait]:
-    """What a copy between host and device waits for.
+    """Yield what a copy between host and device waits for.
 
     Args:
         source, target: places of the two (`places`), with the tensor that is copied as `source[1]`.
@@ -85,7 +85,7 @@ def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[Wa
             yield to_device(*ops, size=size, pinned=pinned)
     elif not non_blocking:
         yield to_host(*ops, size=size, pinned=pinned)
-    elif not pinned:  # no synchronise follows, and the call waits all the same
+    elif not pinned:  # no synchronize follows, and the call waits all the same
         yield Wait(ops, ("cudaMemcpyAsync",), "Memcpy DtoH (Device -> Pageable)", size)
 
 
@@ -99,12 +99,12 @@ def _is_mask(tensor: Any) -> bool:
 
 
 def _is_copied(given: Any, op: Op) -> bool:
-    """Whether an index or a value lies on the host, and what is indexed doesn't."""
+    """Return whether an index or a value is on the host and the indexed tensor isn't."""
     return not _on_device(given) and _on_device(op.args[0])
 
 
 def _index(op: Op) -> Iterable[Wait]:
-    """A mask on the device is counted; an index on the host is copied, a mask there without waiting (since 2.9)."""
+    """Yield the count of a device mask, and the copy of a host index; a host mask doesn't wait (since 2.9)."""
     outer = "aten::index"
     for index in op.args[1]:
         if index is None:
@@ -117,7 +117,7 @@ def _index(op: Op) -> Iterable[Wait]:
 
 
 def _index_put(op: Op) -> Iterable[Wait]:
-    """As reading by index; one mask and a number on the host fill instead, and a number goes to the device else."""
+    """Yield the waits of reading by index, except that one mask with a host number fills; other numbers are copied."""
     outer = ("aten::index_put_", "aten::_index_put_impl_")
     indices, value = [index for index in op.args[1] if index is not None], op.args[2]
     number = value.numel() == 1 and not _on_device(value)
@@ -155,7 +155,7 @@ def _equal(op: Op) -> Iterable[Wait]:
 
 
 def _value_on_device(at: int, *outer: str) -> Callable[[Op], Iterable[Wait]]:
-    """Ops that turn a value into a number, which is on the device."""
+    """Yield the read of a value on the device by ops that convert it to a number."""
 
     def waits(op: Op) -> Iterable[Wait]:
         if len(op.args) > at and _on_device(op.args[at]):
@@ -196,13 +196,13 @@ def _repeat_interleave(op: Op) -> Iterable[Wait]:
 
 
 def _segment_reduce(op: Op) -> Iterable[Wait]:
-    """Lengths are checked, offsets aren't (SegmentReduce.cpp)."""
+    """Yield the check of lengths; offsets aren't checked (SegmentReduce.cpp)."""
     if op.kwargs.get("lengths") is not None and not op.kwargs.get("unsafe", False):
         yield from (item("aten::segment_reduce") for _ in range(2))
 
 
 def _ctc_lengths(op: Op) -> Iterable[Wait]:
-    """Lengths on the device are read; lengths and targets' offsets go there."""
+    """Yield the read of lengths on the device, and the copies of lengths and of the targets' offsets to it."""
     yield from (to_host("aten::ctc_loss", *_TO) for lengths in op.args[2:4] if _on_device(lengths))
     yield from (to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))
 
@@ -230,23 +230,23 @@ def _normal(op: Op) -> Iterable[Wait]:
 
 
 def _number_arguments(op: Op) -> Iterable[Wait]:
-    """A number that is a tensor on the device is read."""
+    """Yield the read of a number that is a tensor on the device."""
     yield from (item(op.name) for value in (*op.args, *op.kwargs.values()) if _on_device(value))
 
 
 def _of_sparse(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
-    """What an op waits for of a sparse tensor, and not of a dense one."""
+    """Yield the waits of an op for a sparse tensor that it doesn't have for a dense one."""
     return lambda op: waits if op.args[0].is_sparse else ()
 
 
 def _unbind(op: Op) -> Iterable[Wait]:
-    """A nested tensor's lengths are read."""
+    """Yield the read of a nested tensor's lengths."""
     if op.args[0].is_nested:
         yield to_host()
 
 
 def _of_padded(wait: Wait) -> Callable[[Op], Iterable[Wait]]:
-    """What an op waits for of a nested tensor, whose lengths it needs."""
+    """Yield the waits of an op for a nested tensor, whose lengths it needs."""
     torch = importlib.import_module("torch")
     return lambda op: (wait,) if op.args[0].is_nested and op.args[0].layout == torch.strided else ()
 
@@ -256,7 +256,7 @@ def _always(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
 
 
 def _unless_empty(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
-    """What an op waits for of matrices that have elements: of others nothing is computed."""
+    """Yield the waits of an op for matrices with elements; nothing is computed for empty ones."""
     return lambda op: waits if op.args[0].numel() else ()
 
 
@@ -336,7 +336,7 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::normal.Tensor_Tensor": _normal,
     "aten::normal.float_Tensor": _normal,
 }
-"""Op, with the overload where that matters, → what it waits for when one of its tensors is on the device."""
+"""Op, with the overload where needed, → its waits if one of its tensors is on the device."""
 
 
 def _one_hot(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
@@ -346,7 +346,7 @@ def _one_hot(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
 
 
 def _sparse_tensor(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
-    """Without a size the greatest indices give it; they are looked at too where the invariants are checked."""
+    """Yield the read of the greatest indices without a given size, or if invariants are checked."""
     invariants = importlib.import_module("torch").sparse.check_sparse_tensor_invariants
     checked = kwargs.get("check_invariants")
     sized = len(args) > 2 or kwargs.get("size") is not None
@@ -365,21 +365,21 @@ COMPOSED: dict[str, Callable[[Sequence[Any], dict[str, Any]], Iterable[Wait]]] =
     "nanquantile": _nothing,
     "_assert_async": _nothing,
 }
-"""Functions that ask other ops on a CPU than on a GPU, where these checks aren't made or are the device's own
-(Onehot.cpp, Sorting.cpp): what they wait for there, whatever happens inside them here."""
+"""Functions that call other ops on a CPU than on a GPU, where these checks don't exist or run on the device
+(Onehot.cpp, Sorting.cpp): their waits there, whatever happens inside them here."""
 
 ON_HOST = {"aten::_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
-"""Op or function → which of its results lies on the host whatever it was given: the sizes of batches, the lengths."""
+"""Op or function → the result that is on the host whatever its arguments: sizes of batches, lengths."""
 
 KNOWN = frozenset(
     "aten prim prims profiler torchvision quantized c10d _c10d_functional inductor mkldnn mkl rngprims sparse "
     "debugprims higher_order nested_tensor nvprims static_runtime symm_mem".split()
 )
-"""Namespaces of ops whose CUDA code this table speaks for; another one's is an extension's."""
+"""Namespaces of ops whose CUDA code this table covers; others belong to extensions."""
 
 
 def waits_of(op: Op, tags: Sequence[Any]) -> tuple[Wait, ...]:
-    """What the host waits for in an op that one of the tensors on the device goes into.
+    """Yield what the host waits for in an op with a tensor on the device as argument.
 
     Args:
         op: its name with the overload, as the table has it.

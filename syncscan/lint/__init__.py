@@ -1,4 +1,4 @@
-"""From source files to guesses: lines that would make the host wait for its device, as far as the source tells."""
+"""Find lines in source files that would make the host wait for its device, as far as the source shows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from syncscan.model.rule_doc import RuleDoc
 
 _CODE = 120
 _MENTIONS = ("torch", "lightning", "accelerat", "tensor")
-"""A file without any of these has no shape of ours."""
+"""Words of which a file with any of our patterns contains at least one."""
 
 
 def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> Linted:
-    """Guess at the syncs of some files.
+    """Lint the sources for syncs.
 
     Args:
         paths: files, folders, `-` for standard input.
@@ -60,17 +60,17 @@ def _of_file(source: Source, named: bool, rules: Mapping[str, RuleDoc]) -> Linte
         warnings.simplefilter("ignore")  # of what the source says: invalid escapes, `is` with a literal
         tree = parsed(source)
     try:
-        found = Walk(tree, SHAPES, ANYWHERE).found()
+        hits = Walk(tree, SHAPES, ANYWHERE).found()
     except RecursionError:
         raise Unreadable(f"{source.file} is nested too deeply to be looked through.") from None
-    return _judged(source, found, rules)
+    return _judged(source, hits, rules)
 
 
-def _judged(source: Source, found: Iterable[Found], rules: Mapping[str, RuleDoc]) -> Linted:
-    """The hits of a file as guesses, apart from those that the file itself allows."""
+def _judged(source: Source, hits: Iterable[Found], rules: Mapping[str, RuleDoc]) -> Linted:
+    """Return the hits of a file as lint warnings, separate from those that the file itself allows."""
     comments = {comment.line: comment for comment in comments_in(source.text)}
     guesses, allowed, notes = [], [], []
-    for one in found:
+    for one in hits:
         guess = _guess(source, one, rules[one.hit.rule])
         comment = _comment_on(one.node, comments)
         if one.allowed:
@@ -95,8 +95,8 @@ def _why_not(comment: Comment) -> str:
     return "it is for another rule" if comment.reason else "it gives no reason"
 
 
-def _guess(source: Source, found: Found, doc: RuleDoc) -> Guess:
-    node, hit = found.node, found.hit
+def _guess(source: Source, match: Found, doc: RuleDoc) -> Guess:
+    node, hit = match.node, match.hit
     cell, line = source.place(node.lineno)
     column = len(source.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
     code = " ".join(ast.unparse(node).split())
@@ -115,30 +115,30 @@ def _guess(source: Source, found: Found, doc: RuleDoc) -> Guess:
         line=line,
         column=column + 1,
         end_line=line + (node.end_lineno or node.lineno) - node.lineno,
-        function=found.function,
-        scope=found.scope,
+        function=match.function,
+        scope=match.scope,
         code=code if len(code) <= _CODE else f"{code[: _CODE - 1]}…",
-        place=found.place.said or ("a loop" if found.in_loop else "the program's settings"),
-        because=_because(found),
-        severity=_severity(found),
+        place=match.place.said or ("a loop" if match.in_loop else "the program's settings"),
+        because=_because(match),
+        severity=_severity(match),
         cell=cell,
     )
 
 
-def _severity(found: Found) -> Severity:
-    rare = found.guard or found.place.evaluation or found.hit.seldom
+def _severity(match: Found) -> Severity:
+    rare = match.guard or match.place.evaluation or match.hit.seldom
     return Severity.LOW if rare else Severity.MEDIUM
 
 
-def _because(found: Found) -> str:
-    """Why it is said, and what it rests on."""
-    where = found.place.said or ("a loop" if found.in_loop else "")
+def _because(match: Found) -> str:
+    """Return the reason for the warning, and the evidence that it rests on."""
+    where = match.place.said or ("a loop" if match.in_loop else "")
     parts = [f"It stands in {where}" if where else "It holds from here on"]
-    if found.guard:
-        parts.append(f"and runs only where {found.guard}")
-    elif found.place.evaluation:
+    if match.guard:
+        parts.append(f"and runs only where {match.guard}")
+    elif match.place.evaluation:
         parts.append("which makes no training step")
-    return f"{', '.join(parts)}. {found.hit.seen}".strip()
+    return f"{', '.join(parts)}. {match.hit.seen}".strip()
 
 
 def _first_paragraph(doc: RuleDoc, heading: str) -> str:

@@ -1,4 +1,4 @@
-"""From a function's parameters and its class's attributes to what they are: by annotation, and by how they are used."""
+"""Infer what a function's parameters and its class's attributes are, from annotations and from their use."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _ELEMENTWISE = frozenset(
     "unique nonzero bmm matmul argmax topk sort argsort logsumexp clamp nan_to_num cumsum layer_norm dropout linear "
     "cross_entropy mse_loss nll_loss binary_cross_entropy_with_logits one_hot interpolate conv2d normalize".split()
 )
-"""Functions of torch whose first argument is a tensor, and not a list of them."""
+"""Functions of torch whose first argument is a tensor rather than a list of tensors."""
 _ONLY_CALLED = frozenset("size dim".split())
-"""What tensors have as methods, and arrays as attributes or not at all."""
+"""Methods of tensors that arrays have as attributes or not at all."""
 _NOT_TELLING = frozenset("cuda data_ptr".split())
-"""Modules have it too."""
+"""Method that modules have too."""
 
 
 def parameters_of(function: Function) -> Environment:
-    """What a function's parameters are by their annotations; unknown without."""
+    """Return the kinds of a function's parameters by their annotations; unknown without one."""
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    found: Environment = {a.arg: _annotated(a.annotation) for a in every}
+    environment: Environment = {a.arg: _annotated(a.annotation) for a in every}
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
-            found[extra.arg] = UNKNOWN
-    return found
+            environment[extra.arg] = UNKNOWN
+    return environment
 
 
 def _annotated(annotation: ast.expr | None) -> Value:
@@ -45,8 +45,8 @@ def _annotated(annotation: ast.expr | None) -> Value:
 
 
 def hints_of(scope: Function | ast.Module, names: Names) -> frozenset[str]:
-    """Names and attributes that a function, or a module outside of its functions, uses as only a tensor can be used."""
-    found: set[str] = set()
+    """Return the names and attributes that a function or a module's own code uses as only tensors can be."""
+    used: set[str] = set()
     for node in walk_own(scope):
         if not isinstance(node, ast.Call):
             continue
@@ -55,14 +55,14 @@ def hints_of(scope: Function | ast.Module, names: Names) -> frozenset[str]:
             if (name in known.ONLY_TENSORS and name not in _NOT_TELLING) or (
                 name in _ONLY_CALLED and not node.keywords
             ):
-                found.add(key(node.func.value))
+                used.add(key(node.func.value))
         elif names.torch(node.func).rpartition(".")[2] in _ELEMENTWISE and node.args:
-            found.add(key(node.args[0]))
-    return frozenset(found - {"", "self", "super"})
+            used.add(key(node.args[0]))
+    return frozenset(used - {"", "self", "super"})
 
 
 def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, frozenset[str]]:
-    """A class's attributes as `self.name`, by what its methods assign; and those that are submodules."""
+    """Return a class's attributes as `self.name`, by what its methods assign; and those that are submodules."""
     values: Environment = {}
     modules: set[str] = set()
     changed: set[str] = set()
@@ -81,10 +81,10 @@ def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, froze
                         value = evaluator.value(node.value)
                         values[written] = value if values.get(written, value) == value else UNKNOWN
     telling = (Kind.TENSOR, Kind.HOST, Kind.CPU, Kind.LOADER, Kind.EVENT)
-    kept = {
+    stored = {
         name: v for name, v in values.items() if v.kind in telling and not (v.kind is Kind.HOST and name in changed)
     }
-    return kept, frozenset(modules)
+    return stored, frozenset(modules)
 
 
 _NO_MODULES = ("nn.Parameter", "nn.functional", "nn.utils", "nn.init", "nn.parameter")

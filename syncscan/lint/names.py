@@ -1,4 +1,4 @@
-"""From a file's imports and an expression to what it names, in full: `F.one_hot` is `torch.nn.functional.one_hot`."""
+"""Resolve an expression to its full name by a file's imports: `F.one_hot` is `torch.nn.functional.one_hot`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONVENTIONS = {
     "np": "numpy",
     "dist": "torch.distributed",
 }
-"""What these names mean where a file doesn't import them itself, as in a notebook's later cells."""
+"""Meaning of these names in a file that doesn't import them, such as a notebook's later cells."""
 
 
 class Names:
@@ -31,7 +31,7 @@ class Names:
                     self._full[alias.asname or alias.name] = f"{node.module}.{alias.name}"
 
     def of(self, node: ast.expr) -> str:
-        """The dotted name of an expression, its first part resolved; empty where it is none."""
+        """Return the dotted name of an expression with its first part resolved; empty if it isn't a name."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -41,13 +41,13 @@ class Names:
         return ".".join([self._full.get(node.id, node.id), *reversed(parts)])
 
     def torch(self, node: ast.expr) -> str:
-        """The same without `torch.` in front; empty for what isn't torch's."""
+        """Return the dotted name without `torch.` in front; empty if it isn't torch's."""
         name = self.of(node)
         return name.removeprefix("torch.") if name.startswith("torch.") else ""
 
 
 def key(node: ast.expr) -> str:
-    """How a name, an attribute or a constant item of one is written, as an environment knows it; empty for others."""
+    """Return the spelling of a name, an attribute or a constant item of one, as in environments; empty for others."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -60,7 +60,7 @@ def key(node: ast.expr) -> str:
 
 
 def argument(call: ast.Call, name: str, at: int = -1) -> ast.expr | None:
-    """An argument of a call by its name, or by its place; None where it isn't given."""
+    """Return an argument of a call by name or position; None if it isn't given."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -68,17 +68,17 @@ def argument(call: ast.Call, name: str, at: int = -1) -> ast.expr | None:
 
 
 def constant(node: ast.expr | None) -> object:
-    """A literal's value; None for anything else."""
+    """Return a literal's value; None for anything else."""
     return node.value if isinstance(node, ast.Constant) else None
 
 
 def is_true(node: ast.expr | None) -> bool:
-    """Whether it is the literal True."""
+    """Return whether it is the literal True."""
     return constant(node) is True
 
 
 def splats(call: ast.Call) -> bool:
-    """Whether a call passes on arguments that the source doesn't name: `f(*args)`, `f(**options)`."""
+    """Return whether a call forwards arguments that the source doesn't name: `f(*args)`, `f(**options)`."""
     return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
 
 

@@ -1,4 +1,4 @@
-"""From the paths that a user names to the Python sources in them: files, folders, notebooks and standard input."""
+"""Find and read the Python sources that a user names: files, folders, notebooks and standard input."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from pathlib import Path
 import msgspec
 
 MAX_BYTES = 2_000_000
-"""No source that somebody wrote is longer; generated ones are."""
+"""Size limit of sources, in bytes; only generated ones are longer."""
 SUFFIXES = (".py", ".ipynb")
 LEFT_OUT = frozenset(
     "node_modules __pycache__ build dist venv env site-packages dist-packages site wandb lightning_logs".split()
 )
-"""Folders that are looked into only where they are named themselves; hidden ones and virtual environments too."""
+"""Folders that are searched only if named themselves; so are hidden ones and virtual environments."""
 
 
 class Unreadable(Exception):
-    """A file that can't be looked at; its text is the sentence that says why."""
+    """A file that can't be linted; its text is the sentence with the reason."""
 
 
 _LINE_ENDS = re.compile("\r\n|\r|\n")
-"""What ends a line for Python; form feeds and the like, which `str.splitlines` takes too, don't."""
+"""Line ends of Python, without form feeds and the like, which `str.splitlines` also takes."""
 
 
 class Source(msgspec.Struct, frozen=True, dict=True):
-    """The text of one file, and of a notebook where its cells begin."""
+    """The text of one file, with the begins of a notebook's cells."""
 
     file: str
     text: str
     cells: tuple[tuple[int, int], ...] = ()
-    """First line in `text` and number, for each code cell of a notebook."""
+    """First line in `text` and number of each code cell of a notebook."""
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of `text`, as Python counts them."""
+        """Lines of `text` as Python counts them."""
         return _LINE_ENDS.split(self.text)
 
     def place(self, line: int) -> tuple[int | None, int]:
-        """The cell, in a notebook, and the line in it, of a line of `text`."""
+        """Return the cell (in a notebook) and the line within it of a line of `text`."""
         number, first = None, 1
         for begins, cell in self.cells:
             if begins <= line:
@@ -55,7 +55,7 @@ class Source(msgspec.Struct, frozen=True, dict=True):
 
 
 def files_in(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Each file once, as a path, and whether it was named itself; a folder's files in the order of their names."""
+    """Yield each file once, as a path, and whether it was named itself; a folder's files in order of names."""
     seen: set[str] = set()
     for path in paths:
         inside = _walked(path) if path != "-" and Path(path).is_dir() else iter([path])
@@ -80,7 +80,7 @@ def _left_out(parent: str, folder: str) -> bool:
 
 
 def read(file: str) -> Source:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
         Unreadable: it isn't there, is too long, or isn't text.
@@ -102,7 +102,7 @@ def _bytes_of(file: str) -> bytes:
 
 
 def _decoded(file: str, data: bytes) -> str:
-    """By the file's own declaration of its encoding, or as UTF-8."""
+    """Return the text, decoded by the file's own encoding declaration, or as UTF-8."""
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
         return data.decode(encoding)
@@ -111,7 +111,7 @@ def _decoded(file: str, data: bytes) -> str:
 
 
 def _notebook(file: str, data: bytes) -> Source:
-    """The code cells of a notebook one below the other; magics are blanked."""
+    """Return the code cells of a notebook joined, with magics blanked out."""
     try:
         cells = json.loads(data)["cells"]
         texts = [
@@ -130,7 +130,7 @@ def _notebook(file: str, data: bytes) -> Source:
 
 
 def parsed(source: Source) -> ast.Module:
-    """The tree of a source.
+    """Return the tree of a source.
 
     Raises:
         Unreadable: it is no Python, as this Python understands it.

@@ -1,4 +1,4 @@
-"""From a node of a syntax tree to the nodes in it: as `ast.walk`, faster on trees that are read often."""
+"""List the nodes inside a node of a syntax tree, like `ast.walk` but faster for repeated use."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import ast
 from collections.abc import Iterator
 
 _KEPT = "_children"
-"""Where a node keeps its children; no field of Python's has this name."""
+"""Attribute in which a node caches its children; no field of Python's has this name."""
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below a node, in their order; without those that say no more than a word: `Load`, `Add`."""
+    """Return the direct children of a node in order, without mere words such as `Load` and `Add`."""
     inside = node.__dict__
-    found: list[ast.AST] | None = inside.get(_KEPT)
-    if found is None:
-        found = []
+    children: list[ast.AST] | None = inside.get(_KEPT)
+    if children is None:
+        children = []
         for value in inside.values():
             if isinstance(value, ast.AST):
-                found.append(value)
+                children.append(value)
             elif type(value) is list:
-                found += [part for part in value if isinstance(part, ast.AST)]
-        found = [part for part in found if part._fields]
-        inside[_KEPT] = found
-    return found
+                children += [part for part in value if isinstance(part, ast.AST)]
+        children = [part for part in children if part._fields]
+        inside[_KEPT] = children
+    return children
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it."""
+    """Yield a node and all nodes below it."""
     todo = [node]
     while todo:
         node = todo.pop()
@@ -35,7 +35,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def walk_own(scope: ast.AST) -> Iterator[ast.AST]:
-    """A module and all below it, without the bodies of its functions and classes; a function and all below it."""
+    """Yield a node and everything below it, for a module without the bodies of functions and classes."""
     if not isinstance(scope, ast.Module):
         yield from walk(scope)
         return

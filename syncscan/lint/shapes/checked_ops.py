@@ -1,4 +1,4 @@
-"""`torch.linalg.inv`, `clip_grad_norm_(error_if_nonfinite=True)`, `Normal(…)`: a value is read only to check."""
+"""`torch.linalg.inv`, `clip_grad_norm_(error_if_nonfinite=True)`, `Normal(…)`: a value is read only for a check."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DISTRIBUTIONS = frozenset(
 
 
 def find(site: Site) -> Hit | None:
-    """A call that checks on the host what the device computed."""
+    """Return a call that checks on the host what the device computed."""
     node = site.node
     if not isinstance(node, ast.Call):
         return None

@@ -1,4 +1,4 @@
-"""`torch.equal(a, b)`, `torch.allclose(a, b)`, `torch.testing.assert_close`: an answer is brought to the host."""
+"""`torch.equal(a, b)`, `torch.allclose(a, b)`, `torch.testing.assert_close`: the answer is copied to the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIXES = {
 
 
 def find(site: Site) -> Hit | None:
-    """A comparison of whole tensors."""
+    """Return a comparison of whole tensors."""
     if not isinstance(site.node, ast.Call):
         return None
     name = site.torch(site.node)

@@ -1,4 +1,4 @@
-"""`torch.tensor([…], device=…)`, `x.new_tensor(…)`: data of the host is copied to the device."""
+"""`torch.tensor([…], device=…)`, `x.new_tensor(…)`: host data is copied to the device."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FIX = (
 
 
 def find(site: Site) -> Hit | None:
-    """A tensor made of host data on a device, in what runs in each step."""
+    """Match a tensor made of host data on a device, in code that runs in each step."""
     node = site.node
     if not isinstance(node, ast.Call) or not node.args:
         return None
     name, data = site.torch(node), node.args[0]
-    made = site.value(node)
+    value = site.value(node)
     fresh = site.method("new_tensor")
     if name in ("tensor", "as_tensor", "asarray"):
         if name == "tensor" and _holds_tensors(data, site) and (site.place or site.in_loop):
@@ -31,11 +31,11 @@ def find(site: Site) -> Hit | None:
                 "torch.tensor reads the tensors in its list one by one",
                 "torch.stack(values) keeps them on the device.",
             )
-        if argument(node, "device") is None or not made.tensor or (name != "tensor" and not _of_host(data, site)):
+        if argument(node, "device") is None or not value.tensor or (name != "tensor" and not _of_host(data, site)):
             return None
     elif fresh is None or not site.value(fresh).tensor:
         return None
-    if site.value(data).tensor or not site.waits_for(made):
+    if site.value(data).tensor or not site.waits_for(value):
         return None
     return Hit("tensor-constructor", "a constructor copies its data to the device and waits", _FIX)
 
@@ -47,5 +47,5 @@ def _holds_tensors(data: ast.expr, site: Site) -> bool:
 
 
 def _of_host(data: ast.expr, site: Site) -> bool:
-    """Whether `as_tensor` has anything to copy: a tensor that lies there already is taken as it is."""
+    """Return whether `as_tensor` copies anything; a tensor that is there already is returned unchanged."""
     return isinstance(data, ast.List | ast.Tuple | ast.Constant) or site.value(data).kind is Kind.HOST

@@ -11,7 +11,7 @@ LOOKS_AT = (ast.Compare,)
 
 
 def find(site: Site) -> Hit | None:
-    """A test for membership of a tensor."""
+    """Return a test for membership of a tensor."""
     node = site.node
     if not isinstance(node, ast.Compare):
         return None

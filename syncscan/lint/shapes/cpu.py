@@ -19,7 +19,7 @@ _FIX = (
 
 
 def find(site: Site) -> Hit | None:
-    """A copy to the host of what is a tensor, or what `cpu()` can only be called on."""
+    """Match a copy to the host of a tensor, or a call of `cpu()`, which only tensors have."""
     if not isinstance(site.node, ast.Call):
         return None
     of = site.method("cpu")

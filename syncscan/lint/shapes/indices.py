@@ -22,7 +22,7 @@ _ON_HOST = "Keep the tensor on the device too, or take the index from where the 
 
 
 def find(site: Site) -> Hit | None:
-    """A slice's bound that is a tensor, an index that is a list or without dimensions, or a number that is assigned."""
+    """Match a tensor as a slice's bound, an index that is a list or has no dimensions, or an assigned number."""
     node = site.node
     if not isinstance(node, ast.Subscript):
         return None

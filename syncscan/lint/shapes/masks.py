@@ -18,7 +18,7 @@ _WRITTEN = "torch.where(mask, value, x), or masked_scatter_ for a vector; a Pyth
 
 
 def find(site: Site) -> Hit | None:
-    """An index with a mask that a comparison made; with a Python number as value nothing waits."""
+    """Match an index with a mask from a comparison; assigning a Python number doesn't wait."""
     node = site.node
     if not isinstance(node, ast.Subscript) or site.value(node.value).on_host:
         return None

@@ -12,7 +12,7 @@ RULES = ("number-argument",)
 LOOKS_AT = (ast.Call,)
 _SIZED = ("arange", "zeros", "ones", "empty", "full", "linspace", "eye", "randn", "rand")
 _SHAPED = ("view", "reshape", "expand", "repeat", "tile", "unflatten", "new_zeros", "new_ones", "new_empty", "new_full")
-"""Methods that are given sizes."""
+"""Methods with sizes as arguments."""
 _FIX = (
     "Keep sizes and bounds as Python ints from shapes or the configuration; for ranges compare with torch.arange of a "
     "fixed length."
@@ -20,7 +20,7 @@ _FIX = (
 
 
 def find(site: Site) -> Hit | None:
-    """Return a hit for a tensor as the argument of what takes numbers, by itself or in a shape."""
+    """Match a tensor as an argument that takes numbers, by itself or in a shape."""
     node = site.node
     if not isinstance(node, ast.Call):
         return None
@@ -35,7 +35,7 @@ def find(site: Site) -> Hit | None:
 
 
 def _sizes(call: ast.Call, site: Site) -> Iterator[Value]:
-    """Yield what is given as sizes: each argument, and each element of a shape."""
+    """Yield the arguments given as sizes: each argument, and each element of a shape."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg in ("size", "shape"))]
     for argument in given:
         for part in argument.elts if isinstance(argument, ast.Tuple | ast.List) else [argument]:

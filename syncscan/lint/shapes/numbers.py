@@ -18,7 +18,7 @@ _GUARD = "Count on the device (bad += torch.isnan(loss)) and read the count ever
 
 
 def find(site: Site) -> Hit | None:
-    """A read of a number, of what is a tensor, or what only a tensor can be."""
+    """Match a read of a number from a tensor, or from what can only be one."""
     if not isinstance(site.node, ast.Call):
         return None
     of, spelling = site.method("item"), ".item()"

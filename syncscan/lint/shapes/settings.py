@@ -1,4 +1,4 @@
-"""`set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: what makes later steps wait, wherever it stands."""
+"""`set_detect_anomaly(True)`, `BatchNorm(momentum=None)`: settings that make later steps wait, wherever they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOKS_AT = (ast.Call,)
 
 
 def find(site: Site) -> Hit | None:
-    """Anomaly mode that looks for NaN, or a normalisation that counts its batches."""
+    """Match anomaly mode with a check for NaN, or a normalization that counts its batches."""
     node = site.node
     if not isinstance(node, ast.Call):
         return None

@@ -13,7 +13,7 @@ _FIX = (
 
 
 def find(site: Site) -> Hit | None:
-    """A tensor in what prints, formats or logs."""
+    """Match a tensor in code that prints, formats or logs."""
     if not site.shown_by or not site.waits_for(value := site.value(site.node)):
         return None
     if value.scalar or site.shown_by in ("add_scalar", "set_postfix", "wandb.log", "add_scalars"):

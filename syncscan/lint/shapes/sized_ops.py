@@ -1,4 +1,4 @@
-"""`nonzero`, `unique`, `torch.where(cond)`, `one_hot(x)` and others whose result is as long as the values say."""
+"""`nonzero`, `unique`, `torch.where(cond)`, `one_hot(x)` and other ops whose result's length depends on values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _OPS = {
     "argwhere": ("nonzero", _MASK),
     "where": ("nonzero", _MASK),
     "masked_select": ("masked-select", "Keep the shape: torch.where(mask, x, 0), or a sum weighted by the mask."),
-    "unique": ("unique", "Sort and compare neighbours, which keeps the shape; count known classes with scatter_add_."),
-    "unique_consecutive": ("unique", "Compare neighbours, which keeps the shape: x[1:] != x[:-1]."),
+    "unique": ("unique", "Sort and compare neighbors, which keeps the shape; count known classes with scatter_add_."),
+    "unique_consecutive": ("unique", "Compare neighbors, which keeps the shape: x[1:] != x[:-1]."),
     "bincount": ("bincount", "torch.zeros(n, device=…).scatter_add_(0, x, ones) with the known number of classes."),
     "histc": ("histc", "Pass min and max."),
     "nn.functional.one_hot": ("one-hot", "Pass num_classes."),
@@ -38,7 +38,7 @@ LOOKS_AT = (ast.Call,)
 
 
 def find(site: Site) -> Hit | None:
-    """A call of such an op without the argument that would spare the wait."""
+    """Match a call of such an op without the argument that would avoid the wait."""
     node = site.node
     if not isinstance(node, ast.Call) or splats(node):
         return None
@@ -64,7 +64,7 @@ def find(site: Site) -> Hit | None:
 
 
 def _spared(op: str, node: ast.Call, site: Site, named: bool) -> bool:
-    """Whether the arguments spare the wait."""
+    """Return whether the arguments avoid the wait."""
     at = 1 if named else 0
     if op == "where":
         return not named or len(node.args) + len(node.keywords) != 1

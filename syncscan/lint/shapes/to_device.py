@@ -18,7 +18,7 @@ _MADE = (
 
 
 def find(site: Site) -> Hit | None:
-    """A blocking copy of a loader's batch, or of a tensor that was just made on the CPU."""
+    """Match a blocking copy of a loader's batch, or of a tensor that was just made on the CPU."""
     node = site.node
     if not isinstance(node, ast.Call) or not (site.place or site.in_loop):
         return None
@@ -30,8 +30,8 @@ def find(site: Site) -> Hit | None:
         return None
     value = site.value(of)
     if value.kind is Kind.BATCH:
-        told = f"The loader (line {value.line}) doesn't pin its memory." if value.line and not value.pinned else ""
-        return Hit("to-device", "a batch is copied to the device with a wait", _BATCH, seen=told)
+        reason = f"The loader (line {value.line}) doesn't pin its memory." if value.line and not value.pinned else ""
+        return Hit("to-device", "a batch is copied to the device with a wait", _BATCH, seen=reason)
     if value.kind is Kind.CPU and site.place:
         return Hit("to-device", "a tensor of the CPU is copied to the device with a wait", _MADE)
     return None

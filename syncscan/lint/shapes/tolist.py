@@ -11,7 +11,7 @@ LOOKS_AT = (ast.Call,)
 
 
 def find(site: Site) -> Hit | None:
-    """A list of what is a tensor; arrays and frames have the same method."""
+    """Match a list of a tensor's values; arrays and frames have the same method."""
     of = site.method("tolist")
     if of is None or not site.waits_for(site.value(of)):
         return None

@@ -1,4 +1,4 @@
-"""`if x.any():`, `while`, `assert`, `not`, `and`, `bool(x)`: Python asks a tensor for its truth value."""
+"""`if x.any():`, `while`, `assert`, `not`, `and`, `bool(x)`: Python takes a tensor's truth value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GUARD = (
 
 
 def find(site: Site) -> Hit | None:
-    """A question for the truth value of a comparison, or of what is a tensor of one element."""
+    """Match a question for the truth value of a comparison, or of a tensor with one element."""
     value = site.value(site.node)
     if not site.waits_for(value):
         return None
