@@ -13,10 +13,12 @@ import os
 import sys
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 
+from syncscan.dryrun.compiles import NO_GPU, Compiles
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program import Part, parts_of, run_of
 from syncscan.errors import UsageError
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 class Pretended:
     """A block that runs on a simulated GPU; afterwards, the syncs that it would have made."""
 
-    def __init__(self) -> None:
-        self._pretence = Pretence()
+    def __init__(self, explain_compile: bool = False) -> None:
+        self._compiles = Compiles() if explain_compile else None
+        self._pretence = Pretence(self._compiles)
         self._trace: bytes | None = None
         self._parts: list[Part] = []
         self._of_parts: list[bytes] = []
@@ -55,9 +58,26 @@ class Pretended:
             self.failed(error)
         session = self._pretence.session
         if session is not None:
+            session.compiled = self._explained() if self._compiles is not None else None
             self._parts = parts_of(session.ways)
             self._trace = session.trace(without=frozenset[int]().union(*(part.waits for part in self._parts)))
             self._of_parts = [session.trace(part) for part in self._parts]
+
+    def _explained(self) -> dict[str, Any]:
+        """Return what dynamo says of the kept calls, as a trace stores it."""
+        from syncscan.capture.compiling import Compiling
+
+        compiles = self._compiles or Compiles()
+        listening = Compiling()
+        try:
+            notes = compiles.repeat()
+            record = listening.record(tried=compiles.tried, notes=notes)
+            real = tuple(e for e in record.events if not any(reason in e.reason for reason in NO_GPU))
+            record = msgspec.structs.replace(record, events=real)
+        finally:
+            listening.close()
+        made: dict[str, Any] = msgspec.to_builtins(record)
+        return made
 
     def step(self) -> None:
         """Mark the begin of a step; what came before the first one then counts as preparation."""
@@ -129,6 +149,11 @@ class Pretended:
         return tuple(session.coverage()) if session else ()
 
 
-def pretend_gpu() -> Pretended:
-    """Return a context manager: code inside sees one CUDA device, and runs on the CPU with real values."""
-    return Pretended()
+def pretend_gpu(explain_compile: bool = False) -> Pretended:
+    """Return a context manager: code inside sees one CUDA device, and runs on the CPU with real values.
+
+    Args:
+        explain_compile: ask dynamo afterwards where it would break what the block compiles, or else its modules; their
+            first calls are made once more for that, on the CPU.
+    """
+    return Pretended(explain_compile)

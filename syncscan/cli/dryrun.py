@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
 
+EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and why, as dynamo says it: the first calls of
+what the program compiles, or else of its modules, are made once more on the CPU."""
+
 
 class _Enough(BaseException):
     """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
@@ -45,6 +48,7 @@ class _Enough(BaseException):
 )
 @click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @click.option("--fail-on", type=click.Choice(["race", "sync"]), help="Exit 1 on any race, or on any race or sync.")
+@click.option("--explain-compile", is_flag=True, help=EXPLAIN_COMPILE)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @format_by_name(FORMATS)
@@ -59,6 +63,7 @@ def command(
     verbose: int,
     everything: bool,
     fail_on: str | None,
+    explain_compile: bool,
     script: str,
     args: tuple[str, ...],
 ) -> None:
@@ -77,7 +82,7 @@ def command(
     refuse(output, force, *([like] if like else []))
     recording = api.analyze(like) if like else None
     file, function = _parts(script)
-    with contextlib.redirect_stdout(sys.stderr), pretend_gpu() as pretended:
+    with contextlib.redirect_stdout(sys.stderr), pretend_gpu(explain_compile) as pretended:
         if function:
             failed = _called(_function(file, function), steps, pretended)
         else:

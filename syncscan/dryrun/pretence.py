@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import threading
 from contextlib import ExitStack
+from typing import Any
 
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.session import Session
@@ -22,7 +23,8 @@ def pretending() -> bool:
 class Pretence:
     """Switches the simulation on and off, once, and for one block or thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiles: Any = None) -> None:
+        self._compiles = compiles
         self._undo = ExitStack()
         self.session: Session | None = None
 
@@ -52,6 +54,8 @@ class Pretence:
         self._undo.callback(patches.restore)
         for part in ("cuda", "tensors", "machinery", "threads", "kernels"):
             importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
+        if self._compiles is not None:
+            self._compiles.watch(patches)
         self._undo.enter_context(ops)
         self._undo.enter_context(functions)
         return session

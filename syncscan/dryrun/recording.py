@@ -231,6 +231,7 @@ class Recording:
         races: Sequence[tuple[str, Frame | None, Frame, int]] = (),
         rounds: Iterable[tuple[int, int]] | None = None,
         without: Iterable[int] = (),
+        compiled: Any = None,
     ) -> bytes:
         """The recording as a trace's JSON.
 
@@ -239,8 +240,9 @@ class Recording:
             ops: how many ran on the pretended device.
             gaps: those that weren't understood: name, how often, file and line.
             races: kind, line of the earlier use, line of the later one, and how often.
-            rounds: begin and end of what are to be its steps; None for those that were marked.
-            without: numbers of waits that are left out.
+            rounds: begin and end of its steps; None for those that were marked.
+            without: numbers of waits to leave out.
+            compiled: dynamo's record, as a trace stores it; None where it wasn't asked.
         """
         for tid in (MAIN, *self._elsewhere):
             while self._scopes if tid == MAIN else self._elsewhere[tid]:
@@ -260,6 +262,7 @@ class Recording:
                     "lines": self._lines(),
                     "values": self._values,
                     "races": races,
+                    "compiled": compiled,
                 },
                 "traceEvents": [*_labels(events), *events],
             }

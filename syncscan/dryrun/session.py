@@ -83,6 +83,8 @@ class Session:
         self.unknown: Counter[str] = Counter()
         self.where: dict[str, tuple[str, int]] = {}
         self.notes: list[str] = []
+        self.compiled: dict[str, Any] | None = None
+        """What dynamo said, where it was asked."""
         self.left_out = 0
         self.on_wait: Callable[[Met], None] | None = None
         self._forward: dict[tuple[int, int], tuple[str, int, Any]] = {}
@@ -202,7 +204,7 @@ class Session:
         return [(what, self.unknown[what], *self.where[what]) for what in sorted(self.unknown)]
 
     def step(self, number: int | None) -> None:
-        """A step ends here, if one runs, and the next begins, if it has a number."""
+        """End the current step, if one runs, and begin the next, if it has a number."""
         self.ways.step(self.recording.now, last=number is None)
         self.recording.step(number)
 
@@ -210,14 +212,15 @@ class Session:
         """Return the run as a trace's JSON.
 
         Args:
-            part: what it is to hold alone, its rounds as steps.
-            without: numbers of waits that it is not to hold.
+            part: the only part to include, its rounds as steps; None for the whole run.
+            without: numbers of waits to leave out.
         """
         rounds = part.rounds if part is not None else None
         left_out = set(range(self.recording.waits)) - part.waits if part is not None else without
         orders = self.order.races.values() if part is None else ()
         races = [(r.kind.value, r.first, r.second, r.count) for r in orders]
-        return self.recording.trace(self.coverage(), self.seen, self.gaps(), races, rounds, left_out)
+        compiled = self.compiled if part is None else None
+        return self.recording.trace(self.coverage(), self.seen, self.gaps(), races, rounds, left_out, compiled)
 
 
 def _sequence(node: Any) -> int | None:
