@@ -52,7 +52,11 @@ class _Enough(BaseException):
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @format_by_name(FORMATS)
-@needs(Need("verbose", "form", ("text",)), Need("everything", "form", ("text",)))
+@needs(
+    Need("verbose", "form", ("text",)),
+    Need("everything", "form", ("text",)),
+    Need("explain_compile", "form", ("text", "json", "markdown", "html")),
+)
 def command(
     module: bool,
     steps: int,
