@@ -111,7 +111,7 @@ def main() -> None:
         began = time.monotonic()
         line = {"name": name, "device": device, "torch": torch.__version__}
         try:
-            said, projection = projected(name, traces[name])
+            said, projection = projected(name, traces[name]) if cuda else ({}, None)
             line |= {"projected": said, "proof": proven(name, projection, given.limit)}
         except Exception as error:  # one program that fails leaves the others their time
             line["error"] = f"{type(error).__name__}: {error}"

@@ -16,6 +16,7 @@ from syncscan.model.runtime_calls import (
     is_blocking_copy,
     is_copy,
     is_device_synchronize,
+    is_queue_finish,
     is_stream_synchronize,
     only_asks,
 )
@@ -132,8 +133,13 @@ def _waits_for_all(trace: Trace, rows: Int64, few: bool) -> Int64:
     syncs = trace.where(is_device_synchronize, *CALLS)
     if len(syncs) or not few or len(distinct(trace.slices.stream[rows])) != 1:
         return syncs
-    syncs = trace.where(is_stream_synchronize, *CALLS)
+    syncs = trace.where(_waits_for_a_stream, *CALLS)
     return syncs[np.linspace(0, len(syncs) - 1, min(len(syncs), _SOME_SYNCS)).astype(np.int64)]
+
+
+def _waits_for_a_stream(name: str) -> bool:
+    """Return whether a call of this name blocks the host until a stream, or an Intel device's queue, is done."""
+    return is_stream_synchronize(name) or is_queue_finish(name)
 
 
 def _read_backs(trace: Trace) -> tuple[Int64, Int64]:
@@ -158,7 +164,7 @@ def _synchronized(trace: Trace, copies: Int64) -> tuple[Bool, Int64]:
     following = every.take(at, mode="clip")
     does = ~trace.called(following.reshape(-1), only_asks).reshape(following.shape) & (at < len(every))
     after = following[np.arange(len(copies)), does.argmax(axis=1)] if len(copies) else copies
-    paired: Bool = does.any(axis=1) & trace.called(after, is_stream_synchronize)
+    paired: Bool = does.any(axis=1) & trace.called(after, _waits_for_a_stream)
     paired &= (s.track[after] == s.track[copies]) & (s.parent[after] == s.parent[copies]) & (s.parent[copies] != NONE)
     return paired, s.end[after]
 

@@ -106,6 +106,16 @@ def test_few_read_backs_tell_it_where_all_work_begins_late(reads: int) -> None:
     assert analyze_trace(shifted(few(reads), 300).trace()).step.bound is Bound.UNKNOWN
 
 
+def test_a_read_back_of_an_intel_device_tells_it_too() -> None:
+    """Its host waits for a queue where others wait for a stream."""
+    t = shifted(reading(), 300)
+    names = {"cudaLaunchKernel": "urEnqueueKernelLaunch", "cudaMemcpyAsync": "urEnqueueUSMMemcpy"}
+    for event in t.events:
+        if event["cat"] == "cuda_runtime":
+            event |= {"cat": "xpu_runtime", "name": names.get(event["name"], "urQueueFinish")}
+    assert device_clock(t.trace()).late
+
+
 def test_few_late_copies_alone_tell_nothing() -> None:
     """They may be damaged: other work begins right behind its launch."""
     t = few(2)
