@@ -1,15 +1,18 @@
 """A process of a captured command goes in; if it steps, traces of its steps come out, and it ends with the others.
 
 Ranks step together: one that ended alone would leave the others waiting for ever. So each says when its capture is
-complete, and goes on; when all have, the first says at which step all end.
+complete, and goes on; when all have, the first says at which step all end. A command may start several programs, one
+after the other or at a time: each has a group of its own, and what is older than a process isn't meant for it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sys
+import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +25,6 @@ from syncscan.capture.processes import ProcessRun, Wanted
 from syncscan.capture.script import Runner
 from syncscan.capture.session import Session, clean_name
 
-STOP = "stop"
 LOOK_S = 0.1
 """How often the first rank looks whether all captures are complete."""
 AHEAD, AHEAD_S = 3, 0.5
@@ -42,6 +44,7 @@ class ChildRunner(Runner):
         self._reported = False
         self._stop_at: int | None = None
         self._looked = 0.0
+        self._began = time.time()
         super().__init__(self._made, wanted.keep_running, self._tell, main=False)
 
     def end(self) -> None:
@@ -52,7 +55,7 @@ class ChildRunner(Runner):
 
     def _made(self) -> Session:
         rank, world = ranks()
-        name = self._wanted.name or clean_name(Path(sys.argv[0]).stem if sys.argv else "")
+        name = self._wanted.name or clean_name(program_name())
         name += f"_rank{rank}" if world > 1 else ""
         plan, demand = Plan(**self._wanted.plan), Demand(**self._wanted.demand)
         session = Session(
@@ -76,7 +79,7 @@ class ChildRunner(Runner):
     def _finish(self) -> None:
         if not self._reported:
             self._report()
-        if self._keep_running:
+        if self._keep_running or not _one_machine() or threading.current_thread() is not threading.main_thread():
             return
         if self._stop_at is None:
             self._stop_at = self._agreed()
@@ -89,16 +92,17 @@ class ChildRunner(Runner):
     def _agreed(self) -> int | None:
         """The step at whose end all ranks end; None where that isn't said yet."""
         rank, world = ranks()
-        file = self._seen / STOP
+        group = group_of_ranks()
+        file = self._seen / f"{group}.stop"
         if rank:
             with contextlib.suppress(OSError, ValueError):
-                return int(file.read_text())
+                return int(file.read_text()) if file.stat().st_mtime >= self._began else None
             return None
         now = time.monotonic()
         if now - self._looked < LOOK_S:
             return None
         self._looked = now
-        if world > 1 and len(list(self._seen.glob("*.json"))) < world:
+        if world > 1 and self._complete(group) < world:
             return None
         step_s = (self._own.step_us or 0.0) / 1e6 if self._own else 0.0
         end = self._steps + (AHEAD + int(AHEAD_S / step_s) if step_s and world > 1 else 1)
@@ -106,6 +110,10 @@ class ChildRunner(Runner):
         draft.write_text(str(end))
         draft.replace(file)
         return end
+
+    def _complete(self, group: str) -> int:
+        """How many ranks of a group have said that they are complete since this one began."""
+        return sum(report.stat().st_mtime >= self._began for report in self._seen.glob(f"{group}.*.json"))
 
     def _report(self) -> None:
         self._reported = True
@@ -120,12 +128,31 @@ class ChildRunner(Runner):
             marked_by=run.marked_by,
             complete=run.complete,
             failed=run.failed,
-            stopped=not self._keep_running and run.complete,
+            stopped=not self._keep_running and run.complete and _one_machine(),
         )
         with contextlib.suppress(OSError):
-            draft = self._seen / f"{os.getpid()}.draft"
+            draft = self._seen / f"{group_of_ranks()}.{os.getpid()}.draft"
             draft.write_text(json.dumps({**asdict(report), "paths": [str(path) for path in report.paths]}))
             draft.replace(draft.with_suffix(".json"))
+
+
+def program_name() -> str:
+    """Return what a trace of this process is called: its script's name, or its package's where it runs as a module."""
+    path = Path(sys.argv[0]) if sys.argv else Path()
+    return path.parent.name if path.stem == "__main__" else path.stem
+
+
+def group_of_ranks() -> str:
+    """Return a name, fit for a file, that the ranks of one program share: its rendezvous, else who started it."""
+    names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
+    words = [os.environ.get(name, "") for name in names] if "MASTER_PORT" in os.environ else [str(os.getppid())]
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
+
+
+def _one_machine() -> bool:
+    """Whether all ranks run here: those of other machines can't be told when to end."""
+    here, world = os.environ.get("LOCAL_WORLD_SIZE", ""), os.environ.get("WORLD_SIZE", "")
+    return not here or here == world
 
 
 def ranks() -> tuple[int, int]:
@@ -141,4 +168,4 @@ def ranks() -> tuple[int, int]:
     return 0, 1
 
 
-__all__ = ["ChildRunner", "ranks"]
+__all__ = ["ChildRunner", "group_of_ranks", "program_name", "ranks"]

@@ -28,8 +28,8 @@ class Command:
 
     `target` and `arguments` are the program's, `module` that it is one to be run as by `python -m`. `words` is the
     whole command. `launcher` names who starts the program in processes of its own, empty where this process can run it;
-    then `target` is empty, and `arguments` are the launcher's. `console` says that the target is the script which an
-    installation has made for an entry point of a package.
+    then `target` is empty, and `arguments` are the launcher's. `console` says that it is a script without a suffix, as
+    an installation makes one for an entry point of a package; with a launcher, one of another environment.
     """
 
     target: str
@@ -57,9 +57,11 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     if not Path(first).is_dir() and _PYTHON.fullmatch(name) and shutil.which(first):
         return _python(words)
     if Path(first).exists():
-        if Path(first).is_dir() or _is_python(Path(first)):
-            return Command(first, rest, tuple(words))
-        return Command("", (), (_runnable(first), *rest), launcher=name)
+        if not Path(first).is_dir() and not _is_python(Path(first)):
+            return Command("", (), (_runnable(first), *rest), launcher=name)
+        return (
+            Command(first, rest, tuple(words)) if Path(first).is_dir() or Path(first).suffix else _console(first, rest)
+        )
     path = shutil.which(first)
     if path is None:
         what = "script at" if first.endswith(".py") or os.sep in first else "script or command"
@@ -67,7 +69,7 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     if name in _LAUNCHERS or name in NOTEBOOKS:
         return Command("", rest, (path, *rest), launcher=name)
     if _is_python(Path(path)):
-        return Command(path, rest, (path, *rest), console=True)
+        return _console(path, rest)
     return Command("", (), (path, *rest), launcher=name)
 
 
@@ -88,6 +90,16 @@ def _is_python(path: Path) -> bool:
     except OSError:
         return False
     return _SHEBANG.match(head) is not None or not (head.startswith(b"#!") or b"\0" in head or os.access(path, os.X_OK))
+
+
+def _console(path: str, rest: tuple[str, ...]) -> Command:
+    """A script without a suffix: it runs here unless its first line names the Python of another environment."""
+    with Path(path).open("rb") as file:
+        head = file.readline() + file.readline()
+    interpreter = re.match(rb"#!\s*(/\S*python[\d.]*)\s*\n|#!/bin/sh\n\W+exec\W+(/[^\"\n]*python[\d.]*)\W", head)
+    if interpreter and not _same_python(os.fsdecode(interpreter[1] or interpreter[2])) and os.access(path, os.X_OK):
+        return Command("", (), (str(Path(path).absolute()), *rest), launcher=Path(path).name, console=True)
+    return Command(path, rest, (path, *rest), console=True)
 
 
 def _python(words: Sequence[str]) -> Command:
@@ -210,6 +222,11 @@ def in_this_process(command: Command, what: str) -> Command:
     if not command.launcher:
         return command
     alone = _launched(command)
+    if command.console:
+        raise UsageError(
+            f"{command.words[0]} is of another environment than this syncscan.",
+            f"Install syncscan there, and run that one: syncscan {what} {command.launcher} ARGS.",
+        )
     if not alone.target:
         known = "the notebook's code as a script" if command.launcher in NOTEBOOKS else "the program itself"
         raise UsageError(

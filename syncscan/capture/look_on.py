@@ -19,9 +19,17 @@ def begin() -> None:
 def _install() -> None:
     import atexit
     import os
+    import sys
 
-    from syncscan.capture.child import ChildRunner
-    from syncscan.capture.processes import Wanted
+    try:
+        from syncscan.capture.child import ChildRunner
+        from syncscan.capture.processes import Wanted
 
-    runner = ChildRunner(Wanted.read(os.environ[VARIABLE]))
+        runner = ChildRunner(Wanted.read(os.environ[VARIABLE]))
+    except Exception as error:  # the program's import of torch must not fail by it
+        sys.stderr.write(
+            f"syncscan: this process isn't captured ({type(error).__name__}: {error}):"
+            f" install syncscan in its environment, {sys.prefix}.\n"
+        )
+        return
     atexit.register(runner.end)

@@ -22,11 +22,12 @@ from typing import Any
 
 from syncscan.capture.calibration import Calibration
 from syncscan.capture.installed import naming
-from syncscan.capture.table import Interned, Json, wrappers
+from syncscan.capture.table import Interned, Json
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
 from syncscan.capture.usage import Between, Meter, Read, ran
 from syncscan.capture.usage import between as spans
 from syncscan.facts.program_phases import name_of
+from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library
 
 RATE = 193
@@ -260,7 +261,7 @@ def _place(code: CodeType, at: int) -> Place:
 def _of_program(stack: Sequence[Place]) -> Sequence[Place]:
     """Return the program's frames, without the script runner's; empty where the capture was at work."""
     first = 1 + max((number for number, place in enumerate(stack) if place[0] == _RUNNER), default=-1)
-    while first < len(stack) and stack[first][0] in ("<frozen runpy>", "runpy.py", *wrappers):
+    while first < len(stack) and only_starts(stack[first][0]):
         first += 1
     own = stack[first:]
     return () if any(_ours(file) for file, _, _ in own) else own

@@ -86,8 +86,9 @@ def profile(
 
 
 def default_name() -> str:
-    """Return the running script's name, fit for a file, with the rank where torchrun or a similar launcher sets one."""
-    stem = Path(sys.argv[0]).stem if sys.argv and Path(sys.argv[0]).is_file() else ""
+    """Return the running script's name, or its package's, fit for a file, with the rank if a launcher has set one."""
+    path = Path(sys.argv[0]) if sys.argv and Path(sys.argv[0]).is_file() else Path()
+    stem = path.absolute().parent.name if path.stem == "__main__" else path.stem
     rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE", "1")
     suffix = f"_rank{rank}" if rank is not None and world != "1" else ""
     return clean_name(stem) + suffix

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from syncscan.capture.installed import naming
 from syncscan.capture.lines import Frame, Recording, Sync
+from syncscan.model.entry_script import only_starts
 
 Json = dict[str, Any]
 
@@ -23,9 +24,6 @@ INNERMOST, OUTERMOST = 48, 16
 _HERE = Path(__file__).parent
 _RUNNER = str(_HERE / "main_script.py")
 _OURS = tuple(str(_HERE / name) for name in ("lines.py", "silent.py", "explicit.py", "warned.py"))
-
-wrappers: set[str] = set()
-"""Files that only call the program, as the script that an installation has made for a package's entry point."""
 
 T = TypeVar("T", bound=Hashable)
 
@@ -100,7 +98,7 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
         if not own and (file in _OURS or function == "fire_callbacks"):
             continue
         own.append(frame)
-    while own and (own[-1][0] in ("<frozen runpy>", "runpy.py") or own[-1][0] in wrappers):
+    while own and only_starts(own[-1][0]):
         own.pop()
     return own if len(own) <= INNERMOST + OUTERMOST else own[:INNERMOST] + own[-OUTERMOST:]
 

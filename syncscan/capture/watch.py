@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 
 from syncscan.capture.installed import naming
 from syncscan.capture.pace import prefetched
-from syncscan.capture.table import Json, wrappers
+from syncscan.capture.table import Json
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Course, Frame, Sample, SeenPhase, name_of, phases_of
 from syncscan.facts.rhythm import period_of
+from syncscan.model.entry_script import only_starts
 
 RATE = 29
 """Samples per second while nothing else is sampled: below 0.2 % of a step."""
@@ -348,7 +349,7 @@ def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:
         frames: outermost first, with those of the script runner.
     """
     first = 1 + max((k for k, (code, _) in enumerate(frames) if code.co_filename == _RUNNER), default=-1)
-    while first < len(frames) and frames[first][0].co_filename in ("<frozen runpy>", "runpy.py", *wrappers):
+    while first < len(frames) and only_starts(frames[first][0].co_filename):
         first += 1
     own = frames[first:]
     return () if any(_ours(code.co_filename) for code, _ in own) else tuple(own)

@@ -140,7 +140,6 @@ def command(
     from syncscan.capture.plan import Plan
     from syncscan.capture.script import ScriptRun, run_script
     from syncscan.capture.session import Session, default_name
-    from syncscan.capture.table import wrappers
     from syncscan.capture.write import prepare
 
     demand = Demand(start_at, every, on_signal)
@@ -169,10 +168,8 @@ def command(
                     "Give the script itself, or leave it out.",
                 )
             code = processes.run_command(command.words, wanted)
-            run = _of_processes(ScriptRun(code, (), 0, "", False, False), processes.runs(seen))
+            run = ScriptRun(code, (), 0, "", False, False)
         else:
-            if command.console:
-                wrappers.add(command.target)
             with processes.inherited(wanted):
                 run = run_script(
                     command.target,
@@ -183,14 +180,14 @@ def command(
                     explain_compile=explain_compile,
                     say=streams.say,
                 )
-            if not run.marked_by:
-                run = _of_processes(run, processes.runs(seen))
+        of = [] if run.marked_by else processes.runs(seen)
+        run = _of_processes(run, of)
     with streams.back():
         _tell(run, plan, demand)
         _tell_unheeded(run)
         if run.paths:
             _report(run.paths[-1], viewer, max_memory, streams.said)
-        if run.ranks > 1 and len(run.paths) > 1:
+        if any(one.world > 1 for one in of) and len(run.paths) > 1:
             _say(f"syncscan fleet {out} joins what the {run.ranks} processes captured")
     dies.now = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)

@@ -71,13 +71,13 @@ class _Machinery:
     def _custom_functions(self) -> None:
         """Give a custom function of the program its own node, whose backward leads to where it was applied."""
         session, function = self.session, torch.autograd.function.Function
-        apply, number = vars(function)["apply"].__func__, torch._C._autograd._get_sequence_nr
+        apply, number = vars(function)["apply"], torch._C._autograd._get_sequence_nr
 
         @functools.wraps(apply)
         def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
             session.recording.call()
             begin, first = session.recording.now, number()
-            result = apply(cls, *args, **kwargs)
+            result = apply.__get__(None, cls)(*args, **kwargs)
             if number() != first:
                 session.followed(cls.__name__, begin, first, first + 1)
             return result

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 from syncscan.dryrun.recording import Frame, Stack
+from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library
 
 _HERE = str(Path(__file__).parent)
@@ -78,6 +79,6 @@ def is_programs_own(file: str) -> bool:
 
 def trimmed(frames: list[Frame]) -> Stack:
     """Return a stack without the frames that started Python, and without the middle of a very deep one."""
-    while frames and frames[-1][0] in ("<frozen runpy>", "runpy.py"):
+    while frames and only_starts(frames[-1][0]):
         frames.pop()
     return tuple(frames if len(frames) <= INNERMOST + OUTERMOST else frames[:INNERMOST] + frames[-OUTERMOST:])

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 from syncscan.guarding.called import called
+from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library, passes_on
 
 DEEPEST = 64
@@ -85,10 +86,11 @@ Chain = tuple[tuple[str, int, str], ...]
 
 
 def frames_of(frame: FrameType | None) -> list[FrameType]:
-    """Return a frame and its callers, innermost first, without wrappers around torch's functions."""
+    """Return a frame and its callers, innermost first, without wrappers around torch's functions and entry scripts."""
     frames: list[FrameType] = []
     while frame is not None and len(frames) < DEEPEST:
-        if _file(frame) not in _WRAPPERS and not _file(frame).startswith(_DRYRUN):
+        file = _file(frame)
+        if file not in _WRAPPERS and not file.startswith(_DRYRUN) and not only_starts(file):
             frames.append(frame)
         frame = frame.f_back
     return frames

@@ -42,8 +42,8 @@ TRUNCATED = 0.2
 
 
 _UNKNOWN = (
-    "The trace doesn't hold the step's time without the profiler, so the numbers hold for the profiled step, with about "
-    "{:.0%} of its host time attributed to the profiler. --step-ms MS replaces that guess."
+    "The trace doesn't hold the step's time without the profiler, so the numbers hold for the profiled step, with "
+    "about {:.0%} of its host time attributed to the profiler. --step-ms MS replaces that guess."
 )
 _DEVICE = (
     "The device sets this step's pace, and its work took {:.2f} times as long without the profiler as in the trace "

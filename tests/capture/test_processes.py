@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from syncscan.capture import processes
 from syncscan.capture.demand import Demand
 from syncscan.capture.plan import Plan
-from syncscan.capture.table import trimmed, wrappers
+from syncscan.capture.table import trimmed
 
 pytest.importorskip("torch")
 
@@ -120,6 +121,72 @@ def test_a_child_s_own_startup_runs_too(tmp_path: Path) -> None:
     assert done.stdout.split("\n")[:2] == ["own", "[] False"], done.stderr
 
 
+TRAIN = """
+import sys, torch
+m = torch.nn.Linear(4, 4)
+o = torch.optim.SGD(m.parameters(), lr=0.1)
+for _ in range(100_000):
+    m(torch.ones(2, 4)).sum().backward()
+    o.step()
+"""
+
+
+def test_a_program_started_twice_writes_two_traces_and_both_end(tmp_path: Path) -> None:
+    """At the same time, by one shell script; neither waits for the other or takes its name."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    script = tmp_path / "run.sh"
+    script.write_text(f"#!/bin/sh\n{sys.executable} train.py &\n{sys.executable} train.py\nwait\n")
+    script.chmod(0o755)
+    done = profiled(tmp_path, "./run.sh")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "traces").iterdir())) == 2
+    assert "syncscan fleet" not in done.stderr
+
+
+def test_a_launcher_s_failure_is_its_exit_code(tmp_path: Path) -> None:
+    """Also where a rank fails after others have stepped; what was seen is said no more than that."""
+    (tmp_path / "train.py").write_text("import torch\nraise SystemExit(3)\n")
+    script = tmp_path / "run.sh"
+    script.write_text(f"#!/bin/sh\n{sys.executable} train.py || exit 7\n")
+    script.chmod(0o755)
+    done = profiled(tmp_path, "./run.sh")
+    assert (done.returncode, done.stdout) == (7, "")
+    assert not list((tmp_path / "traces").iterdir())
+
+
+def test_a_launcher_s_ranks_are_captured(tmp_path: Path) -> None:
+    """By torchrun, as typed; a second run behind it, with the same rendezvous, heeds nothing of the first."""
+    (tmp_path / "train.py").write_text(
+        "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
+        "m = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))\n" + TRAIN.split("4, 4)\n")[1]
+    )
+    script = tmp_path / "run.sh"
+    run = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2 --master-port {free_port()} train.py"
+    script.write_text(f"#!/bin/sh\n{run} && {run}\n")
+    script.chmod(0o755)
+    done = profiled(tmp_path, "./run.sh")
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name.split(".")[0] for path in (tmp_path / "traces").iterdir())
+    assert names == ["train_rank0", "train_rank0", "train_rank1", "train_rank1"]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_what_is_no_python_or_has_no_torch_is_untouched(tmp_path: Path) -> None:
+    """And nothing is left where the processes said what they did."""
+    (tmp_path / "plain.py").write_text("import sys; print(sorted(m for m in sys.modules if m.startswith('syncscan')))")
+    script = tmp_path / "run.sh"
+    script.write_text(f"#!/bin/sh\necho shell\n{sys.executable} plain.py\n")
+    script.chmod(0o755)
+    done = profiled(tmp_path, "./run.sh")
+    assert done.stdout.split("\n")[0] == "shell"
+    assert "child" not in done.stdout
+
+
 def test_what_processes_say_comes_by_rank(tmp_path: Path) -> None:
     """What isn't whole is left out."""
     for rank in (1, 0):
@@ -137,12 +204,12 @@ def test_what_processes_say_comes_by_rank(tmp_path: Path) -> None:
     assert [run.rank for run in processes.runs(tmp_path)] == [0, 1]
 
 
-def test_the_script_of_a_package_s_entry_point_is_no_line_of_anybody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_of_a_package_s_entry_point_is_no_line_of_anybody_s(tmp_path: Path) -> None:
     """The program's outermost frame is the package's: never `yolo:8`."""
-    monkeypatch.setattr("syncscan.capture.table.wrappers", {"/env/bin/yolo"})
+    script = tmp_path / "yolo"
+    script.write_text("#!/env/bin/python\nimport sys\nfrom ultralytics.cfg import entrypoint\nsys.exit(entrypoint())\n")
     stack = [
         ("/env/lib/python3.12/site-packages/ultralytics/engine/trainer.py", 9, "train"),
-        ("/env/bin/yolo", 8, "<module>"),
+        (str(script), 4, "<module>"),
     ]
     assert trimmed(stack) == stack[:1]
-    assert wrappers == set()

@@ -4,7 +4,7 @@ The process stays as it would be without: this folder leaves the path, nothing i
 and only when it imports torch is it looked whether it steps an optimizer.
 """
 
-# ruff: noqa: PTH100, PTH120  (pathlib takes longer to import than all else that is done here)
+# ruff: noqa: PTH100, PTH118, PTH120  (pathlib takes longer to import than all else that is done here)
 
 from __future__ import annotations
 
@@ -27,21 +27,29 @@ def _others() -> None:
 
 
 def _look_on() -> None:
-    """Have syncscan look on, from where it lies."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    added = root not in sys.path
-    if added:
-        sys.path.append(root)
+    """Have syncscan look on, from where it lies; nothing else that lies there can be imported by it."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
+        if importlib.util.find_spec("syncscan") is None:
+            _load(package)
         from syncscan.capture.look_on import begin
 
         begin()
     except Exception as error:
         sys.stderr.write(f"syncscan: this process isn't captured ({type(error).__name__}: {error}).\n")
-        if added:
-            sys.path.remove(root)
 
 
-_others()
-if os.environ.get("SYNCSCAN_CHILD"):
-    _look_on()
+def _load(package: str) -> None:
+    """Import syncscan from a folder that isn't on the path."""
+    spec = importlib.util.spec_from_file_location("syncscan", os.path.join(package, "__init__.py"))
+    if spec is None or spec.loader is None:
+        raise ImportError(package)
+    module = sys.modules["syncscan"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+try:
+    _others()
+finally:  # also where the environment's own has failed, which Python then says
+    if os.environ.get("SYNCSCAN_CHILD"):
+        _look_on()
