@@ -221,14 +221,16 @@ def analyze_trace(
         found = tuple(h for h in found if h.gain is None)  # the others say what they cost, which nobody knows then
     found = whatif.project_habits(projector, found)
     over("habits")
+    both = whatif.together(projector, gains.findings, found)
     analysis = Analysis(
         trace=trace,
         step=gains.step,
-        findings=with_excerpts(trace, gains.findings, files),
+        findings=with_excerpts(trace, both.findings, files),
         groups=gains.groups,
         overlaps=gains.overlaps,
-        habits=found,
-        remedies=whatif.remedies_of(projector, gains.findings, gains.groups, found),
+        habits=both.habits,
+        remedies=whatif.remedies_of(projector, both.findings, gains.groups, both.habits, both.states, both.change),
+        states=both.states,
         host_time=host_time,
         races=races_of(trace.info.capture),
         run=run_of(trace.info.capture.run),

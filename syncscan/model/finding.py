@@ -230,6 +230,9 @@ class Gain(msgspec.Struct, frozen=True):
     moved_us: float
     untold: str = ""
     """A sentence: why the trace of one rank can't tell it; empty where it can."""
+    once_compiled_us: float | None = None
+    """What it gives once the network is compiled with CUDA graphs and all other syncs are gone; None where that isn't
+    projected."""
 
 
 class Occurrence(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,10 +31,20 @@ class Basis(str, enum.Enum):
     UPPER_BOUND = "upper bound"
 
 
+class Paced(NamedTuple):
+    """A part of a host thread's time that would take another time: `factor` times as long; ns on the trace's clock."""
+
+    track: int
+    begin: int
+    end: int
+    factor: float
+
+
 class Change(msgspec.Struct, frozen=True):
     """What a step would be without a habit, as an edit that a replay can make; times in ns on the trace's clock.
 
-    `host`: intervals of host threads that would be gone. `work`: (row of device work, part of its
+    `host`: intervals of host threads that would be gone. `paced`: such that would take another time, disjoint ones.
+    `work`: (row of device work, part of its
     length that would stay). `ahead`: intervals of host threads
     whose device work would run on a stream of its own, where nothing waits for it. `calls`: rows of sync points' calls
     that would be gone, with their waits. `unstretched`: the profiler lengthened none of `host`, whatever it did to the
@@ -45,6 +56,7 @@ class Change(msgspec.Struct, frozen=True):
     ahead: tuple[ThreadInterval, ...] = ()
     calls: tuple[int, ...] = ()
     unstretched: bool = False
+    paced: tuple[Paced, ...] = ()
 
 
 class HabitGain(msgspec.Struct, frozen=True):

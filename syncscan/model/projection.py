@@ -36,6 +36,8 @@ class Projection(msgspec.Struct, frozen=True):
     """True if the unprofiled step's time is known; else all times are in proportion to the profiled step."""
     host_scale: float = 1.0
     """The part of the host's own time in the trace that isn't the profiler's."""
+    launches: str = "eager"
+    """How the step launches then: `eager`, `compile`, `reduce-overhead` or `graph`."""
 
     @property
     def saving_us(self) -> float:
@@ -100,8 +102,10 @@ class Projects(Protocol):
         """Whether there is anything to replay."""
         ...
 
-    def whatif(self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool) -> Projection:
-        """The step without the findings that these selectors name."""
+    def whatif(
+        self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool, launches: str | None
+    ) -> Projection:
+        """The step without the findings that these selectors name, launched so."""
         ...
 
     def pipeline(self, scope: str, beside: str, *, step_ms: float | None) -> Pipeline:
