@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -85,22 +86,22 @@ class Piece(NamedTuple):
 
 
 class Reach(msgspec.Struct, frozen=True, dict=True):
-    """What a compile reaches of the replayed steps."""
+    """The parts of the replayed steps that a compile reaches, and those that it doesn't."""
 
     pieces: tuple[Piece, ...]
-    skipped: tuple[Pass, ...]
-    """Passes whose frame stays eager, since their graph would break in a loop."""
+    eager: tuple[Piece, ...]
+    """Ops that stay as they are, since their function's graph would break in a loop."""
     breaking: tuple[Finding, ...]
     """Syncs that stay within what would be compiled."""
     ops: float
     """Ops that launch, in all passes."""
     host_ns: float
     """What they took of the host, waits left out, as recorded."""
-    skipped_ns: float
-    """Of that, what the passes took that stay eager."""
+    eager_ns: float
+    """Of that, what the ops took that stay as they are."""
 
     def fusion(self, trace: Trace, piece: Piece) -> Fusion:
-        """What a compile leaves of a piece's launches; found once."""
+        """Return what a compile leaves of a piece's launches; worked out once."""
         at = id(piece)
         if at not in self._fusions:
             self._fusions[at] = fusion(trace, piece.ops)
@@ -117,38 +118,35 @@ class Reach(msgspec.Struct, frozen=True, dict=True):
 
 
 def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]) -> Reach:
-    """What a compile of the network reaches of these steps.
+    """Return what a compile of the network reaches of these steps.
 
     Args:
         trace: whose steps they are.
         steps: from one's begin to the next one's.
         findings: all syncs of the trace.
-        removed: the ids of those that are gone.
+        removed: the ids of those that are removed.
     """
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
     breaks = Breaks(trace, findings, removed)
-    pieces, skipped, ops, host, eager = list[Piece](), list[Pass](), 0, 0.0, 0.0
+    pieces, eager, ops, host, eager_ns = list[Piece](), list[Piece](), 0, 0.0, 0.0
     for step in steps:
-        found = passes(trace, step)
-        for at, each in enumerate(found):
-            ops += sum(op.leaves for op in each.ops)
-            took = _own_ns(each.interval, waits)
-            host += took
-            forwards = _forwards(found, at)
-            if any(breaks.skips(one.interval) for one in forwards):
-                skipped.append(each)
-                eager += took
-            else:
-                trains = any(one.backward for one in found)
-                pieces += [Piece(part, trains) for part in breaks.split(each, forwards)]
+        each = passes(trace, step)
+        trains = any(one.backward for one in each)
+        for at, one in enumerate(each):
+            ops += sum(op.leaves for op in one.ops)
+            host += _own_ns(one.interval, waits)
+            for part in breaks.split(one, each[at - 1] if at else None):
+                piece = Piece(part.ops, trains)
+                (eager if part.eager else pieces).append(piece)
+                eager_ns += _own_ns(piece.interval, waits) if part.eager else 0.0
     breaking = {f.id: f for _, f in breaks.inside}
-    return Reach(tuple(pieces), tuple(skipped), tuple(breaking.values()), ops, host, eager)
+    return Reach(tuple(pieces), tuple(eager), tuple(breaking.values()), ops, host, eager_ns)
 
 
 def reach_of_graph(
     trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]
 ) -> Reach:
-    """What a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
+    """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
     left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
     waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
     pieces, count, host = list[Piece](), 0, 0.0
@@ -163,26 +161,28 @@ def reach_of_graph(
     return Reach(tuple(pieces), (), breaking, count, host, 0.0)
 
 
-def _forwards(found: Sequence[Pass], at: int) -> list[Pass]:
-    """The forward passes that this pass is, or is the backward of."""
-    if not found[at].backward:
-        return [found[at]]
-    before = at - 1
-    return [found[before]] if before >= 0 and not found[before].backward else []
-
-
 def _own_ns(interval: Interval, waits: Cover) -> float:
     begin, end = (np.array([at], np.int64) for at in interval)
     return float(interval.length - waits.within(begin, end)[0])
 
 
+class Part(NamedTuple):
+    """Neighboring ops of a pass that one graph holds, or that stay eager."""
+
+    ops: tuple[Op, ...]
+    eager: bool
+
+
 class Breaks:
-    """Where syncs would break the graph of a network, and which frames stay eager for it.
+    """Where syncs would break the graph of a network, and which of its ops stay eager for it.
+
+    Dynamo ends a graph at a sync and begins another behind it. It can't do so within a loop: there it runs the rest of
+    that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; torch 2.0 to 2.13).
 
     Args:
         trace: whose loaders part the calls of a network, as syncs outside of it do.
         findings: all syncs of the trace.
-        removed: the ids of those that are gone.
+        removed: the ids of those that are removed.
     """
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
@@ -199,29 +199,75 @@ class Breaks:
         self.inside.sort(key=lambda each: each[0])
         self.outside.sort()
 
-    def within(self, interval: Interval) -> list[tuple[int, Finding]]:
-        """Those in this interval: when, and which."""
-        return [each for each in self.inside if interval.holds(each[0])]
+    def split(self, one: Pass, before: Pass | None) -> Iterator[Part]:
+        """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
-    def skips(self, interval: Interval) -> bool:
-        """Whether one line waits again and again in this pass: its graph would break in a loop."""
-        met = Counter(finding.id for call in self.calls(interval) for _, finding in self.within(call))
-        return any(count > len(self.calls(interval)) for count in met.values())
+        Args:
+            one: the pass.
+            before: the one before it in its step, if there is any.
+        """
+        if not one.backward:
+            yield from self._forward(one)
+        elif before is not None and not before.backward:
+            yield from _mirrored(one.ops, list(self._forward(before)))
+        else:
+            yield Part(one.ops, False)
 
-    def calls(self, interval: Interval) -> list[Interval]:
-        """The pass, cut where the program waits outside of its network: a call of it each."""
-        cuts = [at for at in self.outside if interval.holds(at)]
-        return [Interval(*pair) for pair in zip([interval.begin, *cuts], [*cuts, interval.end], strict=True)]
+    def _forward(self, one: Pass) -> Iterator[Part]:
+        cuts = [at for at in self.outside if one.interval.holds(at)]
+        for call in _cut_at(one.ops, cuts):
+            yield from self._call(call)
 
-    def split(self, each: Pass, forwards: Sequence[Pass]) -> Iterator[tuple[Op, ...]]:
-        """The ops of a pass by the graph that holds them: a backward pass has as many graphs as its forward one."""
-        if not each.backward:
-            cuts = [at for at, _ in self.within(each.interval)] + [a for a in self.outside if each.interval.holds(a)]
-            yield from _cut_at(each.ops, sorted(cuts))
-            return
-        count = sum(len(self.within(one.interval)) for one in forwards) + 1
-        size = -(-len(each.ops) // count)
-        yield from (each.ops[at : at + size] for at in range(0, len(each.ops), size))
+    def _call(self, ops: tuple[Op, ...]) -> Iterator[Part]:
+        """Yield the parts of one call of a network."""
+        begin, end = ops[0].begin, ops[-1].end
+        met = [(at, finding) for at, finding in self.inside if begin <= at < end]
+        begins = [op.begin for op in ops]
+        places = [(bisect_right(begins, at) - 1, finding) for at, finding in met]
+        first, behind = _looped(places, len(ops))
+        for low, high, eager in ((0, first, False), (first, behind, True), (behind, len(ops), False)):
+            if eager and high > low:
+                yield Part(ops[low:high], True)
+            elif high > low:
+                yield from (Part(part, False) for part in _cut_at(ops[low:high], [at for at, _ in met]))
+
+
+def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int]:
+    """Return where the ops begin and end that stay eager: the rest of a function whose graph breaks in a loop.
+
+    One line that waits in several ops of a call is in a loop. If the function that it is in is the network's own, all
+    of it behind the last break before the loop stays eager; if the network only calls it, the rest of the network is
+    compiled.
+
+    Args:
+        places: the number of the op that each sync is in, and whose it is.
+        count: how many ops the call has.
+    """
+    ops_of_line = Counter(finding.id for _, finding in {(at, f.id): (at, f) for at, f in places}.values())
+    looped = [(at, f) for at, f in places if ops_of_line[f.id] > 1]
+    if not looped:
+        return count, count
+    first, last = looped[0][0], looped[-1][0] + 1
+    if not all(_in_forward(f) for _, f in looped):
+        return first, last
+    return max((at for at, f in places if at < first and ops_of_line[f.id] == 1), default=0), count
+
+
+def _in_forward(finding: Finding) -> bool:
+    """Whether the sync stands in the function that would be compiled, as far as is known."""
+    where = finding.where
+    return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
+
+
+def _mirrored(ops: Sequence[Op], forward: Sequence[Part]) -> Iterator[Part]:
+    """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
+    whole, at, past = sum(len(part.ops) for part in forward), 0, 0
+    for part in reversed(forward):
+        past += len(part.ops)
+        behind = round(len(ops) * past / whole)
+        if any(op.work for op in ops[at:behind]):
+            yield Part(tuple(ops[at:behind]), part.eager)
+            at = behind
 
 
 def _cut_at(ops: Sequence[Op], cuts: Sequence[int]) -> Iterator[tuple[Op, ...]]:

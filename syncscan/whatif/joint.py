@@ -71,12 +71,12 @@ class Joint:
         self.trace, self.steps, self.findings, self.changed = trace, steps, findings, changed
         self.step, self.surroundings, self.how = step, surroundings, how
         self._reached: dict[frozenset[str], Reach] = {}
-        self._made: dict[tuple[int, Costs, bool], Graph] = {}
+        self._made: dict[tuple[int, Costs, frozenset[str]], Graph] = {}
 
     def projection(self, removed: Sequence[Finding]) -> Projection:
         """The step without these findings, launched so; times in µs."""
         plain, found = self.step.projection(removed), self._reach(removed)
-        changed = self._calibrated(found, removed, LIKELY)
+        changed = self._calibrated(found, removed)
         after = self._after(changed.graph, removed)
         least, likely, most = (self._skipped_share(found) * part for part in EAGER_FRAMES.get(self.how, NOTHING))
         predicted = (after.period + likely * self.step.before.period) * self.step.unit
@@ -97,7 +97,7 @@ class Joint:
 
     def keeps_frames_eager(self) -> bool:
         """Whether a sync breaks the graph in a loop, so that a whole function stays eager."""
-        return bool(self._reach([]).skipped)
+        return bool(self._reach([]).eager)
 
     def change(self, removed: Sequence[Finding]) -> Change:
         """What a compile likely changes of the step without these findings."""
@@ -107,7 +107,7 @@ class Joint:
         """The time of the step without these findings, in µs, without its range."""
         found = self._reach(removed)
         likely = self._skipped_share(found) * EAGER_FRAMES.get(self.how, NOTHING)[1]
-        period = self._after(self._graph(found, LIKELY), removed).period
+        period = self._after(self._graph(found, LIKELY, removed), removed).period
         return (period + likely * self.step.before.period) * self.step.unit
 
     def _reach(self, removed: Sequence[Finding]) -> Reach:
@@ -128,11 +128,13 @@ class Joint:
         self._reached[frozenset()] = found
         return frozenset(f.id for f in found.breaking)
 
-    def _graph(self, found: Reach, costs: Costs, further: Change | None = None) -> Graph:
-        """Of the steps with what a compile of these costs leaves, and a further change of the rest."""
-        key = id(found), costs, further is None
-        if further is not None or key not in self._made:
-            self._made[key] = self._busy(self.changed(_both(change_of(self.trace, found, self.how, costs), further)))
+    def _graph(self, found: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
+        """Return the steps with what a compile of these costs leaves, without what only these findings needed."""
+        key = id(found), costs, frozenset(f.id for f in removed)
+        if key not in self._made:
+            change = change_of(self.trace, found, self.how, costs)
+            further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
+            self._made[key] = self._busy(self.changed(_both(change, further)))
         return self._made[key]
 
     def _busy(self, graph: Graph) -> Graph:
@@ -140,9 +142,9 @@ class Joint:
         was, now = (sum(sum(p.stream_ns) for p in g.programs) for g in (self.step.graph, graph))
         return replace(graph, busy_ns=self.step.graph.busy_ns * now / was) if was else graph
 
-    def _calibrated(self, found: Reach, removed: Sequence[Finding], costs: Costs) -> CalibratedStep:
-        """The changed step, on the scales of the one as it is."""
-        graph, step = self._graph(found, costs), self.step
+    def _calibrated(self, found: Reach, removed: Sequence[Finding]) -> CalibratedStep:
+        """Return the step as it likely changes, on the scales of the one as it is."""
+        graph, step = self._graph(found, LIKELY, removed), self.step
         calibration = replace(step.calibration, replay=step.replay_of(graph))
         return CalibratedStep(self.trace, graph, calibration, step.number, self.surroundings)
 
@@ -180,7 +182,7 @@ class Joint:
         numbers = frozenset(self.step.number[f.id] for f in removed) - self.step.behind
         for slack in self.step.calibration.slack:
             whole = period(slack)
-            then = period(Replay(self._graph(found, LIKELY), slack.scale, slack.stretch), numbers)
+            then = period(Replay(self._graph(found, LIKELY, removed), slack.scale, slack.stretch), numbers)
             yield then / whole * self.step.before.period * self.step.unit if whole else 0.0
 
     def _graphs(self, found: Reach, removed: Sequence[Finding]) -> Iterator[Graph]:
@@ -188,20 +190,21 @@ class Joint:
         yield self._graph(found, LEAST)
         yield self._graph(found, MOST)
         if removed:
-            yield self._graph(found, LEAST, set_aside(self.trace, self.steps.intervals, removed))
+            yield self._graph(found, LEAST, removed)
         more = denser(self.trace, found, removed)
         if more:
-            yield self._graph(found, MOST, Change(work=more))
+            change = change_of(self.trace, found, self.how, MOST)
+            yield self._busy(self.changed(_both(change, Change(work=more))))
 
     def _skipped_share(self, found: Reach) -> float:
         """The part of the step that passes take which stay eager."""
-        recorded = self.step.replay.scale * found.skipped_ns / max(1, len(self.steps.intervals))
+        recorded = self.step.replay.scale * found.eager_ns / max(1, len(self.steps.intervals))
         return min(1.0, recorded / self.step.before.period) if self.step.before.period else 0.0
 
     def _notes(self, found: Reach, removed: Sequence[Finding]) -> Iterator[str]:
         if self.how in (Launching.EAGER, Launching.GRAPH):
             return
-        if found.skipped:
+        if found.eager:
             yield STAYS_EAGER
         inside = [f for f in found.breaking if f.diagnosis.removal is Removal.KERNELS]
         if self.how is Launching.REDUCE_OVERHEAD and inside:
