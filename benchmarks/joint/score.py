@@ -102,11 +102,9 @@ def main() -> None:
                 found = list(scored(Path(folder) / f"{program}.json.gz", program, truth[program]))
                 parts["held out" if at % 2 else "fitted"] += found
                 for s in found:
-                    print(
-                        f"| `{program}` | {s.state} | {s.projected:.2f} | {s.low:.2f} to {s.high:.2f} | {s.measured:.2f} |"
-                        f"{'' if s.inside else ' outside |'}",
-                        flush=True,
-                    )
+                    between = f"{s.low:.2f} to {s.high:.2f}"
+                    print(f"| `{program}` | {s.state} | {s.projected:.2f} | {between} | {s.measured:.2f} |", end="")
+                    print("" if s.inside else " outside |", flush=True)
     for name, states in parts.items():
         for a, b in wrong_orders(states):
             print(f"{a.program}: {a.state} is faster than {b.state}")

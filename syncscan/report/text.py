@@ -92,12 +92,12 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
     yield from _run(story, terminal)
     if story.phases:
         yield _phases(story.phases)
-    if terminal.verbose and analysis.states:
-        yield _states(analysis.states)
     if terminal.verbose or story.host_leads:
         yield from host_tables(story, terminal.width)
     if terminal.verbose:
         yield from details(story, analysis.step)
+        if analysis.states:
+            yield _states(analysis.states)
     yield from _closing(story, terminal)
 
 

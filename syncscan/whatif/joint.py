@@ -27,9 +27,9 @@ from syncscan.whatif.replayed_steps import ReplayedSteps
 from syncscan.whatif.set_aside import denser, set_aside
 from syncscan.whatif.surroundings import Surroundings
 
-UNSURE, MOST_UNSURE = 0.04, 0.1
+UNSURE, MOST_UNSURE = 0.06, 0.1
 """Within which part of it a step's time is known where capture doesn't tell, and at the most that counts."""
-EAGER_FRAMES = {Launching.COMPILE: (0.0, 0.09, 0.22), Launching.REDUCE_OVERHEAD: (-0.34, 0.0, 0.1)}
+EAGER_FRAMES = {Launching.COMPILE: (0.0, 0.13, 0.26), Launching.REDUCE_OVERHEAD: (-0.34, 0.0, 0.1)}
 """Of a step whose network stays eager for a break in a loop: how much longer it gets all the same, at the least, likely
 and at the most. Dynamo looks at its frames in vain, and modules of the program's own within that loop are compiled one
 by one. Measured in nine programs (H100, torch 2.11): compiled 1.01 to 1.30; with CUDA graphs 0.62 to 0.69 where there
@@ -173,7 +173,7 @@ class Joint:
         """Within which part of it the step's time is known."""
         stored = self.trace.info.capture
         times = StepTimes(stored.unprofiled_step_us or 0.0, stored.unprofiled_steps_us, "")
-        return min(times.uncertainty or UNSURE, MOST_UNSURE)
+        return min(max(times.uncertainty or 0.0, UNSURE), MOST_UNSURE)
 
     def _others(self, found: Reach, removed: Sequence[Finding]) -> Iterator[float]:
         """What else the step may take, in µs."""
