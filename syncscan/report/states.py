@@ -48,8 +48,8 @@ def sentence(states: States, breaking: Sequence[Finding]) -> str:
         return ""
     (low, high), several = pair.range_us, _count(breaking) != 1
     return (
-        f"{_these(breaking)} and {'keep' if several else 'keeps'} {_function(breaking)} from being compiled:"
-        f" without {'them' if several else 'it'} and {COMPILED[pair.launches]} the step takes"
+        f"{_these(breaking)}, and {'keep' if several else 'keeps'} {_function(breaking)} from being compiled:"
+        f" removed and {COMPILED[pair.launches]} the step takes"
         f" {duration(pair.us)} ({duration(low)} to {duration(high)}) instead of {duration(states.baseline_us)};"
         f" {_either(states)}."
     )

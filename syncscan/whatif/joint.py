@@ -100,8 +100,9 @@ class Joint:
         return bool(self._reach([]).eager)
 
     def change(self, removed: Sequence[Finding]) -> Change:
-        """What a compile likely changes of the step without these findings."""
-        return change_of(self.trace, self._reach(removed), self.how, LIKELY)
+        """Return what a compile, and what only these findings needed, likely change of the step without them."""
+        further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
+        return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), further)
 
     def likely_us(self, removed: Sequence[Finding]) -> float:
         """The time of the step without these findings, in µs, without its range."""
