@@ -72,7 +72,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if story.findings:
         yield f"findings ({OF_FINDING}):"
         yield from map(finding, story.findings)
-    yield from (f"{told.id} saves {told.once_compiled}" for told in story.findings if told.once_compiled)
+    yield from (f"{f.id} saves {f.once_compiled}" for f in story.findings if f.once_compiled)
     if analysis.states:
         yield f"states, projected: {'; '.join(states.lines(analysis.states))}"
     if story.habits:

@@ -118,6 +118,6 @@ def _percent(us: float, most: float) -> float:
 
 def lines(states: States) -> Iterator[str]:
     """The states, one a line."""
-    for each in told(states):
+    for each in rows(states):
         between = f" ({each.between})" if each.between else ""
         yield f"{each.name}: {each.takes}{between}{f', {each.change}' if each.change else ''}"
