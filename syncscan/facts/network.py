@@ -1,4 +1,4 @@
-"""From a Trace to what of its steps a compile of the network can reach: its forward and backward passes, op by op.
+"""Finds what of a trace's steps a compile of the network can reach: its forward and backward passes, op by op.
 
 A network's author compiles the network; the optimizer, and what is done with gradients between, stay as they are. A
 recording without Python frames doesn't say which ops are the network's. So in a step with a backward pass, everything
@@ -29,10 +29,10 @@ LIBRARY = (
     "aten::nonzero", "aten::masked_select", "aten::unique", "aten::_unique", "aten::bincount", "aten::fft",
     "aten::_fft", "aten::linalg", "aten::_linalg", "aten::cholesky", "aten::grid_sampler", "aten::searchsorted",
 )  # fmt: skip
-"""How ops begin whose kernels a compile calls as they are, instead of generating its own (`torch/_inductor/lowering.py`
+"""Beginnings of the names of ops whose kernels a compile calls as they are, instead of generating its own (`torch/_inductor/lowering.py`
 and `kernel/`: extern kernels and fallbacks; `max-autotune` aside)."""
 FOREACH = ("aten::_foreach", "aten::_fused_adam", "aten::_fused_sgd", "aten::_fused_adagrad", "aten::_amp_foreach")
-"""How ops begin that only optimizers and their helpers call."""
+"""Beginnings of the names of ops that only optimizers and their helpers call."""
 
 
 class Op(msgspec.Struct, frozen=True):
@@ -45,9 +45,9 @@ class Op(msgspec.Struct, frozen=True):
     end: int
     work: tuple[int, ...] = ()
     inner: tuple[str, ...] = ()
-    """Of each the name of the innermost op around its launch."""
+    """The name of the innermost op around each launch."""
     leaf: tuple[int, ...] = ()
-    """Of each the row of that op."""
+    """The row of that op, for each launch."""
     gradients: int = 0
     """How many parameters' gradients it adds to."""
     of_optimizer: bool = False
@@ -77,7 +77,7 @@ class Pass(msgspec.Struct, frozen=True):
 
     @property
     def interval(self) -> Interval:
-        """From the first op's begin to the last one's end."""
+        """Return the time from the first op's begin to the last one's end."""
         return Interval(self.ops[0].begin, self.ops[-1].end)
 
 
@@ -98,7 +98,7 @@ def _compiled(name: str) -> bool:
 
 
 def passes(trace: Trace, step: Interval) -> list[Pass]:
-    """The passes of a network in this step, forward ones and the backward behind each, in time order.
+    """Return the passes of a network in this step, forward ones and the backward behind each, in time order.
 
     Args:
         trace: whose step it is.
@@ -106,12 +106,12 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     """
     stretches = [list(ops) for _, ops in itertools.groupby(ops_of(trace, step), _kind)]
     trains = any(ops[0].backward for ops in stretches)
-    found = []
+    chosen = []
     for ops, behind in itertools.zip_longest(stretches, stretches[1:]):
         forward = not ops[0].of_optimizer and not ops[0].backward
         if ops[0].backward or (forward and (not trains or (behind and behind[0].backward))):
-            found.append(_pass(ops, trains))
-    return [each for each in found if any(op.work for op in each.ops)]
+            chosen.append(_pass(ops, trains))
+    return [each for each in chosen if any(op.work for op in each.ops)]
 
 
 def _kind(op: Op) -> int:
@@ -146,7 +146,7 @@ def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
 
 
 class _Known:
-    """Of a trace the ops of the steps that were asked for."""
+    """The ops of those steps of a trace that were looked up."""
 
     def __init__(self, _: Trace) -> None:
         self.ops: dict[Interval, list[Op]] = {}
@@ -159,8 +159,8 @@ def _ops_of(trace: Trace, step: Interval) -> list[Op]:
     rows, calls = rows[calls != NONE], calls[calls != NONE]
     order = np.argsort(s.ts[calls], kind="stable")
     rows, calls = rows[order], calls[order]
-    found = [op for track in distinct(s.track[calls]).tolist() for op in _on_track(trace, step, track, rows, calls)]
-    return sorted(found, key=lambda op: op.begin)
+    ops = [op for track in distinct(s.track[calls]).tolist() for op in _on_track(trace, step, track, rows, calls)]
+    return sorted(ops, key=lambda op: op.begin)
 
 
 def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int64) -> Iterator[Op]:
@@ -173,8 +173,8 @@ def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int6
     outer = ops[np.append(True, s.ts[ops][1:] >= reached[:-1])] if len(ops) else ops
     gradients = np.sort(s.ts[ops[np.isin(ops, trace.where(is_gradient, Category.CPU_OP))]])
     optimizers = _optimizers(trace, here)
-    mine = s.track[calls] == track
-    at, work, parents = s.ts[calls][mine], rows[mine], s.parent[calls[mine]].tolist()
+    here_too = s.track[calls] == track
+    at, work, parents = s.ts[calls][here_too], rows[here_too], s.parent[calls[here_too]].tolist()
     inner = [trace.name(row) if row != NONE else "" for row in parents]
     bounds = np.searchsorted(at, np.stack([s.ts[outer], s.end[outer]])).T.tolist()
     alone = np.ones(len(at), np.bool_)
@@ -187,7 +187,7 @@ def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int6
         launched = tuple(work[low:high].tolist())
         names, leaf = tuple(inner[low:high]), tuple(parents[low:high])
         yield Op(name, track, begin, int(s.end[row]), launched, names, leaf, count, of_optimizer)
-    for row, call in zip(work[alone].tolist(), calls[mine][alone].tolist(), strict=True):
+    for row, call in zip(work[alone].tolist(), calls[here_too][alone].tolist(), strict=True):
         begin = int(s.ts[call])
         of_optimizer = any(b <= begin < e for b, e in optimizers)
         yield Op("", track, begin, int(s.end[call]), (row,), ("",), (call,), 0, of_optimizer)

@@ -71,7 +71,7 @@ class RemedyText(msgspec.Struct, frozen=True, kw_only=True):
     """The part of `doubt` for the shortest report: no saving alone, or a different one after the entries above."""
     fix: str
     pair: str = ""
-    """Of syncs that go with another way to launch: what both come to, and either alone."""
+    """The sentence on what removing syncs and launching another way come to, where they go together."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""From a step's states to what a report says of syncs and launches together: a sentence and a table."""
+"""Turns a step's states into what a report says of syncs and launches together: a sentence and a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPILED = {
     REDUCE_OVERHEAD: "compiled (reduce-overhead)",
     "graph": "as one CUDA graph",
 }
-"""How a network launches, in words."""
+"""Names of the ways a network launches, in words."""
 TITLE = "Syncs and launches together: a step, projected"
 LOSES = 0.02
 """A state that takes so much longer than the step as it is, as a part of it, is said to lose."""
@@ -37,7 +37,7 @@ class StateText(msgspec.Struct, frozen=True):
 
 
 def sentence(states: States, breaking: Sequence[Finding]) -> str:
-    """What syncs and a compile come to together, and what either does alone.
+    """Return what syncs and a compile come to together, and what either does alone.
 
     Args:
         states: with a pair.
@@ -75,7 +75,7 @@ def _function(breaking: Sequence[Finding]) -> str:
 
 
 def _either(states: States) -> str:
-    """What removing those syncs, and compiling, gain alone."""
+    """Return what removing those syncs, and compiling, gain alone."""
     base = states.baseline_us
     syncs, compiled = (measurable(us, base) and us >= LOSES * base for us in states.alone_us)
     if not syncs and not compiled:

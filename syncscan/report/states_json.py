@@ -1,4 +1,4 @@
-"""From a step's states to their part of the JSON report."""
+"""Makes a step's states their part of the JSON report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StateDocument(Struct, frozen=True):
 
 
 class StatesDocument(Struct, frozen=True):
-    """What syncs and launches come to together."""
+    """The step's states with and without syncs, launched as they are and compiled."""
 
     baseline_us: Annotated[float, about("the step as it is")]
     each: tuple[StateDocument, ...]

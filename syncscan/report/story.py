@@ -63,7 +63,7 @@ class FindingText(msgspec.Struct, frozen=True, kw_only=True):
     idle: str
     """How long the device is idle behind it."""
     once_compiled: str
-    """What it saves once the network is compiled, where that is more; else empty."""
+    """The saving once the network is compiled, where that is more; else empty."""
     circumstances: tuple[str, ...]
     """Special circumstances: intended, in the backward pass, frequency unless once per step."""
 
