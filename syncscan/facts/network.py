@@ -29,8 +29,8 @@ LIBRARY = (
     "aten::nonzero", "aten::masked_select", "aten::unique", "aten::_unique", "aten::bincount", "aten::fft",
     "aten::_fft", "aten::linalg", "aten::_linalg", "aten::cholesky", "aten::grid_sampler", "aten::searchsorted",
 )  # fmt: skip
-"""Beginnings of the names of ops whose kernels a compile calls as they are, instead of generating its own (`torch/_inductor/lowering.py`
-and `kernel/`: extern kernels and fallbacks; `max-autotune` aside)."""
+"""Beginnings of the names of ops whose kernels a compile calls as they are, instead of generating its own
+(`torch/_inductor/lowering.py` and `kernel/`: extern kernels and fallbacks; `max-autotune` aside)."""
 FOREACH = ("aten::_foreach", "aten::_fused_adam", "aten::_fused_sgd", "aten::_fused_adagrad", "aten::_amp_foreach")
 """Beginnings of the names of ops that only optimizers and their helpers call."""
 
