@@ -223,14 +223,16 @@ def analyze_trace(
         habits_found = tuple(h for h in habits_found if h.gain is None)  # costs of the others are unknown then
     habits_found = whatif.project_habits(projector, habits_found)
     over("habits")
+    both = whatif.together(projector, gains.findings, habits_found)
     analysis = Analysis(
         trace=trace,
         step=gains.step,
-        findings=with_excerpts(trace, gains.findings, files),
+        findings=with_excerpts(trace, both.findings, files),
         groups=gains.groups,
         overlaps=gains.overlaps,
-        habits=habits_found,
-        remedies=whatif.remedies_of(projector, gains.findings, gains.groups, habits_found),
+        habits=both.habits,
+        remedies=whatif.remedies_of(projector, both.findings, gains.groups, both.habits, both.states, both.change),
+        states=both.states,
         host_time=host_time,
         races=races_of(trace.info.capture),
         run=run_of(trace.info.capture.run),

@@ -65,7 +65,7 @@ KINDS = {
     "saved": Kind(
         report_json.SavedDocument, report_json.SCHEMA, 3, "`analyze -o NAME.syncscan.json`: the same and more."
     ),
-    "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 0, "`whatif --format json`: the step without chosen syncs."),
+    "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
     "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),
     "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
     "proof": Kind(proof.ProofDocument, proof.SCHEMA, 0, "`prove --format json`: whether a change is a gain."),

@@ -14,6 +14,11 @@ from syncscan.cli.terminal import colors, width
 @click.command("whatif")
 @click.argument("trace", metavar="TRACE")
 @click.option("--remove", multiple=True, metavar="SELECTOR", help="Syncs to remove (repeatable).  [default: all]")
+@click.option(
+    "--launches",
+    type=click.Choice(("eager", "compile", "reduce-overhead", "graph")),
+    help="Launch this way too: torch.compile, with CUDA graphs, or the whole step as one CUDA graph.",
+)
 @click.option("--keep-timing", is_flag=True, help="Keep explicit synchronize calls, which are wanted for timing.")
 @click.option(
     "--pipeline", multiple=True, metavar="SCOPE", help="Give an upper bound for running SCOPE one step ahead."
@@ -29,6 +34,7 @@ from syncscan.cli.terminal import colors, width
 def command(
     trace: str,
     remove: tuple[str, ...],
+    launches: str | None,
     keep_timing: bool,
     pipeline: tuple[str, ...],
     beside: str,
@@ -40,14 +46,15 @@ def command(
 ) -> None:
     """Replay the step of TRACE without some of its syncs: the real gain, and what limits the step then.
 
-    SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID.
+    SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID. With --launches nothing is removed but what --remove names.
     """
     from syncscan.report import whatif
 
     refuse(output, force, trace)
     analysis = analysis_options.analysis_of(trace)
     warn(analysis.warnings)
-    projection = analysis.whatif(*(remove or ("all",)), keep_timing=keep_timing)
+    chosen = remove or (() if launches else ("all",))
+    projection = analysis.whatif(*chosen, keep_timing=keep_timing, launches=launches)
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]
     if form == "json":
         deliver(whatif.render_json(analysis, projection, pipelines), output, force)

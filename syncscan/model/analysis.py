@@ -18,6 +18,7 @@ from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Proj
 from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
+from syncscan.model.states import States
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Trace
 from syncscan.model.view import EVERYTHING, Shown, View, shown
@@ -53,6 +54,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """The program's whole run as far as capture watched it; None where it didn't."""
     phases: tuple[Analysis | None, ...] = ()
     """Analyses of the traces of the run's phases, in order; None for a phase without a trace."""
+    states: States | None = None
+    """The step with and without its syncs, eager and compiled; None where launches don't limit it."""
     integrity: Integrity = SOUND
     """Missing data, and the numbers withheld because of it."""
     whole: Trace | None = None
@@ -117,19 +120,25 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
                 return finding
         raise KeyError(id)
 
-    def whatif(self, *remove: str, step_ms: float | None = None, keep_timing: bool = False) -> Projection:
-        """Project the step without the findings that these selectors name.
+    def whatif(
+        self, *remove: str, step_ms: float | None = None, keep_timing: bool = False, launches: str | None = None
+    ) -> Projection:
+        """Project the step without the findings that these selectors name, and with its launches replaced.
 
         Args:
             remove: selectors, each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`; without any, nothing goes.
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
             keep_timing: keep explicit synchronizations, whatever the selectors say: they are wanted for timing.
+            launches: `eager`, as they are; `compile`, the network under `torch.compile`; `reduce-overhead`, that with
+                CUDA graphs; `graph`, the whole step as one CUDA graph. What breaks a graph and isn't removed still
+                does. With any of them, the range also covers what may go, or grow, along with the syncs.
 
         Raises:
-            UsageError: a selector is none, or names nothing; or the trace holds nothing to replay.
+            UsageError: a selector is none, or names nothing; there is no such way to launch; or the trace holds nothing
+                to replay, or a step that is compiled already.
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
-        return self._projects().whatif(remove, step_ms=step_ms, keep_timing=keep_timing)
+        return self._projects().whatif(remove, step_ms=step_ms, keep_timing=keep_timing, launches=launches)
 
     def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
         """Return an upper bound on the saving if a scope ran on a stream of its own, a step ahead.

@@ -231,6 +231,8 @@ class Gain(msgspec.Struct, frozen=True):
     moved_us: float
     untold: str = ""
     """Why a single rank's trace can't tell the gain, as a sentence; empty where it can."""
+    once_compiled_us: float | None = None
+    """Gain once the network is compiled with CUDA graphs and all other syncs are gone; None if not projected."""
 
 
 class Occurrence(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,13 +29,22 @@ class Basis(str, enum.Enum):
     UPPER_BOUND = "upper bound"
 
 
+class Paced(NamedTuple):
+    """A part of a host thread's time that would take another time: `factor` times as long; ns on the trace's clock."""
+
+    track: int
+    begin: int
+    end: int
+    factor: float
+
+
 class Change(msgspec.Struct, frozen=True):
     """The step without a habit, as an edit that a replay can apply; times in ns on the trace's clock.
 
-    `host`: intervals of host threads to remove. `work`: (row of device work, fraction of its length that stays).
-    `ahead`: intervals of host threads whose device work moves to a stream of its own, where nothing waits for it.
-    `calls`: rows of sync points' calls to remove with their waits. `unstretched`: the profiler didn't lengthen `host`,
-    whatever it did to the rest of the host's time.
+    `host`: intervals of host threads to remove. `paced`: disjoint intervals of host threads that take another time.
+    `work`: (row of device work, fraction of its length that stays). `ahead`: intervals of host threads whose device
+    work moves to a stream of its own, where nothing waits for it. `calls`: rows of sync points' calls to remove with
+    their waits. `unstretched`: the profiler didn't lengthen `host`, whatever it did to the rest of the host's time.
     """
 
     host: tuple[ThreadInterval, ...] = ()
@@ -42,6 +52,7 @@ class Change(msgspec.Struct, frozen=True):
     ahead: tuple[ThreadInterval, ...] = ()
     calls: tuple[int, ...] = ()
     unstretched: bool = False
+    paced: tuple[Paced, ...] = ()
 
 
 class HabitGain(msgspec.Struct, frozen=True):

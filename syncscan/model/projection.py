@@ -36,6 +36,8 @@ class Projection(msgspec.Struct, frozen=True):
     """Whether the unprofiled step's time is known; else all times are in proportion to the profiled step."""
     host_scale: float = 1.0
     """Fraction of the host's own time in the trace that isn't profiler overhead."""
+    launches: str = "eager"
+    """How the step is launched: `eager`, `compile`, `reduce-overhead` or `graph`."""
 
     @property
     def saving_us(self) -> float:
@@ -100,8 +102,10 @@ class Projects(Protocol):
         """Return whether there is anything to replay."""
         ...
 
-    def whatif(self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool) -> Projection:
-        """Project the step without the findings that these selectors name."""
+    def whatif(
+        self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool, launches: str | None
+    ) -> Projection:
+        """Project the step without the findings that these selectors name, launched so."""
         ...
 
     def pipeline(self, scope: str, beside: str, *, step_ms: float | None) -> Pipeline:

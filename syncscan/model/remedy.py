@@ -15,6 +15,8 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the syncs; empty for a habit."""
     habit: str = ""
     """The habit's id; empty for syncs."""
+    launches: str = ""
+    """How the step launches too, as of `State`; empty where that stays."""
     what: str
     """The change in a few words, from the rule."""
     alone_us: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
+from syncscan.report import states
 from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
 from syncscan.report.remedies import PLACES, RemedyText
@@ -71,6 +72,9 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if story.findings:
         yield f"findings ({OF_FINDING}):"
         yield from map(finding, story.findings)
+    yield from (f"{f.id} saves {f.once_compiled}" for f in story.findings if f.once_compiled)
+    if analysis.states:
+        yield f"states, projected: {'; '.join(states.lines(analysis.states))}"
     if story.habits:
         yield "habits (id; what; saves; what proves it):"
         yield from map(_habit, story.habits)

@@ -55,6 +55,7 @@ class FindingDocument(Struct, frozen=True):
     moved_us: Annotated[float | None, about("projected: wait that would move to the next sync")]
     recoverable_us: Annotated[float | None, about("projected: how much shorter the step would be")]
     recoverable_range_us: Range | None
+    once_compiled_us: Annotated[float | None, about("projected: the same once the network is compiled, others gone")]
     untold: Annotated[str, about("why the gain is uncertain or unknown; empty where it isn't")]
     value: Annotated[Use, about("what the host does with the value, which decides whether it is safe to remove")]
     title: str
@@ -92,6 +93,7 @@ def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
         moved_us=gain.moved_us if gain else None,
         recoverable_us=gain.recoverable_us if gain else None,
         recoverable_range_us=gain.range_us if gain else None,
+        once_compiled_us=gain.once_compiled_us if gain else None,
         untold=gain.untold if gain else "",
         value=w.use,
         title=d.title,

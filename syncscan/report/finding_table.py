@@ -42,6 +42,9 @@ COLUMNS = {
     "recoverable_us": Column("float64", "projected: how much shorter the step would be, µs"),
     "recoverable_low_us": Column("float64", "projected: lower end of the range, µs"),
     "recoverable_high_us": Column("float64", "projected: upper end of the range, µs"),
+    "once_compiled_us": Column(
+        "float64", "projected: the same once the network is compiled and other syncs are gone, µs"
+    ),
     "value": Column("string", "steers, shown, nothing or unknown: what the host does with what it waited for"),
     "title": Column("string", "what it is, in a sentence"),
     "fix": Column("string", "what to do instead"),
@@ -98,6 +101,7 @@ def _row(f: Finding) -> dict[str, Any]:
         "recoverable_us": gain.recoverable_us if gain else None,
         "recoverable_low_us": gain.range_us[0] if gain else None,
         "recoverable_high_us": gain.range_us[1] if gain else None,
+        "once_compiled_us": gain.once_compiled_us if gain else None,
         "value": w.use.value,
         "title": f.diagnosis.title,
         "fix": f.diagnosis.fix,

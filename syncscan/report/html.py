@@ -20,7 +20,7 @@ from syncscan.model.finding import Excerpt, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import compile_breaks, habits, host, kernels, program_run, races, source
+from syncscan.report import compile_breaks, habits, host, kernels, program_run, races, source, states
 from syncscan.report.assets import asset, template
 from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
@@ -96,6 +96,8 @@ def render(analysis: Analysis) -> str:
         steps_found=shown(story.steps_found, 600),
         hidden=story.hidden,
         phases=story.phases[:MAX_PHASES],
+        states_title=states.TITLE,
+        states=states.rows(analysis.states) if analysis.states else (),
         todo=_todo(story, page),
         races_title=races.TITLE,
         races=[

@@ -9,8 +9,9 @@ from pathlib import PurePath
 from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Source
+from syncscan.model.states import States
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, races, remedies, source
+from syncscan.report import habits, host, races, remedies, source, states
 from syncscan.report.habits import HabitText
 from syncscan.report.markup import cell, code, escaped
 from syncscan.report.names import shown
@@ -38,6 +39,7 @@ def render(analysis: Analysis) -> str:
         top.append("\n".join(_table(story.findings[:MAX_ROWS], story.costed)))
     if len(story.findings) > MAX_ROWS:
         top.append(f"… and {len(story.findings) - MAX_ROWS} more{', which cost less' if story.costed else ''}.")
+    top += _states(analysis.states)
     top += _races(story)
     top += _habits(story.habits)
     if story.kernels_lead:
@@ -71,6 +73,15 @@ def _to_do(story: Story) -> Iterator[str]:
 def _remedy(remedy: RemedyText) -> str:
     where = f" ({code(remedy.where)})" if remedy.where else ""
     return f"{remedy.number}. **{remedy.saves}**, {remedy.doubt}: {escaped(remedy.what)}{where}. {escaped(remedy.fix)}"
+
+
+def _states(of: States | None) -> Iterator[str]:
+    """Yield the step with its syncs or without, compiled or not, folded."""
+    if of is not None:
+        yield f"<details><summary>{states.TITLE}</summary>"
+        rows = (f"| {s.name} | {s.takes} | {s.between} | {s.change} |" for s in states.rows(of))
+        yield "\n".join(["| the step | takes | between | against now |", "|---|--:|--:|--:|", *rows])
+        yield "</details>"
 
 
 def _habits(entries: Sequence[HabitText]) -> Iterator[str]:

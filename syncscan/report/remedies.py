@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
-from syncscan.report import dry
+from syncscan.report import dry, states
 from syncscan.report.phrases import (
     figure,
     measurable,
@@ -70,6 +70,8 @@ class RemedyText(msgspec.Struct, frozen=True, kw_only=True):
     left: str
     """The part of `doubt` for the shortest report: no saving alone, or a different one after the entries above."""
     fix: str
+    pair: str = ""
+    """The sentence on what removing syncs and launching another way come to, where they go together."""
 
     @property
     def name(self) -> str:
@@ -104,6 +106,10 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
     habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
     more = f", and {len(members) - 1} more together with it" if len(members) > 1 else ""
     fixes = [habit.advice.fix] if habit else [f.diagnosis.fix for _, f in members]
+    pair = ""
+    if remedy.launches and analysis.states:
+        more, pair = "", states.sentence(analysis.states, [f for _, f in members])
+        fixes = [*fixes[:1], f'Then torch.compile(model, mode="{remedy.launches}").']
     return RemedyText(
         number=number,
         what=f"{remedy.what}{more}",
@@ -116,6 +122,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         doubt=_doubt(remedy, number == 1, [f for _, f in members], replayed(analysis.step)),
         left=_left_of(remedy, [f for _, f in members], replayed(analysis.step)),
         fix=" ".join(list(dict.fromkeys(fixes))[:FIXES]),
+        pair=pair,
     )
 
 
@@ -157,7 +164,7 @@ def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: flo
     doubts = [
         spread(remedy.range_us, step_us),
         "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after those above",
-        _alone(members, step_us),
+        "" if remedy.launches else _alone(members, step_us),
         "" if remedy.confidence is Confidence.HIGH else f"confidence {remedy.confidence.value}",
     ]
     return "; ".join(part for part in doubts if part)
@@ -169,7 +176,7 @@ def _left_of(remedy: Remedy, members: Sequence[Finding], step_us: float) -> str:
         return "not projected"
     changed = remedy.after_us is not None and measurable(abs(remedy.after_us - remedy.alone_us), step_us)
     left = duration(remedy.after_us) if remedy.after_us else "nothing measurable"
-    doubts = [f"{left} after those above" if changed else "", _alone(members, step_us)]
+    doubts = [f"{left} after those above" if changed else "", "" if remedy.launches else _alone(members, step_us)]
     return "; ".join(part for part in doubts if part)
 
 

@@ -18,6 +18,7 @@ class RemedyDocument(Struct, frozen=True):
 
     findings: Annotated[tuple[str, ...], about("ids of the syncs that go together")]
     habit: Annotated[str | None, about("id of the habit, if it is one")]
+    launches: Annotated[str | None, about("how the step launches too, where that goes with the syncs")]
     what: str
     where: str
     fix: str
@@ -33,6 +34,7 @@ def remedy_document(r: Remedy, text: RemedyText) -> RemedyDocument:
     return RemedyDocument(
         findings=r.findings,
         habit=r.habit or None,
+        launches=r.launches or None,
         what=r.what,
         where=text.where,
         fix=text.fix,

@@ -21,6 +21,7 @@ from syncscan.report.habits import HabitText
 from syncscan.report.phrases import (
     lacking,
     measurable,
+    once_compiled,
     replayed,
     saving,
     sentences,
@@ -61,6 +62,8 @@ class FindingText(msgspec.Struct, frozen=True, kw_only=True):
     waits: str
     idle: str
     """How long the device is idle behind it."""
+    once_compiled: str
+    """The saving once the network is compiled, where that is more; else empty."""
     circumstances: tuple[str, ...]
     """Special circumstances: intended, in the backward pass, frequency unless once per step."""
 
@@ -160,7 +163,7 @@ def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
     listed = {f.id for f in shown.findings} | {h.id for h in shown.habits}
     return Conclusion(
         verdict=dry.verdict(analysis) if timeless else analysis.step.bound.verdict.capitalize(),
-        summary=dry.summary(analysis) if timeless else summary(analysis),
+        summary=dry.summary(analysis) if timeless else _summary(analysis, entries),
         nothing=_nothing(analysis, entries),
         remedies=tuple(r for r in entries if r.habit in listed or any(m.id in listed for m in r.members)),
         then=_then(analysis, entries),
@@ -208,6 +211,14 @@ def story_of(analysis: Analysis) -> Story:
         warnings=analysis.warnings,
         next=_next(analysis, conclusion.remedies),
     )
+
+
+def _summary(analysis: Analysis, entries: Sequence[RemedyText]) -> str:
+    """Return how long places wait, and what they hold back where that is the first thing to change."""
+    if not entries or not entries[0].pair:
+        return summary(analysis)
+    several = len([f for f in analysis.findings if not f.diagnosis.intended]) > len(entries[0].members)
+    return sentences(entries[0].pair, summary(analysis) if several else "")
 
 
 def _without_lines(analysis: Analysis) -> str:
@@ -309,5 +320,6 @@ def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
         doubt=costs.doubt,
         waits=costs.waits,
         idle=costs.idle,
+        once_compiled=once_compiled(f, analysis.step),
         circumstances=tuple(_circumstances(f, analysis)),
     )

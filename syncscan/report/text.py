@@ -21,7 +21,8 @@ from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
-from syncscan.report import races
+from syncscan.model.states import States
+from syncscan.report import races, states
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.habits import HabitText
 from syncscan.report.host_text import compile_table, host_tables, kernel_table
@@ -98,6 +99,8 @@ def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Ren
         yield from host_tables(story, terminal.width)
     if terminal.verbose:
         yield from details(story, analysis.step)
+        if analysis.states:
+            yield _states(analysis.states)
     yield from _closing(story, terminal)
 
 
@@ -116,6 +119,16 @@ def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Itera
     above += [_arrow(sentence) for sentence in (story.nothing,) if sentence]
     yield from above
     yield from _remedies(story, terminal, SCREEN - _height(above, terminal.width))
+
+
+def _states(of: States) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=states.TITLE, title_justify="left", title_style="bold")
+    table.add_column("the step")
+    for name in ("takes", "between", "against now"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in states.rows(of):
+        table.add_row(row.name, row.takes, row.between, row.change)
+    return table
 
 
 def _height(parts: Sequence[RenderableType], width: int) -> int:

@@ -60,6 +60,7 @@ class WhatifDocument(Document, frozen=True):
     saving_us: float
     speedup: Annotated[float, about("baseline over predicted")]
     bound_after: Bound
+    launches: Annotated[str, about("how the step launches then: eager, compile, reduce-overhead or graph")]
     limits: LimitsDocument
     notes: tuple[str, ...]
     profiled_us: Annotated[float, about("the step in the trace")]
@@ -125,22 +126,42 @@ def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
 
 
 def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
-    if p.removed:
+    if p.removed or p.launches != "eager":
         yield Text.assemble(
-            (f"The step without {_these(analysis, p)}: {duration(p.predicted_us)}", "bold"),
-            f" instead of {duration(p.baseline_us)}, {percent(p.saving_us, p.baseline_us)} shorter"
+            (f"The step {_so(analysis, p)}: {duration(p.predicted_us)}", "bold"),
+            f" instead of {duration(p.baseline_us)}, {_less(p)}"
             f" ({duration(p.range_us[0])} to {duration(p.range_us[1])}), {p.speedup:.2f} times as fast.",
         )
     else:
         none = "Nothing is removed" if analysis.findings else "There is no sync to remove"
         yield Text(f"{none}: the step takes {duration(p.baseline_us)}.", style="bold")
-    limit = f"Then {p.bound_after.verdict}" if p.removed else p.bound_after.verdict.capitalize()
+    changed = p.removed or p.launches != "eager"
+    limit = f"Then {p.bound_after.verdict}" if changed else p.bound_after.verdict.capitalize()
     yield Text(
         f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of the host's own;"
         " no step can be shorter than either."
     )
     yield Text(_basis(p), style="dim")
     yield Text(printable(steps_found(analysis)), style="dim")
+
+
+_LAUNCHED = {
+    "eager": "",
+    "compile": "with its network compiled",
+    "reduce-overhead": "with its network compiled (reduce-overhead)",
+    "graph": "as one CUDA graph",
+}
+
+
+def _so(analysis: Analysis, p: Projection) -> str:
+    """Without what, and launched how."""
+    without = f"without {_these(analysis, p)}" if p.removed else "with its syncs" if analysis.findings else ""
+    return " and ".join(part for part in (without, _LAUNCHED[p.launches]) if part)
+
+
+def _less(p: Projection) -> str:
+    change = percent(abs(p.saving_us), p.baseline_us)
+    return f"{change} shorter" if p.saving_us >= 0 else f"{change} longer"
 
 
 def _these(analysis: Analysis, p: Projection) -> str:
@@ -240,6 +261,7 @@ def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pip
         saving_us=p.saving_us,
         speedup=p.speedup,
         bound_after=p.bound_after,
+        launches=p.launches,
         limits=LimitsDocument(p.host_limit_us, p.device_limit_us),
         notes=p.notes,
         profiled_us=p.profiled_us,

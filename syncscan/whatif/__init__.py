@@ -5,5 +5,15 @@ from syncscan.whatif.habit_gains import project_habits
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.rank_graph import graph_of_rank
 from syncscan.whatif.remedies import remedies_of
+from syncscan.whatif.states import Together, together
 
-__all__ = ["Gains", "Projector", "graph_of_rank", "project_gains", "project_habits", "remedies_of"]
+__all__ = [
+    "Gains",
+    "Projector",
+    "Together",
+    "graph_of_rank",
+    "project_gains",
+    "project_habits",
+    "remedies_of",
+    "together",
+]

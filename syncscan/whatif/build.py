@@ -8,15 +8,15 @@ before it where it was queued behind that, and its distance from its launch wher
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Float64, Int64, distinct
-from syncscan.model.interval import Interval, ThreadInterval, union_of
+from syncscan.model.interval import Interval, union_of
 from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
@@ -41,13 +41,22 @@ def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
 
 
 class _OwnTime:
-    """Turns times of one logical thread into its own time: the clock with some intervals left out."""
+    """Turns times of one logical thread into its own time: the clock with some intervals left out, others paced.
 
-    def __init__(self, left_out: list[Interval]) -> None:
-        disjoint = union_of(left_out)
-        self.begins = np.array([interval.begin for interval in disjoint], np.int64)
-        self.lengths = np.array([interval.length for interval in disjoint], np.int64)
-        self.out_before = np.concatenate([[0], np.cumsum(self.lengths)])
+    Args:
+        left_out: in any order.
+        paced: disjoint ones, and how many times as long each takes; what is left out of them stays so.
+    """
+
+    def __init__(self, left_out: list[Interval], paced: Sequence[tuple[Interval, float]] = ()) -> None:
+        disjoint = [(interval, 1.0) for interval in union_of(left_out)]
+        if paced:
+            disjoint = sorted([*disjoint, *_between_left_out(paced, [interval for interval, _ in disjoint])])
+        self.begins = np.array([interval.begin for interval, _ in disjoint], np.int64)
+        self.lengths = np.array([interval.length for interval, _ in disjoint], np.int64)
+        self.parts = np.array([part for _, part in disjoint])
+        """Of each interval the part that is left out of the thread's own time; below 0 where it takes longer."""
+        self.out_before = np.concatenate([[0.0], np.cumsum(self.lengths * self.parts)])
 
     def at(self, ts: Int64) -> Float64:
         """Own time at these times, ns."""
@@ -55,9 +64,31 @@ class _OwnTime:
         if not len(self.begins):
             return ts.astype(np.float64)
         last = np.maximum(count - 1, 0)
-        in_last = np.where(count > 0, np.minimum(ts - self.begins[last], self.lengths[last]), 0)
+        in_last = np.where(count > 0, np.minimum(ts - self.begins[last], self.lengths[last]), 0) * self.parts[last]
         own: Float64 = (ts - self.out_before[last] - in_last).astype(np.float64)
         return own
+
+
+def _between_left_out(
+    paced: Sequence[tuple[Interval, float]], left_out: Sequence[Interval]
+) -> Iterator[tuple[Interval, float]]:
+    """The parts of the paced intervals that aren't left out, with what part of each is.
+
+    Args:
+        paced: with how many times as long each takes.
+        left_out: disjoint and ascending.
+    """
+    begins, ends = [i.begin for i in left_out], [i.end for i in left_out]
+    for interval, factor in paced:
+        at = interval.begin
+        for place in range(bisect_right(ends, interval.begin), len(left_out)):
+            if begins[place] >= interval.end:
+                break
+            if begins[place] > at:
+                yield Interval(at, begins[place]), 1.0 - factor
+            at = max(at, ends[place])
+        if at < interval.end:
+            yield Interval(at, interval.end), 1.0 - factor
 
 
 class _Meeting(msgspec.Struct, frozen=True):
@@ -106,7 +137,7 @@ class _Writer:
         self.thread_of = np.array(threads, np.int64)[tracks]
         self.turns = 1 + np.flatnonzero(np.diff(self.thread_of))
         """The places of launches whose thread isn't that of the launch before."""
-        self.own_times = self._own_times(steps.left_out)
+        self.own_times = self._own_times(steps)
         self.returned = np.zeros(len(tracks))
         """When each launch returned, in its thread's own time; known of those of the programs that are written."""
         self.length = (self.launches.end - self.launches.start).astype(np.float64)
@@ -119,15 +150,19 @@ class _Writer:
         self.slots: dict[EventRecord, int] = {}
         """Event record → its number among those of its step."""
 
-    def _own_times(self, left_out: Sequence[ThreadInterval]) -> list[_OwnTime]:
+    def _own_times(self, steps: ReplayedSteps) -> list[_OwnTime]:
         """Of each logical thread, without its waits and what else is left out."""
         without: list[list[Interval]] = [[] for _ in range(self.thread_count)]
         for wait in self.waits:
             without[self.threads[wait.track]].append(wait.interval)
-        for track, begin, end in left_out:
+        for track, begin, end in steps.left_out:
             if track in self.threads:
                 without[self.threads[track]].append(Interval(begin, end))
-        return [_OwnTime(intervals) for intervals in without]
+        paced: list[list[tuple[Interval, float]]] = [[] for _ in range(self.thread_count)]
+        for track, begin, end, factor in steps.paced:
+            if track in self.threads:
+                paced[self.threads[track]].append((Interval(begin, end), factor))
+        return [_OwnTime(*each) for each in zip(without, paced, strict=True)]
 
     def _begun(self) -> list[_Meeting]:
         """Where the waits begin, in time order."""

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
+from syncscan.facts.network import is_compiled
 from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
@@ -23,7 +24,9 @@ from syncscan.whatif.bound import bound_of, unsettled
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
 from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.compiled import Launching
 from syncscan.whatif.graph import Graph
+from syncscan.whatif.joint import Joint
 from syncscan.whatif.outlook import NOTHING
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps, with_change
@@ -62,6 +65,7 @@ class Projector:
         self.points = [NumberedPoint(n, o.sync) for n, f in enumerate(findings) for o in f.occurrences]
         self._calibrated: dict[float | None, CalibratedStep] = {}
         self._changed: dict[Change, Graph] = {}
+        self._joint: dict[tuple[str, float | None], Joint] = {}
 
     @cached_property
     def observed_ns(self) -> float:
@@ -161,16 +165,24 @@ class Projector:
         return tuple(CalibratedStep(self.trace, self.graph, end, self.number, self.surroundings) for end in ends)
 
     def whatif(
-        self, selectors: Sequence[str], *, step_ms: float | None = None, keep_timing: bool = False
+        self,
+        selectors: Sequence[str],
+        *,
+        step_ms: float | None = None,
+        keep_timing: bool = False,
+        launches: str | None = None,
     ) -> Projection:
-        """The step without the findings that these selectors name; see `Analysis.whatif`.
+        """The step without the findings that these selectors name, launched so; see `Analysis.whatif`.
 
         Raises:
-            UsageError: a selector is none, or names nothing; or the trace holds nothing to replay.
+            UsageError: a selector is none, or names nothing; there is no such way to launch; or the trace holds nothing
+                to replay, or a step that is compiled already.
         """
         self._require_work()
         chosen = select(self.findings, selectors)
         removed = [f for f in chosen if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
+        if launches is not None:
+            return self.joint(launches, step_ms).projection(removed)
         step = self.calibrated(step_ms)
         found = step.projection(removed)
         # What gains nothing leaves the device the limit that the analysis says it is.
@@ -181,6 +193,32 @@ class Projector:
         """Whether the analysis says that the device is the limit."""
         own = frozenset(self.number[f.id] for f in self.findings if not f.diagnosis.intended)
         return not unsettled(step) and bound_of(step, own) is Bound.DEVICE
+
+    def joint(self, launches: str, step_ms: float | None = None) -> Joint:
+        """What projects syncs together with this way to launch.
+
+        Raises:
+            UsageError: there is no such way; or the step is compiled already.
+        """
+        ways = [way.value for way in Launching]
+        if launches not in ways:
+            raise UsageError(f"{launches!r} is no way to launch.", f"Use one of {', '.join(ways)}.")
+        if launches != Launching.EAGER and is_compiled(self.trace):
+            raise UsageError(
+                f"{self.trace.info.path} holds a step that is compiled already.",
+                "Record it without torch.compile, to see what that gains.",
+            )
+        if (launches, step_ms) not in self._joint:
+            self._joint[launches, step_ms] = Joint(
+                self.trace,
+                self.steps,
+                self.findings,
+                lambda change: build(with_change(self.steps, change)),
+                self.calibrated(step_ms),
+                self.surroundings,
+                Launching(launches),
+            )
+        return self._joint[launches, step_ms]
 
     def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
         """An upper bound on what running a scope on a stream of its own, a step ahead, would save.

@@ -11,12 +11,16 @@ from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Basis, Change, Habit
 from syncscan.model.projection import Group
 from syncscan.model.remedy import Remedy
+from syncscan.model.states import States
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
 
+WORTH = 0.05
+"""Of the step: what a set of changes across kinds gains beyond the best of them, or it isn't named."""
+KEEPS = "Syncs keep the network from being compiled"
 LISTED = 8
 """Remedies that are replayed on top of one another, for a habit's needs a graph of its own."""
 
@@ -30,7 +34,12 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 def remedies_of(
-    projector: Projector, findings: Sequence[Finding], groups: Sequence[Group], habits: Sequence[Habit]
+    projector: Projector,
+    findings: Sequence[Finding],
+    groups: Sequence[Group],
+    habits: Sequence[Habit],
+    states: States | None = None,
+    compiled: Change = NO_CHANGE,
 ) -> tuple[Remedy, ...]:
     """What is worth changing, the largest gain first; upper bounds stand behind all that was replayed.
 
@@ -39,6 +48,8 @@ def remedies_of(
         findings: with their gains.
         groups: sets of them worth removing.
         habits: with their gains.
+        states: of the step, where launches hold it.
+        compiled: what a compile changes of the step without the syncs that break it.
 
     Returns:
         Empty where the step can't be replayed.
@@ -48,7 +59,8 @@ def remedies_of(
     step = projector.calibrated()
     if not step.before.period:
         return ()
-    found = [*_syncs(step, {f.id: f for f in findings}, groups), *_habits(habits)]
+    by_id = {f.id: f for f in findings}
+    found = [*_syncs(step, by_id, groups), *_habits(habits), *_pair(step, by_id, states, compiled)]
     told = sorted((c for c in found if c.remedy.basis is Basis.REPLAY), key=_order)[:LISTED]
     bounds = sorted((c for c in found if c.remedy.basis is Basis.UPPER_BOUND), key=_order)
     return (*_on_top(projector, step, told), *(c.remedy for c in bounds))
@@ -77,9 +89,33 @@ def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[
         yield _Candidate(remedy, removed)
 
 
+def _pair(
+    step: CalibratedStep, findings: dict[str, Finding], states: States | None, compiled: Change
+) -> Iterator[_Candidate]:
+    """The syncs that keep the network from being compiled, with that compile, where that gains what neither does."""
+    if states is None or states.pair is None:
+        return
+    base, pair = states.baseline_us, states.pair
+    gain = base - pair.us
+    if gain - max(*states.alone_us, 0.0) < WORTH * base:
+        return
+    members = [findings[i] for i in states.breaking]
+    remedy = Remedy(
+        findings=states.breaking,
+        launches=pair.launches,
+        what=KEEPS,
+        alone_us=gain,
+        range_us=(max(0.0, base - pair.range_us[1]), max(0.0, base - pair.range_us[0])),
+        after_us=None,
+        basis=Basis.REPLAY,
+        confidence=max((f.confidence for f in members), key=list(Confidence).index),
+    )
+    yield _Candidate(remedy, frozenset(step.number[i] for i in states.breaking), compiled)
+
+
 def _habits(habits: Sequence[Habit]) -> Iterator[_Candidate]:
     for habit in habits:
-        if habit.gain is None:
+        if habit.gain is None or (habit.gain.basis is Basis.REPLAY and not habit.gain.recoverable_us):
             continue
         remedy = Remedy(
             habit=habit.id,
@@ -112,7 +148,8 @@ def _both(one: Change, other: Change) -> Change:
     for row, stay in other.work:
         work[row] = min(stay, work.get(row, 1.0))
     host, ahead, calls = (*one.host, *other.host), (*one.ahead, *other.ahead), (*one.calls, *other.calls)
-    return Change(host, tuple(work.items()), ahead, calls)
+    # A step is compiled once: as the one above in the list has it.
+    return Change(host, tuple(work.items()), ahead, calls, paced=one.paced or other.paced)
 
 
 def _period(projector: Projector, step: CalibratedStep, removed: frozenset[int], change: Change) -> float:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.period import busy_time, step_intervals
 from syncscan.facts.profiler_overhead import profilers_own
-from syncscan.model.habit import Change
+from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Interval, ThreadInterval, cover_of
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif import changes
@@ -41,6 +41,8 @@ class ReplayedSteps(msgspec.Struct, frozen=True, eq=False):
     """Track → number of its logical thread; the step's own is 0."""
     left_out: tuple[ThreadInterval, ...]
     """What isn't the threads' own time, beside the waits."""
+    paced: tuple[Paced, ...] = ()
+    """What of the threads' own time takes another time than recorded."""
     added_from: int = NONE
     """From this stream number on, streams are the ones that a pipeline would add; NONE without."""
     busy_ns: float = 0.0
@@ -83,6 +85,7 @@ def find_steps(
         waits=tuple(waits),
         threads=find_threads(trace, np.append(launches.tracks, [wait.track for wait in waits]).astype(np.int64)),
         left_out=(*held_launches(trace, launches), *profilers_own(trace), *change.host, *_of_calls(trace, change)),
+        paced=change.paced,
         added_from=added_from,
         busy_ns=busy_time(trace, steps) / len(steps) if steps and as_recorded else 0.0,
     )
@@ -99,6 +102,7 @@ def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
         steps,
         launches=changes.shortened(steps.launches, change),
         left_out=(*steps.left_out, *change.host),
+        paced=change.paced,
         busy_ns=0.0 if change.work else steps.busy_ns,
     )
 

@@ -1,0 +1,39 @@
+"""A step's states: with its syncs or without, launched as it is or compiled; and what keeps it from being compiled."""
+
+from __future__ import annotations
+
+import msgspec
+
+EAGER, COMPILE, REDUCE_OVERHEAD = "eager", "compile", "reduce-overhead"
+"""Ways to launch that are compared: as the step is, its network under `torch.compile`, that with CUDA graphs."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """The step in one state, projected; times in µs."""
+
+    launches: str
+    removed: bool
+    """Whether all syncs of the program's own are gone."""
+    us: float
+    range_us: tuple[float, float]
+
+
+class States(msgspec.Struct, frozen=True, kw_only=True):
+    """What syncs and launches come to together; times in µs a step."""
+
+    baseline_us: float
+    """The step as it is."""
+    each: tuple[State, ...]
+    """All but the step as it is."""
+    breaking: tuple[str, ...]
+    """Ids of the syncs within the network, each of which breaks the graph that a compile would make of it."""
+    eager_frames: bool
+    """Whether one of them does in a loop, so that the whole function stays eager."""
+    pair: State | None
+    """The step without those syncs and with CUDA graphs of its network; None where there are none."""
+    alone_us: tuple[float, float]
+    """What removing those syncs saves alone, and what such a compile does."""
+
+    def state(self, launches: str, removed: bool) -> State | None:
+        """One of them; None of the step as it is."""
+        return next((s for s in self.each if s.launches == launches and s.removed == removed), None)

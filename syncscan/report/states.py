@@ -1,0 +1,123 @@
+"""Turns a step's states into what a report says of syncs and launches together: a sentence and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from syncscan.model.finding import Finding
+from syncscan.model.states import EAGER, REDUCE_OVERHEAD, State, States
+from syncscan.report.phrases import measurable
+from syncscan.report.units import duration, percent
+
+COMPILED = {
+    "eager": "as it is",
+    "compile": "compiled",
+    REDUCE_OVERHEAD: "compiled (reduce-overhead)",
+    "graph": "as one CUDA graph",
+}
+"""Names of the ways a network launches, in words."""
+TITLE = "Syncs and launches together: a step, projected"
+LOSES = 0.02
+"""A state that takes so much longer than the step as it is, as a part of it, is said to lose."""
+
+
+class StateText(msgspec.Struct, frozen=True):
+    """A state as a table shows it; ends of bars in per cent of the longest range's."""
+
+    name: str
+    takes: str
+    between: str
+    change: str
+    """Against the step as it is."""
+    low: float
+    at: float
+    high: float
+
+
+def sentence(states: States, breaking: Sequence[Finding]) -> str:
+    """Return what syncs and a compile come to together, and what either does alone.
+
+    Args:
+        states: with a pair.
+        breaking: the syncs of that pair.
+    """
+    pair = states.pair
+    if pair is None:
+        return ""
+    (low, high), several = pair.range_us, _count(breaking) != 1
+    return (
+        f"{_these(breaking)}, and {'keep' if several else 'keeps'} {_function(breaking)} from being compiled:"
+        f" removed and {COMPILED[pair.launches]} the step takes"
+        f" {duration(pair.us)} ({duration(low)} to {duration(high)}) instead of {duration(states.baseline_us)};"
+        f" {_either(states)}."
+    )
+
+
+def _count(breaking: Sequence[Finding]) -> int:
+    return round(sum(f.per_step for f in breaking))
+
+
+def _these(breaking: Sequence[Finding]) -> str:
+    count, waits = _count(breaking), sum(f.wait_us for f in breaking)
+    name = "sync" if count == 1 else "syncs"
+    return f"{'This' if count == 1 else f'These {count}'} {name} {'waits' if count == 1 else 'wait'} {duration(waits)}"
+
+
+def _function(breaking: Sequence[Finding]) -> str:
+    """Return the function that they stand in, by its module where that is known."""
+    where = breaking[0].where
+    name = where.source.function if where.source else ""
+    module = where.module[-1] if where.module else ""
+    full = ".".join(part for part in (module, name) if part)
+    return f"`{full}`" if full else "the network"
+
+
+def _either(states: States) -> str:
+    """Return what removing those syncs, and compiling, gain alone."""
+    base = states.baseline_us
+    syncs, compiled = (measurable(us, base) and us >= LOSES * base for us in states.alone_us)
+    if not syncs and not compiled:
+        return "either alone gains nothing"
+    gains = [
+        f"{name} alone {f'saves {duration(us)}' if much else 'gains nothing'}"
+        for name, us, much in zip(("removing them", "compiling"), states.alone_us, (syncs, compiled), strict=True)
+    ]
+    return ", ".join(gains)
+
+
+def rows(states: States) -> tuple[StateText, ...]:
+    """Return the step as it is and its other states, in order: what is removed, then how it launches."""
+    base = states.baseline_us
+    now = State(EAGER, False, base, (base, base))
+    most = max(s.range_us[1] for s in (now, *states.each))
+    return tuple(_text(s, base, most, bool(states.state(EAGER, True))) for s in (now, *states.each))
+
+
+def _text(state: State, base: float, most: float, syncs: bool) -> StateText:
+    removed = ("syncs removed, " if state.removed else "with its syncs, ") if syncs else ""
+    low, high = state.range_us
+    gain = base - state.us
+    unchanged = not measurable(abs(gain), base)
+    change = "" if unchanged else f"{percent(abs(gain), base)} {'shorter' if gain > 0 else 'longer'}"
+    return StateText(
+        name=f"{removed}{COMPILED[state.launches]}",
+        takes=duration(state.us),
+        between="" if low == high else f"{duration(low)} to {duration(high)}",
+        change=change,
+        low=_percent(low, most),
+        at=_percent(state.us, most),
+        high=_percent(high, most),
+    )
+
+
+def _percent(us: float, most: float) -> float:
+    return round(100 * us / most, 2) if most else 0.0
+
+
+def lines(states: States) -> Iterator[str]:
+    """Yield the states, one a line."""
+    for each in rows(states):
+        between = f" ({each.between})" if each.between else ""
+        yield f"{each.name}: {each.takes}{between}{f', {each.change}' if each.change else ''}"

@@ -1,0 +1,338 @@
+"""From the steps of a trace and the syncs that stay to the Changes that a compile of the network makes of them.
+
+Costs on the host are in units of one op that launches, as the same host ran it without a compile: hosts differ by
+several times, and the two go together. Measured in 11 programs (H100, torch 2.11, `benchmarks/joint`), of which the
+other eleven and three older ones were no part.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from syncscan.facts.network import Op, Pass, ops_of, passes
+from syncscan.model.finding import Finding
+from syncscan.model.habit import Change, Paced
+from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
+from syncscan.model.names import is_loader
+from syncscan.model.trace import Category, Trace
+from syncscan.whatif.fusion import Fusion, fusion
+
+
+class Launching(str, enum.Enum):
+    """How a step's launches are made: as they are, by a compiled network, by one that replays CUDA graphs, or all of
+    the step as one CUDA graph.
+    """
+
+    EAGER = "eager"
+    COMPILE = "compile"
+    REDUCE_OVERHEAD = "reduce-overhead"
+    GRAPH = "graph"
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """What a compiled network takes of the host, in ops that launch; `stay` is the part of fused device work."""
+
+    op: float
+    """An op that launched: what a compiled call keeps of it, in guards, wrappers and buffers."""
+    library: float
+    """Of what an op took that calls a library, the part that is left: the only one not in ops that launch."""
+    kernel: float
+    """A kernel that it launches."""
+    call: float
+    """A call of a compiled piece, forward or backward: guards, wrappers, autograd."""
+    replay: float
+    """A call that replays a CUDA graph instead; all of it."""
+    gradient: float
+    """A parameter whose gradient is added up behind it."""
+    stay: float
+    rest: float
+    """The part that is left of device work that isn't fused: libraries get other layouts and epilogues. Of what is
+    projected without it 0.86 to 1.06 was measured in eleven programs (H100, torch 2.11, `benchmarks/joint`), and below
+    0.88 in a network of images (H200, `sample_traces/launches`)."""
+    graph: float
+    """The part that is left of device work, with the pauses around it, in a CUDA graph of the program's own: 0.7 and
+    1.25 of it in two programs (H200, torch 2.11, `sample_traces/launches`)."""
+
+
+LIKELY = Costs(op=0.26, library=0.45, kernel=0.47, call=6.0, replay=7.0, gradient=0.5, stay=0.42, rest=1.0, graph=1.0)
+LEAST = Costs(op=0.24, library=0.41, kernel=0.43, call=4.5, replay=3.5, gradient=0.2, stay=0.36, rest=0.8, graph=0.68)
+MOST = Costs(op=0.29, library=0.49, kernel=0.52, call=8.5, replay=11.0, gradient=0.66, stay=0.55, rest=1.0, graph=1.3)
+INFERENCE = 0.65
+"""The part of a call's cost that is left where no backward pass follows."""
+WHOLE = 0.3
+"""The part of it that is left where the program replays a graph itself."""
+
+
+OTHER_NS, PAUSE = 100_000, 5.0
+"""So long between two ops, and as many times as long as one that launches takes, isn't Python on its way to the next
+op: no compile spares it. (H200's hosts, profiled: 2 to 70 µs between two.)"""
+
+
+class Piece(NamedTuple):
+    """Ops that one compiled graph holds."""
+
+    ops: tuple[Op, ...]
+    trains: bool
+
+    @property
+    def interval(self) -> Interval:
+        """From its first op's begin to its last one's end."""
+        return Interval(self.ops[0].begin, self.ops[-1].end)
+
+
+class Reach(msgspec.Struct, frozen=True, dict=True):
+    """The parts of the replayed steps that a compile reaches, and those that it doesn't."""
+
+    pieces: tuple[Piece, ...]
+    eager: tuple[Piece, ...]
+    """Ops that stay as they are, since their function's graph would break in a loop."""
+    breaking: tuple[Finding, ...]
+    """Syncs that stay within what would be compiled."""
+    ops: float
+    """Ops that launch, in all passes."""
+    host_ns: float
+    """What they took of the host, waits left out, as recorded."""
+    eager_ns: float
+    """Of that, what the ops took that stay as they are."""
+
+    def fusion(self, trace: Trace, piece: Piece) -> Fusion:
+        """Return what a compile leaves of a piece's launches; worked out once."""
+        at = id(piece)
+        if at not in self._fusions:
+            self._fusions[at] = fusion(trace, piece.ops)
+        return self._fusions[at]
+
+    @cached_property
+    def _fusions(self) -> dict[int, Fusion]:
+        return {}
+
+    @property
+    def unit_ns(self) -> float:
+        """What one op that launches took of the host, with the Python around it."""
+        return self.host_ns / self.ops if self.ops else 0.0
+
+
+def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]) -> Reach:
+    """Return what a compile of the network reaches of these steps.
+
+    Args:
+        trace: whose steps they are.
+        steps: from one's begin to the next one's.
+        findings: all syncs of the trace.
+        removed: the ids of those that are removed.
+    """
+    waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
+    breaks = Breaks(trace, findings, removed)
+    pieces, eager, ops, host, eager_ns = list[Piece](), list[Piece](), 0, 0.0, 0.0
+    for step in steps:
+        each = passes(trace, step)
+        trains = any(one.backward for one in each)
+        for at, one in enumerate(each):
+            ops += sum(op.leaves for op in one.ops)
+            host += _own_ns(one.interval, waits)
+            for part in breaks.split(one, each[at - 1] if at else None):
+                piece = Piece(part.ops, trains)
+                (eager if part.eager else pieces).append(piece)
+                eager_ns += _own_ns(piece.interval, waits) if part.eager else 0.0
+    breaking = {f.id: f for _, f in breaks.inside}
+    return Reach(tuple(pieces), tuple(eager), tuple(breaking.values()), ops, host, eager_ns)
+
+
+def reach_of_graph(
+    trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]
+) -> Reach:
+    """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
+    left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
+    waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
+    pieces, count, host = list[Piece](), 0, 0.0
+    for step in steps:
+        ops = ops_of(trace, step)
+        if ops:
+            cuts = sorted(sync.ts for sync, _ in left if step.holds(sync.ts))
+            pieces += [Piece(part, False) for part in _cut_at(ops, cuts)]
+            count += sum(op.leaves for op in ops)
+            host += _own_ns(Interval(ops[0].begin, max(op.end for op in ops)), waits)
+    breaking = tuple({f.id: f for _, f in left}.values())
+    return Reach(tuple(pieces), (), breaking, count, host, 0.0)
+
+
+def _own_ns(interval: Interval, waits: Cover) -> float:
+    begin, end = (np.array([at], np.int64) for at in interval)
+    return float(interval.length - waits.within(begin, end)[0])
+
+
+class Part(NamedTuple):
+    """Neighboring ops of a pass that one graph holds, or that stay eager."""
+
+    ops: tuple[Op, ...]
+    eager: bool
+
+
+class Breaks:
+    """Where syncs would break the graph of a network, and which of its ops stay eager for it.
+
+    Dynamo ends a graph at a sync and begins another behind it. It can't do so within a loop: there it runs the rest of
+    that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; torch 2.0 to 2.13).
+
+    Args:
+        trace: whose loaders part the calls of a network, as syncs outside of it do.
+        findings: all syncs of the trace.
+        removed: the ids of those that are removed.
+    """
+
+    def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
+        known = any(f.where.module for f in findings)
+        self.inside: list[tuple[int, Finding]] = []
+        self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
+        for finding in findings:
+            inner = bool(finding.where.module) if known else finding.where.source is None
+            for o in finding.occurrences:
+                if not inner:
+                    self.outside.append(o.sync.ts)
+                elif finding.id not in removed:
+                    self.inside.append((o.sync.ts, finding))
+        self.inside.sort(key=lambda each: each[0])
+        self.outside.sort()
+
+    def split(self, one: Pass, before: Pass | None) -> Iterator[Part]:
+        """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
+
+        Args:
+            one: the pass.
+            before: the one before it in its step, if there is any.
+        """
+        if not one.backward:
+            yield from self._forward(one)
+        elif before is not None and not before.backward:
+            yield from _mirrored(one.ops, list(self._forward(before)))
+        else:
+            yield Part(one.ops, False)
+
+    def _forward(self, one: Pass) -> Iterator[Part]:
+        cuts = [at for at in self.outside if one.interval.holds(at)]
+        for call in _cut_at(one.ops, cuts):
+            yield from self._call(call)
+
+    def _call(self, ops: tuple[Op, ...]) -> Iterator[Part]:
+        """Yield the parts of one call of a network."""
+        begin, end = ops[0].begin, ops[-1].end
+        met = [(at, finding) for at, finding in self.inside if begin <= at < end]
+        begins = [op.begin for op in ops]
+        places = [(bisect_right(begins, at) - 1, finding) for at, finding in met]
+        first, behind = _looped(places, len(ops))
+        for low, high, eager in ((0, first, False), (first, behind, True), (behind, len(ops), False)):
+            if eager and high > low:
+                yield Part(ops[low:high], True)
+            elif high > low:
+                yield from (Part(part, False) for part in _cut_at(ops[low:high], [at for at, _ in met]))
+
+
+def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int]:
+    """Return where the ops begin and end that stay eager: the rest of a function whose graph breaks in a loop.
+
+    One line that waits in several ops of a call is in a loop. If the function that it is in is the network's own, all
+    of it behind the last break before the loop stays eager; if the network only calls it, the rest of the network is
+    compiled.
+
+    Args:
+        places: the number of the op that each sync is in, and whose it is.
+        count: how many ops the call has.
+    """
+    ops_of_line = Counter(finding.id for _, finding in {(at, f.id): (at, f) for at, f in places}.values())
+    looped = [(at, f) for at, f in places if ops_of_line[f.id] > 1]
+    if not looped:
+        return count, count
+    first, last = looped[0][0], looped[-1][0] + 1
+    if not all(_in_forward(f) for _, f in looped):
+        return first, last
+    return max((at for at, f in places if at < first and ops_of_line[f.id] == 1), default=0), count
+
+
+def _in_forward(finding: Finding) -> bool:
+    """Whether the sync stands in the function that would be compiled, as far as is known."""
+    where = finding.where
+    return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
+
+
+def _mirrored(ops: Sequence[Op], forward: Sequence[Part]) -> Iterator[Part]:
+    """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
+    whole, at, past = sum(len(part.ops) for part in forward), 0, 0
+    for part in reversed(forward):
+        past += len(part.ops)
+        behind = round(len(ops) * past / whole)
+        if any(op.work for op in ops[at:behind]):
+            yield Part(tuple(ops[at:behind]), part.eager)
+            at = behind
+
+
+def _cut_at(ops: Sequence[Op], cuts: Sequence[int]) -> Iterator[tuple[Op, ...]]:
+    parts: list[list[Op]] = [[]]
+    rest = list(cuts)
+    for op in ops:
+        while rest and op.begin >= rest[0]:
+            rest.pop(0)
+            parts.append([])
+        parts[-1].append(op)
+    yield from (tuple(part) for part in parts if any(op.work for op in part))
+
+
+def change_of(trace: Trace, found: Reach, how: Launching, costs: Costs) -> Change:
+    """What a compile changes of a step.
+
+    Args:
+        trace: whose steps they are.
+        found: what it reaches.
+        how: compiled, or with CUDA graphs.
+        costs: of the host and the device.
+    """
+    paced, work = list[Paced](), list[tuple[int, float]]()
+    for piece in found.pieces if how is not Launching.EAGER else ():
+        if how is Launching.GRAPH:
+            paced += _paced(piece, WHOLE * costs.replay * found.unit_ns, found.unit_ns)
+            if costs.graph != 1.0:
+                work += [(row, costs.graph) for op in piece.ops for row in op.work]
+            continue
+        left = found.fusion(trace, piece)
+        fused = left.work(costs.stay)
+        work += fused
+        if costs.rest != 1.0:
+            rows = {row for row, _ in fused}
+            work += [(row, costs.rest) for op in piece.ops for row in op.work if row not in rows]
+        if how is Launching.COMPILE:
+            taken = costs.op * sum(op.leaves for op in piece.ops) + costs.kernel * left.generated
+            taken += costs.library * left.library_ns / found.unit_ns + costs.call * (1.0 if piece.trains else INFERENCE)
+        else:
+            taken = costs.replay * (1.0 if piece.trains else INFERENCE)
+        taken += costs.gradient * sum(op.gradients for op in piece.ops)
+        paced += _paced(piece, taken * found.unit_ns, found.unit_ns)
+    return Change(work=tuple(work), paced=tuple(paced))
+
+
+def _paced(piece: Piece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:
+    """The piece's time on its threads, so that all of it takes so long; long pauses in it are other work, and stay."""
+    spans = list(_spans(piece.ops, max(OTHER_NS, PAUSE * unit_ns)))
+    whole = sum(end - begin for _, begin, end in spans)
+    for track, begin, end in spans:
+        yield Paced(track, begin, end, taken_ns / whole if whole else 1.0)
+
+
+def _spans(ops: Sequence[Op], longest_ns: float) -> Iterator[ThreadInterval]:
+    """On each thread of these ops from one's begin to another's end, with no longer pause between two."""
+    by_track: dict[int, list[Op]] = {}
+    for op in ops:
+        by_track.setdefault(op.track, []).append(op)
+    for track, mine in by_track.items():
+        begin = mine[0].begin
+        for op, following in itertools.zip_longest(mine, mine[1:]):
+            if following is None or following.begin - op.end > longest_ns:
+                yield ThreadInterval(track, begin, op.end)
+                begin = following.begin if following else 0

@@ -1,0 +1,219 @@
+"""From a calibrated step, syncs to remove and a way to launch to a Projection: both at once, with a range.
+
+The step is replayed with what a compile leaves of its network (`compiled`), and without the chosen syncs. The range
+holds what compiled networks were measured to take (`LEAST` to `MOST`), what may go along with a sync, and what isn't
+known of frames that stay eager.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from syncscan.model.finding import Finding, Removal
+from syncscan.model.habit import Change
+from syncscan.model.projection import Projection
+from syncscan.model.step import REPEATABILITY
+from syncscan.model.step_times import StepTimes
+from syncscan.model.trace import Trace
+from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.compiled import LEAST, LIKELY, MOST, Costs, Launching, Reach, change_of, reach, reach_of_graph
+from syncscan.whatif.graph import Graph
+from syncscan.whatif.replay import Replay, Steady, period, steady
+from syncscan.whatif.replayed_steps import ReplayedSteps
+from syncscan.whatif.set_aside import denser, set_aside
+from syncscan.whatif.surroundings import Surroundings
+
+UNSURE, MOST_UNSURE = 0.06, 0.1
+"""Within which part of it a step's time is known where capture doesn't tell, and at the most that counts."""
+EAGER_FRAMES = {Launching.COMPILE: (0.0, 0.13, 0.26), Launching.REDUCE_OVERHEAD: (-0.34, 0.0, 0.1)}
+"""Of a step whose network stays eager for a break in a loop: how much longer it gets all the same, at the least, likely
+and at the most. Dynamo looks at its frames in vain, and modules of the program's own within that loop are compiled one
+by one. Measured in nine programs (H100, torch 2.11): compiled 1.01 to 1.30; with CUDA graphs 0.62 to 0.69 where there
+are such modules, else 0.99 to 1.03 (1.19 in one whose times scatter by half)."""
+NOTHING = (0.0, 0.0, 0.0)
+DYNAMIC = (
+    "A data-dependent shape stays in what would be compiled: `reduce-overhead` records a CUDA graph anew for each size"
+    " that it meets, which can take many times as long as the step does now."
+)
+STAYS_EAGER = (
+    "What stays of the syncs breaks the network's graph within a loop: dynamo runs that whole function as it is."
+    " Modules of your own that it calls may still be compiled one by one; the range allows for that."
+)
+
+
+class Joint:
+    """Projects a step with syncs removed and launches replaced.
+
+    Args:
+        trace: whose step it is.
+        steps: that are replayed, as recorded.
+        findings: all of the trace.
+        changed: makes of a change the graph of the steps with it.
+        step: calibrated to what the step takes.
+        surroundings: what of the step isn't its own doing.
+        how: how its launches are made.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        steps: ReplayedSteps,
+        findings: Sequence[Finding],
+        changed: Callable[[Change], Graph],
+        step: CalibratedStep,
+        surroundings: Surroundings,
+        how: Launching,
+    ) -> None:
+        self.trace, self.steps, self.findings, self.changed = trace, steps, findings, changed
+        self.step, self.surroundings, self.how = step, surroundings, how
+        self._reached: dict[frozenset[str], Reach] = {}
+        self._made: dict[tuple[int, Costs, frozenset[str]], Graph] = {}
+
+    def projection(self, removed: Sequence[Finding]) -> Projection:
+        """The step without these findings, launched so; times in µs."""
+        plain, found = self.step.projection(removed), self._reach(removed)
+        changed = self._calibrated(found, removed)
+        after = self._after(changed.graph, removed)
+        least, likely, most = (self._skipped_share(found) * part for part in EAGER_FRAMES.get(self.how, NOTHING))
+        predicted = (after.period + likely * self.step.before.period) * self.step.unit
+        return replace(
+            plain,
+            predicted_us=predicted,
+            range_us=self._range(found, removed, predicted, (least - likely, most - likely)),
+            bound_after=changed._bound(after),
+            host_limit_us=after.host * self.step.unit,
+            device_limit_us=after.device * self.step.unit,
+            notes=(*plain.notes, *self._notes(found, removed)),
+            launches=self.how.value,
+        )
+
+    def breaking(self) -> tuple[Finding, ...]:
+        """Syncs within what would be compiled."""
+        return self._reach([]).breaking
+
+    def keeps_frames_eager(self) -> bool:
+        """Whether a sync breaks the graph in a loop, so that a whole function stays eager."""
+        return bool(self._reach([]).eager)
+
+    def change(self, removed: Sequence[Finding]) -> Change:
+        """Return what a compile, and what only these findings needed, likely change of the step without them."""
+        further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
+        return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), further)
+
+    def likely_us(self, removed: Sequence[Finding]) -> float:
+        """The time of the step without these findings, in µs, without its range."""
+        found = self._reach(removed)
+        likely = self._skipped_share(found) * EAGER_FRAMES.get(self.how, NOTHING)[1]
+        period = self._after(self._graph(found, LIKELY, removed), removed).period
+        return (period + likely * self.step.before.period) * self.step.unit
+
+    def _reach(self, removed: Sequence[Finding]) -> Reach:
+        """What a compile reaches without these; syncs outside of the network are in nobody's way."""
+        gone = frozenset(f.id for f in removed) & self._within
+        if gone not in self._reached:
+            self._reached[gone] = self._find(gone)
+        return self._reached[gone]
+
+    def _find(self, gone: frozenset[str]) -> Reach:
+        find = reach_of_graph if self.how is Launching.GRAPH else reach
+        return find(self.trace, self.steps.intervals, self.findings, gone)
+
+    @cached_property
+    def _within(self) -> frozenset[str]:
+        """The ids of syncs within what would be compiled."""
+        found = self._find(frozenset())
+        self._reached[frozenset()] = found
+        return frozenset(f.id for f in found.breaking)
+
+    def _graph(self, found: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
+        """Return the steps with what a compile of these costs leaves, without what only these findings needed."""
+        key = id(found), costs, frozenset(f.id for f in removed)
+        if key not in self._made:
+            change = change_of(self.trace, found, self.how, costs)
+            further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
+            self._made[key] = self._busy(self.changed(_both(change, further)))
+        return self._made[key]
+
+    def _busy(self, graph: Graph) -> Graph:
+        """With how long the device works: less, as its streams' work is."""
+        was, now = (sum(sum(p.stream_ns) for p in g.programs) for g in (self.step.graph, graph))
+        return replace(graph, busy_ns=self.step.graph.busy_ns * now / was) if was else graph
+
+    def _calibrated(self, found: Reach, removed: Sequence[Finding]) -> CalibratedStep:
+        """Return the step as it likely changes, on the scales of the one as it is."""
+        graph, step = self._graph(found, LIKELY, removed), self.step
+        calibration = replace(step.calibration, replay=step.replay_of(graph))
+        return CalibratedStep(self.trace, graph, calibration, step.number, self.surroundings)
+
+    def _after(self, graph: Graph, removed: Sequence[Finding]) -> Steady:
+        numbers = frozenset(self.step.number[f.id] for f in removed) - self.step.behind
+        then = steady(self.step.replay_of(graph), numbers)
+        if self.step.paced_by is not None and then.period < self.step.before.period:
+            return replace(then, period=self.step.before.period)
+        return then
+
+    def _range(
+        self, found: Reach, removed: Sequence[Finding], predicted: float, skipped: tuple[float, float]
+    ) -> tuple[float, float]:
+        base = self.step.before.period * self.step.unit
+        if not base:
+            return 0.0, 0.0
+        ratio, more = predicted / base, self._skipped_share(found) * EAGER_FRAMES.get(self.how, NOTHING)[1]
+        ratios = [ratio, *(us / base + more for us in self._others(found, removed))]
+        unsure = self._unsure * ratio
+        less = math.hypot(ratio - min(ratios) - skipped[0], unsure) + REPEATABILITY
+        above = math.hypot(max(ratios) - ratio + skipped[1], unsure) + REPEATABILITY
+        return max(ratio - less, 0.0) * base, (ratio + above) * base
+
+    @cached_property
+    def _unsure(self) -> float:
+        """Within which part of it the step's time is known."""
+        stored = self.trace.info.capture
+        times = StepTimes(stored.unprofiled_step_us or 0.0, stored.unprofiled_steps_us, "")
+        return min(max(times.uncertainty or 0.0, UNSURE), MOST_UNSURE)
+
+    def _others(self, found: Reach, removed: Sequence[Finding]) -> Iterator[float]:
+        """What else the step may take, in µs."""
+        for graph in self._graphs(found, removed):
+            yield self._after(graph, removed).period * self.step.unit
+        numbers = frozenset(self.step.number[f.id] for f in removed) - self.step.behind
+        for slack in self.step.calibration.slack:
+            whole = period(slack)
+            then = period(Replay(self._graph(found, LIKELY, removed), slack.scale, slack.stretch), numbers)
+            yield then / whole * self.step.before.period * self.step.unit if whole else 0.0
+
+    def _graphs(self, found: Reach, removed: Sequence[Finding]) -> Iterator[Graph]:
+        """Of the step with the least costs, without what only fed the syncs that go; and with the most."""
+        yield self._graph(found, LEAST)
+        yield self._graph(found, MOST)
+        if removed:
+            yield self._graph(found, LEAST, removed)
+        more = denser(self.trace, found, removed)
+        if more:
+            change = change_of(self.trace, found, self.how, MOST)
+            yield self._busy(self.changed(_both(change, Change(work=more))))
+
+    def _skipped_share(self, found: Reach) -> float:
+        """The part of the step that passes take which stay eager."""
+        recorded = self.step.replay.scale * found.eager_ns / max(1, len(self.steps.intervals))
+        return min(1.0, recorded / self.step.before.period) if self.step.before.period else 0.0
+
+    def _notes(self, found: Reach, removed: Sequence[Finding]) -> Iterator[str]:
+        if self.how in (Launching.EAGER, Launching.GRAPH):
+            return
+        if found.eager:
+            yield STAYS_EAGER
+        inside = [f for f in found.breaking if f.diagnosis.removal is Removal.KERNELS]
+        if self.how is Launching.REDUCE_OVERHEAD and inside:
+            yield DYNAMIC
+
+
+def _both(change: Change, further: Change | None) -> Change:
+    if further is None:
+        return change
+    work = {**dict(change.work), **dict(further.work)}
+    return Change(host=further.host, work=tuple(work.items()), paced=change.paced)

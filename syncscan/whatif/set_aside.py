@@ -1,0 +1,97 @@
+"""From removed syncs to what of the step may go, or grow, along with them: a range's ends, never its middle.
+
+A check that goes takes along the ops that only computed what it asked; a shape that no longer depends on data needs no
+gathering and scattering, but may compute rows that were left out before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncscan.facts.network import Op, ops_of
+from syncscan.model.finding import Finding, Removal
+from syncscan.model.habit import Change
+from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.trace import Trace
+from syncscan.whatif.compiled import Reach
+
+FEEDS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "all", "any", "isfinite", "isnan", "isinf", "eq", "ne", "lt", "gt", "le", "ge", "logical_not", "logical_and",
+        "bitwise_and", "bitwise_not", "max", "min", "amax", "amin", "argmax", "norm", "linalg_vector_norm", "mean",
+        "sum", "softmax", "to", "abs", "select", "bincount", "slice", "detach", "stack", "unbind",
+    )
+)  # fmt: skip
+"""Ops that make a number, or a truth, to be read."""
+MOVES = (
+    "aten::index", "aten::_index_put", "aten::gather", "aten::scatter", "aten::masked_", "aten::split", "aten::cat",
+)  # fmt: skip
+"""How ops begin that gather rows by a data-dependent shape, or put them back."""
+MOVES_BACK = ("Index", "Gather", "Scatter", "Masked", "Split", "Cat")
+"""How the names of their backward nodes begin."""
+FEW = 3
+"""From so many data-dependent shapes of one line in a step on they are taken to part the rows among them."""
+MOST_OPS = 6
+"""Of a check: more aren't its own."""
+
+
+def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding]) -> Change:
+    """The change of a step whose removed syncs take along what only they needed.
+
+    Args:
+        trace: whose steps they are.
+        steps: that are replayed.
+        removed: the findings that go.
+    """
+    shapes = any(f.diagnosis.removal is Removal.KERNELS for f in removed)
+    reads = sorted(o.sync.ts for f in removed for o in f.occurrences)
+    gone = [op for step in steps for op in _gone(ops_of(trace, step), reads, shapes)]
+    return Change(
+        host=tuple(ThreadInterval(op.track, op.begin, op.end) for op in gone),
+        work=tuple((row, 0.0) for op in gone for row in op.work),
+    )
+
+
+def _gone(ops: Sequence[Op], reads: Sequence[int], shapes: bool) -> Iterator[Op]:
+    places = iter(reads)
+    read = next(places, None)
+    for at, op in enumerate(ops):
+        while read is not None and read < op.begin:
+            read = next(places, None)
+        if read is not None and read < op.end:
+            yield from _feeding(ops[max(0, at - MOST_OPS) : at])
+        if shapes and _moves(op):
+            yield op
+
+
+def _feeding(before: Sequence[Op]) -> Iterator[Op]:
+    """Those right before a read that make what it reads."""
+    for op in reversed(before):
+        if op.name not in FEEDS:
+            return
+        yield op
+
+
+def _moves(op: Op) -> bool:
+    if op.backward:
+        return op.name.rpartition(": ")[2].startswith(MOVES_BACK)
+    return op.name.startswith(MOVES)
+
+
+def denser(trace: Trace, found: Reach, removed: Sequence[Finding]) -> tuple[tuple[int, float], ...]:
+    """Device work that takes longer where a replacement computes all rows each time, and how many times as long.
+
+    Rows that a loop parted among so many matrix products are all in each of them then; such small products don't fill a
+    device, so all of them take about as many times as long as the root of how many there are (2.7 for 8, H100).
+
+    Args:
+        trace: whose work it is.
+        found: what a compile reaches.
+        removed: the findings that go.
+    """
+    counts = [f.per_step for f in removed if f.diagnosis.removal is Removal.KERNELS]
+    if not counts or max(counts) < FEW:
+        return ()
+    ops = [op for piece in found.pieces for op in piece.ops]
+    return tuple((row, max(counts) ** 0.5) for op in ops if op.heavy for row in op.work)

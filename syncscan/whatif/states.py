@@ -1,0 +1,163 @@
+"""From a Projector to the step's states: its syncs removed or not, its network compiled or not, and both.
+
+Only of steps that their launches hold: there a compile saves launches. What one of them saves alone is nothing where
+the other stands in its way, so that both are projected together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from syncscan.facts.network import is_compiled
+from syncscan.model.finding import Finding, Gain
+from syncscan.model.habit import Basis, Change, Habit, HabitGain
+from syncscan.model.projection import Projection
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, State, States
+from syncscan.model.step import REPEATABILITY
+from syncscan.model.trace import Category, Trace, once
+from syncscan.whatif.projector import Projector
+
+HELD = 0.6
+"""A device that works a larger part of the step leaves little to launches."""
+LEAST_LAUNCHES = 50
+"""Fewer launches a step aren't worth a compile."""
+LEAST_NS = 3_000
+"""No launch takes the host less: what is taken to be the host's where no unprofiled time is known."""
+STEADY = 0.9
+"""The part of a step's kernels that all steps have, by their names: with less, shapes or control flow change."""
+WEIGHED = 8
+"""Syncs of which it is told what they cost once the step is compiled: those within the network, a replay each."""
+RULE, GRAPH = "launch-bound", "graph"
+
+
+class Together(NamedTuple):
+    """Findings, habits and the states of their step."""
+
+    findings: tuple[Finding, ...]
+    habits: tuple[Habit, ...]
+    states: States | None
+    change: Change
+    """What compiling with CUDA graphs changes of the step without the syncs that break them."""
+
+
+def together(projector: Projector, findings: Sequence[Finding], habits: Sequence[Habit]) -> Together:
+    """Project syncs and launches together, and say of each what it gains with the other.
+
+    Args:
+        projector: of the trace.
+        findings: with what each gains alone.
+        habits: with their gains.
+    """
+    if not _worth(projector):
+        return Together(tuple(findings), tuple(habits), None, Change())
+    program = [f for f in findings if not f.diagnosis.intended]
+    joint = projector.joint(REDUCE_OVERHEAD)
+    within = frozenset(f.id for f in joint.breaking())
+    breaking = [f for f in program if f.id in within]
+    states = _states(projector, program, breaking)
+    weighed = {f.id for f in breaking[:WEIGHED]} | {f.id for f in program if f.id not in within}
+    found = tuple(_once_compiled(projector, f, program) if f.id in weighed else f for f in findings)
+    told = [_as_reached(projector, h, states) if h.rule == RULE else h for h in habits]
+    kept = [h for h in told if h.rule != RULE or states.pair or (h.gain and h.gain.recoverable_us)]
+    ordered = sorted(kept, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id))
+    return Together(found, tuple(ordered), states, joint.change(breaking))
+
+
+def _worth(projector: Projector) -> bool:
+    """Whether launches hold the step, for sure, and the same ones in each."""
+    if not projector.replayable or is_compiled(projector.trace):
+        return False
+    step, steps = projector.calibrated(), max(1, len(projector.graph.programs))
+    launches = sum(p.launches for p in projector.graph.programs) / steps
+    if launches < LEAST_LAUNCHES or not step.before.period or step.paced_by is not None:
+        return False
+    known = step.calibration.known
+    whole = step.before.period if known else launches * LEAST_NS
+    return step.before.device < HELD * whole and _steady(projector.trace) >= STEADY
+
+
+@once
+def _steady(trace: Trace) -> float:
+    """The part of the steps' kernels that each step launches, by their names."""
+    s, rows = trace.slices, trace.device_rows
+    rows = rows[s.category[rows] == int(Category.KERNEL)]
+    launched = trace.launched_at[s.category[trace.device_rows] == int(Category.KERNEL)]
+    begins = np.array([step.ts for step in trace.main_steps], np.int64)
+    of = np.searchsorted(begins, launched, side="right") - 1
+    rows, of = rows[of >= 0], of[of >= 0]
+    if not len(rows):
+        return 1.0 if not len(begins) else 0.0
+    _, name = np.unique(s.name[rows], return_inverse=True)
+    counts = np.zeros((len(begins), int(name.max()) + 1), np.int64)
+    np.add.at(counts, (of, name.reshape(-1)), 1)
+    return float(counts.min(axis=0).sum() * len(begins) / len(rows))
+
+
+def _states(projector: Projector, program: Sequence[Finding], breaking: Sequence[Finding]) -> States:
+    each = []
+    for launches in (EAGER, COMPILE, REDUCE_OVERHEAD):
+        joint = projector.joint(launches)
+        each += [_state(joint.projection([]), False)] if launches != EAGER else []
+        each += [_state(joint.projection(program), True)] if program else []
+    joint, plain = projector.joint(REDUCE_OVERHEAD), projector.calibrated()
+    base = plain.before.period * plain.unit
+    reduced = joint.projection([])
+    return States(
+        baseline_us=base,
+        each=tuple(each),
+        breaking=tuple(f.id for f in breaking),
+        eager_frames=joint.keeps_frames_eager(),
+        pair=_state(joint.projection(breaking), True) if breaking else None,
+        alone_us=(plain.projection(breaking).saving_us if breaking else 0.0, reduced.saving_us),
+    )
+
+
+def _state(projection: Projection, removed: bool) -> State:
+    return State(projection.launches, removed, projection.predicted_us, projection.range_us)
+
+
+def _once_compiled(projector: Projector, finding: Finding, program: Sequence[Finding]) -> Finding:
+    """With what it costs the step whose network is compiled, and that is without all other syncs."""
+    if finding.gain is None or finding not in program:
+        return finding
+    joint = projector.joint(REDUCE_OVERHEAD)
+    others = [f for f in program if f.id != finding.id]
+    gain = max(0.0, joint.likely_us(others) - joint.likely_us(program))
+    return replace(finding, gain=_with(finding.gain, gain))
+
+
+def _with(gain: Gain, compiled_us: float) -> Gain:
+    return replace(gain, once_compiled_us=compiled_us)
+
+
+def _as_reached(projector: Projector, habit: Habit, states: States) -> Habit:
+    """The habit with what compiling with CUDA graphs reaches of the step as it is, its syncs in place.
+
+    A step without any may be held by one graph of the program's own too: then that is what it likely gains, and the
+    range has both.
+    """
+    parted = habit.splits or any(not f.diagnosis.intended and f.per_step >= 1.0 for f in projector.findings)
+    ways = [REDUCE_OVERHEAD] if parted else [GRAPH, REDUCE_OVERHEAD]
+    found = [projector.joint(way).projection([]) for way in ways]
+    base = states.baseline_us
+    most = base if habit.cost_us is None else habit.cost_us  # what another habit is about isn't saved here
+    saved = (
+        base - found[0].predicted_us,
+        base - max(projection.range_us[1] for projection in found),
+        base - min(projection.range_us[0] for projection in found),
+    )
+    likely, low, high = (min(max(0.0, us), most) for us in saved)
+    gain = HabitGain(likely, (low, high), Basis.REPLAY)
+    if gain.recoverable_us < REPEATABILITY * base:
+        gain = replace(gain, recoverable_us=0.0)
+    return replace(
+        habit,
+        gain=gain,
+        changes=(projector.joint(ways[0]).change([]),),
+        segments=() if states.eager_frames else habit.segments,
+        severity=gain.severity(base),
+    )
