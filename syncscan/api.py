@@ -224,6 +224,7 @@ def analyze_trace(
     habits_found = whatif.project_habits(projector, habits_found)
     over("habits")
     both = whatif.together(projector, gains.findings, habits_found)
+    over("states")
     analysis = Analysis(
         trace=trace,
         step=gains.step,

@@ -15,12 +15,14 @@ from syncscan.facts.paths import Path, Paths
 from syncscan.facts.period import step_intervals, work_of_steps
 from syncscan.model.arrays import Int64, among
 from syncscan.model.names import is_backward_node, is_compiled_graph, is_wrapper
-from syncscan.model.trace import NONE, Category, Trace
+from syncscan.model.trace import NONE, Category, Trace, once
 
 COMPILED = "a compiled graph"
 """Name of Inductor's code around the kernels of a graph."""
-LOOKED_AT = 20
-"""Names of kernels, the longest first, whose launches are led to their modules."""
+MOST = 5
+"""Most kernel names, the longest first, whose launches are attributed to modules."""
+MOST_STEPS = 8
+"""Steps that shares are taken of, the first ones: more say the same."""
 _MODULE = "nn.Module: "
 
 
@@ -46,9 +48,15 @@ def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
 
     Args:
         trace: any trace.
-        most: so many at the most.
+        most: how many to return, `MOST` at most.
     """
-    s, steps = trace.slices, step_intervals(trace)
+    return _all_shares(trace)[:most]
+
+
+@once
+def _all_shares(trace: Trace) -> tuple[KernelShare, ...]:
+    """Return the shares of all kernels that are looked at, the longest first."""
+    s, steps = trace.slices, step_intervals(trace)[:MOST_STEPS]
     rows = work_of_steps(trace, steps)
     rows = rows[~among(rows, trace.device_rows[communicating(trace)])]
     total = int((s.end[rows] - s.ts[rows]).sum())
@@ -59,7 +67,7 @@ def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
     for row, by in zip(long.tolist(), _launchers(trace, long), strict=True):
         launched[trace.name(row)][by].append(int(s.end[row] - s.ts[row]))
     shares = [_share(name, by, total, len(steps)) for name, by in launched.items()]
-    return tuple(sorted(shares, key=lambda share: -share.us)[:most])
+    return tuple(sorted(shares, key=lambda share: -share.us))
 
 
 def _share(name: str, by: Mapping[tuple[tuple[str, ...], str], Sequence[int]], total: int, steps: int) -> KernelShare:
@@ -78,11 +86,11 @@ def _share(name: str, by: Mapping[tuple[tuple[str, ...], str], Sequence[int]], t
 
 
 def _longest_names(trace: Trace, rows: Int64) -> Int64:
-    """Those of these rows that are kernels with the names that take longest in all."""
+    """Return those of these rows that are kernels with the names that take longest in total."""
     s = trace.slices
     kernels = rows[s.category[rows] == int(Category.KERNEL)]
     took = np.bincount(s.name[kernels], weights=s.end[kernels] - s.ts[kernels], minlength=len(trace.strings))
-    names = np.argsort(-took, kind="stable")[:LOOKED_AT]
+    names = np.argsort(-took, kind="stable")[:MOST]
     long: Int64 = kernels[among(s.name[kernels], np.sort(names))]
     return long
 

@@ -129,7 +129,7 @@ def _pass(ops: Sequence[Op], trains: bool) -> Pass:
 
 
 def ops_of(trace: Trace, step: Interval) -> list[Op]:
-    """Return the ops of this step that lie in no other, on all threads that launch, in time order; not to be changed."""
+    """Return the ops of this step that lie in no other, on all launching threads, in time order; not to be changed."""
     known = trace.kept(_Known).ops
     if step not in known:
         known[step] = _ops_of(trace, step)

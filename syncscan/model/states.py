@@ -19,7 +19,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class States(msgspec.Struct, frozen=True, kw_only=True):
-    """What syncs and launches come to together; times in µs a step."""
+    """States of a step: with and without its syncs, eager and compiled; times in µs per step."""
 
     baseline_us: float
     """The step as it is."""
@@ -32,7 +32,7 @@ class States(msgspec.Struct, frozen=True, kw_only=True):
     pair: State | None
     """The step without those syncs and with CUDA graphs of its network; None where there are none."""
     alone_us: tuple[float, float]
-    """What removing those syncs saves alone, and what such a compile does."""
+    """Savings of removing those syncs alone, and of such a compile alone."""
 
     def state(self, launches: str, removed: bool) -> State | None:
         """One of them; None of the step as it is."""

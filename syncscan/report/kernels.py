@@ -31,9 +31,10 @@ def leads(analysis: Analysis) -> bool:
 
 def sentence(analysis: Analysis) -> str:
     """Return what is left to gain beside the device, and who looks further; empty where the device isn't the limit."""
-    works, longest = analysis.step.device_share, shares(analysis)
+    works = analysis.step.device_share
     if not leads(analysis) or works is None:
         return ""
+    longest = shares(analysis)
     left = max(0.0, 1.0 - works)
     rest = f"At most {left:.0%} of the step" if round(left, 2) else "Next to nothing"
     text = f"{rest} is left to gain on the host; the rest is the kernels' own time."

@@ -56,6 +56,7 @@ class Joint:
         step: calibrated to what the step takes.
         surroundings: what of the step isn't its own doing.
         how: how its launches are made.
+        reached: where to keep what a compile reaches, by the findings removed; shared by ways that reach the same.
     """
 
     def __init__(
@@ -67,10 +68,11 @@ class Joint:
         step: CalibratedStep,
         surroundings: Surroundings,
         how: Launching,
+        reached: dict[frozenset[str], Reach],
     ) -> None:
         self.trace, self.steps, self.findings, self.changed = trace, steps, findings, changed
         self.step, self.surroundings, self.how = step, surroundings, how
-        self._reached: dict[frozenset[str], Reach] = {}
+        self._reached = reached
         self._made: dict[tuple[int, Costs, frozenset[str]], Graph] = {}
 
     def projection(self, removed: Sequence[Finding]) -> Projection:
@@ -125,9 +127,9 @@ class Joint:
     @cached_property
     def _within(self) -> frozenset[str]:
         """The ids of syncs within what would be compiled."""
-        found = self._find(frozenset())
-        self._reached[frozenset()] = found
-        return frozenset(f.id for f in found.breaking)
+        if frozenset() not in self._reached:
+            self._reached[frozenset()] = self._find(frozenset())
+        return frozenset(f.id for f in self._reached[frozenset()].breaking)
 
     def _graph(self, found: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
         """Return the steps with what a compile of these costs leaves, without what only these findings needed."""

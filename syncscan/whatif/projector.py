@@ -24,7 +24,7 @@ from syncscan.whatif.bound import bound_of, unsettled
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.compiled import Launching
+from syncscan.whatif.compiled import Launching, Reach
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.outlook import NOTHING
@@ -66,6 +66,7 @@ class Projector:
         self._calibrated: dict[float | None, CalibratedStep] = {}
         self._changed: dict[Change, Graph] = {}
         self._joint: dict[tuple[str, float | None], Joint] = {}
+        self._reached: dict[bool, dict[frozenset[str], Reach]] = {False: {}, True: {}}
 
     @cached_property
     def observed_ns(self) -> float:
@@ -217,6 +218,7 @@ class Projector:
                 self.calibrated(step_ms),
                 self.surroundings,
                 Launching(launches),
+                self._reached[launches == Launching.GRAPH],
             )
         return self._joint[launches, step_ms]
 

@@ -13,12 +13,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.facts.network import is_compiled
-from syncscan.model.finding import Finding, Gain
+from syncscan.model.finding import Finding
 from syncscan.model.habit import Basis, Change, Habit, HabitGain
 from syncscan.model.projection import Projection
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, State, States
 from syncscan.model.step import REPEATABILITY
 from syncscan.model.trace import Category, Trace, once
+from syncscan.whatif.joint import Joint
 from syncscan.whatif.projector import Projector
 
 HELD = 0.6
@@ -29,8 +30,9 @@ LEAST_NS = 3_000
 """No launch takes the host less: what is taken to be the host's where no unprofiled time is known."""
 STEADY = 0.9
 """The part of a step's kernels that all steps have, by their names: with less, shapes or control flow change."""
-WEIGHED = 8
-"""Syncs of which it is told what they cost once the step is compiled: those within the network, a replay each."""
+WEIGHED = 3
+"""Most syncs whose cost once the step is compiled is projected, a replay each: the costliest within the network, then
+others."""
 RULE, GRAPH = "launch-bound", "graph"
 
 
@@ -59,8 +61,9 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     within = frozenset(f.id for f in joint.breaking())
     breaking = [f for f in program if f.id in within]
     states = _states(projector, program, breaking)
-    weighed = {f.id for f in breaking[:WEIGHED]} | {f.id for f in program if f.id not in within}
-    found = tuple(_once_compiled(projector, f, program) if f.id in weighed else f for f in findings)
+    weighed = {f.id for f in [*breaking, *(f for f in program if f.id not in within)][:WEIGHED]}
+    least = joint.likely_us(program) if weighed else 0.0
+    found = tuple(_once_compiled(joint, f, program, least) if f.id in weighed else f for f in findings)
     told = [_as_reached(projector, h, states) if h.rule == RULE else h for h in habits]
     kept = [h for h in told if h.rule != RULE or states.pair or (h.gain and h.gain.recoverable_us)]
     ordered = sorted(kept, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id))
@@ -120,18 +123,19 @@ def _state(projection: Projection, removed: bool) -> State:
     return State(projection.launches, removed, projection.predicted_us, projection.range_us)
 
 
-def _once_compiled(projector: Projector, finding: Finding, program: Sequence[Finding]) -> Finding:
-    """With what it costs the step whose network is compiled, and that is without all other syncs."""
-    if finding.gain is None or finding not in program:
+def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], least_us: float) -> Finding:
+    """Return a finding with its cost in the step whose network is compiled and that has no other syncs.
+
+    Args:
+        joint: projects the compiled step.
+        finding: one of the program's.
+        program: all of the program's findings.
+        least_us: the compiled step's time without any of them.
+    """
+    if finding.gain is None:
         return finding
-    joint = projector.joint(REDUCE_OVERHEAD)
-    others = [f for f in program if f.id != finding.id]
-    gain = max(0.0, joint.likely_us(others) - joint.likely_us(program))
-    return replace(finding, gain=_with(finding.gain, gain))
-
-
-def _with(gain: Gain, compiled_us: float) -> Gain:
-    return replace(gain, once_compiled_us=compiled_us)
+    gain = max(0.0, joint.likely_us([f for f in program if f.id != finding.id]) - least_us)
+    return replace(finding, gain=replace(finding.gain, once_compiled_us=gain))
 
 
 def _as_reached(projector: Projector, habit: Habit, states: States) -> Habit:
