@@ -13,47 +13,13 @@ import argparse
 import importlib
 import pickle
 import sys
-from collections.abc import Callable
 from typing import Any
 
-from syncscan.model.race import RaceKind
+from benchmarks.race_pairs import FREED, PAIRS, READ, STREAMS, WRITE, Program, Spin, awaited, device, pair, pinned
 
 torch: Any = importlib.import_module("torch")
 CYCLES = 40_000_000
 """Some 20 ms at 2 GHz."""
-
-Spin = Callable[[], None]
-Program = Callable[[Spin, float], Any]
-PAIRS: list[tuple[RaceKind, Program, Program]] = []
-"""Kind, a program that races, and one that looks like it and doesn't."""
-READ, WRITE = RaceKind.READ_BEFORE_COPY, RaceKind.WRITE_BEFORE_COPY
-STREAMS, FREED = RaceKind.UNORDERED_STREAMS, RaceKind.FREED_IN_USE
-
-
-def pair(kind: RaceKind, right: Program) -> Callable[[Program], Program]:
-    """Note a wrong program beside its right form."""
-
-    def noted(wrong: Program) -> Program:
-        PAIRS.append((kind, wrong, right))
-        return wrong
-
-    return noted
-
-
-def device(value: float, n: int = 64) -> Any:
-    """Return a tensor on the device, filled on the current stream."""
-    return torch.zeros(n, device="cuda").add_(value)
-
-
-def pinned(value: float = 0.0, n: int = 64) -> Any:
-    """Return a tensor in pinned memory."""
-    return torch.full((n,), value).pin_memory()
-
-
-def awaited(x: Any) -> Any:
-    """Return a tensor's mean, once all streams are done."""
-    torch.cuda.synchronize()
-    return x.mean().item()
 
 
 # reads before a copy to the host is done
@@ -552,6 +518,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="times that each program runs")
     runs = parser.parse_args().runs
+    for others in ("arrays", "pipelines"):
+        importlib.import_module(f"benchmarks.races_in_{others}")
     print("| kind | wrong form | wrong numbers | right form | wrong numbers |\n|---|---|--:|---|--:|")
     failed = False
     for kind, wrong, right in PAIRS:

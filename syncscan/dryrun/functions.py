@@ -9,15 +9,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from syncscan.dryrun import places, waits
 from syncscan.dryrun.ops import in_float
 from syncscan.dryrun.places import DEVICE, HOST, PINNED
 from syncscan.dryrun.session import Call, Session, Unsaid
+from syncscan.dryrun.shared_arrays import tensor_of
 from syncscan.dryrun.values import mark_of
-from syncscan.dryrun.watched_arrays import watch
+from syncscan.dryrun.watched_arrays import WatchedArray, read_whole, watch
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -94,6 +94,10 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             if name in waits.ON_HOST:
                 places.put(result[waits.ON_HOST[name]], HOST)
             return result
+        except RuntimeError as error:
+            if name == "repeat_interleave" and _OTHER_SIZE in str(error) and _on_device(args):
+                raise RuntimeError(_PROMISED) from error
+            raise
         finally:
             session.calls.pop()
             last = _sequence()
@@ -102,6 +106,9 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
     def _made(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """A call that makes a tensor, somewhere."""
+        if args and name in _COPIES_DATA and isinstance(args[0], WatchedArray):
+            shared = name in ("as_tensor", "asarray")
+            args = (tensor_of(args[0]) if shared else read_whole(args[0]), *args[1:])
         asked = kwargs.get("device")
         if asked is None and name in _FACTORIES:
             asked = _device_module.CURRENT_DEVICE
@@ -271,10 +278,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def numpy(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.numpy`, which only a tensor on the host has."""
         if places.place_of(args[0]) != DEVICE:
-            with torch._C.DisableTorchFunction():
-                watched = self._session.order.is_open(args[0])
             array = func(*args, **kwargs)
-            return watch(array, partial(self._host_reads, args[0])) if watched else array
+            return self._watched(array, args[0]) if places.place_of(args[0]) == PINNED else array
         if not kwargs.get("force"):
             raise TypeError(
                 "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
@@ -298,6 +303,19 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         with self._session.calling(Call("tolist", place=HOST, moving=True)):
             return func(*args, **kwargs)
 
+    def as_array(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`Tensor.__array__`, by which numpy takes a tensor: of one in pinned memory the array is watched."""
+        array = func(*args, **kwargs)
+        return self._watched(array, args[0]) if places.place_of(args[0]) == PINNED else array
+
+    def _watched(self, array: Any, tensor: Any) -> Any:
+        """Return an array of a tensor's memory that tells the order of work of its uses."""
+        return watch(array, tensor, self._array_used)
+
+    def _array_used(self, tensor: Any, part: Any, written: bool) -> None:
+        with torch._C.DisableTorchFunction():
+            self._session.order.array_used(tensor, part, written)
+
     def _host_reads(self, tensor: Any) -> None:
         with torch._C.DisableTorchFunction():
             self._session.order.host_reads(tensor)
@@ -307,6 +325,13 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return 0 if places.place_of(args[0]) == DEVICE else func(*args, **kwargs)
 
 
+_OTHER_SIZE = "allocated size does not match"
+"""What torch says on a CPU of an `output_size` that isn't the sum of the repeats (Repeat.cpp)."""
+_PROMISED = (
+    "repeat_interleave: output_size is not the sum of the repeats. On a GPU the call returns, its kernel stops with a "
+    "device-side assert, and a later wait raises 'CUDA error: device-side assert triggered', often at another line."
+)
+"""Source: ATen/native/cuda/Repeat.cu, compute_cuda_kernel, which asserts it."""
 _TO = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 _PROPERTIES: dict[str, Callable[[Any], Any]] = {
@@ -316,7 +341,7 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 }
 _METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
     name: getattr(Functions, name) for name in ("to", "type_as", "cuda", "cpu", "type", "numpy", "tolist", "get_device")
-}
+} | {"__array__": Functions.as_array}
 
 
 def _place_named(value: Any) -> Any:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from syncscan.dryrun.recording import Frame
-from syncscan.dryrun.regions import EVERYTHING, Region, meet, region_of, within
+from syncscan.dryrun.regions import EVERYTHING, Region, meet, region_of, region_of_array, within
 from syncscan.model.race import RaceKind
 
 DEFAULT = 0
@@ -175,9 +175,23 @@ class Order:
         for access in self._unfinished(tensor, reads=True):
             self._race(RaceKind.WRITE_BEFORE_COPY, access)
 
-    def is_open(self, tensor: Any) -> bool:
-        """Return whether a copy to a host tensor may still run."""
-        return self.open_copies and bool(self._unfinished(tensor, reads=False))
+    def array_used(self, tensor: Any, array: Any, written: bool) -> None:
+        """Note that the host reads an array of a host tensor's memory, or writes to it.
+
+        Args:
+            tensor: one that shares its memory.
+            array: the part that is used; one outside of that memory is a copy, of which nothing is noted.
+            written: whether it is written to.
+        """
+        storage = tensor.untyped_storage()
+        uses: Uses | None = getattr(storage, _USES, None)
+        if uses is None or not self.open_copies or not array.size:
+            return
+        region = region_of_array(array, storage.data_ptr())
+        if region.begin < 0 or region.end > storage.nbytes():
+            return
+        for access in self._open(uses, region, reads=written):
+            self._race(RaceKind.WRITE_BEFORE_COPY if written else RaceKind.READ_BEFORE_COPY, access)
 
     def record_stream(self, tensor: Any, stream: int) -> None:
         """Note that a stream uses a memory: the allocator hands it out once that is done."""
@@ -257,7 +271,9 @@ class Order:
         uses: Uses | None = getattr(tensor.untyped_storage(), _USES, None)
         if uses is None:
             return ()
-        region = region_of(tensor)
+        return self._open(uses, region_of(tensor), reads=reads)
+
+    def _open(self, uses: Uses, region: Region, *, reads: bool) -> Sequence[Access]:
         accesses = (*uses.writes, *uses.reads) if reads else uses.writes
         return [a for a in accesses if not _done(a, self._host) and meet(a.region, region)]
 

@@ -34,6 +34,22 @@ def region_of(tensor: Any) -> Region:
     return region if dense else region._replace(gaps=(size, offset, sizes, strides))
 
 
+def region_of_array(array: Any, begin: int) -> Region:
+    """Return the part of a memory that a numpy array lies in.
+
+    Args:
+        array: one with values.
+        begin: the address where the memory begins.
+    """
+    size, offset = array.itemsize, array.__array_interface__["data"][0] - begin
+    reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    first, last = offset + sum(x for x in reach if x < 0), offset + sum(x for x in reach if x > 0) + size
+    region = Region(first, last)
+    if last - first == array.nbytes or any(at % size for at in (offset, *array.strides)):
+        return region
+    return region._replace(gaps=(size, offset // size, array.shape, tuple(n // size for n in array.strides)))
+
+
 def meet(a: Region, b: Region) -> bool:
     """Return whether two parts of one memory have a byte in common, as far as that is known."""
     if a.begin >= b.end or b.begin >= a.end:

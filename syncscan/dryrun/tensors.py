@@ -24,10 +24,12 @@ def pretend(session: Session, patches: Patches) -> None:
 def _tensors(session: Session, patches: Patches) -> None:
     """Methods that work in every thread, as the loader's that pins does."""
     tensor = torch.Tensor
-    deep_copied = tensor.__deepcopy__
+    deep_copied, pickled = tensor.__deepcopy__, tensor._reduce_ex_internal
 
     def pin_memory(this: Any, device: Any = None) -> Any:
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
+            if places.place_of(this) == PINNED:  # torch returns the tensor itself
+                return this
             pinned = this.detach().clone()
             places.put(pinned, PINNED)
         return pinned
@@ -44,12 +46,23 @@ def _tensors(session: Session, patches: Patches) -> None:
         with torch._C.DisableTorchFunction():
             place = places.place_of(this)
         if place != DEVICE:
+            read(this)
             return deep_copied(this, memo)
         with session.calling(Call("deepcopy", moving=True)):  # it stays on the device
             copied = deep_copied(this, memo)
         with torch._C.DisableTorchFunction():
             places.put(copied, DEVICE)
         return copied
+
+    def read(this: Any) -> None:
+        """The host reads a tensor of its own, which dispatches nothing on a CPU."""
+        with torch._C.DisableTorchFunction():
+            if session.order.open_copies and this.layout == torch.strided and places.place_of(this) != DEVICE:
+                session.order.host_reads(this)
+
+    def reduced(this: Any, protocol: int) -> Any:
+        read(this)
+        return pickled(this, protocol)
 
     def shown(this: Any, *, tensor_contents: Any = None) -> str:
         modes = torch.utils._python_dispatch
@@ -63,6 +76,7 @@ def _tensors(session: Session, patches: Patches) -> None:
     patches.set(tensor, "is_pinned", is_pinned)
     patches.set(tensor, "record_stream", record_stream)
     patches.set(tensor, "__deepcopy__", deepcopy)
+    patches.set(tensor, "_reduce_ex_internal", reduced)
     patches.set(tensor, "__repr__", shown)
 
 

@@ -1,4 +1,4 @@
-"""Notice when a program reads an array that shares its memory with a tensor."""
+"""Notice when a program reads or writes an array that shares its memory with a tensor."""
 
 from __future__ import annotations
 
@@ -7,61 +7,129 @@ from typing import Any
 
 import numpy as np
 
+Use = Callable[[Any, Any, bool], None]
+"""Called with the tensor, the part of its memory that is used, as an array, and whether it is written to."""
+
 _READING = (
-    "__getitem__ __iter__ __float__ __int__ __bool__ __index__ __complex__ __repr__ __str__ __format__ __contains__ "
-    "__reduce__ __reduce_ex__ __copy__ __deepcopy__ item tolist tobytes tofile copy astype dump dumps "
-    "argmax argmin sort argsort nonzero dot take searchsorted"
+    "__float__ __int__ __bool__ __index__ __complex__ __repr__ __str__ __format__ __contains__ __copy__ __deepcopy__ "
+    "__reduce__ __reduce_ex__ item tolist tobytes tofile copy astype dump dumps argmax argmin sort argsort nonzero dot "
+    "take searchsorted"
 ).split()
 """Methods of arrays that read their values without a ufunc or a function of numpy's."""
+_WRITING = "fill put itemset partition sort byteswap setfield".split()
+"""Methods that write to the array itself."""
+_WRITTEN_FIRST = frozenset("copyto put place putmask put_along_axis fill_diagonal".split())
+"""Functions of numpy's that write to their first argument."""
 
 
 class WatchedArray(np.ndarray[Any, Any]):
-    """An array that says when it is read; views of it do as well, results computed from it are plain."""
+    """An array that says when it is read or written; views of it do as well, results computed from it are plain."""
 
-    _read: Callable[[], None] | None = None
+    tensor: Any = None
+    """The tensor whose memory it shares; None of one that isn't watched."""
+    _use: Use | None = None
 
     def __array_finalize__(self, source: Any) -> None:
-        self._read = getattr(source, "_read", None)
+        self.tensor, self._use = getattr(source, "tensor", None), getattr(source, "_use", None)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Run a ufunc on plain arrays."""
-        return getattr(ufunc, method)(*map(_plain, inputs), **{k: _plain(v) for k, v in options.items()})
+        """Run a ufunc on plain arrays; what it was given to write to is returned as it was given."""
+        given = options.pop("out", ())
+        if given:
+            options["out"] = tuple(map(_written, given))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **{k: _plain(v) for k, v in options.items()})
+        return given[0] if len(given) == 1 else given or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run a function of numpy's."""
-        self._noted()
-        return super().__array_function__(func, types, args, kwargs)
+        """Run a function of numpy's on plain arrays."""
+        target = kwargs.get("out")
+        if func.__name__ in _WRITTEN_FIRST and args and isinstance(args[0], WatchedArray):
+            target, args = args[0], (_written(args[0]), *map(_plain, args[1:]))
+        elif isinstance(target, WatchedArray):
+            kwargs = {**kwargs, "out": _written(target)}
+        if func.__name__ in _VIEWING:
+            return super().__array_function__(func, types, args, kwargs)
+        result = func(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
+        return target if isinstance(target, WatchedArray) and result is not None else result
 
-    def _noted(self) -> None:
-        if self._read is not None:
-            self._read()
+    def __getitem__(self, key: Any) -> Any:
+        """Return a view, which is no read, or the values that are read."""
+        result = super().__getitem__(key)
+        if isinstance(result, WatchedArray) and np.may_share_memory(result, self):
+            return result
+        self._noted(key)
+        return result.view(np.ndarray) if isinstance(result, WatchedArray) else result
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._noted(key, written=True)
+        np.ndarray.__setitem__(self.view(np.ndarray), key, _plain(value))
+
+    def __iter__(self) -> Any:
+        """Go through rows, which are views, or values."""
+        return (self[at] for at in range(len(self)))
+
+    def _noted(self, key: Any = ..., *, written: bool = False) -> None:
+        if self._use is not None:
+            self._use(self.tensor, _part(self.view(np.ndarray), key), written)
 
 
-def watch(array: Any, read: Callable[[], None]) -> Any:
-    """Return a view of an array that calls `read` whenever a value of it is read."""
+WatchedArray.__module__, WatchedArray.__name__, WatchedArray.__qualname__ = "numpy", "ndarray", "ndarray"
+# printed like any array, and taken for one where a collate asks for the module of the type
+
+_VIEWING = frozenset(
+    "reshape ravel transpose swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to atleast_1d atleast_2d "
+    "atleast_3d split array_split hsplit vsplit shares_memory may_share_memory shape ndim size shape_base diagonal "
+    "flip flipud fliplr rot90 real imag zeros_like empty_like ones_like full_like result_type can_cast".split()
+)
+"""Functions of numpy's that read no values, or return views."""
+
+
+def watch(array: Any, tensor: Any, use: Use) -> Any:
+    """Return a view of a tensor's array that calls `use` whenever values of it are read or written."""
     watched = array.view(WatchedArray)
-    watched._read = read
+    watched.tensor, watched._use = tensor, use
     return watched
+
+
+def read_whole(array: WatchedArray) -> Any:
+    """Return a plain view of an array all of whose values are read."""
+    return _plain(array)
+
+
+def _part(array: Any, key: Any) -> Any:
+    """Return the part that an index names, as a view; the whole array where that is none."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if not any(k is ... for k in keys):
+        keys = (*keys, ...)  # a number's place as a view, too
+    part = array[keys]
+    return part if np.may_share_memory(part, array) else array
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, WatchedArray):
         value._noted()
         return value.view(np.ndarray)
-    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+    return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
 
 
-def _reading(name: str) -> Any:
+def _written(value: Any) -> Any:
+    if isinstance(value, WatchedArray):
+        value._noted(written=True)
+        return value.view(np.ndarray)
+    return value
+
+
+def _noting(name: str, *, written: bool) -> Any:
     method = getattr(np.ndarray, name)
 
-    def read(self: WatchedArray, *args: Any, **kwargs: Any) -> Any:
-        self._noted()
-        return method(self, *args, **kwargs)
+    def used(self: WatchedArray, *args: Any, **kwargs: Any) -> Any:
+        self._noted(written=written)
+        return method(self.view(np.ndarray), *map(_plain, args), **kwargs)
 
-    read.__name__ = name
-    return read
+    used.__name__ = name
+    return used
 
 
-for _name in _READING:
+for _name in (*_READING, *_WRITING):
     if hasattr(np.ndarray, _name):
-        setattr(WatchedArray, _name, _reading(_name))
+        setattr(WatchedArray, _name, _noting(_name, written=_name in _WRITING))

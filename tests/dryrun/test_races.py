@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import syncscan
@@ -12,7 +15,10 @@ from syncscan.model.race import RaceKind
 
 torch = pytest.importorskip("torch")
 
-from benchmarks.races import PAIRS, Program  # noqa: E402
+import benchmarks.races  # noqa: E402
+import benchmarks.races_in_arrays  # noqa: E402
+import benchmarks.races_in_pipelines  # noqa: E402, F401
+from benchmarks.race_pairs import PAIRS, Program  # noqa: E402
 
 
 def races_in(program: Callable[[], Any]) -> list[tuple[RaceKind, str]]:
@@ -35,8 +41,8 @@ def test_a_race_is_found_and_its_right_form_is_none(kind: RaceKind, wrong: Progr
     assert races_of_pair(right) == []
 
 
-def test_there_are_twenty_pairs_and_more() -> None:
-    assert len(PAIRS) >= 20
+def test_there_are_forty_pairs_and_more() -> None:
+    assert len(PAIRS) >= 40
 
 
 def test_a_training_step_has_no_races() -> None:
@@ -70,6 +76,98 @@ def test_a_backward_pass_on_a_side_stream_has_no_races() -> None:
         loss.backward()
 
     assert races_in(train) == []
+
+
+def test_a_public_report_of_a_mask_on_unfinished_copies_is_found() -> None:
+    """The program of pytorch 86264, small: tensors mapped to the host without waiting, masked and summed there."""
+
+    def compute(x: Any, y: Any, w: Any) -> Any:
+        counted = w > 0
+        right, positive = (y >= 0.5) & counted, (x >= 0) & counted
+        return sum(right & positive).numpy()
+
+    tensors = [torch.rand(4, 5, 6) for _ in range(3)]
+    wrong = lambda: compute(*(x.cuda().flatten(0, 1).to("cpu", non_blocking=True) for x in tensors))  # noqa: E731
+    right = lambda: compute(*(x.cuda().flatten(0, 1).cpu() for x in tensors))  # noqa: E731
+    assert {kind for kind, _ in races_in(wrong)} == {RaceKind.READ_BEFORE_COPY}
+    assert races_in(right) == []
+
+
+def test_a_public_report_of_a_source_written_while_copied_is_found() -> None:
+    """The example in pytorch 127612: the last element of pinned memory is filled while it is copied to the device."""
+
+    def program(wait: bool) -> None:
+        a, b = torch.ones(1000, pin_memory=True), torch.zeros(1000, device="cuda")
+        b.copy_(a, non_blocking=True)
+        if wait:
+            torch.cuda.synchronize()
+        a[-1].fill_(-1)
+
+    assert [kind for kind, _ in races_in(lambda: program(wait=False))] == [RaceKind.WRITE_BEFORE_COPY]
+    assert races_in(lambda: program(wait=True)) == []
+
+
+def test_a_loop_with_a_pinning_loader_autocast_and_a_fused_optimizer_has_no_races(tmp_path: Path) -> None:
+    """Right as it is: the loader pins each batch anew, the optimizer works on the current stream, `.item()` waits."""
+
+    def train() -> None:
+        data = torch.utils.data.TensorDataset(torch.rand(12, 8), torch.rand(12, 1))
+        model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)).cuda()
+        optimizer, scaler = torch.optim.AdamW(model.parameters(), fused=True), torch.amp.GradScaler("cuda")
+        for _ in range(2):
+            for x, y in torch.utils.data.DataLoader(data, batch_size=4, pin_memory=True):
+                x, y = x.to("cuda", non_blocking=True), y.to("cuda", non_blocking=True)
+                with torch.autocast("cuda"):
+                    loss = (model(x) - y).square().mean()
+                optimizer.zero_grad()
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+            loss.item()
+            torch.save(model.state_dict(), tmp_path / "model.pt")
+
+    assert races_in(train) == []
+
+
+def test_data_parallel_training_on_gloo_has_no_races(tmp_path: Path) -> None:
+    def train() -> None:
+        torch.distributed.init_process_group("nccl", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+        try:
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1).cuda())
+            for _ in range(2):
+                batch = torch.rand(4, 8).pin_memory().to("cuda", non_blocking=True)
+                model(batch).sum().backward()
+        finally:
+            torch.distributed.destroy_process_group()
+
+    assert races_in(train) == []
+
+
+def test_arrays_of_pinned_memory_are_arrays_like_any_other() -> None:
+    """Printed, pickled, collated and computed with, they are numpy's; results of a computation are plain."""
+    with syncscan.pretend_gpu():
+        array = torch.arange(4.0).pin_memory().numpy()
+        array += 1
+        array[0] = 7
+        assert repr(array) == "array([7., 2., 3., 4.], dtype=float32)"
+        assert type(pickle.loads(pickle.dumps(array))) is np.ndarray
+        assert type(array * 2) is type(np.concatenate([array, array])) is type(array[[0, 1]]) is np.ndarray
+        assert [float(x) for x in array] == [7, 2, 3, 4]
+        assert array.sum() == np.sum(array) == array.mean() * 4 == 16
+        assert (np.sort(array)[0], array.copy().max()) == (2, 7)
+        assert torch.utils.data.default_collate([array, array]).tolist() == [[7, 2, 3, 4]] * 2
+        assert torch.from_numpy(array[1:]).is_pinned()
+        assert torch.as_tensor(array[::2]).tolist() == [7, 3]
+        assert torch.tensor(array).tolist() == [7, 2, 3, 4]
+
+
+def test_a_promised_size_that_is_wrong_fails_with_what_a_gpu_does() -> None:
+    """A CPU raises at the call; the sentence says that a GPU raises later."""
+    with syncscan.pretend_gpu():
+        x, repeats = torch.arange(3, device="cuda"), torch.tensor([1, 2, 3], device="cuda")
+        assert len(torch.repeat_interleave(x, repeats, output_size=6)) == 6
+        with pytest.raises(RuntimeError, match="device-side assert"):
+            torch.repeat_interleave(x, repeats, output_size=5)
 
 
 def test_a_race_is_placed_at_both_lines() -> None:
