@@ -27,10 +27,11 @@ from syncscan.dryrun.optimizers import after_steps
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.session import Session
 from syncscan.fixing import instrument
-from syncscan.fixing.job import Job, Outcome, Place
+from syncscan.fixing.job import Job, Outcome, Place, Racing
 from syncscan.fixing.recorder import FILES_APART, Recorder
 from syncscan.model.finding import Cause, Finding, Use
 from syncscan.model.libraries import is_library
+from syncscan.model.race import TEXTS
 
 SEED = 0
 FINGERPRINTED = 200
@@ -87,6 +88,7 @@ def run(job: Job) -> Outcome:
         steps=steps.count,
         graph=steps.graph,
         ended_early=steps.ended_early,
+        races=_races(session),
     )
     if outcome.waits:
         outcome.places = [_place(finding) for finding in api.analyze_pretended(session.trace()).findings]
@@ -254,6 +256,20 @@ def _user_files(job: Job) -> list[str]:
     if own.suffix == ".py":
         files.add(str(own.absolute()))
     return sorted(file for file in files if not is_library(file) and "syncscan" not in Path(file).parts)
+
+
+def _races(session: Session) -> list[Racing]:
+    """Return the races that a run met."""
+    return [
+        Racing(
+            kind=race.kind.value,
+            title=TEXTS[race.kind].title,
+            file=str(Path(race.second[0]).absolute()),
+            line=race.second[1],
+            earlier=race.first[1] if race.first else 0,
+        )
+        for race in session.order.races.values()
+    ]
 
 
 def _place(finding: Finding) -> Place:

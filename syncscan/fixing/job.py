@@ -73,6 +73,17 @@ class Place(msgspec.Struct, frozen=True):
     """Whether the program decides by what was read, as far as the dry run tells."""
 
 
+class Racing(msgspec.Struct, frozen=True):
+    """Two uses of one memory that nothing orders, at the line of the later one."""
+
+    kind: str
+    title: str
+    file: str
+    line: int
+    earlier: int
+    """The line of the earlier use; 0 where it wasn't noted."""
+
+
 class Job(msgspec.Struct):
     """A run of the program."""
 
@@ -101,6 +112,7 @@ class Outcome(msgspec.Struct):
     code: int = 0
     """The exit code; negative where a signal ended it."""
     places: list[Place] = msgspec.field(default_factory=list)
+    races: list[Racing] = msgspec.field(default_factory=list)
     waits: int = 0
     gaps: list[str] = msgspec.field(default_factory=list)
     """Ops whose waits nobody knows."""

@@ -45,6 +45,7 @@ class Reference:
             or self.errors.differs(_without_warnings(run.errors), "writes to stderr")
             or self._computes(run)
             or self._keeps(run)
+            or self._races(run)
         )
 
     def _computes(self, run: Outcome) -> str:
@@ -61,6 +62,15 @@ class Reference:
         if run.graph <= 2 * self.first.graph + GRAPHS:
             return ""
         return f"the patched program keeps autograd graphs alive: {run.graph} nodes instead of {self.first.graph}"
+
+    def _races(self, run: Outcome) -> str:
+        """Return what races in the changed program and didn't before: by kind and file, since lines move."""
+        known = Counter((race.kind, race.file) for race in self.first.races)
+        for race in run.races:
+            if not known[race.kind, race.file]:
+                return f"the patched program races: {race.title}, in line {race.line}"
+            known[race.kind, race.file] -= 1
+        return ""
 
 
 class _Lines:

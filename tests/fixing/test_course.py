@@ -66,6 +66,24 @@ def test_a_change_that_is_seen_in_the_output_is_dropped() -> None:
     assert at(result, 5).how.startswith('tried and dropped: the patched program prints "tensor(')
 
 
+def test_a_change_that_lets_the_program_race_is_dropped() -> None:
+    """The read that would go is what the host waited with for a copy before it, which a dry run's values don't show."""
+    source = """\
+import torch
+
+x, total, means = torch.ones(8, device="cuda"), 0.0, []
+for step in range(4):
+    loss = (x * step).mean()
+    host = x.to("cpu", non_blocking=True)
+    total += loss.item()
+    means.append(host.mean())
+print(total, len(means))
+"""
+    result = fixed(source)
+    assert at(result, 7).how.startswith("tried and dropped: the patched program races: the host reads memory")
+    assert result.files == ()
+
+
 def test_lines_that_did_not_run_keep_a_fix_from_being_verified() -> None:
     """It is applied only where that is wanted."""
     source = HEAD + (

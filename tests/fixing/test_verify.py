@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.job import Outcome, Place
+from syncscan.fixing.job import Outcome, Place, Racing
 from syncscan.fixing.verify import Reference, same_line, waits_of
 
 
@@ -98,3 +98,13 @@ def test_waits_are_counted_by_line() -> None:
     """Several rules may wait in one line."""
     places = [Place("item", "", "", "a.py", 3, n, "READ", False) for n in (2, 5)]
     assert waits_of(Outcome(places=places)) == {("a.py", 3): 7}
+
+
+def test_a_race_that_came_in_is_a_difference() -> None:
+    """One that was there before is none, wherever its line is now."""
+    race = Racing("read-before-copy", "the host reads too early", "/train.py", 4, 2)
+    moved = Racing("read-before-copy", "the host reads too early", "/train.py", 9, 7)
+    why = "the patched program races: the host reads too early, in line 4"
+    assert reference("a").differs(Outcome(printed="a", races=[race])) == why
+    assert reference("a", races=[race]).differs(Outcome(printed="a", races=[moved])) == ""
+    assert reference("a", races=[race]).differs(Outcome(printed="a", races=[race, moved])) != ""
