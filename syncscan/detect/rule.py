@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from syncscan.detect.call import Call
+from syncscan.model import race_examples
 from syncscan.model.finding import Cause, Confidence, Diagnosis, Removal, Use
 from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
 
@@ -24,7 +25,8 @@ HEADINGS = (
     "Versions",
     "References",
 )
-"""Headings of every rule's documentation, in order."""
+"""Headings of every rule's documentation, in order. A rule whose fix copies without waiting names the race as
+`RACE`, and has one more heading, before that on versions."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -124,4 +126,13 @@ def document(rule: Rule) -> RuleDoc:
     """Return the documentation of a rule, from its module's docstring and its two texts."""
     summary, sections = sections_of(rule.__doc__ or "")
     sections |= {WHY: rule.WHY.strip(), WHEN_FINE: rule.WHEN_FINE.strip()}
-    return RuleDoc(rule.ID, rule.NAME, rule.CAUSE, summary, in_order(sections, HEADINGS))
+    race = getattr(rule, "RACE", None)
+    if race is not None:
+        sections[race_examples.HEADING] = race_examples.section(race)
+    return RuleDoc(
+        rule.ID,
+        rule.NAME,
+        rule.CAUSE,
+        summary,
+        in_order(sections, (*HEADINGS[:6], race_examples.HEADING, *HEADINGS[6:])),
+    )

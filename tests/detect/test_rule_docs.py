@@ -17,7 +17,9 @@ from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.detect import rules as folder
 from syncscan.detect.rule import HEADINGS, WHEN_FINE, WHY, Match, Rule, diagnose
 from syncscan.detect.rules import item
+from syncscan.model import race_examples
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.race import RaceKind
 
 DOCS = {doc.id: doc for doc in catalogue()}
 NOT_COMPARED = re.compile(r"^Not (compared|run): \S", re.MULTILINE)
@@ -45,11 +47,22 @@ def test_the_rule_that_takes_everything_is_the_last() -> None:
 
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
 def test_a_rule_has_all_headings_in_their_order_and_none_is_empty(doc: RuleDoc) -> None:
-    """Readers find the same things at the same place in every rule."""
-    assert tuple(doc.sections) == HEADINGS
+    """Readers find the same things at the same place in every rule; one on races where the fix can bring one in."""
+    assert tuple(heading for heading in doc.sections if heading != race_examples.HEADING) == HEADINGS
     assert all(doc.sections.values())
     assert doc.summary.endswith(".")
     assert doc.name
+
+
+READ_LATE = [rule for rule in folder.RULES if getattr(rule, "RACE", None) is RaceKind.READ_BEFORE_COPY]
+
+
+@pytest.mark.parametrize("rule", READ_LATE, ids=lambda rule: rule.ID)
+def test_advice_to_copy_to_the_host_without_waiting_says_what_stands_before_the_read(rule: Rule) -> None:
+    """In code, in the advice itself and on the rule's page."""
+    advice = inspect.getsource(rule).partition("WHEN_FINE")[2]  # type: ignore[arg-type]
+    assert "event.synchronize()" in advice
+    assert "copied.synchronize()" in DOCS[rule.ID].sections[race_examples.HEADING]
 
 
 @pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)

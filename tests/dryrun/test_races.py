@@ -12,6 +12,7 @@ import pytest
 
 import syncscan
 from syncscan.model.race import RaceKind
+from syncscan.model.race_examples import EXAMPLES
 
 torch = pytest.importorskip("torch")
 
@@ -168,6 +169,19 @@ def test_a_promised_size_that_is_wrong_fails_with_what_a_gpu_does() -> None:
         assert len(torch.repeat_interleave(x, repeats, output_size=6)) == 6
         with pytest.raises(RuntimeError, match="device-side assert"):
             torch.repeat_interleave(x, repeats, output_size=5)
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_examples_in_rules_race_and_their_right_forms_do_not(kind: RaceKind) -> None:
+    wrong, right = EXAMPLES[kind]
+
+    def run(code: str) -> None:
+        pinned = torch.ones(4, pin_memory=True)
+        names = {"torch": torch, "values": torch.ones(4, device="cuda"), "pinned": pinned, "following": torch.zeros(4)}
+        exec(compile(code, __file__, "exec"), names)
+
+    assert {found for found, _ in races_in(lambda: run(wrong))} == {kind}
+    assert races_in(lambda: run(right)) == []
 
 
 def test_a_race_is_placed_at_both_lines() -> None:

@@ -43,10 +43,12 @@ from syncscan.detect.call import Call
 from syncscan.detect.ops import choice
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.race import RaceKind
 
 ID = "cpu"
 NAME = "A tensor is copied to the host"
 CAUSE = Cause.READBACK
+RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
 The tensor is copied to pageable host memory behind all work queued before, and the host waits for its end.
 """
@@ -58,7 +60,7 @@ garbage. A cast that stays on the device is `.type(torch.float32)` or `.float()`
 """
 
 _LATE = (
-    "Read late: copy into a pinned buffer with non_blocking=True, record an event, go on, and read after "
+    "Read late: copy into a pinned buffer with non_blocking=True, then event.record(), go on, and read after "
     "event.synchronize() a step later; never without the event, and keep the buffer until then. Reduce on the device "
     "first."
 )

@@ -39,10 +39,12 @@ from syncscan.detect.call import Call
 from syncscan.detect.ops import INDEXINGS
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.race import RaceKind
 
 ID = "cpu-index"
 NAME = "An index, or what is indexed, is copied to the device"
 CAUSE = Cause.PAGEABLE
+RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
 A list, NumPy array or CPU tensor lies in pageable memory, as index and as what is indexed: its copy to the device waits
 for all work queued before.

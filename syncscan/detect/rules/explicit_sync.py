@@ -39,10 +39,12 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.race import RaceKind
 
 ID = "explicit-sync"
 NAME = "Explicit synchronize"
 CAUSE = Cause.EXPLICIT
+RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
 The program asks to wait; the host launches nothing meanwhile.
 
@@ -68,6 +70,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title=f"{call.facts.api}: the program waits for {what}",
         fix="Remove it from the loop. For time, events read after the loop; between streams, wait_stream or "
-        "wait_event; before reading a non_blocking copy, the event of that copy.",
+        "wait_event; before reading a non_blocking copy, event.synchronize() of an event recorded after it.",
         removal=Removal.NOTHING,
     )

@@ -41,10 +41,12 @@ from syncscan.detect.call import Call
 from syncscan.detect.ops import reads_back
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.race import RaceKind
 
 ID = "log-scalar"
 NAME = "Logging reads a value back"
 CAUSE = Cause.LOG
+RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
 Formatting a value of the device waits for it and for all work queued before; late in a step that is nearly all of the
 step's work.
@@ -75,8 +77,8 @@ def match(call: Call) -> Match | None:
     return Match(
         title="a value is read back" + (", most likely" if formats else "") + " to be logged",
         fix="Collect detached values on the device and read them every some steps with one "
-        "torch.stack(values).tolist(); or copy into pinned memory with non_blocking=True, record an event and "
-        "read a step later, after the event.",
+        "torch.stack(values).tolist(); or copy into pinned memory with non_blocking=True, then event.record(), "
+        "and read a step later, after event.synchronize().",
         confidence=Confidence.MEDIUM if formats else Confidence.HIGH,
         for_caller=True,
         removal=Removal.NOTHING,

@@ -46,11 +46,13 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
+from syncscan.model.race import RaceKind
 from syncscan.model.runtime_calls import is_async_copy
 
 ID = "pageable-readback"
 NAME = "A non-blocking read-back blocks"
 CAUSE = Cause.PAGEABLE
+RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
 The driver can't write pageable memory behind the host's back: it waits inside the copy call, `cudaMemcpyAsync`.
 
@@ -71,8 +73,8 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="a non_blocking copy to pageable memory waits all the same",
-        fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), record an "
-        "event, and read only after event.synchronize(): without it the values are garbage.",
+        fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), then "
+        "event.record(), and read only after event.synchronize(): without it the values are garbage.",
         use=Use.UNKNOWN,
         removal=Removal.ASYNC_COPY,
     )

@@ -42,11 +42,13 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.race import RaceKind
 from syncscan.model.runtime_calls import pins
 
 ID = "pin-memory"
 NAME = "Pinning memory in the step"
 CAUSE = Cause.ALLOC
+RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
 Pinned memory comes from the driver under a global lock, and giving it back or unregistering it may wait for the device.
 

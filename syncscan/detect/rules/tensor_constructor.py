@@ -37,10 +37,12 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.race import RaceKind
 
 ID = "tensor-constructor"
 NAME = "A constructor copies its data to the device"
 CAUSE = Cause.PAGEABLE
+RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
 The data lies in pageable memory and the constructor has no `non_blocking`: the host waits for all work queued before.
 """

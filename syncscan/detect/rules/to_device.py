@@ -41,10 +41,12 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.race import RaceKind
 
 ID = "to-device"
 NAME = "A copy to the device blocks"
 CAUSE = Cause.PAGEABLE
+RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
 Without `non_blocking=True`, or from pageable memory, which the driver stages, a copy ends in a synchronize of its
 stream: the host waits for the copy and for all work queued before.

@@ -36,10 +36,12 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.race import RaceKind
 
 ID = "tolist"
 NAME = "tolist copies a tensor back"
 CAUSE = Cause.READBACK
+RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
 All elements are copied to pageable host memory, behind all work queued before.
 """
@@ -59,6 +61,6 @@ def match(call: Call) -> Match | None:
     return Match(
         title="tolist waits for a copy of the tensor",
         fix="Compute on the device and read one result; or read late: copy into pinned memory with "
-        "non_blocking=True, record an event, and read after event.synchronize(), a step later.",
+        "non_blocking=True, then event.record(), and read after event.synchronize(), a step later.",
         removal=Removal.ASYNC_COPY,
     )

@@ -13,8 +13,8 @@ from syncscan.model.finding import Confidence
 RULES = ("cpu", "pageable-readback")
 LOOKS_AT = (ast.Call,)
 _FIX = (
-    "Compute with it on the device. Where the host needs it, copy into pinned memory with non_blocking=True, record "
-    "an event and read a step later, after the event."
+    "Compute with it on the device. Where the host needs it, copy into pinned memory with non_blocking=True, then "
+    "event.record(), and read a step later, after event.synchronize()."
 )
 
 
@@ -36,7 +36,7 @@ def find(site: Site) -> Hit | None:
         return Hit(
             "pageable-readback",
             "a non-blocking copy to pageable memory blocks all the same",
-            "Copy into a pinned tensor: pinned.copy_(x, non_blocking=True), record an event, read after the event.",
+            "To pinned memory: pinned.copy_(x, non_blocking=True), event.record(); read after event.synchronize().",
             Confidence.LOW,
         )
     return Hit("cpu", "a copy to the host waits for the tensor", _FIX, confidence)

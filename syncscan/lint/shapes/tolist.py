@@ -19,5 +19,5 @@ def find(site: Site) -> Hit | None:
         "tolist",
         "tolist() waits for all values of a tensor",
         "Keep it on the device; where the list is needed, make one for several steps at once, or copy into pinned "
-        "memory with non_blocking=True and read it a step later, after an event.",
+        "memory with non_blocking=True, then event.record(), and read it a step later, after event.synchronize().",
     )
