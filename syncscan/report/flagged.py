@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from syncscan.model.finding import Diagnosis, Severity
+from syncscan.model.race import RaceText
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -32,7 +33,9 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     """Cost, reason and advice, for readers who see the title."""
     place: Place | None = None
     diagnosis: Diagnosis | None = None
-    """The rule's texts; None for a limit."""
+    """The rule's texts; None for a limit and a race."""
+    race: RaceText | None = None
+    """The texts on its kind of race; None for what is none."""
     summary: str = ""
     """The message, for readers who don't see the title."""
     inside: tuple[str, str] | None = None

@@ -7,7 +7,9 @@ from typing import Any
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
+from syncscan.report import races
 from syncscan.report.flagged import Flagged, FlaggedLine, Place
 from syncscan.report.phrases import (
     USES,
@@ -36,7 +38,7 @@ def flagged_findings(analysis: Analysis) -> Flagged:
     conclusion = (story.verdict, story.opening, *story.advice, story.steps_found, story.hidden)
     return Flagged(
         path=analysis.trace.info.path,
-        lines=tuple(_line(f, s) for f in analysis.shown.findings),
+        lines=(*map(_race, analysis.races), *(_line(f, s) for f in analysis.shown.findings)),
         passed=NOTHING,
         closing=conclusion,
         output=sentences(*conclusion, *story.warnings),
@@ -75,6 +77,27 @@ def _line(f: Finding, step: StepSummary) -> FlaggedLine:
         took_us=f.wait_us,
         cost=f"{d.title}: {measured(f, step)}",
         details=_details(f, step),
+    )
+
+
+def _race(race: Race) -> FlaggedLine:
+    text, where = race.text, races.lines(race)
+    message = sentences(f"{where}, {race.count} times", text.why, text.fix)
+    return FlaggedLine(
+        rule=race.kind.value,
+        severity=Severity.HIGH,
+        title=text.title,
+        message=message,
+        place=Place(race.second.file, race.second.line),
+        race=text,
+        summary=f"{text.title}: {message}",
+        inside=(race.second.function, "function"),
+        fingerprints={"syncscanRaceId/v1": race.id},
+        figures={"count": race.count},
+        name=f"{race.kind.value} in {race.second} [{race.id}]",
+        group=race.second.file,
+        cost=f"{text.title}: {where}",
+        details=(f"why: {text.why}", f"instead: {text.fix}"),
     )
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Severity
 from syncscan.model.json_text import indented
+from syncscan.model.race import RaceText
 from syncscan.report.flagged import Flagged, FlaggedLine, Place
 from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.names import shown
@@ -39,11 +40,15 @@ def drawn(flagged: Flagged) -> str:
 
 
 def _run(flagged: Flagged) -> dict[str, Any]:
-    rules: dict[str, Diagnosis] = {}
+    rules: dict[str, dict[str, Any]] = {}
     for line in flagged.lines:
+        if line.rule in rules:
+            continue
         if line.diagnosis:
-            rules.setdefault(line.rule, line.diagnosis)
-    driver = {"name": "syncscan", "version": __version__, "rules": [_rule(d) for d in rules.values()]}
+            rules[line.rule] = _rule(line.diagnosis)
+        elif line.race:
+            rules[line.rule] = _rule_on_races(line.rule, line.race)
+    driver = {"name": "syncscan", "version": __version__, "rules": [*rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
     notes = [{"level": level, "message": {"text": _text(sentence)}} for level, sentence in flagged.notifications]
     run = {
@@ -67,11 +72,25 @@ def _rule(d: Diagnosis) -> dict[str, Any]:
     """Return a rule as the driver lists it."""
     return {
         "id": d.rule,
-        "name": "".join(part.capitalize() for part in re.findall(r"[A-Za-z0-9]+", d.rule)) or "Rule",
+        "name": _name(d.rule),
         "shortDescription": {"text": _text(d.name)},
         "help": {"text": _text(f"{d.fix} Fine: {d.when_fine}")},
         "properties": {"tags": ["performance", d.cause.value.lower()]},
     }
+
+
+def _rule_on_races(kind: str, text: RaceText) -> dict[str, Any]:
+    return {
+        "id": kind,
+        "name": _name(kind),
+        "shortDescription": {"text": _text(text.title)},
+        "help": {"text": _text(f"{text.why} {text.fix}")},
+        "properties": {"tags": ["correctness", "race"]},
+    }
+
+
+def _name(rule: str) -> str:
+    return "".join(part.capitalize() for part in re.findall(r"[A-Za-z0-9]+", rule)) or "Rule"
 
 
 def _result(line: FlaggedLine, rule: int, path: str) -> dict[str, Any]:

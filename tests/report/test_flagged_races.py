@@ -1,0 +1,46 @@
+"""Races are flagged for CI servers like findings: at the later use, with an id that stays."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.race import Race, RaceKind, RaceLine
+from syncscan.report import github, junit, sarif
+from tests.report.example import typical
+
+RACE = Race(
+    id="1a2b3c4d",
+    kind=RaceKind.READ_BEFORE_COPY,
+    first=RaceLine("train.py", 10, "train"),
+    second=RaceLine("train.py", 12, "train"),
+    count=3,
+)
+
+
+def racing() -> Analysis:
+    return msgspec.structs.replace(typical(), races=(RACE,))
+
+
+def test_sarif_has_a_race_as_a_result_with_its_rule_and_fingerprint() -> None:
+    """An error at the later line; its rule is tagged as one of correctness."""
+    (run,) = json.loads(sarif.render(racing()))["runs"]
+    result = run["results"][0]
+    rule = run["tool"]["driver"]["rules"][result["ruleIndex"]]
+    assert (rule["id"], rule["properties"]["tags"]) == ("read-before-copy", ["correctness", "race"])
+    assert (result["ruleId"], result["level"]) == ("read-before-copy", "error")
+    assert result["partialFingerprints"] == {"syncscanRaceId/v1": "1a2b3c4d"}
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 12}
+    assert "copied in train.py:10" in result["message"]["text"]
+
+
+def test_github_shows_a_race_as_an_error_at_its_line() -> None:
+    assert github.render(racing()).startswith("::error file=train.py,line=12,")
+
+
+def test_junit_has_a_race_as_a_failed_test() -> None:
+    text = junit.render(racing())
+    assert "read-before-copy in train.py:12 [1a2b3c4d]" in text
+    assert text.count("<failure") == junit.render(typical()).count("<failure") + 1
