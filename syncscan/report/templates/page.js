@@ -37,8 +37,8 @@
   /** An item was chosen: the timeline draws a step without it and turns to its finding's costliest sync point. */
   function point(item, finding) {
     remember(`#${item.id}`);
-    const sync = timeline ? timeline.worst(finding) : -1;
     if (timeline) timeline.replayed.without(item.dataset.without, item.dataset.habit !== undefined && item.dataset.habit !== "");
+    const sync = timeline ? timeline.worst(finding) : -1;
     if (sync >= 0) turn(sync);
     else if (timeline) timeline.say(`Chosen: ${item.querySelector("h3").textContent}. Enter shows its detail.`);
     const detail = detailOf(item, finding);
