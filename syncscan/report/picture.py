@@ -227,9 +227,7 @@ def _host(analysis: Analysis) -> Picture:
         axes.set_xlabel("ms of a step, sampled without the profiler")
         axes.set_title("Callers above what they call", loc="left", fontsize=10)
         axes.xaxis.set_major_formatter(lambda us, _: f"{us / 1e3:g}")
-        handles = [
-            axes.barh(0, 0, color=color, label=f"{n} {p}") for (n, p), color in zip(owners, colors, strict=True)
-        ]
+        handles = [axes.barh(0, 0, color=color, label=f"{n} {p}") for (n, p), color in zip(owners, colors, strict=True)]
         legend = axes.legend(
             handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False
         )
