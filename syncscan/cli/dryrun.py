@@ -105,7 +105,7 @@ def command(
 
 
 def _note_misplaced(script: str, args: tuple[str, ...]) -> None:
-    """Say which arguments of the script are named as options of this command, in case that is who they are meant for."""
+    """Say which arguments of the script are named as options of this command, in case they are meant for it."""
     own = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
     before = args[: args.index("--")] if "--" in args else args
     meant = [name for arg in before if (name := arg.partition("=")[0]) in own]

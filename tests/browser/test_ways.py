@@ -18,7 +18,7 @@ SIZES = ((1440, 900), (1280, 720))
 
 @functools.cache
 def two_steps() -> Analysis:
-    """Three steps with two syncs each, of which the second is costliest in the last step, the first in the first one."""
+    """Three steps with two syncs each: the first is costliest in the first step, the second in the last one."""
     t = TraceBuilder()
     for number, start in enumerate(t.steps(3, lasts=4000)):
         with t.scope("select", start + 10, start + 1500):
@@ -50,8 +50,8 @@ def test_a_click_on_a_finding_shows_it_in_a_step_that_is_projected(
     for number in range(2):
         report.page.click(f"#f{number} .pick")
         assert report.page.evaluate(
-            "(() => { const { state, options: { replay }, data } = syncscan.timeline, at = data.syncs.start[state.sync];"
-            " return at >= replay.start && at < replay.recorded; })()"
+            "(() => { const { state, options: { replay }, data } = syncscan.timeline;"
+            " const at = data.syncs.start[state.sync]; return at >= replay.start && at < replay.recorded; })()"
         )
 
 
