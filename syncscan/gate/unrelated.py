@@ -1,4 +1,4 @@
-"""Tell whether two states are of different programs: none of their syncs and hardly any of their kernels are the same."""
+"""Tell whether two states are of different programs, by their places and kernels."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ import pytest
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
+from syncscan.report import html
+from syncscan.report.timeline import timeline
 from tests.browser.viewer import Report
 from tests.builder import TraceBuilder
 
@@ -74,3 +76,18 @@ def test_grid_and_ruler_share_their_ticks(show: Callable[..., Report]) -> None:
         })()"""
     )
     assert drawn
+
+
+def test_a_search_counts_what_the_trace_has(show: Callable[..., Report], monkeypatch: pytest.MonkeyPatch) -> None:
+    """All slices of that name, and how many of them are drawn where the report keeps fewer."""
+    monkeypatch.setattr(html, "timeline", functools.partial(timeline, budget=40))
+    t = TraceBuilder()
+    for start in t.steps(20, lasts=4000):
+        t.launch("needle_kernel", at=start + 20, lasts=100)
+        t.launch("gemm_kernel", at=start + 500, lasts=100)
+        t.sync("aten::nonzero", at=start + 600)
+    report = show(api.analyze_trace(t.trace()), width=1440, height=900)
+    report.page.fill("#find", "needle")
+    drawn = report.page.evaluate("syncscan.timeline.hits.length")
+    assert 0 < drawn < 20
+    assert report.page.inner_text("#found") == f"20 in the trace, {drawn} drawn"

@@ -100,8 +100,10 @@
   if (timeline) {
     const find = $("find"), found = $("found");
     const tell = () => {
-      const { hits, hit } = timeline;
-      found.textContent = !find.value.trim() ? "" : !hits.length ? "no match" : hit < 0 ? `${hits.length} found` : `${hit + 1} of ${hits.length}`;
+      const { hits, hit, total } = timeline, some = total > hits.length;
+      const counted = some ? `${total.toLocaleString("en")} in the trace, ${hits.length.toLocaleString("en")} drawn` : `${total} found`;
+      const at = some ? `${hit + 1} of ${hits.length} drawn, ${total.toLocaleString("en")} in the trace` : `${hit + 1} of ${hits.length}`;
+      found.textContent = !find.value.trim() ? "" : !total ? "no match" : hit < 0 ? counted : at;
       $("find-prev").hidden = $("find-next").hidden = !hits.length;
     };
     const next = (by) => { timeline.findNext(by); tell(); };

@@ -332,11 +332,14 @@ class Timeline {
     const wanted = text.trim().toLowerCase();
     this.hits = [];
     this.hit = -1;
+    /** How many slices of the trace have a name like this, drawn or not. */
+    this.total = 0;
     this.state.found = null;
     if (wanted) {
       const names = new Set();
       this.data.names.forEach((n, i) => { if (n.toLowerCase().includes(wanted)) names.add(i); });
       this.state.found = names.size ? names : null;
+      for (const i of names) this.total += this.data.counts[i];
       this.collect(names);
     }
     this.marks = this.hits.map((h) => h.t);
