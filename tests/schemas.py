@@ -61,9 +61,9 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 """Of a definition the keys that no document has."""
 
 KINDS = {
-    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 3, "`analyze --format json`: of one trace."),
+    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 4, "`analyze --format json`: of one trace."),
     "saved": Kind(
-        report_json.SavedDocument, report_json.SCHEMA, 3, "`analyze -o NAME.syncscan.json`: the same and more."
+        report_json.SavedDocument, report_json.SCHEMA, 4, "`analyze -o NAME.syncscan.json`: the same and more."
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
     "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),

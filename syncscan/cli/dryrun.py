@@ -83,6 +83,7 @@ def command(
     from syncscan.pretend import pretend_gpu
     from syncscan.report.phrases import real
 
+    _note_misplaced(script, args)
     refuse(output, force, *([like] if like else []))
     recording = api.analyze(like) if like else None
     file, function = _parts(script)
@@ -101,6 +102,18 @@ def command(
     deliver(report.render(analysis, form, **options), output, force)
     if failed or (fail_on and analysis.races) or (fail_on == "sync" and real(analysis.findings)):
         sys.exit(1)
+
+
+def _note_misplaced(script: str, args: tuple[str, ...]) -> None:
+    """Say which arguments of the script are named as options of this command, in case they are meant for it."""
+    own = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
+    before = args[: args.index("--")] if "--" in args else args
+    meant = [name for arg in before if (name := arg.partition("=")[0]) in own]
+    if meant:
+        say(
+            f"note: {', '.join(dict.fromkeys(meant))} went to {script}, as everything behind it does. "
+            f"Options of syncscan have to stand before it: syncscan dryrun {meant[0]} … {script}"
+        )
 
 
 def _parts(script: str) -> tuple[str, str]:

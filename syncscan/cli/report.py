@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
-from syncscan.cli.output import deliver, refuse, warn
+from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.view import options as view_options
 from syncscan.cli.view import refuse_unknown, viewed
+from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.view import View
@@ -19,12 +21,14 @@ if TYPE_CHECKING:
 @click.argument("trace")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="- for stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--open", "opened", is_flag=True, help="Show the report in a browser.")
 @view_options
 @options
 def command(
     trace: str,
     output: str,
     force: bool,
+    opened: bool,
     analysis_options: AnalysisOptions,
     view: View,
 ) -> None:
@@ -36,8 +40,20 @@ def command(
 
     target = None if output == "-" else output
     refuse_unknown(view)
+    if opened and target is None:
+        raise UsageError("--open shows a file, and -o - writes none.", "Name one with -o, or leave --open out.")
     refuse(target, force, trace)
     analysis = viewed(analysis_options.analysis_of(trace), view)
     warn(analysis.warnings)
     text = html.render(analysis)
     deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")
+    if opened and target:
+        _open(Path(target))
+
+
+def _open(report: Path) -> None:
+    """Show the report in the user's browser, or say that there is none."""
+    from syncscan.integrations import browser
+
+    if not browser.opens(report.resolve().as_uri()):
+        say(f"No browser could be started: open {report} by hand.")

@@ -10,6 +10,7 @@ from syncscan.gate.habit_changes import habit_changes
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key, joined, sites_of
 from syncscan.gate.steps import difference, options, step_change
+from syncscan.gate.unrelated import UNRELATED, unrelated
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Change, Diff, Kept, MovedWait, Promise, Site, SiteChange, State, StepChange
 
@@ -37,6 +38,7 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
     changes = [_change(one, other, step, steps) for one, other in _matched(old, new)]
     changes.sort(key=lambda c: (_ORDER.index(c.change), c.site.intended, -_weight(c), c.site.first.id))
     removed = [c.before for c in changes if c.change is Change.GONE and c.before]
+    different = unrelated(before, after, changes)
     return Diff(
         before=_state(before),
         after=_state(after),
@@ -46,7 +48,8 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
         step=step,
         promise=_promise(before, removed, step),
         habits=() if step.why_not else habit_changes(before, after),
-        notes=tuple(_notes(before, after)),
+        notes=(*((UNRELATED,) if different else ()), *_notes(before, after)),
+        unrelated=different,
     )
 
 

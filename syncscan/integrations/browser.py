@@ -25,10 +25,11 @@ def shown(url: str) -> Iterator[bool]:
         target = markup.escape(url, quote=True)
         refresh = f'<meta http-equiv="refresh" content="0; url={target}">'
         page.write_text(f'<!doctype html>{refresh}<a href="{target}">Open</a>')
-        yield _opens(page.as_uri())
+        yield opens(page.as_uri())
 
 
-def _opens(url: str) -> bool:
+def opens(url: str) -> bool:
+    """Open a URL in the user's browser, and return whether there is one."""
     try:
         return webbrowser.open(url)
     except webbrowser.Error:

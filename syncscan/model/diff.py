@@ -202,6 +202,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """Notable habits that were added or removed, by rule and scope."""
     notes: tuple[str, ...] = ()
     """Other differences between the recordings, one sentence each."""
+    unrelated: bool = False
+    """Whether the two seem to be different programs, which a note says."""
 
     @property
     def worse(self) -> tuple[SiteChange, ...]:

@@ -24,6 +24,6 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     range_us: tuple[float, float]
     """Range of that gain."""
     after_us: float | None
-    """Gain after all entries above it in the list; None for an upper bound, which isn't replayed."""
+    """Gain after all entries above it in the list; None for upper bounds and samples, which aren't replayed."""
     basis: Basis
     confidence: Confidence

@@ -46,6 +46,18 @@ _LIMITS = {
 }
 
 
+class ShareBasis(str, enum.Enum):
+    """Basis of the device's share of the unprofiled step.
+
+    Measured: the step was timed without the profiler. Estimated: its time is an estimate of the profiler's overhead.
+    Recorded: the share is of the step in the trace.
+    """
+
+    MEASURED = "measured"
+    ESTIMATED = "estimated"
+    RECORDED = "recorded"
+
+
 class DeviceTime(msgspec.Struct, frozen=True):
     """How one device spends a step, mean µs."""
 
@@ -114,6 +126,8 @@ class StepSummary(msgspec.Struct, frozen=True):
     """Processes of a trace that holds several, this step's own first."""
     device_share: float | None = None
     """Fraction of the unprofiled step in which the busiest device works; None without a verdict."""
+    device_share_basis: ShareBasis | None = None
+    """Basis of `device_share`; None without one."""
     communication_share: float | None = None
     """Fraction of it in exposed collectives."""
     guessed_overhead: float | None = None
@@ -122,6 +136,11 @@ class StepSummary(msgspec.Struct, frozen=True):
     """Fraction of the host's own time that remains without the profiler, by calibration; None without a measurement."""
     outlook: Outlook | None = None
     """The step's limit without its syncs, or why that gains nothing; None without a replay."""
+
+    @property
+    def recorded_device_share(self) -> float:
+        """Return the fraction of the recorded step in which the busiest device works; 0.0 for a step without time."""
+        return min(1.0, self.device_busy_us / self.observed_us) if self.observed_us else 0.0
 
 
 NOT_MEASURED = StepSummary(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, Bound.UNKNOWN, "")

@@ -96,7 +96,7 @@ def _verdict(diff: Diff) -> str:
         parts.append(f"{_syncs(changed)} changed")
     if not parts:
         return "No sync differs"
-    rest = "" if len(parts) == 3 or diff.habits else ", nothing else" if not diff.moved else ""
+    rest = "" if len(parts) == 3 or diff.habits or diff.unrelated else ", nothing else" if not diff.moved else ""
     sentence = ", ".join(parts) + rest
     if not diff.moved or not removed:
         return sentence

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
-from textwrap import wrap
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -14,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.fleet import Fleet
+from syncscan.report.fixes import fitting
 from syncscan.report.fleet_story import FleetStory, JobFindingText, place, story_of
 from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
-_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 WORST = 3
 """Changes that the first screen lists."""
 ROWS = 20
@@ -68,19 +66,12 @@ def _first_screen(story: FleetStory, width: int) -> Iterator[RenderableType]:
         title, listed = Text("What to change, by what it gains the job:", "bold"), story.remedies[:WORST]
         lines = written([*above, title, _remedies(listed), *below], width, False).count("\n")
         yield title
-        yield _remedies(listed, _fitting(_fix(listed[0]), SCREEN - lines, width - 4))
+        first = listed[0].of.first
+        fix = fitting(
+            printable(first.fix), SCREEN - lines, width - 4, f"syncscan explain {first.rule}", int(lines < SCREEN)
+        )
+        yield _remedies(listed, fix)
     yield from below
-
-
-def _fix(finding: JobFindingText) -> str:
-    return printable(_SENTENCE.split(finding.of.first.fix, 1)[0])
-
-
-def _fitting(text: str, lines: int, width: int) -> str:
-    """Return as much of a sentence as fits into these lines; empty without any."""
-    if lines < 1:
-        return ""
-    return " ".join(wrap(text, width, max_lines=lines, placeholder=" …", break_long_words=False))
 
 
 def _wrong(story: FleetStory) -> Iterator[RenderableType]:

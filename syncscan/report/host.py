@@ -101,10 +101,21 @@ def notes(host: Host) -> list[str]:
     ]
 
 
+_OWN_COLORS = (USER, "torch", "python")
+"""Owners whose color is the same in every report, by its number."""
+
+
+def _colors(owners: Sequence[str]) -> list[int]:
+    """Return each owner's color by number."""
+    others = iter(range(len(_OWN_COLORS), len(_OWN_COLORS) + len(owners)))
+    return [_OWN_COLORS.index(name) if name in _OWN_COLORS else next(others) for name in owners]
+
+
 def picture(host: Host) -> dict[str, Any] | None:
     """Return the sampled tree as columns for the icicle, with names that are safe to show; None without samples.
 
-    The program comes first among the owners, so that its color is always the same, then the costliest.
+    The program comes first among the owners, then the costliest. A color stands for the same owner in every report: the
+    program, torch and Python have one each, and others share the rest in the order of their cost.
     """
     sampled = host.sampled
     if sampled is None or not sampled.nodes or not sampled.step_us:
@@ -119,6 +130,7 @@ def picture(host: Host) -> dict[str, Any] | None:
         "whole": f"step, {duration(sampled.step_us)}",
         "step": sampled.step_us,
         "owners": [[shown(called(share.name), 60), percent(share.us, sampled.step_us)] for share in owners],
+        "colors": _colors([share.name for share in owners]),
         "parent": [place_of.get(node.parent, -1) for node in nodes],
         "us": [round(node.us, 3) for node in nodes],
         "self": [round(node.self_us, 3) for node in nodes],

@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
 from syncscan.model.projection import Group
 from syncscan.model.saved import Saved
-from syncscan.model.step import Bound, DeviceTime, ProcessSteps
+from syncscan.model.step import Bound, DeviceTime, ProcessSteps, ShareBasis
 from syncscan.model.steps_found import FoundBy
 from syncscan.model.trace import Category, Trace, Vendor
 from syncscan.report import kernels, phrases
@@ -86,6 +86,8 @@ class StepDocument(Struct, frozen=True):
     devices: tuple[DeviceTime, ...]
     processes: Annotated[tuple[ProcessSteps, ...], about("processes of a file with several; the first is analyzed")]
     device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device works")]
+    device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
+    recorded_device_share: Annotated[float | None, about("fraction of the step in the trace in which the device works")]
     communication_share: float | None
     guessed_overhead: Annotated[float | None, about("estimated fraction of host time that is profiler overhead")]
     unprofiled_us: Annotated[float | None, about("the step's time without the profiler")]
@@ -218,6 +220,8 @@ def _step(analysis: Analysis, conclusion: Conclusion) -> StepDocument:
         devices=s.devices,
         processes=s.processes,
         device_share=s.device_share,
+        device_share_basis=s.device_share_basis,
+        recorded_device_share=None if untimed else s.recorded_device_share,
         communication_share=s.communication_share,
         guessed_overhead=s.guessed_overhead,
         unprofiled_us=s.unprofiled_us,

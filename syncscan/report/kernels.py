@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from syncscan.facts.device_share import alike, without_profiler
 from syncscan.facts.kernel_shares import KernelShare, kernel_shares
 from syncscan.model.analysis import Analysis
-from syncscan.model.step import Bound
+from syncscan.model.step import Bound, StepSummary
 from syncscan.report import dry
 from syncscan.report.host import Table
 from syncscan.report.names import shown
@@ -31,18 +32,25 @@ def leads(analysis: Analysis) -> bool:
 
 def sentence(analysis: Analysis) -> str:
     """Return what is left to gain beside the device, and who looks further; empty where the device isn't the limit."""
-    works = analysis.step.device_share
-    if not leads(analysis) or works is None:
+    if not leads(analysis) or analysis.step.device_share is None:
         return ""
     longest = shares(analysis)
-    left = max(0.0, 1.0 - works)
-    rest = f"At most {left:.0%} of the step" if round(left, 2) else "Next to nothing"
-    text = f"{rest} is left to gain on the host; the rest is the kernels' own time."
+    text = f"{_left(analysis.step)} is left to gain on the host; the rest is the kernels' own time."
     if not longest:
         return text
     many = f"{len(longest)} kernels take" if len(longest) > 1 else "1 kernel takes"
     part = f"{many} {sum(share.share for share in longest):.0%} of the device's work"
     return f"{text} {part}: a kernel profiler (ncu, rocprof) says why."
+
+
+def _left(step: StepSummary) -> str:
+    """Return the part of the step beside the device's work, of the step in the trace or of the unprofiled one."""
+    recorded, unprofiled = step.recorded_device_share, step.device_share or 0.0
+    if not alike(recorded, unprofiled):
+        left = without_profiler(max(0.0, 1.0 - unprofiled), step.device_share_basis, " of the step")
+        return f"At most {left}"
+    rest = max(0.0, 1.0 - recorded)
+    return f"At most {rest:.0%} of the step" if round(rest, 2) else "Next to nothing"
 
 
 def table(analysis: Analysis) -> Table | None:

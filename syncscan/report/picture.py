@@ -215,7 +215,10 @@ def _host(analysis: Analysis) -> Picture:
             f"{analysis.trace.info.path} doesn't say where its host was.",
             "Capture with sample=5, or by `syncscan profile`, which samples the host.",
         )
-    owners = host.picture(analysis.host_time)["owners"][: len(_OWNERS)]  # type: ignore[index]
+    columns = host.picture(analysis.host_time)
+    assert columns is not None
+    owners = columns["owners"][: len(_OWNERS)]
+    colors = [_owner_color(columns, number) for number in range(len(owners))]
     words = f"Where the host is in a step of {duration(step_us)}: " + ", ".join(f"{n} {p}" for n, p in owners) + "."
 
     def paint(axes: Axes) -> None:
@@ -224,9 +227,7 @@ def _host(analysis: Analysis) -> Picture:
         axes.set_xlabel("ms of a step, sampled without the profiler")
         axes.set_title("Callers above what they call", loc="left", fontsize=10)
         axes.xaxis.set_major_formatter(lambda us, _: f"{us / 1e3:g}")
-        handles = [
-            axes.barh(0, 0, color=color, label=f"{n} {p}") for (n, p), color in zip(owners, _OWNERS, strict=False)
-        ]
+        handles = [axes.barh(0, 0, color=color, label=f"{n} {p}") for (n, p), color in zip(owners, colors, strict=True)]
         legend = axes.legend(
             handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False
         )
@@ -234,6 +235,12 @@ def _host(analysis: Analysis) -> Picture:
             text.set_parse_math(False)
 
     return Picture(_png(paint, len(rows)), words)
+
+
+def _owner_color(columns: dict[str, Any], owner: int) -> str:
+    """Return the color of an owner by its number; the last one for owners without a number."""
+    colors = columns["colors"]
+    return _OWNERS[min(colors[owner], len(_OWNERS) - 1)] if owner < len(colors) else _OWNERS[-1]
 
 
 def icicle(analysis: Analysis) -> tuple[list[Lane], float]:
@@ -250,7 +257,7 @@ def icicle(analysis: Analysis) -> tuple[list[Lane], float]:
         filled[parent] = begin + columns["us"][k]
         at.append(begin)
         depth.append(depth[parent] + 1 if parent >= 0 else 0)
-        color = _OWNERS[min(columns["owner"][k], len(_OWNERS) - 1)]
+        color = _owner_color(columns, columns["owner"][k])
         lanes_by_depth.setdefault(depth[k], []).append(
             Bar(begin, columns["us"][k], color, _short(columns["texts"][columns["name"][k]]))
         )

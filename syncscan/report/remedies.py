@@ -121,9 +121,16 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         saves=figure(remedy.alone_us, remedy.basis, replayed(analysis.step)),
         doubt=_doubt(remedy, number == 1, [f for _, f in members], replayed(analysis.step)),
         left=_left_of(remedy, [f for _, f in members], replayed(analysis.step)),
-        fix=" ".join(list(dict.fromkeys(fixes))[:FIXES]),
+        fix=_together(list(dict.fromkeys(fixes))),
         pair=pair,
     )
+
+
+def _together(fixes: list[str]) -> str:
+    """Return the first fixes of syncs that go together, and how many the findings have besides."""
+    more = len(fixes) - FIXES
+    rest = f"… and {more} more fix{'es' * (more > 1)}, each at its finding." if more > 0 else ""
+    return " ".join([*fixes[:FIXES], *([rest] if rest else [])])
 
 
 def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> RemedyText:
@@ -165,7 +172,7 @@ def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: flo
         spread(remedy.range_us, step_us),
         "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after those above",
         "" if remedy.launches else _alone(members, step_us),
-        "" if remedy.confidence is Confidence.HIGH else f"confidence {remedy.confidence.value}",
+        _sureness(remedy),
     ]
     return "; ".join(part for part in doubts if part)
 
@@ -176,8 +183,15 @@ def _left_of(remedy: Remedy, members: Sequence[Finding], step_us: float) -> str:
         return "not projected"
     changed = remedy.after_us is not None and measurable(abs(remedy.after_us - remedy.alone_us), step_us)
     left = duration(remedy.after_us) if remedy.after_us else "nothing measurable"
-    doubts = [f"{left} after those above" if changed else "", "" if remedy.launches else _alone(members, step_us)]
+    alone = "" if remedy.launches else _alone(members, step_us)
+    doubts = [f"{left} after those above" if changed else "", alone, _sureness(remedy)]
     return "; ".join(part for part in doubts if part)
+
+
+def _sureness(remedy: Remedy) -> str:
+    """Return how sure the cause is: `likely` for a medium confidence; empty for a high one."""
+    sureness = {Confidence.HIGH: "", Confidence.MEDIUM: "likely"}
+    return sureness.get(remedy.confidence, f"confidence {remedy.confidence.value}")
 
 
 def _alone(members: Sequence[Finding], step_us: float) -> str:

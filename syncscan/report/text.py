@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from textwrap import wrap
 
 import msgspec
 from rich.box import SIMPLE_HEAD
@@ -24,6 +22,7 @@ from syncscan.model.libraries import path_in_package
 from syncscan.model.states import States
 from syncscan.report import races, states
 from syncscan.report.details import details, flagged_lines
+from syncscan.report.fixes import fitting, height
 from syncscan.report.habits import HabitText
 from syncscan.report.host_text import compile_table, host_tables, kernel_table
 from syncscan.report.printable import printable
@@ -33,7 +32,6 @@ from syncscan.report.terminal import written
 from syncscan.report.units import duration
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}
-_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 PHASES = 12
 """Phases and batches that are shown; JSON has them all."""
 SCREEN = 10
@@ -185,28 +183,27 @@ def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[Renderabl
         most = room + max(
             0, (_FULL_WIDTH - terminal.width) // 10
         )  # the same words take more lines on a narrow terminal
-        while len(entries) > 1 and _height([_listed(lines, entries, {})], terminal.width) >= most:
+        least = _fitting(entries[:1], 0, terminal.width - 4)
+        while len(entries) > 1 and _height([_listed(lines, entries, least)], terminal.width) > most:
             entries, lines = entries[:-1], lines[:-1]
     more = len(story.remedies) - len(entries)
     left = f" ({more} more with -v)" if more else ""
     yield Text(f"{story.to_do}{left}:", "bold")
     room -= _height([_listed(lines, entries, {})], terminal.width)
+    room += max(0, (_FULL_WIDTH - terminal.width) // 10)
     fixes = {t.number: t.fix for t in entries} if terminal.verbose else _fitting(entries, room, terminal.width - 4)
     yield _listed(lines, entries, fixes)
     yield from then
 
 
 def _fitting(entries: Sequence[RemedyText], room: int, width: int) -> dict[int, str]:
-    """Return the first sentences of those fixes that fit, by number; at least one line of the first."""
+    """Return the sentences of those fixes that fit, by number; at least the first of the first."""
     fixes: dict[int, str] = {}
     for entry in entries:
-        sentence = printable(_SENTENCE.split(entry.fix, 1)[0])
-        lines = wrap(sentence, width, break_long_words=False)
-        if entry is entries[0]:
-            lines = wrap(sentence, width, max_lines=max(room, 1), placeholder=" …", break_long_words=False)
-        room -= len(lines)
-        if room >= 0 or entry is entries[0]:
-            fixes[entry.number] = " ".join(lines)
+        fix = fitting(printable(entry.fix), room, width, "-v", least=int(entry is entries[0]))
+        room -= height(fix, width)
+        if fix:
+            fixes[entry.number] = fix
     return fixes
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from syncscan.facts.device_share import alike, without_profiler
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import StepSummary
 from syncscan.report.phrases import measurable, real, replayed, saving, spread, waited
@@ -51,7 +52,7 @@ def tiles(analysis: Analysis) -> list[Tile]:
         numbers.append(Tile("step, unprofiled", duration(step.unprofiled_us), "timed without the profiler"))
     if len(analysis.trace.device_rows):
         numbers += [
-            Tile("device works", _device_share(step), f"{duration(step.device_busy_us)} a step"),
+            Tile("device works", f"{step.recorded_device_share:.0%}", _device_note(step)),
             Tile("host waits", waited(step.wait_us, step), "in syncs, a step"),
             Tile("device idle behind syncs", waited(step.bubble_us, step), "a step"),
         ]
@@ -66,9 +67,12 @@ def tiles(analysis: Analysis) -> list[Tile]:
     return numbers
 
 
-def _device_share(step: StepSummary) -> str:
-    """Return the share of the step in which the device works; a dash where unknown."""
-    return "–" if step.device_share is None else f"{step.device_share:.0%}"
+def _device_note(step: StepSummary) -> str:
+    """Return how long the device works, and its share of the unprofiled step where that differs from the trace's."""
+    works = f"{duration(step.device_busy_us)} a step"
+    if step.device_share is None or alike(step.recorded_device_share, step.device_share):
+        return works
+    return f"{works}, in the trace; {without_profiler(step.device_share, step.device_share_basis)}"
 
 
 def _projected_step(analysis: Analysis) -> bool:

@@ -76,6 +76,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
         "without": packed_steps(twice, trace, groups, book, origin),
         "why_none": why_none(analysis, twice),
+        "counts": book.counts(drawn),  # before the names, to which it adds those that no kept slice has
         "names": book.texts(),
     }
 

@@ -124,6 +124,11 @@ class Names:
         numbers = [known.setdefault(n, len(known)) for n in distinct.tolist()]
         return np.array(numbers, np.int64)[at.reshape(-1)] if len(rows) else np.zeros(0, np.int64)
 
+    def counts(self, rows: Int64) -> list[int]:
+        """Return how many of these slices have each name, by number; their names get numbers, too."""
+        counts: list[int] = np.bincount(self.numbers(rows), minlength=len(self._known)).tolist()
+        return counts
+
     def texts(self) -> list[str]:
         """Return the names by number, safe to show."""
         limit = max(12, min(200, MAX_NAMES // max(1, len(self._known))))

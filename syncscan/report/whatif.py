@@ -12,10 +12,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from syncscan.facts.device_share import device_works
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
 from syncscan.model.projection import Group, Pipeline, Projection
-from syncscan.model.step import Bound
+from syncscan.model.step import Bound, ShareBasis
 from syncscan.report import brief, remedies
 from syncscan.report.document import Document, OverlapDocument, Range, about
 from syncscan.report.phrases import steps_found
@@ -66,6 +67,9 @@ class WhatifDocument(Document, frozen=True):
     profiled_us: Annotated[float, about("the step in the trace")]
     calibrated: Annotated[bool, about("whether the unprofiled step's time is known")]
     host_scale: Annotated[float, about("fraction of host time that isn't profiler overhead")]
+    device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device works, as it is")]
+    device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
+    recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device works")]
     advice: tuple[str, ...]
     groups: tuple[Group, ...]
     overlaps: tuple[OverlapDocument, ...]
@@ -141,7 +145,7 @@ def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
         f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of the host's own;"
         " no step can be shorter than either."
     )
-    yield Text(_basis(p), style="dim")
+    yield Text(f"{_basis(p)}{_device(analysis)}", style="dim")
     yield Text(printable(steps_found(analysis)), style="dim")
 
 
@@ -183,6 +187,11 @@ def _basis(p: Projection) -> str:
             f" ({agrees}; {p.host_scale:.0%} of the host's time in the trace is its own)."
         )
     return f"The step takes {duration(p.observed_us)} in the trace ({agrees})."
+
+
+def _device(analysis: Analysis) -> str:
+    """Return how much of the step as it is the device works, as every report states it; empty without a verdict."""
+    return "" if analysis.step.device_share is None else f" The device works {device_works(analysis.step)}."
 
 
 def _table(findings: Sequence[FindingText], removed: frozenset[str]) -> Table:
@@ -267,6 +276,9 @@ def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pip
         profiled_us=p.profiled_us,
         calibrated=p.calibrated,
         host_scale=p.host_scale,
+        device_share=analysis.step.device_share,
+        device_share_basis=analysis.step.device_share_basis,
+        recorded_device_share=analysis.step.recorded_device_share,
         advice=story_of(analysis).advice,
         groups=analysis.groups,
         overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from syncscan.model.step import BOUND_FROM, Bound, StepSummary
+from syncscan.facts.device_share import device_works, shares
+from syncscan.model.step import BOUND_FROM, Bound, ShareBasis, StepSummary
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.shares import NOTABLE
 
@@ -27,12 +28,16 @@ def decided(
         removable: numbers of the program's own findings.
     """
     bound = bound_of(step, removable)
+    measured = replace(
+        measured,
+        device_share=step.shares.device,
+        device_share_basis=ShareBasis.MEASURED if step.calibration.known else ShareBasis.ESTIMATED,
+    )
     sentences = [_reason(step, measured, bound, removable), *_guess(step, bound, ends, removable)]
     return replace(
         measured,
         bound=bound,
         reason=" ".join(sentences),
-        device_share=step.shares.device,
         communication_share=step.shares.communication,
         guessed_overhead=None if step.calibration.known else _overhead(step),
         host_scale=step.replay.scale if step.calibration.known else None,
@@ -69,7 +74,9 @@ def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
         return replace(measured, reason=unsettled)
     share = min(1.0, share)
     reason = f"The device works {share:.0%} of the step, so syncs can't save more than the rest; no gain is projected."
-    return replace(measured, bound=Bound.DEVICE, reason=reason, device_share=share)
+    return replace(
+        measured, bound=Bound.DEVICE, reason=reason, device_share=share, device_share_basis=ShareBasis.RECORDED
+    )
 
 
 def bound_of(step: CalibratedStep, removable: frozenset[int]) -> Bound:
@@ -102,33 +109,45 @@ def _overhead(step: CalibratedStep) -> float:
 
 
 def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable: frozenset[int]) -> str:
-    shares = step.shares
+    of_step = step.shares
     who = f"The busiest of {len(measured.devices)} devices" if len(measured.devices) > 1 else "The device"
-    unprofiled = " as it is without the profiler" if step.calibration.known else ""
-    works = f"{who} works {shares.device:.0%} of the step{unprofiled}"
-    communicates = bound is not Bound.DEVICE and shares.communication >= NOTABLE
-    ranks = f"waits for other ranks or the network for {shares.communication:.0%}"
+    works = f"{who} works {device_works(measured)}"
+    pause = "," if " in the trace, " in works else ""
+    communicates = bound is not Bound.DEVICE and of_step.communication >= NOTABLE
+    in_collectives = _beside(measured, measured.communication_us, measured.observed_us, of_step.communication)
+    ranks = f"waits for other ranks or the network for {in_collectives}"
     if bound is Bound.HOST:
-        loads = f", the host is in the DataLoader for {shares.input:.0%}" if shares.input >= NOTABLE else ""
-        remainder = f", {ranks} and" if communicates else f"{loads}, and the device waits" if loads else " and waits"
-        return f"{works}{remainder} for the host's launches in the rest."
+        in_loader = _beside(measured, measured.input_us, measured.observed_us, of_step.input)
+        loads = f", the host is in the DataLoader for {in_loader}" if of_step.input >= NOTABLE else ""
+        waits = f"{loads}, and the device waits" if loads else f"{pause} and waits"
+        others = f", {ranks} and" if communicates else waits
+        return f"{works}{others} for the host's launches in the rest."
     if communicates:
-        works = f"{works} and {ranks}"
+        works = f"{works}{pause} and {ranks}"
     if bound is Bound.INPUT:
-        return f"{works}; the host spends {shares.input:.0%} waiting for the DataLoader."
+        in_loader = _beside(measured, measured.input_us, measured.observed_us, of_step.input)
+        return f"{works}; the host spends {in_loader} waiting for the DataLoader."
     if bound is Bound.SYNC:
         return f"{works}; without its syncs it would be {_gain(step, removable):.0%} shorter."
     return f"{works}."
 
 
+def _beside(measured: StepSummary, us: float, whole: float, unprofiled: float) -> str:
+    """Return a time's share of the recorded step, and of the unprofiled one where it differs."""
+    recorded = min(1.0, us / whole) if whole else 0.0
+    return shares(recorded, unprofiled, measured.device_share_basis)
+
+
 def _guess(
     step: CalibratedStep, bound: Bound, ends: Sequence[CalibratedStep], removable: frozenset[int]
 ) -> Iterator[str]:
-    """Yield the assumption behind the verdict if the step wasn't timed without the profiler, and alternatives."""
+    """Yield what the verdict rests on where nobody timed the step without the profiler, and what else it could be."""
     if step.calibration.known:
         return
-    yield f"Guess: {_overhead(step):.0%} of host time is the profiler's (--step-ms)."
-    alternatives = [(_overhead(end), bound_of(end, removable)) for end in ends]
-    limits = [f"{other.limit} at {part:.0%}" for part, other in alternatives if other is not bound]
-    if limits:
-        yield f"The limit would be {', '.join(limits)}."
+    yield f"Estimate: {_overhead(step):.0%} of host time is profiler overhead (--step-ms replaces it)."
+    others: dict[Bound, list[str]] = {}
+    for end in ends:
+        if (other := bound_of(end, removable)) is not bound:
+            others.setdefault(other, []).append(f"{_overhead(end):.0%}")
+    for other, parts in others.items():
+        yield f"At {' or '.join(parts)} overhead, {other.limit} would be the limit."

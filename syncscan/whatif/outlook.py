@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from syncscan.facts.device_share import device_works
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound, Outlook, StepSummary
 from syncscan.model.units import duration
@@ -44,7 +45,7 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
         limit = Bound.INPUT.verdict.capitalize()
         return f"{limit}, not syncs{loads}. Give the DataLoader more workers, or make a batch cheaper.", aside
     if step.bound is Bound.DEVICE:
-        works = f"the device works {step.device_share or 0.0:.0%} of the step"
+        works = f"the device works {device_works(step)}"
         if copies := _pageable(step):
             return f"Nothing to gain from removing syncs alone: {works}. {copies}", f"{aside} {copies}".strip()
         return f"Nothing to gain from removing syncs: {works}.", aside

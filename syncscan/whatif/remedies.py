@@ -41,7 +41,9 @@ def remedies_of(
     states: States | None = None,
     compiled: Change = NO_CHANGE,
 ) -> tuple[Remedy, ...]:
-    """What is worth changing, the largest gain first; upper bounds stand behind all that was replayed.
+    """What is worth changing, the largest gain first; upper bounds stand behind all that was replayed or sampled.
+
+    What samples alone show has no place in the trace, so that it can't be replayed on top of the entries above it.
 
     Args:
         projector: of the trace.
@@ -61,9 +63,11 @@ def remedies_of(
         return ()
     by_id = {f.id: f for f in findings}
     found = [*_syncs(step, by_id, groups), *_habits(habits), *_pair(step, by_id, states, compiled)]
-    told = sorted((c for c in found if c.remedy.basis is Basis.REPLAY), key=_order)[:LISTED]
+    replayed = sorted((c for c in found if c.remedy.basis is Basis.REPLAY), key=_order)[:LISTED]
+    sampled = [c.remedy for c in found if c.remedy.basis is Basis.SAMPLES]
     bounds = sorted((c for c in found if c.remedy.basis is Basis.UPPER_BOUND), key=_order)
-    return (*_on_top(projector, step, told), *(c.remedy for c in bounds))
+    gaining = sorted([*_on_top(projector, step, replayed), *sampled], key=lambda remedy: -remedy.alone_us)
+    return (*gaining, *(c.remedy for c in bounds))
 
 
 def _order(candidate: _Candidate) -> tuple[float, str, tuple[str, ...]]:

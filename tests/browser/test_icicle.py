@@ -40,7 +40,7 @@ def test_a_function_is_as_wide_as_its_part_of_the_step(report: Report) -> None:
     assert drawn["forward"] / drawn["step, 14.3 ms"] == pytest.approx(5.9 / 14.3, abs=0.01)
     assert drawn["_inner_training_loop"] / drawn["main"] == pytest.approx(14.2 / 14.3, abs=0.01)
     colours = report.js("[...document.querySelectorAll('#icicle g rect')].map((r) => r.getAttribute('class'))")
-    assert colours[:4] == ["whole", "own0", "own2", "own0"]
+    assert colours[:4] == ["whole", "own0", "own3", "own0"]
     assert report.page.locator("#icicle-legend li").all_inner_texts()[0] == "the program 7%"
 
 

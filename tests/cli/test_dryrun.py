@@ -243,3 +243,14 @@ def test_dynamo_is_not_asked_unasked(tmp_path: Path) -> None:
     """Nothing runs twice without the option."""
     (tmp_path / "mine.py").write_text(NET.replace("DEVICE", "x.device").replace("COMPILED", "net"))
     assert dryrun(f"{tmp_path / 'mine.py'}:step")[1]["compiled"] is None
+
+
+def test_options_behind_the_script_are_noted(tmp_path: Path) -> None:
+    """They are the script's; a note says so of those that are named as options of the command, but behind `--`."""
+    script = tmp_path / "train.py"
+    script.write_text("import sys\nprint(sys.argv[1:], file=sys.stderr)\n")
+    result = CliRunner().invoke(group, ["dryrun", str(script), "--format", "html", "--lr=3", "-o", "x.html"])
+    assert f"note: --format, -o went to {script}, as everything behind it does." in result.stderr
+    assert "['--format', 'html', '--lr=3', '-o', 'x.html']" in result.stderr
+    assert "note:" not in CliRunner().invoke(group, ["dryrun", str(script), "--lr", "3"]).stderr
+    assert "note:" not in CliRunner().invoke(group, ["dryrun", str(script), "--", "--steps", "3"]).stderr

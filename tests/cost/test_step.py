@@ -54,7 +54,7 @@ def test_bound_by_the_device():
     """When it works nearly all the step, waits or not."""
     s = step(kernels(0.99, syncs=True))
     assert s.bound is Bound.DEVICE
-    assert s.reason.startswith("The device works 100% of the step.")
+    assert s.reason.startswith("The device works 99% of the step.")
 
 
 def test_bound_by_syncs():
@@ -221,8 +221,8 @@ def behind_syncs() -> TraceBuilder:
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        (kernels(0.95), "The device works 96% of the step."),
-        (unprofiled(520), "The device works 96% of the step as it is without the profiler."),
+        (kernels(0.95), "The device works 95% of the step."),
+        (unprofiled(520), "The device works 50% of the step in the trace, 96% without the profiler."),
         (kernels(0.3, loader=400), "The device works 30% of the step; the host spends 40% waiting for the DataLoader."),
         (behind_syncs(), "The device works 60% of the step; without its syncs it would be 25% shorter."),
         (kernels(0.3), "The device works 30% of the step and waits for the host's launches in the rest."),
@@ -250,7 +250,7 @@ def behind_syncs() -> TraceBuilder:
 )
 def test_a_verdict_says_the_numbers_that_it_rests_on(told: TraceBuilder, reason: str):
     """In one sentence, before what it guesses."""
-    assert step(told).reason.partition(" Guess:")[0] == reason
+    assert step(told).reason.partition(" Estimate:")[0] == reason
 
 
 @pytest.mark.parametrize(("stored", "expected"), [(812.5, 812.5), (0, None), ("fast", None), (None, None)])

@@ -23,7 +23,7 @@ from syncscan.model.finding import (
 from syncscan.model.habit import Advice, Area, Basis, Habit, HabitGain, Segment, Split
 from syncscan.model.host import CountedHost, DearOp, Host, HostNode, SampledHost
 from syncscan.model.remedy import Remedy
-from syncscan.model.step import Bound, Outlook, StepSummary
+from syncscan.model.step import Bound, Outlook, ShareBasis, StepSummary
 from tests.builder import TraceBuilder
 
 STEP = StepSummary(
@@ -36,9 +36,11 @@ STEP = StepSummary(
     bubble_us=8_900.0,
     input_us=0.0,
     bound=Bound.SYNC,
-    reason="The device works 76% of the step as it is without the profiler; without its syncs it would be 34% shorter.",
+    reason="The device works 68% of the step in the trace, 76% without the profiler; without its syncs it would be 34% "
+    "shorter.",
     unprofiled_us=26_400.0,
     device_share=0.76,
+    device_share_basis=ShareBasis.MEASURED,
     recoverable_us=9_000.0,
     recoverable_range_us=(8_100.0, 9_900.0),
     outlook=Outlook(

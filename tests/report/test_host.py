@@ -139,11 +139,12 @@ def test_json_has_the_values_field_by_field() -> None:
 
 
 def test_the_picture_has_the_program_first_and_callers_before_what_they_call() -> None:
-    """So that its colour is always the same; too short a part of a step is none of it."""
+    """Program, torch and Python have the same color in every report; too short a part of a step is none of it."""
     tiny = replace(SAMPLED.nodes[8], parent=8, us=1.0, self_us=1.0)
     picture = host.picture(Host(sampled=replace(SAMPLED, nodes=(*SAMPLED.nodes, tiny))))
     assert picture is not None
     assert [name for name, _ in picture["owners"]] == ["the program", "torch", "transformers", "python"]
+    assert picture["colors"] == [0, 1, 3, 2]
     assert picture["parent"] == [-1, 0, 1, 2, 1, 1, 1, 1, 7]
     assert [picture["texts"][k] for k in picture["place"]][3] == "torch/nn/functional.py:7"
     assert host.picture(Host(counted=COUNTED)) is None

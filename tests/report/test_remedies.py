@@ -22,11 +22,9 @@ def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left()
     )
     assert habit.sentence == (
         "2. The step is bound by its launches (step): 3.00 ms (11%), 2.00 ms to 3.50 ms;"
-        " 1.00 ms after those above; confidence medium."
+        " 1.00 ms after those above; likely."
     )
-    assert together.doubt == (
-        "up to 500 µs; nothing measurable after those above; each alone at most 310 µs; confidence medium"
-    )
+    assert together.doubt == ("up to 500 µs; nothing measurable after those above; each alone at most 310 µs; likely")
 
 
 def test_an_upper_bound_is_called_one():

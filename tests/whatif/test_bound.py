@@ -161,7 +161,7 @@ def test_a_guess_is_said_with_the_verdict() -> None:
     plan = [("launch", 300.0), ("work", 500.0)]
     guessed = analysed(plan)
     assert guessed.step.guessed_overhead is not None
-    assert f"Guess: {guessed.step.guessed_overhead:.0%} of host time is the profiler's" in guessed.step.reason
+    assert f"Estimate: {guessed.step.guessed_overhead:.0%} of host time is profiler overhead" in guessed.step.reason
     known = profiled(guessed)
     assert (known.step.guessed_overhead, "Guess" in known.step.reason) == (None, False)
 
@@ -180,7 +180,7 @@ def test_both_ends_of_a_guess_are_said_where_they_differ() -> None:
     """As recorded the host is the limit; with what the guess takes for the profiler's, the device."""
     step = analysis_of(many_ops(700)).step
     assert step.bound is Bound.DEVICE
-    assert step.reason.endswith("The limit would be the host at 0%.")
+    assert step.reason.endswith("At 0% overhead, the host would be the limit.")
 
 
 def test_ends_that_agree_need_no_word() -> None:
@@ -231,7 +231,7 @@ def test_the_frame_withholds_waits_that_cant_be_measured() -> None:
 def test_one_share_of_the_device(t: TraceBuilder) -> None:
     """No report has two different shares for how much the device works."""
     analysis = analysis_of(t)
-    share = f"{analysis.step.device_share:.0%}"
+    share = f"{analysis.step.recorded_device_share:.0%}"
     for form in FORMATS:
         found = set(re.findall(r"devices? works (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
         assert found == {share}, form

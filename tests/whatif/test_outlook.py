@@ -19,7 +19,7 @@ def outlook(plan: list[Item]) -> str:
 def test_a_busy_device_leaves_nothing_to_gain() -> None:
     """A device without pauses leaves none to be gained."""
     said = outlook([("launch", 3000.0), ("read", 0.0), ("work", 30.0)])
-    assert said == "Nothing to gain from removing syncs: the device works 100% of the step."
+    assert said == "Nothing to gain from removing syncs: the device works 99% of the step."
 
 
 def copying(size: int, memory: str = "Pageable") -> str:
@@ -37,7 +37,7 @@ def copying(size: int, memory: str = "Pageable") -> str:
 def test_a_step_of_pageable_copies_has_something_to_gain() -> None:
     """Without their size nobody knows how much; with it, the sync that they belong to says it."""
     assert copying(size=0) == (
-        "Nothing to gain from removing syncs alone: the device works 100% of the step. But 67% of the step is copies "
+        "Nothing to gain from removing syncs alone: the device works 99% of the step. But 67% of the step is copies "
         "of pageable memory: pinned memory is copied faster (how much, the trace can't tell without their size)."
     )
     assert "pageable" not in copying(size=8_000_000)

@@ -27,7 +27,7 @@ class Icicle {
   legend() {
     const entries = this.data.owners.map(([name, share], number) => {
       const entry = document.createElement("li"), swatch = document.createElement("i");
-      swatch.className = `swatch own${icicleColor(number)}`;
+      swatch.className = `swatch own${icicleColor(this.data.colors[number])}`;
       entry.append(swatch, `${name} ${share}`);
       return entry;
     });
@@ -81,7 +81,7 @@ class Icicle {
     cell.setAttribute("class", `${look}${node === this.chosen ? " chosen" : ""}`);
     const place = { x: x + 0.5, y: y + 0.5, width: Math.max(width - 1, 0.4), height: ICICLE_ROW - 1.5, rx: 2 };
     for (const [name, value] of Object.entries(place)) rect.setAttribute(name, value);
-    rect.setAttribute("class", node.number ? `own${icicleColor(node.owner)}` : "whole");
+    rect.setAttribute("class", node.number ? `own${icicleColor(this.data.colors[node.owner])}` : "whole");
     cell.append(rect);
     if (room >= 3) {
       const text = document.createElementNS(SVG, "text");

@@ -27,13 +27,14 @@ class Keys {
     if (e.key === "Escape") return timeline || drawer.open ? letGo : null;
     if (listed && e.key === "ArrowDown") return () => list.walk(1);
     if (listed && e.key === "ArrowUp") return () => list.walk(-1);
+    const free = on || e.target === document.body;
+    if (free && e.key === "Enter" && timeline && timeline.state.sync >= 0) return () => timeline.hooks.opened(timeline.state.sync);
     if (!on) return null;
     return {
       ArrowLeft: () => timeline.view.pan(-80),
       ArrowRight: () => timeline.view.pan(80),
       ArrowUp: () => timeline.scroll(-3 * ROW),
       ArrowDown: () => timeline.scroll(3 * ROW),
-      Enter: timeline.state.sync >= 0 ? () => timeline.hooks.opened(timeline.state.sync) : null,
     }[e.key];
   }
 
@@ -47,8 +48,8 @@ class Keys {
     if (anywhere || !timeline) return anywhere;
     const { view } = timeline;
     return {
-      n: () => timeline.step(1),
-      p: () => timeline.step(-1),
+      n: () => this.step(1, inside),
+      p: () => this.step(-1, inside),
       "+": () => view.zoom(1.5, view.width / 2),
       "=": () => view.zoom(1.5, view.width / 2),
       "-": () => view.zoom(1 / 1.5, view.width / 2),
@@ -61,6 +62,13 @@ class Keys {
       s: () => this.hold(key),
       d: () => this.hold(key),
     }[key];
+  }
+
+  /** Go to the next sync; the focus goes along, so that Enter opens it, unless the drawer holds it. */
+  step(by, inside) {
+    const { timeline } = this.parts;
+    timeline.step(by);
+    if (!inside) timeline.lanes.focus({ preventScroll: true });
   }
 
   /** Move for as long as the key is held, at a speed that doesn't depend on the keyboard's repeat rate. */

@@ -23,7 +23,7 @@ class Margins {
     ink.rect(this.timeline.left, 0, view.width, RULER);
     ink.clip();
     ink.translate(this.timeline.left, 0);
-    const zero = this.zero();
+    const zero = rulerZero(view, this.timeline.data.steps);
     for (const tick of ticks({ from: view.from - zero, to: view.to - zero, scale: view.scale })) {
       const x = Math.round(view.x(tick.t + zero));
       ink.fillStyle = palette.line;
@@ -59,12 +59,6 @@ class Margins {
     if (!replay) return;
     ink.fillStyle = palette.hatch;
     ink.fillRect(view.x(replay.start), 45, (replay.end - replay.start) * view.scale, 6);
-  }
-
-  /** Where the ruler's zero is: the begin of the step that fills most of the view, or of the trace. */
-  zero() {
-    const { from, to } = this.timeline.view, step = this.timeline.data.steps.findLast((s) => s[1] <= (from + to) / 2);
-    return step && step[2] > (from + to) / 2 && to - from < 1.7 * (step[2] - step[1]) ? step[1] : 0;
   }
 
   overview() {

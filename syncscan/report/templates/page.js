@@ -37,8 +37,8 @@
   /** An item was chosen: the timeline draws a step without it and turns to its finding's costliest sync point. */
   function point(item, finding) {
     remember(`#${item.id}`);
-    const sync = timeline ? timeline.worst(finding) : -1;
     if (timeline) timeline.replayed.without(item.dataset.without, item.dataset.habit !== undefined && item.dataset.habit !== "");
+    const sync = timeline ? timeline.worst(finding) : -1;
     if (sync >= 0) turn(sync);
     else if (timeline) timeline.say(`Chosen: ${item.querySelector("h3").textContent}. Enter shows its detail.`);
     const detail = detailOf(item, finding);
@@ -100,8 +100,10 @@
   if (timeline) {
     const find = $("find"), found = $("found");
     const tell = () => {
-      const { hits, hit } = timeline;
-      found.textContent = !find.value.trim() ? "" : !hits.length ? "no match" : hit < 0 ? `${hits.length} found` : `${hit + 1} of ${hits.length}`;
+      const { hits, hit, total } = timeline, some = total > hits.length;
+      const counted = some ? `${total.toLocaleString("en")} in the trace, ${hits.length.toLocaleString("en")} drawn` : `${total} found`;
+      const at = some ? `${hit + 1} of ${hits.length} drawn, ${total.toLocaleString("en")} in the trace` : `${hit + 1} of ${hits.length}`;
+      found.textContent = !find.value.trim() ? "" : !total ? "no match" : hit < 0 ? counted : at;
       $("find-prev").hidden = $("find-next").hidden = !hits.length;
     };
     const next = (by) => { timeline.findNext(by); tell(); };

@@ -100,9 +100,10 @@ class Painter {
     }
     ink.fillStyle = palette.line;
     ink.fillRect(-1, top, 1, height);
-    for (const tick of ticks(view)) {
-      ink.fillStyle = palette.faint;
-      ink.fillRect(Math.round(view.x(tick.t)), top, 1, height);
+    const zero = rulerZero(view, this.data.steps);
+    ink.fillStyle = palette.faint;
+    for (const tick of ticks({ from: view.from - zero, to: view.to - zero, scale: view.scale })) {
+      ink.fillRect(Math.round(view.x(tick.t + zero)), top, 1, height);
     }
     ink.fillStyle = palette.line;
     for (const [, start, end] of this.data.steps) {
@@ -389,6 +390,12 @@ function brief(name) {
   const cut = name.search(/[<(]/);
   if (cut < 4 || !name.includes("::")) return name;
   return name.slice(0, cut).replace(/^void /, "").replace(/^.*::/, "");
+}
+
+/** Where the zero of ruler and grid is: the begin of the step that fills most of the view, or of the trace. */
+function rulerZero({ from, to }, steps) {
+  const step = steps.findLast((s) => s[1] <= (from + to) / 2);
+  return step && step[2] > (from + to) / 2 && to - from < 1.7 * (step[2] - step[1]) ? step[1] : 0;
 }
 
 /** Round times that lie in view, about 110 pixels apart. */

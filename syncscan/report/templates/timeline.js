@@ -216,20 +216,24 @@ class Timeline {
     if (band && (band.y < scrollTop || band.y + 60 > scrollTop + clientHeight)) this.lanes.scrollTop = Math.max(0, band.y - HEAD);
   }
 
-  /** The costliest sync point of a finding, or -1. */
+  /** The costliest sync point of a finding, in the step that is drawn twice if it has one; or -1. */
   worst(finding) {
-    const { wait, bubble, finding: of } = this.data.syncs;
-    let best = -1;
-    of.forEach((f, i) => { if (f === finding && (best < 0 || wait[i] + bubble[i] > wait[best] + bubble[best])) best = i; });
-    return best;
+    const { wait, bubble, start, finding: of } = this.data.syncs, { replay } = this.options;
+    const cost = (i) => (i < 0 ? -1 : wait[i] + bubble[i]), twice = (i) => replay && start[i] >= replay.start && start[i] < replay.recorded;
+    let best = -1, drawn = -1;
+    of.forEach((f, i) => {
+      if (f !== finding) return;
+      if (cost(i) > cost(best)) best = i;
+      if (twice(i) && cost(i) > cost(drawn)) drawn = i;
+    });
+    return drawn < 0 ? best : drawn;
   }
 
-  /** The next sync after the chosen one, or after the middle of the view; the previous one with by = -1. */
+  /** The next sync after the chosen one, or the first in view; the previous one, or the last in view, with by = -1. */
   step(by) {
     const { start } = this.data.syncs, { view, state } = this;
     if (!start.length) return;
-    const middle = (view.from + view.to) / 2;
-    let i = state.sync >= 0 ? state.sync + by : by > 0 ? lowerBound(start, middle) : lowerBound(start, middle) - 1;
+    let i = state.sync >= 0 ? state.sync + by : by > 0 ? lowerBound(start, view.from) : lowerBound(start, view.to) - 1;
     i = (i + start.length) % start.length;
     this.goto(i);
   }
@@ -328,11 +332,14 @@ class Timeline {
     const wanted = text.trim().toLowerCase();
     this.hits = [];
     this.hit = -1;
+    /** How many slices of the trace have a name like this, drawn or not. */
+    this.total = 0;
     this.state.found = null;
     if (wanted) {
       const names = new Set();
       this.data.names.forEach((n, i) => { if (n.toLowerCase().includes(wanted)) names.add(i); });
       this.state.found = names.size ? names : null;
+      for (const i of names) this.total += this.data.counts[i];
       this.collect(names);
     }
     this.marks = this.hits.map((h) => h.t);

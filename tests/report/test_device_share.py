@@ -1,0 +1,89 @@
+"""How much of a step the device works is one number with its basis, wherever it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import syncscan
+from syncscan.facts.device_share import device_works
+from syncscan.model.analysis import Analysis
+from syncscan.model.step import ShareBasis
+from syncscan.report import kernels, render, whatif
+from syncscan.report.tiles import bars, tiles
+
+FOLDER = Path(__file__).parents[2] / "sample_traces"
+RECORDINGS = sorted(FOLDER.rglob("*.json.gz"))
+
+
+@pytest.fixture(scope="module", params=RECORDINGS, ids=lambda path: str(path.relative_to(FOLDER)))
+def analysis(request: pytest.FixtureRequest) -> Analysis:
+    """One reading serves all comparisons."""
+    return syncscan.analyze(request.param)
+
+
+def _words(analysis: Analysis, form: str) -> str:
+    options = {"width": 1000} if form == "text" else {}
+    return " ".join(render(analysis, form, **options).split())
+
+
+def test_headline_bar_tile_table_and_json_agree(analysis: Analysis) -> None:
+    """The recorded share beside recorded times; the share without the profiler only together with its basis."""
+    step = analysis.step
+    if not step.observed_us or not len(analysis.trace.device_rows):
+        return
+    recorded = f"{step.device_busy_us / step.observed_us:.0%}"
+    document = json.loads(render(analysis, "json"))["step"]
+    assert f"{document['recorded_device_share']:.0%}" == recorded
+    (tile,) = [tile for tile in tiles(analysis) if tile.label == "device works"]
+    assert tile.value == recorded
+    device = next(bar for bar in bars(analysis) if bar.label == "device")
+    drawn = sum(part.width for part in device.parts if part.look == "work")
+    whole = sum(part.width for part in device.parts)
+    assert drawn / whole == pytest.approx(document["recorded_device_share"], abs=0.005)
+    if step.device_share is None:
+        return
+    said = device_works(step)
+    assert said.startswith(f"{recorded} of the step")
+    assert said in step.reason
+    for form in ("text", "markdown"):
+        assert f"works {said}" in _words(analysis, form)
+
+
+def test_a_share_without_the_profiler_says_so(analysis: Analysis) -> None:
+    """Where it differs from the recorded one: "about" and "(estimated)" unless the step was timed without it."""
+    step = analysis.step
+    if step.device_share is None or abs(step.device_share - step.recorded_device_share) < 0.015:
+        return
+    estimated = step.device_share_basis is ShareBasis.ESTIMATED
+    assert estimated == (step.unprofiled_us is None)
+    about = f"about {step.device_share:.0%} without the profiler (estimated)"
+    known = f", {step.device_share:.0%} without the profiler"
+    assert (about if estimated else known) in device_works(step)
+    assert estimated == ("(estimated)" in step.reason)
+    assert "without the profiler" in kernels.sentence(analysis) or not kernels.leads(analysis)
+
+
+def test_whatif_states_the_share_as_the_report_does(analysis: Analysis) -> None:
+    """In text and in JSON; and its step takes what the report's takes."""
+    step = analysis.step
+    if not analysis.replayable or step.device_share is None:
+        return
+    projection = analysis.whatif()
+    text = " ".join(whatif.render(analysis, projection, width=1000).split())
+    assert device_works(step) in text
+    document = json.loads(whatif.render_json(analysis, projection))
+    reported = json.loads(render(analysis, "json"))["step"]
+    for key in ("device_share", "recorded_device_share", "device_share_basis"):
+        assert document[key] == reported[key]
+
+
+def test_the_gain_in_the_headline_is_the_gain_in_the_summary(analysis: Analysis) -> None:
+    """One percentage for the step without its syncs, in the reason and in the sentence behind it."""
+    shorter = re.search(r"without its syncs it would be (\S+) shorter", analysis.step.reason)
+    if shorter:
+        summary = json.loads(render(analysis, "json"))["step"]["summary"]
+        assert f"({shorter[1]};" in summary or f"({shorter[1]})" in summary
