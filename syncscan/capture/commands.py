@@ -186,6 +186,17 @@ NOTEBOOKS = frozenset({"jupyter", "papermill"})
 """Commands that run notebooks in a kernel."""
 
 
+def notebook(command: Command) -> str | None:
+    """Return the name of the notebook that a command runs, without its ending; None where it runs none.
+
+    Args:
+        command: as resolved.
+    """
+    if command.launcher not in NOTEBOOKS:
+        return None
+    return next((PurePath(word).stem for word in command.words[1:] if word.endswith(".ipynb")), None)
+
+
 def _launched(command: Command) -> Command:
     """The program that a launcher starts, as far as its own parser tells it."""
     parse = _LAUNCHERS[command.launcher][0] if command.launcher in _LAUNCHERS else _by_suffix

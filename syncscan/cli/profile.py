@@ -135,7 +135,7 @@ def command(
     A job runs at full speed until --start-at, --every or --on-signal starts a capture, and again after it.
     """
     from syncscan.capture import processes
-    from syncscan.capture.commands import resolved
+    from syncscan.capture.commands import notebook, resolved
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
     from syncscan.capture.script import ScriptRun, run_script
@@ -159,7 +159,14 @@ def command(
     keep_running = keep_running or demand.standing
     with processes.folder() as seen:
         wanted = processes.Wanted.of(
-            seen, folder, prefix, plan, demand, stacks=stacks, shapes=shapes, keep_running=keep_running
+            seen,
+            folder,
+            prefix or notebook(command),
+            plan,
+            demand,
+            stacks=stacks,
+            shapes=shapes,
+            keep_running=keep_running,
         )
         if command.launcher:
             if explain_compile:

@@ -142,7 +142,10 @@ def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         return before, rest
     command = in_this_process(resolved((before, *rest)), "prove")
     if command.module:
-        raise UsageError("prove runs scripts and functions, and no modules.", "Give it the module's file.")
+        raise UsageError(
+            "prove runs scripts and functions, and no modules.",
+            f"Give it a script that runs the module: from {command.target} import main; main().",
+        )
     return command.target, command.arguments
 
 

@@ -6,6 +6,8 @@ Worktrees lie in a folder of their own and are gone afterwards; the user's files
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from syncscan.errors import UsageError
+from syncscan.model.entry_script import only_starts
+from syncscan.model.libraries import is_library
 from syncscan.proof.program import Program
 
 
@@ -21,17 +25,18 @@ def at_revision(program: Program, revision: str) -> Iterator[Program]:
     """Yield the program at a revision while the context lasts.
 
     It runs in the worktree's folder that matches the one where it would have run, so that it reads that revision's
-    files; what isn't tracked isn't there.
+    files; what isn't tracked isn't there. Of a console script the revision is that of the package that it calls.
 
     Raises:
         UsageError: it is in no repository, or that has no such revision, or it wasn't there then.
     """
+    package = _package(program.path)
     top = Path(
         _git(
-            program.path.parent,
+            package or program.path.parent,
             "rev-parse",
             "--show-toplevel",
-            wrong=f"{program.path} is in no git repository, which --rev needs",
+            wrong=f"{package or program.path} is in no git repository, which --rev needs",
         )
     )
     commit = _git(
@@ -42,13 +47,34 @@ def at_revision(program: Program, revision: str) -> Iterator[Program]:
         place = Path(made).resolve() / commit[:12]
         _git(top, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", str(place), commit)
         try:
-            yield _in_place(program, top.resolve(), place, f"{program.name} at {revision}")
+            yield _in_place(
+                program, top.resolve(), place, f"{program.name} at {revision}", installed=package is not None
+            )
         finally:
             _git(top, "worktree", "remove", "--force", str(place))
 
 
-def _in_place(program: Program, top: Path, place: Path, name: str) -> Program:
-    path = place / program.path.resolve().relative_to(top)
+def _package(script: Path) -> Path | None:
+    """The folder of the package that a console script calls; None for any other script.
+
+    Raises:
+        UsageError: it is installed, and so is the same at any revision.
+    """
+    if not only_starts(str(script)):
+        return None
+    name = re.findall(r"^from (\w+)\S* import", script.read_text(errors="replace"), re.MULTILINE)
+    spec = importlib.util.find_spec(name[-1]) if name else None
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    if folder is None or is_library(str(folder / "x.py")):
+        raise UsageError(
+            f"{script.name} calls a package that is installed, and the same at any revision.",
+            "Install it from its repository with pip install -e, or give a script.",
+        )
+    return folder
+
+
+def _in_place(program: Program, top: Path, place: Path, name: str, *, installed: bool = False) -> Program:
+    path = program.path if installed else place / program.path.resolve().relative_to(top)
     if not path.is_file():
         raise UsageError(f"{name}: it wasn't there then.", "Give a revision that has it.")
     folder = program.folder.resolve()

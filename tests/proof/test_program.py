@@ -109,3 +109,29 @@ def test_a_program_without_a_repository_has_no_revisions(here: Path) -> None:
     """It is said which program."""
     with pytest.raises(UsageError, match=r"train\.py is in no git repository"), at_revision(program("train.py"), "x"):
         pass
+
+
+def console(folder: Path, package: str) -> str:
+    """A script as an installation makes it for an entry point."""
+    script = folder / "train"
+    script.write_text(f"#!/env/bin/python\nimport sys\nfrom {package}.cli import main\nsys.exit(main())\n")
+    return str(script)
+
+
+def test_a_console_script_s_revision_is_its_package_s(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script stays where it is installed; what it imports is found in the worktree."""
+    (repository / "sub" / "toytrain").mkdir()
+    (repository / "sub" / "toytrain" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(repository / "sub"))
+    script = console(tmp_path_factory.mktemp("bin"), "toytrain")
+    with at_revision(program(script), "one") as old:
+        assert (str(old.path), old.moved is not None and old.moved[0]) == (script, repository.resolve())
+
+
+def test_a_console_script_of_an_installed_package_has_no_revisions(repository: Path) -> None:
+    """It would run the same code at each, and be proven equal."""
+    script = console(repository, "pytest")
+    with pytest.raises(UsageError, match="the same at any revision"), at_revision(program(script), "one"):
+        pass
