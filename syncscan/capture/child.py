@@ -79,7 +79,7 @@ class ChildRunner(Runner):
     def _finish(self) -> None:
         if not self._reported:
             self._report()
-        if self._keep_running or not _one_machine() or threading.current_thread() is not threading.main_thread():
+        if self._keep_running or not on_one_machine() or threading.current_thread() is not threading.main_thread():
             return
         if self._stop_at is None:
             self._stop_at = self._agreed()
@@ -128,7 +128,7 @@ class ChildRunner(Runner):
             marked_by=run.marked_by,
             complete=run.complete,
             failed=run.failed,
-            stopped=not self._keep_running and run.complete and _one_machine(),
+            stopped=not self._keep_running and run.complete and on_one_machine(),
         )
         with contextlib.suppress(OSError):
             draft = self._seen / f"{group_of_ranks()}.{os.getpid()}.draft"
@@ -149,7 +149,7 @@ def group_of_ranks() -> str:
     return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
 
 
-def _one_machine() -> bool:
+def on_one_machine() -> bool:
     """Whether all ranks run here: those of other machines can't be told when to end."""
     here, world = os.environ.get("LOCAL_WORLD_SIZE", ""), os.environ.get("WORLD_SIZE", "")
     return not here or here == world
@@ -168,4 +168,4 @@ def ranks() -> tuple[int, int]:
     return 0, 1
 
 
-__all__ = ["ChildRunner", "group_of_ranks", "program_name", "ranks"]
+__all__ = ["ChildRunner", "group_of_ranks", "on_one_machine", "program_name", "ranks"]
