@@ -29,7 +29,7 @@ def _install() -> None:
     except Exception as error:  # the program's import of torch must not fail by it
         sys.stderr.write(
             f"syncscan: this process isn't captured ({type(error).__name__}: {error}):"
-            f" install syncscan in its environment, {sys.prefix}.\n"
+            f" its environment, {sys.prefix}, lacks what syncscan needs.\n"
         )
         return
     atexit.register(runner.end)

@@ -55,7 +55,7 @@ def at_revision(program: Program, revision: str) -> Iterator[Program]:
 
 
 def _package(script: Path) -> Path | None:
-    """The folder of the package that a console script calls; None for any other script.
+    """Return the folder of the package that a console script calls; None for any other script.
 
     Raises:
         UsageError: it is installed, and so is the same at any revision.

@@ -167,7 +167,19 @@ def test_what_each_stage_took_is_said_on_stderr(tmp_path: Path) -> None:
     plain, timed = (run(str(path), "--format", "json", "--cache", *more) for more in ((), ("--timings",)))
     assert timed.stdout == plain.stdout
     lines = [line.split() for line in timed.stderr.splitlines()]
-    stages = ["start", "load", "detect", "attribute", "cost", "whatif", "host", "habits", "remedies", "report"]
+    stages = [
+        "start",
+        "load",
+        "detect",
+        "attribute",
+        "cost",
+        "whatif",
+        "host",
+        "habits",
+        "states",
+        "remedies",
+        "report",
+    ]
     assert [line[0] for line in lines[-len(stages) :]] == stages
     assert {len(line) for line in lines[-len(stages) + 1 :]} == {4}
     assert (tmp_path / ".t.json.syncscan-cache").exists()

@@ -104,7 +104,7 @@ def test_a_clock_is_told_of_every_stage(path: Path) -> None:
     """In their order, each with the time since the one before."""
     clock = StageClock()
     api.analyze(path, clock=clock)
-    stages = ["load", "detect", "attribute", "cost", "whatif", "host", "habits", "remedies"]
+    stages = ["load", "detect", "attribute", "cost", "whatif", "host", "habits", "states", "remedies"]
     assert [cost.name for cost in clock.costs] == stages
     assert min(cost.seconds for cost in clock.costs) >= 0
 
