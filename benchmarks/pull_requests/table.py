@@ -24,8 +24,8 @@ PUBLIC = {
 }
 """Each program's pull request, and what is said there of its gain; the five that gained first."""
 HEAD = (
-    "| pull request | said there | waits | before, ms | projected, % | measured, % | after, ms | result |",
-    "|---|---|--:|--:|--:|--:|--:|---|",
+    "| pull request | said there | limited by | waits | before, ms | projected, % | measured, % | after, ms |",
+    "|---|---|---|--:|--:|--:|--:|--:|",
 )
 
 
@@ -41,18 +41,18 @@ def _row(name: str, line: dict[str, Any]) -> str:
     link = f"[{label}](https://github.com/{repository}/pull/{number})"
     if "error" in line:
         return f"| {link} | {public} | failed: {line['error']} | | | | | |"
-    said, proof = line["projected"], line["proof"]
-    base, gain = said["baseline_us"], proof["gain"]
+    said, measured = line["projected"], line["paired"]
+    base = said["baseline_us"]
     low, high = (1 - us / base for us in reversed(said["range_us"]))
     cells = [
         link,
         public,
+        said["bound"],
         f"{said['waits']:.0f}",
-        f"{proof['before_us'] / 1e3:.2f}",
+        f"{measured['before_us'] / 1e3:.2f}",
         _percent(said["saving_us"] / base, low, high),
-        _percent(*gain) if gain else "not enough pairs",
-        f"{proof['after_us'] / 1e3:.2f}" if gain else "",
-        proof["same"],
+        _percent(*measured["gain"]),
+        f"{measured['after_us'] / 1e3:.2f}",
     ]
     return f"| {' | '.join(cells)} |"
 
