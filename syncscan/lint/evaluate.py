@@ -1,4 +1,4 @@
-"""From an expression and what is known of its names to what it is taken for: device tensor, host value and so on."""
+"""Infer what an expression is from what is known of its names: a device tensor, a host value and so on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Evaluator:
         for name in [name for name in environment if "." in name or "[" in name]:
             self._below.setdefault(name.partition(".")[0].partition("[")[0], set()).add(name)
         self.assigned_value: ast.expr | None = None
-        """What is assigned, while a target is looked at."""
+        """The assigned expression, while a target is looked at; None otherwise."""
 
     def bind(self, name: str, value: Value) -> None:
         """Set what a name is from here on; what was known of its attributes and items is forgotten."""
@@ -52,7 +52,7 @@ class Evaluator:
         self._known.clear()
 
     def forget(self, target: ast.expr) -> None:
-        """A name that is None for now is unknown from here on; an attribute is what its owner makes it."""
+        """Mark a name that is None for now as unknown from here on; an attribute is what its owner makes it."""
         written = key(target)
         self.bind(written, UNKNOWN)
         if not isinstance(target, ast.Name):
@@ -65,7 +65,7 @@ class Evaluator:
         return before
 
     def value(self, node: ast.expr | None) -> Value:
-        """What an expression is taken for."""
+        """Return the value that an expression is taken for; `HOST` if there is no expression."""
         if node is None:
             return HOST
         if node not in self._known:
@@ -73,7 +73,7 @@ class Evaluator:
         return self._known[node]
 
     def element(self, node: ast.expr) -> Value:
-        """What iterating over an expression gives."""
+        """Return the value of the elements that iterating over an expression yields."""
         if isinstance(node, ast.Call) and (passed := self._iterated(node)) is not None:
             return passed
         value = self.value(node)
@@ -84,7 +84,7 @@ class Evaluator:
         return value.but(scalar=False, listed=False)
 
     def _iterated(self, call: ast.Call) -> Value | None:
-        """Of what wraps something to iterate over: `enumerate(x)`, `tqdm(x)`, `x.items()`."""
+        """Return the elements of a wrapped iterable: `enumerate(x)`, `tqdm(x)`, `x.items()`; None for others."""
         name = self.names.of(call.func).rpartition(".")[2]
         if name in ("enumerate", "tqdm", "trange", "iter", "reversed", "islice", "track", "auto") and call.args:
             return self.element(call.args[0])
@@ -118,12 +118,12 @@ class Evaluator:
         return HOST
 
     def _of_Name(self, node: ast.Name) -> Value:
-        found = self.environment.get(node.id, UNKNOWN)
-        if found.kind is Kind.UNKNOWN and node.id in self._hints:
-            return found.but(kind=Kind.TENSOR)
-        if found.kind is Kind.UNKNOWN and known.LOADER_NAME.search(node.id):
+        value = self.environment.get(node.id, UNKNOWN)
+        if value.kind is Kind.UNKNOWN and node.id in self._hints:
+            return value.but(kind=Kind.TENSOR)
+        if value.kind is Kind.UNKNOWN and known.LOADER_NAME.search(node.id):
             return Value(Kind.LOADER)
-        return found
+        return value
 
     def _of_Attribute(self, node: ast.Attribute) -> Value:
         written = key(node)
@@ -303,7 +303,7 @@ class Evaluator:
         return self._made(last, call)
 
     def _made(self, name: str, call: ast.Call) -> Value:
-        """The tensor that one of torch's functions makes."""
+        """Return the tensor that one of torch's functions makes."""
         mask = (key(argument(call, "dtype") or call) or "").endswith("bool") or name in known.QUESTIONS
         if name in known.FACTORIES or name in known.FROM_HOST:
             return self._placed(call, name).but(mask=mask)
@@ -344,7 +344,7 @@ class Evaluator:
         return UNKNOWN if inherits else CPU
 
     def _on(self, device: ast.expr) -> Value:
-        """A tensor on this device."""
+        """Return a tensor on this device."""
         if is_cpu(device):
             return CPU
         if isinstance(device, ast.Attribute) and device.attr == "device":
@@ -399,7 +399,7 @@ class Evaluator:
         return Value(Kind.TENSOR, mask=mask, scalar=scalar, sure=receiver.sure, test=test)
 
     def _moved(self, receiver: Value, call: ast.Call) -> Value:
-        """What `x.to(…)` gives: of a module itself, of a tensor one on that device or of that dtype."""
+        """Return the result of `x.to(…)`: a module itself, or a tensor on that device or of that dtype."""
         where = argument(call, "device", 0)
         if where is None:
             return receiver
@@ -435,7 +435,7 @@ def is_cpu(node: ast.expr | None) -> bool:
 
 
 def _listed(value: Value) -> Value:
-    """A list of this: of numbers it is one that can be an index."""
+    """Return the value of a list of such elements; a list of numbers can be an index."""
     return value.but(listed=True) if value.kind is Kind.HOST else value
 
 

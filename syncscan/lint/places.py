@@ -1,4 +1,4 @@
-"""From a file's functions and loops to those that run in each step: why a read-back there costs time every step."""
+"""Find the functions and loops of a file that run in each step, where a read-back costs time every step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STEPS = tuple(
     "training_step train_step compute_loss training_losses on_train_batch_start on_train_batch_end on_before_zero_grad "
     "on_before_backward on_after_backward on_before_optimizer_step configure_gradient_clipping".split()
 )
-"""What trainers call for each batch."""
+"""Methods that trainers call for each batch."""
 _EVALUATIONS = tuple(
     "validation_step test_step predict_step prediction_step eval_step on_validation_batch_start "
     "on_validation_batch_end on_test_batch_start on_test_batch_end on_predict_batch_start on_predict_batch_end".split()
@@ -67,7 +67,7 @@ class Place(msgspec.Struct, frozen=True):
     """In words, with the line; empty where nothing tells that it runs often."""
     evaluation: bool = False
     root: str = ""
-    """Of a function that such a place calls: what that place is."""
+    """The place that calls this function, directly or through others, in words; empty for such a place itself."""
 
     def __bool__(self) -> bool:
         return bool(self.said)
@@ -77,7 +77,7 @@ NOWHERE = Place()
 
 
 class _Seen(msgspec.Struct, eq=False):
-    """What a function does by itself."""
+    """Steps, calls and loops of a function's own code."""
 
     node: Function | None
     """None for the module, and for what runs seldom."""
@@ -123,19 +123,19 @@ class Places:
         self._find_reached()
 
     def of_function(self, function: Function) -> Place:
-        """Of a function's whole body."""
+        """Return the place of a function's whole body, or `NOWHERE`."""
         return self._of_function.get(function, NOWHERE)
 
     def of_loop(self, loop: Loop) -> Place:
-        """Of a loop's body."""
+        """Return the place of a loop's body, or `NOWHERE`."""
         return self._of_loop.get(loop, NOWHERE)
 
     def of_running(self, loop: Loop) -> Place:
-        """Of the body of a loop that runs a model: what it is where nothing around it is a place."""
+        """Return the place of the body of a loop that runs a model, for use where nothing around it is a place."""
         return self._of_running.get(loop, NOWHERE)
 
     def _find_methods(self) -> None:
-        """A method of another object's is that of the only class in the file that has one of its name."""
+        """Map a method called on another object to the only method of that name in the file."""
         owners: dict[str, list[_Seen]] = defaultdict(list)
         for seen in self._seen:
             if seen.node is not None:
@@ -196,15 +196,15 @@ class Places:
             for loop in seen.loops:
                 if isinstance(loop, ast.For) and _over_loader(loop, loaders):
                     steps = loop in self._around_steps
-                    said = "a training loop" if steps else "a loop over a data loader"
-                    self._of_loop.setdefault(loop, Place(f"{said} (line {loop.lineno})", evaluation=not steps))
+                    words = "a training loop" if steps else "a loop over a data loader"
+                    self._of_loop.setdefault(loop, Place(f"{words} (line {loop.lineno})", evaluation=not steps))
             if seen.name.startswith("test_"):
                 continue
             for loops in seen.acts:
                 around = next((loop for loop in reversed(loops) if loop in self._around_steps), None)
                 if around is not None and loops[-1] is not around:
-                    said = f"a rollout (line {loops[-1].lineno}) in a training loop (line {around.lineno})"
-                    self._of_loop.setdefault(loops[-1], Place(said))
+                    words = f"a rollout (line {loops[-1].lineno}) in a training loop (line {around.lineno})"
+                    self._of_loop.setdefault(loops[-1], Place(words))
             named = _EVALUATES.search(seen.name) is not None
             for loop in seen.runs:
                 evaluates = named and loop not in self._around_steps
@@ -224,13 +224,13 @@ class Places:
                     if other.node is None or other.node in self._of_function or _never(other):
                         continue
                     root = place.root or place.said
-                    said = f"{other.name}, called from {root}"
-                    self._of_function[other.node] = Place(said, place.evaluation, root)
+                    words = f"{other.name}, called from {root}"
+                    self._of_function[other.node] = Place(words, place.evaluation, root)
                     waiting.append(other)
 
 
 def _functions(tree: ast.Module) -> Iterator[_Seen]:
-    """What each function does, the module itself, and each statement that runs seldom, apart from what is around it."""
+    """Yield a record of the module, each function and each statement that runs seldom, apart from what is around it."""
     module = _Seen(None, None, "the module")
     yield module
     todo: list[tuple[ast.AST, _Seen, ast.ClassDef | None, tuple[Loop, ...]]] = [(tree, module, None, ())]
@@ -268,7 +268,7 @@ def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> tuple[Loop, .
 
 
 def _note_guarded(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> None:
-    """A step that is made in what runs seldom, as with gradient accumulation, still is that of the loop around."""
+    """Record a step that is made in what runs seldom, as with gradient accumulation, as a step of the loops around."""
     if any(isinstance(part, ast.Call) and _is_step(part) for part in walk(node)):
         seen.steps.append(loops)
 

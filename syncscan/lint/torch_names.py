@@ -1,4 +1,4 @@
-"""What torch's names make: which functions return tensors, which methods only tensors have, which return host values.
+"""Tables of torch's names: functions that return tensors, methods that only tensors have, and what returns host values.
 
 Read off torch 2.13's documentation; a name that is in none of the tables says nothing.
 """
@@ -57,9 +57,9 @@ HOST_ATTRIBUTES = frozenset(
 )
 SAME_ATTRIBUTES = frozenset("grad data T mT H mH real imag values indices".split())
 METHODS_OF_OUTPUTS = frozenset("keys items values get to_tuple pop update append extend copy sample rsample".split())
-"""What an output is asked for that is no tensor: a dictionary, a list, a distribution."""
+"""Methods of outputs that are no tensors: dictionaries, lists, distributions."""
 TENSOR_ATTRIBUTES = frozenset("loss logits last_hidden_state pooler_output".split())
-"""What the outputs of transformers' models hold."""
+"""Attributes that are tensors in the outputs of transformers' models."""
 OF_DISTRIBUTIONS = frozenset("sample rsample log_prob entropy cdf icdf".split())
 """Methods of a distribution whose result is a tensor."""
 REDUCTIONS = frozenset(
@@ -70,12 +70,12 @@ KEEP_MASK = frozenset(
     "logical_not logical_and logical_or logical_xor any all triu tril flip bool to cuda fill_diagonal_ bitwise_not "
     "stack cat isin new_zeros".split()
 )
-"""What makes a mask of a mask."""
+"""Functions and methods that return a mask if given a mask."""
 QUESTIONS = frozenset(
     "isnan isinf isfinite isneginf isposinf eq ne gt lt ge le greater less logical_not logical_and logical_or "
     "logical_xor isin isclose is_nonzero signbit isreal".split()
 )
-"""What makes a mask of tensors."""
+"""Functions and methods that return a mask if given tensors."""
 NOT_FINITE = frozenset("isnan isinf isfinite isneginf isposinf".split())
 
 TENSOR_TYPES = re.compile(r"\b(Tensor|LongTensor|FloatTensor|BoolTensor|IntTensor|HalfTensor)\b")
@@ -96,6 +96,6 @@ ARRAYS = frozenset(
     "numpy.array numpy.asarray numpy.arange numpy.flatnonzero numpy.argsort numpy.random.permutation "
     "numpy.random.choice numpy.random.randint".split()
 )
-"""What makes an array that can be an index."""
+"""Functions that return an array that can be an index."""
 HOST_MODULES = ("numpy.", "math.", "time.", "os.", "random.", "json.", "re.", "pathlib.", "copy.", "itertools.", "sys.")
 """Their functions return host values; `copy` aside, which is looked at by itself."""

@@ -1,4 +1,4 @@
-"""What an expression is taken for: a tensor that may lie on the device, one on the CPU, a host value, or unknown."""
+"""Kinds of values that expressions have: a tensor that may lie on the device, one on the CPU, a host value, unknown."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Kind(enum.Enum):
     CPU = "cpu"
     """A tensor that was made on the CPU, or read back to it."""
     BATCH = "batch"
-    """What a data loader gave: tensors on the CPU, or a container of them."""
+    """A data loader's output: tensors on the CPU, or a container of them."""
     TENSOR = "tensor"
     """A tensor, not known to be on the CPU."""
     OUTPUT = "output"
-    """What a module returned: a tensor, or something that holds tensors."""
+    """A module's return value: a tensor, or something that holds tensors."""
     LOADER = "loader"
     EVENT = "event"
     """A CUDA event or stream."""
@@ -30,7 +30,7 @@ class Kind(enum.Enum):
 
 
 class Value(msgspec.Struct, frozen=True):
-    """What is known of an expression's value."""
+    """Known facts about an expression's value."""
 
     kind: Kind = Kind.UNKNOWN
     mask: bool = False
@@ -42,11 +42,11 @@ class Value(msgspec.Struct, frozen=True):
     test: str = ""
     """`isnan` and the like, where it answers that question."""
     pinned: bool = False
-    """Of a loader and its batches: `pin_memory=True`."""
+    """Whether a loader, or the loader of a batch, has or may have `pin_memory=True`."""
     listed: bool = False
     """A Python list of numbers, or a NumPy array: as an index it becomes a tensor, which is copied to the device."""
     line: int = 0
-    """Of a loader and its batches: where the loader is made, when that is in the same file."""
+    """Line where a loader, or the loader of a batch, is made; 0 if that isn't in the same file."""
 
     @property
     def tensor(self) -> bool:
@@ -59,7 +59,7 @@ class Value(msgspec.Struct, frozen=True):
         return self.kind in (Kind.HOST, Kind.CPU, Kind.BATCH)
 
     def but(self, **changes: object) -> Value:
-        """The same with some facts replaced."""
+        """Return a copy with some facts replaced."""
         return replace(self, **changes)
 
 
@@ -72,7 +72,7 @@ OUTPUT = Value(Kind.OUTPUT)
 
 
 def joined(values: list[Value]) -> Value:
-    """What an op makes of these operands; torch refuses to mix devices, numbers aside."""
+    """Return the value that an op makes of these operands; torch refuses to mix devices, numbers aside."""
     kinds = {value.kind for value in values}
     if kinds & {Kind.TENSOR, Kind.OUTPUT}:
         return Value(Kind.TENSOR, sure=any(v.sure for v in values), scalar=_all_scalar(values))
@@ -86,7 +86,7 @@ def _all_scalar(values: list[Value]) -> bool:
 
 
 def either(one: Value, other: Value) -> Value:
-    """What a name is after two branches."""
+    """Return the value of a name after two branches."""
     if one == other:
         return one
     if one.kind is not other.kind:

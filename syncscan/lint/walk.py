@@ -1,4 +1,4 @@
-"""From one file's tree to the guesses in it: each function is walked in order, with what is known of its names."""
+"""Find the lint warnings in one file's tree: walk each function in order, with what is known of its names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class _Around(msgspec.Struct, frozen=True):
-    """What is around a statement."""
+    """Context of a statement: the function, place, loops and conditions around it."""
 
     function: str = ""
     place: Place = NOWHERE
@@ -265,8 +265,8 @@ class Walk:
         name = self._names.of(context.func)
         if name.endswith("record_function") and context.args:
             label = context.args[0]
-            said = label.value if isinstance(label, ast.Constant) else f"{{{ast.unparse(label)}}}"
-            return replace(around, scope=(*around.scope, str(said)[:80]))
+            text = label.value if isinstance(label, ast.Constant) else f"{{{ast.unparse(label)}}}"
+            return replace(around, scope=(*around.scope, str(text)[:80]))
         return replace(around, allowed=_allowed_by([context], self._names) or around.allowed)
 
     def _of_Try(self, node: ast.Try, around: _Around) -> None:
@@ -287,7 +287,7 @@ class Walk:
         self._truth(node.test, "assert", around)
 
     def _of_Raise(self, node: ast.Raise, around: _Around) -> None:
-        """What an error says costs nothing that matters."""
+        """Skip a raise: what its message costs doesn't matter."""
 
     def _of_Return(self, node: ast.Return, around: _Around) -> None:
         if node.value is not None:
@@ -312,7 +312,7 @@ class Walk:
                 self._look(child.value, around)
 
     def _look_Lambda(self, node: ast.Lambda, around: _Around) -> None:
-        """It runs elsewhere, if at all."""
+        """Skip a lambda: it runs elsewhere, if at all."""
 
     def _look_ListComp(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: _Around
@@ -329,7 +329,7 @@ class Walk:
         self._evaluator.replace(before)
 
     def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Place:
-        """What a comprehension is that goes over a data loader."""
+        """Return the place of a comprehension that goes over a data loader; `NOWHERE` for others."""
         names = (n for generator in node.generators for n in walk(generator.iter) if isinstance(n, ast.expr))
         if any(self._evaluator.value(name).kind is Kind.LOADER for name in names):
             return Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
@@ -397,7 +397,7 @@ class Walk:
             self._evaluator.replace(before)
 
     def _shows(self, call: ast.Call, name: str) -> str:
-        """What a call prints or logs with; empty for others."""
+        """Return the name of what a call prints or logs with; empty for others."""
         if name in ("print", "str", "repr", "format"):
             return name
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LOG_METHODS:
@@ -425,8 +425,8 @@ class Walk:
             self._ask_shapes(node, around, question=word)
 
     def _ask_shapes(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
-        asked = "question" if question else "shown" if shown_by else type(node)
-        shapes = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(asked, ())
+        kind = "question" if question else "shown" if shown_by else type(node)
+        shapes = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
         if not shapes:
             return
         site = Site(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
@@ -434,13 +434,13 @@ class Walk:
         if hit:
             at = (node.lineno, node.col_offset, hit.rule)
             in_loop = around.loops > 0
-            found = Found(hit, node, around.function, around.scope, around.place, in_loop, around.guard, around.allowed)
-            self._found.setdefault(at, found)
+            match = Found(hit, node, around.function, around.scope, around.place, in_loop, around.guard, around.allowed)
+            self._found.setdefault(at, match)
 
     # Conditions
 
     def _refined(self, test: ast.expr) -> tuple[Environment, Environment]:
-        """What a condition says of names, where it is true and where it isn't: `isinstance(x, torch.Tensor)`."""
+        """Return what a condition says of names where it is true, and where it isn't: `isinstance(x, torch.Tensor)`."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             yes, no = self._refined(test.operand)
             return no, yes
@@ -464,12 +464,12 @@ class Walk:
 
 
 def _loaded(target: ast.expr) -> ast.expr:
-    """The same name, read."""
+    """Return an expression that reads the name of a target."""
     return ast.copy_location(ast.parse(key(target), mode="eval").body, target)
 
 
 def _guard(test: ast.expr) -> str:
-    """A condition as written, where what it guards runs in some steps only."""
+    """Return a condition as written if what it guards runs in some steps only; empty for others."""
     return _short(test) if seldom(test) else ""
 
 
@@ -524,7 +524,7 @@ def _reads_clock(scope: Function | ast.Module) -> bool:
 
 
 def _allowed_by(contexts: Sequence[ast.expr], names: Names) -> str:
-    """The reason of `syncscan.allow("…")` among contexts or decorators; empty without."""
+    """Return the reason of `syncscan.allow("…")` among contexts or decorators; empty without."""
     for context in contexts:
         if isinstance(context, ast.Call) and names.of(context.func) == "syncscan.allow" and context.args:
             reason = constant(context.args[0])
@@ -533,7 +533,7 @@ def _allowed_by(contexts: Sequence[ast.expr], names: Names) -> str:
 
 
 def _merged(one: Environment, other: Environment, node: ast.If) -> Environment:
-    """What names are after an if: as both branches have it, or as the one that goes on."""
+    """Return the values of names after an if: as both branches have them, or as the one that goes on."""
     if _leaves(node.body):
         return other
     if _leaves(node.orelse):
@@ -549,11 +549,11 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
 
 
 def _by_what_they_look_at(shapes: Sequence[Shape]) -> dict[object, list[Shape]]:
-    found: dict[object, list[Shape]] = {}
+    by_kind: dict[object, list[Shape]] = {}
     for shape in shapes:
         for what in shape.LOOKS_AT:
-            found.setdefault(what, []).append(shape)
-    return found
+            by_kind.setdefault(what, []).append(shape)
+    return by_kind
 
 
 __all__ = ["Found", "Walk"]

@@ -19,7 +19,7 @@ from syncscan.lint.shapes import (
     settings,
     shown,
     sized_ops,
-    synchronises,
+    synchronizes,
     to_device,
     tolist,
     truth,
@@ -49,7 +49,7 @@ SHAPES: tuple[Shape, ...] = (
     to_device,
     # waits that are meant, and what makes others wait
     settings,
-    synchronises,
+    synchronizes,
 )
 
 ANYWHERE: tuple[Shape, ...] = (settings,)

@@ -13,7 +13,7 @@ _FIX = "Copy the state to pinned memory and write it on another thread: torch.di
 
 
 def find(site: Site) -> Hit | None:
-    """Saving what holds a module's or an optimizer's state, as the code shows it."""
+    """Match a call that saves a module's or an optimizer's state, as the code shows it."""
     node = site.node
     if not isinstance(node, ast.Call) or site.torch(node) != "save" or not node.args:
         return None

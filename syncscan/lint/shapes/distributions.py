@@ -15,7 +15,7 @@ _CHECKED = ("log_prob", "cdf", "icdf")
 
 
 def find(site: Site) -> Hit | None:
-    """A distribution of torch's that is made of tensors, or is asked for the probability of a value."""
+    """Match a distribution of torch's that is made of tensors, or is asked for the probability of a value."""
     node = site.node
     if not isinstance(node, ast.Call) or not site.place:
         return None

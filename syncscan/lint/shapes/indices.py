@@ -1,6 +1,4 @@
-"""`x[:n]`, `x[i]` with a scalar tensor, `x[index] = 1.0`, `x[[0, 3]]`: an index or a number crosses between host and
-device.
-"""
+"""`x[:n]`, `x[i]` with a scalar tensor, `x[index] = 1.0`, `x[[0, 3]]`: values cross between host and device."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _FIX = "Use a fused optimizer (fused=True): it takes found_inf on the device. Or
 
 
 def find(site: Site) -> Hit | None:
-    """A step of an optimizer that a scaler decides about: of low severity, as it may be switched off."""
+    """Match an optimizer's step that a scaler decides about; the severity is low, as the scaler may be switched off."""
     node = site.node
     if not isinstance(node, ast.Call) or not site.place or len(node.args) != 1:
         return None

@@ -21,7 +21,7 @@ _TIMING = "Record events in the loop and read elapsed_time after it: a recorded 
 
 
 def find(site: Site) -> Hit | None:
-    """A call that waits for a device, a stream, an event or the other ranks."""
+    """Match a call that waits for a device, a stream, an event or the other ranks."""
     node = site.node
     if not isinstance(node, ast.Call) or not (site.place or site.in_loop):
         return None
