@@ -1,6 +1,6 @@
 """A session goes in, `torch.cuda` and its like answer as on a machine with one GPU, until the patches are restored.
 
-What waits there tells the session: synchronises of the device, of streams and events, `empty_cache`.
+What waits there tells the session: synchronizes of the device, of streams and events, `empty_cache`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from syncscan.dryrun.order import DEFAULT
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recording import Wait
 from syncscan.dryrun.session import Session
-from syncscan.dryrun.waits import synchronise
+from syncscan.dryrun.waits import synchronize
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)
 MEMORY = 80 * 1024**3
-"""Bytes of the pretended device."""
+"""Bytes of the simulated device."""
 PROPERTIES = SimpleNamespace(
     name="pretended GPU",
     major=9,
@@ -137,10 +137,10 @@ class _Device:
         self._on(torch._C._nn, _parse_to=lambda *args, **kwargs: parse(*map(_named, args), **kwargs))
 
     def _synchronize(self, device: Any = None) -> None:
-        self._wait(synchronise(call="cudaDeviceSynchronize"))
+        self._wait(synchronize(call="cudaDeviceSynchronize"))
 
     def _empty_cache(self) -> None:
-        self._wait(synchronise(call="cudaFree"))
+        self._wait(synchronize(call="cudaFree"))
 
     def _wait(self, wait: Wait) -> None:
         self.session.recording.call()
@@ -252,7 +252,7 @@ class _Device:
         def waiting_barrier(*args: Any, **kwargs: Any) -> Any:
             kwargs.pop("device_ids", None)
             result = barrier(*args, **kwargs)
-            self._wait(synchronise())
+            self._wait(synchronize())
             return result
 
         for owner in (distributed, sys.modules.get("torch.distributed.distributed_c10d")):
@@ -297,5 +297,5 @@ _available.pretended = True  # type: ignore[attr-defined]
 
 
 def _named(value: Any) -> Any:
-    """A device's number as a device."""
+    """Return a device's number as a device; anything else as it is."""
     return torch.device("cuda", value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -1,5 +1,7 @@
-"""Every call of torch's functions and tensors' methods goes in; calls that name a device are answered for the pretended
-one, all others run as they are, known to the session by their names.
+"""Answer torch calls that name a device for the simulated one.
+
+Every call of torch's functions and tensors' methods goes in; calls that name no device run as they are, known to the
+session by their names.
 
 Imported where a session begins: it needs torch to be defined.
 """
@@ -75,7 +77,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return self.run(func, name, args, kwargs, Unsaid)
 
     def run(self, func: Any, name: str, args: Any, kwargs: Any, place: Any, **call: Any) -> Any:
-        """A call that the session knows of while it runs."""
+        """Run a call that the session knows of meanwhile."""
         session = self._session
         composed = waits.COMPOSED.get(name)
         if composed is not None:
@@ -105,32 +107,32 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
                 session.followed(f"aten::{name}", begin, first, last)
 
     def _made(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """A call that makes a tensor, somewhere."""
+        """Run a call that makes a tensor, and note where that lies."""
         if args and name in _COPIES_DATA and isinstance(args[0], WatchedArray):
             shared = name in ("as_tensor", "asarray")
             args = (tensor_of(args[0]) if shared else read_whole(args[0]), *args[1:])
-        asked = kwargs.get("device")
-        if asked is None and name in _FACTORIES:
-            asked = _device_module.CURRENT_DEVICE
+        device = kwargs.get("device")
+        if device is None and name in _FACTORIES:
+            device = _device_module.CURRENT_DEVICE
         pin = bool(kwargs.pop("pin_memory", False))
         like = args[0] if args and isinstance(args[0], _Tensor) else None
-        if asked is None and not pin:
+        if device is None and not pin:
             if name in _COPIES_DATA and like is None:
                 self._read_elements(args)
             if name in _COPIES_DATA and like is not None and places.place_of(like) == DEVICE:
                 return self._constructed(func, name, args, kwargs, DEVICE, like)
             return self.run(func, name, args, kwargs, Unsaid)
-        if asked is not None and not is_device(asked) and torch.device(asked).type not in ("cpu", "cuda"):
+        if device is not None and not is_device(device) and torch.device(device).type not in ("cpu", "cuda"):
             return self.run(func, name, args, kwargs, Unsaid)
-        place = PINNED if pin else DEVICE if is_device(asked) else HOST
-        if asked is not None:
+        place = PINNED if pin else DEVICE if is_device(device) else HOST
+        if device is not None:
             kwargs["device"] = "cpu"
         if name in _COPIES_DATA:
             return self._constructed(func, name, args, kwargs, place, like)
         return _placed(self.run(func, name, args, kwargs, place), place)
 
     def _constructed(self, func: Any, name: str, args: Any, kwargs: Any, place: str | None, like: Any) -> Any:
-        """A constructor that copies Python's or another tensor's values."""
+        """Run a constructor that copies Python's or another tensor's values."""
         if name != "new_tensor" and like is not None:
             if name == "tensor" or places.place_of(like) != place:
                 dtype = kwargs.get("dtype") or like.dtype
@@ -174,7 +176,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         copy: bool = False,
         memory_format: Any = None,
     ) -> Any:
-        """A tensor on another side, or of another type on its own, as `Tensor.to` gives it."""
+        """Return a tensor on another side, or of another type on its own side, as `Tensor.to` gives it."""
         if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
             tensor = tensor.data
         options = {"dtype": dtype or tensor.dtype}
@@ -186,13 +188,13 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         self._session.recording.call()
         goal = PINNED if place != DEVICE and non_blocking else place  # torch pins what is read back asynchronously
         source = (origin, tensor)
-        found = tuple(waits.copy(source, goal, *_TO, non_blocking=non_blocking))
+        copy_waits = tuple(waits.copy(source, goal, *_TO, non_blocking=non_blocking))
         result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
         self._copied(tensor, result, origin, goal, non_blocking)
         self._session.seen += 1
-        if found:
+        if copy_waits:
             value = self._mark(tensor) if origin == DEVICE else ""
-            self._session.wait(*(replace(wait, value=value) for wait in found))
+            self._session.wait(*(replace(wait, value=value) for wait in copy_waits))
         else:
             self._session.recording.op("aten::to")
         return _placed(result, goal)
@@ -213,7 +215,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
                     order.copy_in(tensor)
 
     def _mark(self, tensor: Any) -> str:
-        """A mark of a tensor's values, for which nothing of it is recorded."""
+        """Return a mark of a tensor's values, and record nothing of the reading."""
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
             return mark_of(tensor)
 
@@ -265,13 +267,13 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
     def type(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.type`, which tells or changes the type and the side."""
-        tensor, asked = args[0], (args[1] if len(args) > 1 else kwargs.get("dtype"))
-        if asked is None:
-            told = str(func(tensor))
-            return told.replace("torch.", "torch.cuda.", 1) if places.place_of(tensor) == DEVICE else told
-        if isinstance(asked, torch.dtype):
+        tensor, target = args[0], (args[1] if len(args) > 1 else kwargs.get("dtype"))
+        if target is None:
+            type_name = str(func(tensor))
+            return type_name.replace("torch.", "torch.cuda.", 1) if places.place_of(tensor) == DEVICE else type_name
+        if isinstance(target, torch.dtype):
             return self.run(func, "type", args, kwargs, Unsaid)
-        name = asked if isinstance(asked, str) else f"{asked.__module__}.{asked.__name__}"
+        name = target if isinstance(target, str) else f"{target.__module__}.{target.__name__}"
         dtype = _dtype_of(name)
         return self.move(tensor, DEVICE if ".cuda." in name else HOST, dtype)
 
@@ -326,7 +328,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
 
 _OTHER_SIZE = "allocated size does not match"
-"""What torch says on a CPU of an `output_size` that isn't the sum of the repeats (Repeat.cpp)."""
+"""Text of torch's error on a CPU for an `output_size` that isn't the sum of the repeats (Repeat.cpp)."""
 _PROMISED = (
     "repeat_interleave: output_size is not the sum of the repeats. On a GPU the call returns, its kernel stops with a "
     "device-side assert, and a later wait raises 'CUDA error: device-side assert triggered', often at another line."
@@ -345,7 +347,7 @@ _METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
 
 
 def _place_named(value: Any) -> Any:
-    """The place of a device by any of its names; `Unsaid` for None."""
+    """Return the place of a device by any of its names; `Unsaid` for None."""
     return Unsaid if value is None else DEVICE if is_device(value) else HOST
 
 
@@ -363,12 +365,12 @@ def _on_device(values: Any) -> bool:
 
 
 def _if_any(tensor: Any, wait: Any) -> Any:
-    """The wait for a copy of a tensor that has values."""
+    """Return a tuple of the wait for a tensor's copy, empty where the tensor has no values."""
     return (wait,) if tensor.numel() else ()
 
 
 def _dtype_of(name: str) -> Any:
-    """The type of values of an old-style tensor type: `torch.cuda.FloatTensor`."""
+    """Return the type of values of an old-style tensor type: `torch.cuda.FloatTensor`."""
     short = name.rsplit(".", 1)[-1].removesuffix("Tensor")
     names = {"Byte": "uint8", "Char": "int8", "BFloat16": "bfloat16"}
     return getattr(torch, names.get(short, short.lower()), torch.get_default_dtype())

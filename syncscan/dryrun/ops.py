@@ -137,24 +137,24 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         if name.partition("::")[0] not in waits.KNOWN:
             session.not_understood(name)
         node = torch._C._current_autograd_node()
-        found = waits.waits_of(waits.Op(overload, args, kwargs, "" if node is None else node.name()), tags)
+        op_waits = waits.waits_of(waits.Op(overload, args, kwargs, "" if node is None else node.name()), tags)
         if node is not None:
-            found = (*self._of_node(node), *found)
-        if not found:
+            op_waits = (*self._of_node(node), *op_waits)
+        if not op_waits:
             session.recording.op(name, session.thread if node is None else AUTOGRAD)
             return
         if call.quiet or (node is not None and node.name().startswith(nodes.QUIET)):
             return
         value = mark_of(args[_READ[name]]) if name in _READ and node is None else ""
-        session.wait(*(_around(call, replace(wait, value=value) if value else wait, args) for wait in found))
+        session.wait(*(_around(call, replace(wait, value=value) if value else wait, args) for wait in op_waits))
 
     def _of_node(self, node: Any) -> tuple[Wait, ...]:
-        """What a node of the backward pass waits for itself, once: at its first op."""
-        told = nodes.WAITS.get(node.name())
-        if told is None or node is self._node:
+        """Return what a node of the backward pass waits for itself, once: at its first op."""
+        rule = nodes.WAITS.get(node.name())
+        if rule is None or node is self._node:
             return ()
         self._node = node
-        return tuple(told(node))
+        return tuple(rule(node))
 
     def _made_in(self, call: Call) -> str | None:
         """Where a tensor lies that an op makes out of nothing: where the call says, or beside what it was given."""
@@ -167,12 +167,12 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 
 
 _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"
-"""What a GPU says of lengths that lie there (PackedSequence.cpp)."""
+"""Text of a GPU's error for lengths that lie there (PackedSequence.cpp)."""
 _READ = {"aten::_local_scalar_dense": 0, "aten::copy_": 1}
 """Op → the place among its arguments of the tensor that it brings to the host."""
 _NO_CALL = Call("", place=Unsaid)
 _INDEXES, _INDEXED = ("__getitem__", "__setitem__"), ("aten::index", "aten::index_put_")
-"""What makes tensors of the lists in `x[[0, 2], 1]`, and the ops that it calls with them."""
+"""Methods that make tensors of the lists in `x[[0, 2], 1]`, and the ops that they call with them."""
 _KEEPS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::equal"})
 """Ops whose result lies where it lay, or is no tensor."""
 _CONSTRUCTORS = frozenset("tensor as_tensor new_tensor asarray __setitem__ __getitem__ from_numpy frombuffer".split())
@@ -186,13 +186,13 @@ CPU without float16 of its own, torch 2.13)."""
 
 _LACKS_KERNEL = re.compile("Could not run|not implemented on the CPU")
 _LACKS_HALF = re.compile(r"not implemented for '(Half|BFloat16|ComplexHalf)'")
-"""What torch says of an op without a kernel for this type: rrelu, multi_margin_loss and avg_pool3d of float16 among
-others, which a GPU has (torch's op database, 2.13)."""
+"""Pattern of torch's error for an op without a kernel for this type: rrelu, multi_margin_loss and avg_pool3d of float16
+among others, which a GPU has (torch's op database, 2.13)."""
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 
 
 def in_float(func: Any, args: Any, kwargs: Any) -> Any:
-    """An op or a function in float32, its results in half precision as asked: no less exact than the op itself."""
+    """Run an op or a function in float32, its results in half precision as asked: no less exact than the op itself."""
     tree = torch.utils._pytree
     leaves, spec = tree.tree_flatten((args, kwargs))
     narrow = [leaf for leaf in leaves if isinstance(leaf, _Tensor) and leaf.dtype in _WIDER]
@@ -216,12 +216,12 @@ def _writes(func: Any) -> bool:
 
 
 def _cast(value: Any, types: dict[Any, Any]) -> Any:
-    """A tensor of one of these types in the other; anything else as it is."""
+    """Return a tensor of one of these types in the other; anything else as it is."""
     return value.to(types.get(value.dtype, value.dtype)) if isinstance(value, _Tensor) else value
 
 
 def _zeros(func: Any, args: Any, kwargs: Any, error: Exception) -> Any:
-    """What an op would return, by its shapes alone."""
+    """Return zeros shaped as an op's results; raise its error where the meta device doesn't know the shapes."""
     tree = torch.utils._pytree
     try:
         meta = func(*tree.tree_map(_meta, args), **tree.tree_map(_meta, kwargs))
@@ -237,7 +237,7 @@ def _meta(value: Any) -> Any:
 
 
 def _around(call: Call, wait: Wait, args: Any) -> Wait:
-    """A wait below the op that the program called, where that isn't the op that waits."""
+    """Return a wait below the op that the program called, where that isn't the op that waits."""
     outer = _NUMBERS.get(call.name, ())
     if call.name in _BARE or not call.name:
         return wait.inside(*outer) if wait.ops[:1] == ("aten::item",) else wait

@@ -201,7 +201,7 @@ class Order:
     # graphs
 
     def begin_capture(self) -> None:
-        """What follows is captured: it runs in a replay, as one piece."""
+        """Begin a capture: the work that follows runs in a replay, as one piece."""
         self._captured = []
 
     def end_capture(self) -> Sequence[Uses]:

@@ -20,7 +20,7 @@ _CONTAINERS = "torch/nn/modules/container.py"
 
 
 class Part(NamedTuple):
-    """What the program does between its steps, and not in each of them.
+    """A part of the program that runs between its steps, and not in each of them.
 
     `waits` are the numbers of its own, `rounds` the begin and end, on the recording's clock, of each round of its loop,
     or of the whole where it is none; `came` is how many times it came, `at` the steps in which it did.
@@ -115,7 +115,7 @@ def _since(met: Sequence[Met], place: int) -> int:
 
 
 def _steps(phase: SeenPhase, ways: Ways) -> Iterator[int]:
-    """The steps that the phase was met in."""
+    """Yield the steps that the phase was met in."""
     times = Counter(sum(end <= sample.at for end in ways.ends) - 1 for sample in phase.samples)
     yield from sorted(step for step in times if 0 <= step < len(ways.ends) - 1)
 

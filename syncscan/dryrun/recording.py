@@ -32,9 +32,9 @@ Stack = tuple[Frame, ...]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What the host waits for in an op: the ops inside down to the call, outermost first, and the call's kind.
+    """A wait of the host in an op: the ops inside down to the call, outermost first, and the call's kind.
 
-    `copy` is the copy's name as CUDA's profiler gives it, empty for a bare synchronise or `cudaFree`; `calls` the
+    `copy` is the copy's name as CUDA's profiler gives it, empty for a bare synchronize or `cudaFree`; `calls` the
     runtime calls of the wait; `size` the bytes copied; `value` a mark of what is read (`values.mark_of`), or empty.
     """
 
@@ -45,7 +45,7 @@ class Wait:
     value: str = ""
 
     def inside(self, *outer: str) -> Wait:
-        """The same wait below further ops."""
+        """Return this wait below further ops."""
         return Wait((*outer, *self.ops), self.calls, self.copy, self.size, self.value)
 
 
@@ -78,7 +78,7 @@ class ForwardOp:
 
 @dataclass(slots=True)
 class Recording:
-    """What a pretended run met, in order."""
+    """The waits, ops and scopes of a dry run, in order."""
 
     now: int = CALL_NS
     waits: int = 0
@@ -98,14 +98,14 @@ class Recording:
     _values: list[list[Any]] = field(default_factory=list)
     _led: set[int] = field(default_factory=set)
     _rows: list[range] = field(default_factory=list)
-    """Of each wait the places of its own rows in `events`."""
+    """Places in `events` of the rows of each wait."""
 
     def call(self) -> None:
-        """The program calls torch once more."""
+        """Note that the program calls torch once more."""
         self.now += CALL_NS
 
     def op(self, name: str, tid: int = MAIN) -> None:
-        """An op ran that doesn't wait: it is kept if a wait is near."""
+        """Note that an op ran that doesn't wait: it is kept if a wait is near."""
         self.now += OP_NS
         row = _slice("cpu_op", name, tid, self.now, self.now + OP_NS // 2)
         self.now += OP_NS // 2
@@ -116,12 +116,12 @@ class Recording:
             self._near.append(row)
 
     def open_scope(self, name: str, tid: int = MAIN) -> None:
-        """A `record_function` range begins."""
+        """Begin a `record_function` range."""
         self.now += OP_NS
         (self._scopes if tid == MAIN else self._elsewhere[tid]).append((name, self.now))
 
     def close_scope(self, tid: int = MAIN) -> None:
-        """The innermost open range ends."""
+        """End the innermost open range."""
         self.now += OP_NS
         if tid != MAIN:
             name, begin = self._elsewhere[tid].pop()
@@ -136,9 +136,9 @@ class Recording:
             self._due.clear()
 
     def step(self, number: int | None) -> None:
-        """A step ends here, if one runs, and the next begins, if it has a number.
+        """End the current step, if one runs, and begin the next, if it has a number.
 
-        Ranges of a thread nest: where scopes are open that were opened in the step, it ends with the last of them.
+        Ranges of a thread nest: where scopes are open that were opened in the step, it ends with the last of those.
         """
         if len(self._scopes) > self._lowest:
             self._due.append(number)
@@ -154,7 +154,7 @@ class Recording:
         self._lowest = len(self._scopes)
 
     def wait(self, wait: Wait, place: Place, forward: ForwardOp | None = None) -> None:
-        """The host waits here.
+        """Record that the host waits here.
 
         Args:
             wait: what for.
@@ -173,7 +173,7 @@ class Recording:
         self._rows.append(range(first, len(self.events)))
 
     def _around(self, wait: Wait, place: Place) -> list[tuple[str, dict[str, Any]]]:
-        """The ops of a wait with their arguments, outermost first, those of autograd's engine included."""
+        """Return the ops of a wait with their arguments, outermost first, those of autograd's engine included."""
         ops: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in wait.ops]
         if not place.node:
             return ops
@@ -233,11 +233,11 @@ class Recording:
         without: Iterable[int] = (),
         compiled: Any = None,
     ) -> bytes:
-        """The recording as a trace's JSON.
+        """Return the recording as a trace's JSON.
 
         Args:
             notes: sentences that a reader should know of it.
-            ops: how many ran on the pretended device.
+            ops: how many ran on the simulated device.
             gaps: those that weren't understood: name, how often, file and line.
             races: kind, line of the earlier use, line of the later one, and how often.
             rounds: begin and end of its steps; None for those that were marked.
@@ -269,7 +269,7 @@ class Recording:
         ).encode()
 
     def _chosen(self, rounds: Iterable[tuple[int, int]] | None, without: Iterable[int]) -> list[dict[str, Any]]:
-        """The rows but for those of some waits, with other steps where they are given."""
+        """Return the rows but for those of some waits, with other steps where they are given."""
         left_out = {at for number in without for at in self._rows[number]}
         rows = [row for at, row in enumerate(self.events) if at not in left_out]
         if rounds is None:

@@ -1,4 +1,4 @@
-"""What torch's modes see of a pretended run goes in; each wait is placed in the program and recorded.
+"""Place each wait that torch's modes see in a dry run in the program, and record it.
 
 One session is on at a time, on the thread that began it and those that begin meanwhile: modes are a thread's own.
 """
@@ -47,8 +47,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A wait as it was recorded: on the recording's clock from begin to end, of a backward pass with its forward op's
-    stack, innermost frame first.
+    """A wait as it was recorded, on the recording's clock from begin to end.
+
+    `forward` is the stack of the forward op of a wait in a backward pass, innermost frame first.
     """
 
     wait: Wait
@@ -84,7 +85,7 @@ class Session:
         self.where: dict[str, tuple[str, int]] = {}
         self.notes: list[str] = []
         self.compiled: dict[str, Any] | None = None
-        """What dynamo said, where it was asked."""
+        """Dynamo's record of the run; None where it wasn't asked for one."""
         self.left_out = 0
         self.on_wait: Callable[[Met], None] | None = None
         self._forward: dict[tuple[int, int], tuple[str, int, Any]] = {}
@@ -108,7 +109,7 @@ class Session:
 
     @contextmanager
     def calling(self, call: Call) -> Iterator[None]:
-        """What runs inside is part of this call."""
+        """Count everything that runs inside as part of this call."""
         self.calls.append(call)
         try:
             yield
@@ -116,17 +117,17 @@ class Session:
             self.calls.pop()
 
     def say(self, note: str) -> None:
-        """A sentence that the report has to say, once."""
+        """Add a sentence that the report has to say, once."""
         if note not in self.notes:
             self.notes.append(note)
 
     def failed(self, error: BaseException | None = None) -> None:
-        """The program failed: what would have come after it wasn't run."""
+        """Note that the program failed: what would have come after it wasn't run."""
         what = f" ({type(error).__name__}: {str(error)[:200]})" if error is not None else ""
         self.say(f"The program failed{what}, and what would have come after wasn't seen.")
 
     def not_understood(self, what: str) -> None:
-        """An op or call whose CUDA side nobody knows: it is counted and named with its line.
+        """Count an op or call whose CUDA side nobody knows, and name it with its line.
 
         Args:
             what: its name; it counts as one of the ops that were `seen`, which the caller counts.
@@ -186,10 +187,10 @@ class Session:
 
     def coverage(self) -> list[str]:
         """Sentences on what was run and what of it wasn't understood."""
-        said = [*self.notes, self._understood()]
+        sentences = [*self.notes, self._understood()]
         if self.left_out:
-            said.append(f"{self.left_out} more waits were counted and not recorded.")
-        return said
+            sentences.append(f"{self.left_out} more waits were counted and not recorded.")
+        return sentences
 
     def _understood(self) -> str:
         count = sum(self.unknown.values())
@@ -200,7 +201,7 @@ class Session:
         return f"{count} {ops} of {self.seen} not understood, and whether {they} is unknown: {places}."
 
     def gaps(self) -> list[tuple[str, int, str, int]]:
-        """What wasn't understood: its name, how often, and where first."""
+        """Return the ops and calls that weren't understood: name, how often, and file and line of the first."""
         return [(what, self.unknown[what], *self.where[what]) for what in sorted(self.unknown)]
 
     def step(self, number: int | None) -> None:

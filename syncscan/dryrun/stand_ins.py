@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from syncscan.dryrun.session import Session
-from syncscan.dryrun.waits import synchronise
+from syncscan.dryrun.waits import synchronize
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)
@@ -99,7 +99,7 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
             """Wait for it."""
             session.recording.call()
             order.host_waits(self.mark)
-            session.record(synchronise(call="cudaEventSynchronize"))
+            session.record(synchronize(call="cudaEventSynchronize"))
 
         def elapsed_time(self, other: Any) -> float:
             """Return the milliseconds between two records, by the CPU's clock."""
@@ -122,7 +122,7 @@ def stream_and_event(session: Session) -> tuple[Any, Any]:
             """Wait for all of its work."""
             session.recording.call()
             order.host_waits(order.mark(self.number))
-            session.record(synchronise())
+            session.record(synchronize())
 
         def query(self) -> bool:
             """Return True: all work is done, and the host knows it."""
@@ -196,12 +196,12 @@ def graph(session: Session) -> Any:
 
 
 def capture(session: Session) -> Any:
-    """Replacement for `torch.cuda.graph`: it waits as a capture does, and runs the block."""
+    """Return a replacement for `torch.cuda.graph`: it waits as a capture does, and runs the block."""
 
     @contextlib.contextmanager
     def graph(cuda_graph: Any = None, *args: Any, **options: Any) -> Iterator[None]:
         session.recording.call()
-        session.wait(synchronise(call="cudaDeviceSynchronize"))
+        session.wait(synchronize(call="cudaDeviceSynchronize"))
         session.order.begin_capture()
         try:
             yield

@@ -55,7 +55,7 @@ def _tensors(session: Session, patches: Patches) -> None:
         return copied
 
     def read(this: Any) -> None:
-        """The host reads a tensor of its own, which dispatches nothing on a CPU."""
+        """Note that the host reads a tensor of its own, which dispatches nothing on a CPU."""
         with torch._C.DisableTorchFunction():
             if session.order.open_copies and this.layout == torch.strided and places.place_of(this) != DEVICE:
                 session.order.host_reads(this)

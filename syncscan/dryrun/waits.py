@@ -62,7 +62,7 @@ def to_device(*ops: str, size: int = 8, pinned: bool = False) -> Wait:
     return Wait(ops or _TO, copy=f"Memcpy HtoD ({'Pinned' if pinned else 'Pageable'} -> Device)", size=size)
 
 
-def synchronise(*ops: str, call: str = "cudaStreamSynchronize") -> Wait:
+def synchronize(*ops: str, call: str = "cudaStreamSynchronize") -> Wait:
     """Return a synchronize without a copy: Thrust's, MAGMA's, or the program's own."""
     return Wait(ops, calls=(call,))
 
@@ -210,17 +210,17 @@ def _ctc_lengths(op: Op) -> Iterable[Wait]:
 def _mode(op: Op) -> Iterable[Wait]:
     tensor, dim = op.args[0], op.arg(1, "dim", -1)
     if tensor.dim() and tensor.shape[dim] > LONG_ROW:
-        yield synchronise("aten::mode")
+        yield synchronize("aten::mode")
 
 
 def _sparse_bmm(op: Op) -> Iterable[Wait]:
     if op.args[0].is_sparse:
-        yield synchronise(op.name, call="cudaDeviceSynchronize")
+        yield synchronize(op.name, call="cudaDeviceSynchronize")
 
 
 def _coalesce(op: Op) -> Iterable[Wait]:
     if op.args[0]._nnz() >= 2:
-        yield synchronise("aten::coalesce", "aten::_coalesce")
+        yield synchronize("aten::coalesce", "aten::_coalesce")
 
 
 def _normal(op: Op) -> Iterable[Wait]:
@@ -293,8 +293,8 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::_unique": _unique,
     "aten::_unique2": _unique,
     "aten::unique_consecutive": _unique,
-    "aten::unique_dim": _always(synchronise("aten::unique_dim")),
-    "aten::unique_dim_consecutive": _always(synchronise("aten::unique_consecutive", "aten::unique_dim_consecutive")),
+    "aten::unique_dim": _always(synchronize("aten::unique_dim")),
+    "aten::unique_dim_consecutive": _always(synchronize("aten::unique_consecutive", "aten::unique_dim_consecutive")),
     "aten::bincount": _bincount,
     "aten::histc": _histc,
     "aten::repeat_interleave.Tensor": _repeat_interleave,
@@ -311,11 +311,11 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::_to_sparse_csr": _always(read().inside("aten::to_sparse_csr", "aten::_to_sparse_csr", "aten::nonzero")),
     "aten::_to_sparse_csc": _always(read().inside("aten::to_sparse_csc", "aten::_to_sparse_csc", "aten::nonzero")),
     "aten::bmm": _sparse_bmm,
-    "aten::_sparse_softmax": _always(synchronise("aten::_sparse_softmax")),
-    "aten::_sparse_log_softmax": _always(synchronise("aten::_sparse_log_softmax")),
+    "aten::_sparse_softmax": _always(synchronize("aten::_sparse_softmax")),
+    "aten::_sparse_log_softmax": _always(synchronize("aten::_sparse_log_softmax")),
     "aten::index_select": _of_sparse(item("aten::index_select")),
-    "aten::_sparse_sum": _always(synchronise("aten::_sparse_sum", "aten::_coalesce")),
-    "aten::_sparse_sum.dim": _always(synchronise("aten::_sparse_sum", "aten::_coalesce")),
+    "aten::_sparse_sum": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
+    "aten::_sparse_sum.dim": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
     # nested
     "aten::unbind": _unbind,
     "aten::to_padded_tensor": _of_padded(to_host("aten::to_padded_tensor", *_TO)),
@@ -330,7 +330,7 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
     "aten::linalg_eig": _always(item("aten::linalg_eig")),
     "aten::_linalg_eigvals": _always(item("aten::linalg_eigvals", "aten::_linalg_eigvals")),
     "aten::linalg_lstsq": _always(item("aten::linalg_lstsq", "aten::_linalg_check_errors")),
-    "aten::linalg_ldl_solve": _unless_empty(synchronise("aten::linalg_ldl_solve", call="cudaDeviceSynchronize")),
+    "aten::linalg_ldl_solve": _unless_empty(synchronize("aten::linalg_ldl_solve", call="cudaDeviceSynchronize")),
     "aten::cholesky": _unless_empty(item("aten::cholesky", "aten::_linalg_check_errors")),
     "aten::linalg_matrix_exp": _always(read().inside("aten::linalg_matrix_exp", "aten::nonzero")),
     "aten::normal.Tensor_Tensor": _normal,

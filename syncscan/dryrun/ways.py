@@ -91,7 +91,7 @@ class Ways:
 
 
 def _frames(frame: FrameType | None) -> list[tuple[CodeType, int, int]]:
-    """The program's frames, innermost first."""
+    """Return the program's frames, innermost first."""
     frames = []
     while frame is not None:
         file = frame.f_code.co_filename
