@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = sorted(path.name for path in (ROOT / "syncscan").iterdir() if path.is_dir() and (path / "__init__.py").exists())
 NOT_YET = {
-    *("lint", "whatif"),
+    *("dryrun", "lint"),
 }
 """Rooms that are still to be rewritten; nothing is added here."""
 RECORDED = {ROOT / "syncscan" / "capture" / f"{name}_step.py" for name in ("demo", "logged")}

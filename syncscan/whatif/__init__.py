@@ -1,4 +1,4 @@
-"""From a trace and its findings to projections: the step replayed without chosen syncs, and what each would gain."""
+"""Projections from a trace and its findings: the step replayed without chosen syncs, and what each would gain."""
 
 from syncscan.whatif.gains import Gains, project_gains
 from syncscan.whatif.habit_gains import project_habits

@@ -1,4 +1,4 @@
-"""From the replayed steps of a trace to a Graph: their launches, waits and events, as programs of nodes.
+"""Write the replayed steps of a trace as a Graph: their launches, waits and events, as programs of nodes.
 
 Times on a host thread are turned into *own time* first: the trace's clock with every wait left out, so that what
 remains is the thread's own work and nothing of the device's. Device work keeps its length, its distance from the work
@@ -28,7 +28,7 @@ NOTHING_APART = np.zeros(0, np.int64)
 
 
 def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
-    """The dependency graph of these steps.
+    """Return the dependency graph of these steps.
 
     Args:
         steps: from `find_steps`.
@@ -55,7 +55,7 @@ class _OwnTime:
         self.begins = np.array([interval.begin for interval, _ in disjoint], np.int64)
         self.lengths = np.array([interval.length for interval, _ in disjoint], np.int64)
         self.parts = np.array([part for _, part in disjoint])
-        """Of each interval the part that is left out of the thread's own time; below 0 where it takes longer."""
+        """The part of each interval that is left out of the thread's own time; below 0 where it takes longer."""
         self.out_before = np.concatenate([[0.0], np.cumsum(self.lengths * self.parts)])
 
     def at(self, ts: Int64) -> Float64:
@@ -72,7 +72,7 @@ class _OwnTime:
 def _between_left_out(
     paced: Sequence[tuple[Interval, float]], left_out: Sequence[Interval]
 ) -> Iterator[tuple[Interval, float]]:
-    """The parts of the paced intervals that aren't left out, with what part of each is.
+    """Yield the pieces of the paced intervals that aren't left out, each with the part of it that pacing leaves out.
 
     Args:
         paced: with how many times as long each takes.
@@ -142,7 +142,7 @@ class _Writer:
         """When each launch returned, in its thread's own time; known of those of the programs that are written."""
         self.length = (self.launches.end - self.launches.start).astype(np.float64)
         self.adds = self.length + self.launches.gap
-        """What each launch adds to a busy stream."""
+        """The time that each launch adds to a busy stream."""
         self.apart = np.flatnonzero(np.isin(self.launches.rows, apart))
         self.begun = self._begun()
         awaited = [edge.event for edge in self.edges] + [wait.event for wait in self.waits if wait.event]
@@ -151,7 +151,7 @@ class _Writer:
         """Event record → its number among those of its step."""
 
     def _own_times(self, steps: ReplayedSteps) -> list[_OwnTime]:
-        """Of each logical thread, without its waits and what else is left out."""
+        """Return the own time of each logical thread, without its waits and what else is left out."""
         without: list[list[Interval]] = [[] for _ in range(self.thread_count)]
         for wait in self.waits:
             without[self.threads[wait.track]].append(wait.interval)
@@ -169,13 +169,13 @@ class _Writer:
         begins = np.array([wait.interval[0] for wait in self.waits], np.int64)
         threads, own = np.array([self.threads[wait.track] for wait in self.waits], np.int64), np.zeros(len(begins))
         for thread in distinct(threads).tolist():
-            mine = np.flatnonzero(threads == thread)
-            own[mine] = self.own_times[thread].at(begins[mine])
+            places = np.flatnonzero(threads == thread)
+            own[places] = self.own_times[thread].at(begins[places])
         met = zip(begins.tolist(), self.waits, own.tolist(), strict=True)
         return sorted((_Meeting(ts, True, wait, at) for ts, wait, at in met), key=attrgetter("ts"))
 
     def program(self, step: Interval) -> Program:
-        """The program of one step: runs of launches between the points where host and streams meet."""
+        """Return the program of one step: runs of launches between the points where host and streams meet."""
         work = self.launches
         first, end = (int(place) for place in np.searchsorted(work.issued, step))
         self._find_returns(first, end)
@@ -203,7 +203,7 @@ class _Writer:
         between: Sequence[Sequence[slice]],
         feeds: Sequence[list[Feed]],
     ) -> list[Node]:
-        """The runs before each meeting, and that; then those behind the last one, and the rest of the step."""
+        """Return the runs before each meeting, and that; then those behind the last one, and the rest of the step."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
         draft, each = _Draft(list(begins)), iter(feeds)
         for runs, meeting in itertools.zip_longest(between, meetings):
@@ -285,8 +285,9 @@ class _Writer:
         return HostWait(thread, host_ns, (), self.slots.get(wait.event, NONE), wait)
 
     def _runs(self, first: int, end: int, runs: list[slice]) -> _Runs:
-        """What these runs, all launches of a program but those apart, add to each stream, and how late each launch
-        alone would make it end.
+        """Return what these runs add to each stream, and how late each of their launches alone would make it end.
+
+        The runs are all launches of a program but those apart.
         """
         work, lengths = self.launches, [run.stop - run.start for run in runs]
         of_run, places = np.repeat(np.arange(len(runs)), lengths), np.arange(first, end)
@@ -313,7 +314,7 @@ class _Writer:
 
 
 def _cut(first: int, end: int, turns: Sequence[int]) -> list[slice]:
-    """The places from `first` to before `end`, cut where another thread's turn is, and into pieces of BLOCK."""
+    """Return the places from `first` to before `end`, cut where another thread's turn is, and into pieces of BLOCK."""
     if first >= end:
         return []
     bounds = [first, *(turn for turn in turns if first < turn < end), end]

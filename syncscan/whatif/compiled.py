@@ -1,4 +1,4 @@
-"""From the steps of a trace and the syncs that stay to the Changes that a compile of the network makes of them.
+"""Turn the steps of a trace and the syncs that stay into the Changes that a compile of the network makes of them.
 
 Costs on the host are in units of one op that launches, as the same host ran it without a compile: hosts differ by
 several times, and the two go together. Measured in 11 programs (H100, torch 2.11, `benchmarks/joint`), of which the
@@ -28,8 +28,9 @@ from syncscan.whatif.fusion import Fusion, fusion
 
 
 class Launching(str, enum.Enum):
-    """How a step's launches are made: as they are, by a compiled network, by one that replays CUDA graphs, or all of
-    the step as one CUDA graph.
+    """How a step's launches are made.
+
+    As they are, by a compiled network, by one that replays CUDA graphs, or all of the step as one CUDA graph.
     """
 
     EAGER = "eager"
@@ -39,12 +40,12 @@ class Launching(str, enum.Enum):
 
 
 class Costs(msgspec.Struct, frozen=True):
-    """What a compiled network takes of the host, in ops that launch; `stay` is the part of fused device work."""
+    """The host time of a compiled network, in ops that launch; `stay` is the part of fused device work."""
 
     op: float
     """An op that launched: what a compiled call keeps of it, in guards, wrappers and buffers."""
     library: float
-    """Of what an op took that calls a library, the part that is left: the only one not in ops that launch."""
+    """The part that is left of what an op took that calls a library: the only one not in ops that launch."""
     kernel: float
     """A kernel that it launches."""
     call: float
@@ -85,7 +86,7 @@ class Piece(NamedTuple):
 
     @property
     def interval(self) -> Interval:
-        """From its first op's begin to its last one's end."""
+        """The time from its first op's begin to its last one's end."""
         return Interval(self.ops[0].begin, self.ops[-1].end)
 
 
@@ -100,9 +101,9 @@ class Reach(msgspec.Struct, frozen=True, dict=True):
     ops: float
     """Ops that launch, in all passes."""
     host_ns: float
-    """What they took of the host, waits left out, as recorded."""
+    """The time that they took of the host, waits left out, as recorded."""
     eager_ns: float
-    """Of that, what the ops took that stay as they are."""
+    """The part of that time that the ops took that stay as they are."""
 
     def fusion(self, trace: Trace, piece: Piece) -> Fusion:
         """Return what a compile leaves of a piece's launches; worked out once."""
@@ -117,7 +118,7 @@ class Reach(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def unit_ns(self) -> float:
-        """What one op that launches took of the host, with the Python around it."""
+        """The time that one op that launches took of the host, with the Python around it."""
         return self.host_ns / self.ops if self.ops else 0.0
 
 
@@ -286,7 +287,7 @@ def _cut_at(ops: Sequence[Op], cuts: Sequence[int]) -> Iterator[tuple[Op, ...]]:
 
 
 def change_of(trace: Trace, found: Reach, how: Launching, costs: Costs) -> Change:
-    """What a compile changes of a step.
+    """Return what a compile changes of a step.
 
     Args:
         trace: whose steps they are.
@@ -318,7 +319,7 @@ def change_of(trace: Trace, found: Reach, how: Launching, costs: Costs) -> Chang
 
 
 def _paced(piece: Piece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:
-    """The piece's time on its threads, so that all of it takes so long; long pauses in it are other work, and stay."""
+    """Yield the piece's time on its threads, so that all of it takes so long; long pauses are other work, and stay."""
     spans = list(_spans(piece.ops, max(OTHER_NS, PAUSE * unit_ns)))
     whole = sum(end - begin for _, begin, end in spans)
     for track, begin, end in spans:
@@ -330,9 +331,9 @@ def _spans(ops: Sequence[Op], longest_ns: float) -> Iterator[ThreadInterval]:
     by_track: dict[int, list[Op]] = {}
     for op in ops:
         by_track.setdefault(op.track, []).append(op)
-    for track, mine in by_track.items():
-        begin = mine[0].begin
-        for op, following in itertools.zip_longest(mine, mine[1:]):
+    for track, track_ops in by_track.items():
+        begin = track_ops[0].begin
+        for op, following in itertools.zip_longest(track_ops, track_ops[1:]):
             if following is None or following.begin - op.end > longest_ns:
                 yield ThreadInterval(track, begin, op.end)
                 begin = following.begin if following else 0

@@ -1,6 +1,6 @@
-"""From the ops of a pass to what a compile leaves of them: which kernels go, and how long those take that stay.
+"""Find what a compile leaves of the ops of a pass: which kernels go, and how long those take that stay.
 
-Inductor calls libraries' kernels as they are, and generates its own for neighbours that only go through memory: a
+Inductor calls libraries' kernels as they are, and generates its own for neighbors that only go through memory: a
 kernel has room for one reduction, and a reduction over many rows takes two. What they take is bound by the memory that
 they still read and write. Counted and timed in 11 programs (H100, torch 2.11: `benchmarks/joint`).
 """
@@ -34,10 +34,10 @@ LEAST_NS = 1_400
 
 
 class Fusion(msgspec.Struct, frozen=True):
-    """What a compile leaves of a piece's launches."""
+    """The launches of a piece as a compile leaves them."""
 
     library_ns: int
-    """What the ops took of the host that call libraries, as recorded."""
+    """The time that the ops took of the host that call libraries, as recorded."""
     generated: int
     """Launches of generated kernels."""
     gone: tuple[int, ...]
@@ -57,28 +57,28 @@ class Fusion(msgspec.Struct, frozen=True):
 
 
 def fusion(trace: Trace, ops: Sequence[Op]) -> Fusion:
-    """What a compile leaves of these ops' launches.
+    """Return what a compile leaves of these ops' launches.
 
     Args:
         trace: whose ops they are.
         ops: of one compiled piece, in time order.
     """
     library_ns, generated = 0, 0
-    gone, stays = list[int](), list[tuple[int, float, float]]()
+    dropped_rows, stays = list[int](), list[tuple[int, float, float]]()
     for library, run in _runs(trace, ops):
         rows = [row for row, _, _ in run]
         names = [trace.name(row) for row in rows]
         if library:
             library_ns += sum(int(trace.slices.dur[leaf]) for leaf in {leaf for _, _, leaf in run} if leaf != NONE)
-            gone += [row for row, name in zip(rows, names, strict=True) if _takes(name) == LAYOUT]
+            dropped_rows += [row for row, name in zip(rows, names, strict=True) if _takes(name) == LAYOUT]
         else:
             takes = [max(0, _takes(name)) for name in names]
             kernels = sum(takes) + (0 in takes and max(takes) != 1)
             generated += kernels
             shorter, longest = _longest(trace, rows, kernels)
-            gone += shorter
+            dropped_rows += shorter
             stays += longest
-    return Fusion(library_ns, generated + _casts(ops), tuple(gone), tuple(stays))
+    return Fusion(library_ns, generated + _casts(ops), tuple(dropped_rows), tuple(stays))
 
 
 _Work: TypeAlias = tuple[int, str, int]
@@ -117,7 +117,7 @@ def _casts(ops: Sequence[Op]) -> int:
 
 
 def _longest(trace: Trace, rows: Sequence[int], kernels: int) -> tuple[list[int], list[tuple[int, float, float]]]:
-    """Of a run those rows that go, and the longest, which stay with what is left of all."""
+    """Return the rows of a run that go, and the longest, which stay with what is left of all."""
     took = trace.slices.dur[np.array(rows, np.int64)].astype(np.float64)
     order = np.argsort(-took, kind="stable").tolist()
     longest, whole = float(took[order[:kernels]].sum()), float(took.sum())

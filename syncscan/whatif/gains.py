@@ -1,4 +1,4 @@
-"""From a Projector to what its findings would gain: alone, together, in sets worth removing, and the step's outlook."""
+"""Project what a Projector's findings would gain: alone, together, in sets worth removing, and the step's outlook."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     weighed = all_but_one([projector.number[f.id] for f in costliest if not f.diagnosis.intended])
     calibrated.foresee([*each, *weighed], ranges=min(WEIGHED, len(each)))
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
-    found = tuple(sorted([*gained, *_shared(calibrated, others)], key=_rank))
-    removable = [f for f in found if not f.diagnosis.intended]
+    ranked_findings = tuple(sorted([*gained, *_shared(calibrated, others)], key=_rank))
+    removable = [f for f in ranked_findings if not f.diagnosis.intended]
     together = calibrated.projection(removable)
     once = [f.id for f in removable if f.diagnosis.once and f.severity is not Severity.LOW][:READ_ONCE]
-    found = tuple(_read_once(projector, f) if f.id in once else f for f in found)
+    ranked_findings = tuple(_read_once(projector, f) if f.id in once else f for f in ranked_findings)
     groups = _groups(calibrated, removable)
     step = decided(calibrated, projector.ends(), step, frozenset(projector.number[f.id] for f in removable))
     step = replace(
@@ -75,11 +75,11 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         recoverable_range_us=_saving_range(together),
         outlook=outlook(bool(removable), together, step),
     )
-    return Gains(step, found, groups, overlaps(projector.trace))
+    return Gains(step, ranked_findings, groups, overlaps(projector.trace))
 
 
 def _read_once(projector: Projector, finding: Finding) -> Finding:
-    """The finding with what is saved if one of its reads in each step stays, in its fix: its gain is of all."""
+    """Return the finding with what is saved if one of its reads in each step stays, in its fix: its gain is of all."""
     gain = finding.gain.recoverable_us if finding.gain else 0.0
     saved = duration(min(gain, projector.saved_by_reading_once(finding)))
     first, _, others = finding.diagnosis.fix.partition(". ")
@@ -93,7 +93,7 @@ def _saving_range(projection: Projection) -> tuple[float, float]:
 
 
 def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """The findings that are replayed alone, and the others, each of which could save less than can be measured."""
+    """Return the findings that are replayed alone, and the others, each of which could save less than is measurable."""
     if len(costliest) <= REPLAYED:
         return list(costliest), []
     least = REPEATABILITY * step.before.period * step.unit
@@ -115,7 +115,7 @@ def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
 
 
 def _shared(step: CalibratedStep, findings: Sequence[Finding]) -> list[Finding]:
-    """These findings with their parts of what they save together, by what each could save at most.
+    """Return these findings with their parts of what they save together, by what each could save at most.
 
     None saves more alone than all together, or than its own waits and calls last: so far its range goes.
     """
@@ -164,10 +164,10 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[Group, .
 
     return tuple(
         Group(
-            ids=tuple(ids[n] for n in found.members),
-            saving_us=(found.before - found.after) * step.unit,
-            alone_us=max(gains[n] for n in found.members),
-            after_us=found.after * step.unit,
+            ids=tuple(ids[n] for n in group.members),
+            saving_us=(group.before - group.after) * step.unit,
+            alone_us=max(gains[n] for n in group.members),
+            after_us=group.after * step.unit,
         )
-        for found in worth_removing(lambda removed: step.after(removed).period, candidates, step.foresee, most)
+        for group in worth_removing(lambda removed: step.after(removed).period, candidates, step.foresee, most)
     )

@@ -1,4 +1,4 @@
-"""From a calibrated step, syncs to remove and a way to launch to a Projection: both at once, with a range.
+"""Project a calibrated step with syncs removed and a way to launch: both at once, with a range.
 
 The step is replayed with what a compile leaves of its network (`compiled`), and without the chosen syncs. The range
 holds what compiled networks were measured to take (`LEAST` to `MOST`), what may go along with a sync, and what isn't
@@ -30,10 +30,10 @@ from syncscan.whatif.surroundings import Surroundings
 UNSURE, MOST_UNSURE = 0.06, 0.1
 """Within which part of it a step's time is known where capture doesn't tell, and at the most that counts."""
 EAGER_FRAMES = {Launching.COMPILE: (0.0, 0.13, 0.26), Launching.REDUCE_OVERHEAD: (-0.34, 0.0, 0.1)}
-"""Of a step whose network stays eager for a break in a loop: how much longer it gets all the same, at the least, likely
-and at the most. Dynamo looks at its frames in vain, and modules of the program's own within that loop are compiled one
-by one. Measured in nine programs (H100, torch 2.11): compiled 1.01 to 1.30; with CUDA graphs 0.62 to 0.69 where there
-are such modules, else 0.99 to 1.03 (1.19 in one whose times scatter by half)."""
+"""The part by which a step gets longer all the same whose network stays eager for a break in a loop: at the least,
+likely and at the most. Dynamo looks at its frames in vain, and modules of the program's own within that loop are
+compiled one by one. Measured in nine programs (H100, torch 2.11): compiled 1.01 to 1.30; with CUDA graphs 0.62 to 0.69
+where there are such modules, else 0.99 to 1.03 (1.19 in one whose times scatter by half)."""
 NOTHING = (0.0, 0.0, 0.0)
 DYNAMIC = (
     "A data-dependent shape stays in what would be compiled: `reduce-overhead` records a CUDA graph anew for each size"
@@ -76,25 +76,25 @@ class Joint:
         self._made: dict[tuple[int, Costs, frozenset[str]], Graph] = {}
 
     def projection(self, removed: Sequence[Finding]) -> Projection:
-        """The step without these findings, launched so; times in µs."""
-        plain, found = self.step.projection(removed), self._reach(removed)
-        changed = self._calibrated(found, removed)
+        """Project the step without these findings, launched so; times in µs."""
+        plain, extent = self.step.projection(removed), self._reach(removed)
+        changed = self._calibrated(extent, removed)
         after = self._after(changed.graph, removed)
-        least, likely, most = (self._skipped_share(found) * part for part in EAGER_FRAMES.get(self.how, NOTHING))
+        least, likely, most = (self._skipped_share(extent) * part for part in EAGER_FRAMES.get(self.how, NOTHING))
         predicted = (after.period + likely * self.step.before.period) * self.step.unit
         return replace(
             plain,
             predicted_us=predicted,
-            range_us=self._range(found, removed, predicted, (least - likely, most - likely)),
+            range_us=self._range(extent, removed, predicted, (least - likely, most - likely)),
             bound_after=changed._bound(after),
             host_limit_us=after.host * self.step.unit,
             device_limit_us=after.device * self.step.unit,
-            notes=(*plain.notes, *self._notes(found, removed)),
+            notes=(*plain.notes, *self._notes(extent, removed)),
             launches=self.how.value,
         )
 
     def breaking(self) -> tuple[Finding, ...]:
-        """Syncs within what would be compiled."""
+        """Return the syncs within what would be compiled."""
         return self._reach([]).breaking
 
     def keeps_frames_eager(self) -> bool:
@@ -107,18 +107,18 @@ class Joint:
         return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), further)
 
     def likely_us(self, removed: Sequence[Finding]) -> float:
-        """The time of the step without these findings, in µs, without its range."""
-        found = self._reach(removed)
-        likely = self._skipped_share(found) * EAGER_FRAMES.get(self.how, NOTHING)[1]
-        period = self._after(self._graph(found, LIKELY, removed), removed).period
+        """Return the time of the step without these findings, in µs, without its range."""
+        extent = self._reach(removed)
+        likely = self._skipped_share(extent) * EAGER_FRAMES.get(self.how, NOTHING)[1]
+        period = self._after(self._graph(extent, LIKELY, removed), removed).period
         return (period + likely * self.step.before.period) * self.step.unit
 
     def _reach(self, removed: Sequence[Finding]) -> Reach:
-        """What a compile reaches without these; syncs outside of the network are in nobody's way."""
-        gone = frozenset(f.id for f in removed) & self._within
-        if gone not in self._reached:
-            self._reached[gone] = self._find(gone)
-        return self._reached[gone]
+        """Return what a compile reaches without these; syncs outside of the network are in nobody's way."""
+        ids = frozenset(f.id for f in removed) & self._within
+        if ids not in self._reached:
+            self._reached[ids] = self._find(ids)
+        return self._reached[ids]
 
     def _find(self, gone: frozenset[str]) -> Reach:
         find = reach_of_graph if self.how is Launching.GRAPH else reach
@@ -179,7 +179,7 @@ class Joint:
         return min(max(times.uncertainty or 0.0, UNSURE), MOST_UNSURE)
 
     def _others(self, found: Reach, removed: Sequence[Finding]) -> Iterator[float]:
-        """What else the step may take, in µs."""
+        """Yield what else the step may take, in µs."""
         for graph in self._graphs(found, removed):
             yield self._after(graph, removed).period * self.step.unit
         numbers = frozenset(self.step.number[f.id] for f in removed) - self.step.behind
@@ -189,7 +189,7 @@ class Joint:
             yield then / whole * self.step.before.period * self.step.unit if whole else 0.0
 
     def _graphs(self, found: Reach, removed: Sequence[Finding]) -> Iterator[Graph]:
-        """Of the step with the least costs, without what only fed the syncs that go; and with the most."""
+        """Yield the step with the least costs, also without what only fed the syncs that go; and with the most."""
         yield self._graph(found, LEAST)
         yield self._graph(found, MOST)
         if removed:
@@ -200,7 +200,7 @@ class Joint:
             yield self._busy(self.changed(_both(change, Change(work=more))))
 
     def _skipped_share(self, found: Reach) -> float:
-        """The part of the step that passes take which stay eager."""
+        """Return the part of the step that passes take which stay eager."""
         recorded = self.step.replay.scale * found.eager_ns / max(1, len(self.steps.intervals))
         return min(1.0, recorded / self.step.before.period) if self.step.before.period else 0.0
 

@@ -1,4 +1,4 @@
-"""From the projection of a step without its syncs to a sentence: what limits it then, or why that gains nothing."""
+"""Say in a sentence, by the projection of a step without its syncs, what limits it then, or why that gains nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING = 0.02
 
 
 def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary) -> Outlook:
-    """What limits the step once its syncs are gone, or why that gains nothing.
+    """Say what limits the step once its syncs are gone, or why that gains nothing.
 
     Args:
         any_syncs: whether there are any to remove.
@@ -21,10 +21,10 @@ def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary) -> Outlook
         step: as it is, with what bounds it.
     """
     if _gains(all_gone):
-        said, beside = _limit(all_gone, len(all_gone.removed))
+        sentence, beside = _limit(all_gone, len(all_gone.removed))
     else:
-        said, beside = _nothing_to_gain(any_syncs, all_gone, step)
-    return Outlook(gains=_gains(all_gone), sentence=said, beside=beside)
+        sentence, beside = _nothing_to_gain(any_syncs, all_gone, step)
+    return Outlook(gains=_gains(all_gone), sentence=sentence, beside=beside)
 
 
 def _gains(all_gone: Projection) -> bool:
@@ -35,11 +35,11 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
     """Where nothing else is known to gain anything, and where something is."""
     aside = "Nothing to gain from removing syncs." if any_syncs else ""
     if step.bound is Bound.COMMUNICATION:
-        said = (
+        sentence = (
             "Other ranks or the network are the limit, not this rank's syncs: look at the traces of all ranks together "
             "for the one that comes last."
         )
-        return said, said
+        return sentence, sentence
     if Bound.INPUT in (step.bound, all_gone.bound_after):
         loads = f": it takes {duration(step.input_us)} of the step" if step.input_us else ""
         limit = Bound.INPUT.verdict.capitalize()
@@ -54,7 +54,7 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
 
 
 def _pageable(step: StepSummary) -> str:
-    """That a notable part of the step is copies of pageable memory; empty where it isn't, or a gain says it."""
+    """Say that a notable part of the step is copies of pageable memory; empty where it isn't, or a gain says it."""
     share = step.pageable_us / step.observed_us if step.observed_us else 0.0
     if share < NOTABLE:
         return ""
@@ -73,8 +73,8 @@ def _limit(all_gone: Projection, count: int) -> tuple[str, str]:
     else:
         limit = f"{Bound.HOST.verdict}: {duration(all_gone.host_limit_us)} of its own work a step"
         next_ = "; launch less next"
-    said = "Without it" if count == 1 else syncs
-    return f"{said} {limit}{next_}.", f"{'Without its sync' if count == 1 else syncs} {limit}."
+    opening = "Without it" if count == 1 else syncs
+    return f"{opening} {limit}{next_}.", f"{'Without its sync' if count == 1 else syncs} {limit}."
 
 
 def _share(all_gone: Projection) -> str:

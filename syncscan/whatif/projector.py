@@ -1,4 +1,4 @@
-"""From a trace and its findings to Projections: the step replayed without chosen findings, each with a range."""
+"""Projections from a trace and its findings: the step replayed without chosen findings, each with a range."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NO_LAUNCHES = "Its steps launch nothing, so nothing can be said about what bound
 
 
 class Projector:
-    """One analysed trace, ready to be projected: its graph, built once, and one calibrated replay for each step time.
+    """One analyzed trace, ready to be projected: its graph, built once, and one calibrated replay for each step time.
 
     Args:
         trace: with steps, or taken whole as one step.
@@ -75,7 +75,7 @@ class Projector:
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        """What of the step isn't its own doing."""
+        """The part of the step that isn't its own doing."""
         return surroundings_of(self.trace, self.findings, self.measured)
 
     @cached_property
@@ -85,11 +85,11 @@ class Projector:
 
     @cached_property
     def graph(self) -> Graph:
-        """Of the recorded steps."""
+        """The graph of the recorded steps."""
         return build(self.steps)
 
     def changed(self, change: Change) -> Graph:
-        """Of the steps with this change; the list of remedies asks again for what a habit asked for."""
+        """Return the steps' graph with this change; the list of remedies asks again for what a habit asked for."""
         if change not in self._changed:
             anew = change.ahead or change.calls
             steps = find_steps(self.trace, self.points, change=change) if anew else with_change(self.steps, change)
@@ -97,7 +97,7 @@ class Projector:
         return self._changed[change]
 
     def saved_by_reading_once(self, finding: Finding) -> float:
-        """What the step gains where the first of a finding's occurrences in each step stays, in µs."""
+        """Return what the step gains where the first of a finding's occurrences in each step stays, in µs."""
         step, first = self.calibrated(), {o.where.step: o.sync for o in reversed(finding.occurrences)}
         stays = frozenset(sync.calls for sync in first.values())
         points = [NumberedPoint(NONE, p.point) if p.point.calls in stays else p for p in self.points]
@@ -106,7 +106,7 @@ class Projector:
         return max(0.0, step.before.period - after) * step.unit
 
     def _apart(self, scope: str) -> Graph:
-        """Of the steps with this scope's device work on streams of its own."""
+        """Return the graph of the steps with this scope's device work on streams of its own."""
         return build(find_steps(self.trace, self.points, ahead_of=scope))
 
     @property
@@ -126,7 +126,7 @@ class Projector:
         return self._calibrated_to(known)
 
     def doubt(self, step_ms: float | None = None) -> str:
-        """What is doubtful about the step's time without the profiler, a sentence; empty where nothing is.
+        """Return what is doubtful about the step's time without the profiler, a sentence; empty where nothing is.
 
         Args:
             step_ms: the time, if a user gave it and capture didn't.
@@ -145,8 +145,12 @@ class Projector:
 
     def _calibrated_to(self, known: float | None) -> CalibratedStep:
         if known not in self._calibrated:
-            found = calibrate(self.graph, self.observed_ns, known, *_recorded(self.trace), self._uncertainty(known))
-            self._calibrated[known] = CalibratedStep(self.trace, self.graph, found, self.number, self.surroundings)
+            calibration = calibrate(
+                self.graph, self.observed_ns, known, *_recorded(self.trace), self._uncertainty(known)
+            )
+            self._calibrated[known] = CalibratedStep(
+                self.trace, self.graph, calibration, self.number, self.surroundings
+            )
         return self._calibrated[known]
 
     def _uncertainty(self, known: float | None) -> float:
@@ -158,7 +162,7 @@ class Projector:
         return min(timed.uncertainty or 0.0, MOST_UNSURE)
 
     def ends(self) -> tuple[CalibratedStep, ...]:
-        """The step with the least and the most of its time that may be the profiler's; empty where that is known."""
+        """Return the step with the least and the most of its time that may be the profiler's; empty if that's known."""
         calibration = self.calibrated().calibration
         if calibration.known:
             return ()
@@ -173,7 +177,7 @@ class Projector:
         keep_timing: bool = False,
         launches: str | None = None,
     ) -> Projection:
-        """The step without the findings that these selectors name, launched so; see `Analysis.whatif`.
+        """Project the step without the findings that these selectors name, launched so; see `Analysis.whatif`.
 
         Raises:
             UsageError: a selector is none, or names nothing; there is no such way to launch; or the trace holds nothing
@@ -185,10 +189,10 @@ class Projector:
         if launches is not None:
             return self.joint(launches, step_ms).projection(removed)
         step = self.calibrated(step_ms)
-        found = step.projection(removed)
+        projection = step.projection(removed)
         # What gains nothing leaves the device the limit that the analysis says it is.
-        same = found.saving_us < NOTHING * found.baseline_us and found.bound_after is not Bound.INPUT
-        return replace(found, bound_after=Bound.DEVICE) if same and self._full_device(step) else found
+        same = projection.saving_us < NOTHING * projection.baseline_us and projection.bound_after is not Bound.INPUT
+        return replace(projection, bound_after=Bound.DEVICE) if same and self._full_device(step) else projection
 
     def _full_device(self, step: CalibratedStep) -> bool:
         """Whether the analysis says that the device is the limit."""
@@ -196,7 +200,7 @@ class Projector:
         return not unsettled(step) and bound_of(step, own) is Bound.DEVICE
 
     def joint(self, launches: str, step_ms: float | None = None) -> Joint:
-        """What projects syncs together with this way to launch.
+        """Return what projects syncs together with this way to launch.
 
         Raises:
             UsageError: there is no such way; or the step is compiled already.
@@ -223,7 +227,7 @@ class Projector:
         return self._joint[launches, step_ms]
 
     def pipeline(self, scope: str, beside: str = "", *, step_ms: float | None = None) -> Pipeline:
-        """An upper bound on what running a scope on a stream of its own, a step ahead, would save.
+        """Return an upper bound on what running a scope on a stream of its own, a step ahead, would save.
 
         The scope's device work waits for nothing and nothing waits for it, and the device does both at full speed: no
         pipeline does better. What real ones reach depends on how far the scope's kernels leave room for others.
@@ -234,12 +238,12 @@ class Projector:
         self._require_work()
         step = self.calibrated(step_ms)
         apart = self._apart(scope)
-        mine, rest = apart.work_of(moved=True), apart.work_of(moved=False)
+        work, rest = apart.work_of(moved=True), apart.work_of(moved=False)
         if beside:
             rest = self._apart(beside).work_of(moved=True)
         before, unit = step.before.period, step.unit
-        side_by_side = max(period(step.replay_of(apart)), before - min(mine, rest))
-        return Pipeline(scope, beside, mine / 1e3, rest / 1e3, before * unit, min(side_by_side, before) * unit)
+        side_by_side = max(period(step.replay_of(apart)), before - min(work, rest))
+        return Pipeline(scope, beside, work / 1e3, rest / 1e3, before * unit, min(side_by_side, before) * unit)
 
     def schedule(
         self, selectors: Sequence[str] = ("all",), *, at: int | None = None, step_ms: float | None = None

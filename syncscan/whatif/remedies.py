@@ -1,4 +1,4 @@
-"""From sets of syncs and from habits to one list of remedies: by gain, each replayed on top of those above it."""
+"""Make one list of remedies out of sets of syncs and habits: by gain, each replayed on top of those above it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
 
 WORTH = 0.05
-"""Of the step: what a set of changes across kinds gains beyond the best of them, or it isn't named."""
+"""The least part of the step that a set of changes across kinds gains beyond the best of them, or it isn't named."""
 KEEPS = "Syncs keep the network from being compiled"
 LISTED = 8
 """Remedies that are replayed on top of one another, for a habit's needs a graph of its own."""
@@ -41,7 +41,7 @@ def remedies_of(
     states: States | None = None,
     compiled: Change = NO_CHANGE,
 ) -> tuple[Remedy, ...]:
-    """What is worth changing, the largest gain first; upper bounds stand behind all that was replayed or sampled.
+    """Return what is worth changing, the largest gain first; upper bounds are behind all that was replayed or sampled.
 
     What samples alone show has no place in the trace, so that it can't be replayed on top of the entries above it.
 
@@ -62,10 +62,10 @@ def remedies_of(
     if not step.before.period:
         return ()
     by_id = {f.id: f for f in findings}
-    found = [*_syncs(step, by_id, groups), *_habits(habits), *_pair(step, by_id, states, compiled)]
-    replayed = sorted((c for c in found if c.remedy.basis is Basis.REPLAY), key=_order)[:LISTED]
-    sampled = [c.remedy for c in found if c.remedy.basis is Basis.SAMPLES]
-    bounds = sorted((c for c in found if c.remedy.basis is Basis.UPPER_BOUND), key=_order)
+    candidates = [*_syncs(step, by_id, groups), *_habits(habits), *_pair(step, by_id, states, compiled)]
+    replayed = sorted((c for c in candidates if c.remedy.basis is Basis.REPLAY), key=_order)[:LISTED]
+    sampled = [c.remedy for c in candidates if c.remedy.basis is Basis.SAMPLES]
+    bounds = sorted((c for c in candidates if c.remedy.basis is Basis.UPPER_BOUND), key=_order)
     gaining = sorted([*_on_top(projector, step, replayed), *sampled], key=lambda remedy: -remedy.alone_us)
     return (*gaining, *(c.remedy for c in bounds))
 
@@ -96,7 +96,7 @@ def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[
 def _pair(
     step: CalibratedStep, findings: dict[str, Finding], states: States | None, compiled: Change
 ) -> Iterator[_Candidate]:
-    """The syncs that keep the network from being compiled, with that compile, where that gains what neither does."""
+    """Yield the syncs that keep the network from being compiled, with that compile, if that gains what neither does."""
     if states is None or states.pair is None:
         return
     base, pair = states.baseline_us, states.pair

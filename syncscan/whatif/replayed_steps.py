@@ -1,4 +1,4 @@
-"""From a Trace and its sync points to the steps that are replayed: their launches, events, waits and threads.
+"""Find the steps that are replayed of a Trace and its sync points: their launches, events, waits and threads.
 
 A graph is written from them (`build`), and a step of its replay is unfolded with them (`schedule`).
 """
@@ -40,11 +40,11 @@ class ReplayedSteps(msgspec.Struct, frozen=True, eq=False):
     threads: dict[int, int]
     """Track → number of its logical thread; the step's own is 0."""
     left_out: tuple[ThreadInterval, ...]
-    """What isn't the threads' own time, beside the waits."""
+    """Times that aren't the threads' own, beside the waits."""
     paced: tuple[Paced, ...] = ()
-    """What of the threads' own time takes another time than recorded."""
+    """Parts of the threads' own time that take another time than recorded."""
     added_from: int = NONE
-    """From this stream number on, streams are the ones that a pipeline would add; NONE without."""
+    """The number from which on streams are the ones that a pipeline would add; NONE without."""
     busy_ns: float = 0.0
     """How long any stream works in a step, mean; 0 where the device's work isn't as recorded."""
 
@@ -73,8 +73,10 @@ def find_steps(
         launches = ahead(launches, launched_in(trace, launches, ahead_of))
     launches = changes.moved(launches, change)
     edges = Events(trace, launches, around).edges()
-    gone = frozenset(change.calls)
-    waits = find_waits(trace, launches, [p for p in _within(trace, points, steps) if p.point.calls[0] not in gone])
+    removed_calls = frozenset(change.calls)
+    waits = find_waits(
+        trace, launches, [p for p in _within(trace, points, steps) if p.point.calls[0] not in removed_calls]
+    )
     launches = changes.shortened(explained(launches, edges), change)
     as_recorded = not (ahead_of or change.work or change.ahead)
     return ReplayedSteps(
@@ -92,7 +94,9 @@ def find_steps(
 
 
 def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
-    """The same as `find_steps` with this change, of steps that were found without: most habits are such, and ask often.
+    """Return what `find_steps` would with this change, of steps that were found without it.
+
+    Most habits make such a change, and ask often.
 
     Args:
         steps: as recorded.
@@ -120,7 +124,7 @@ def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
 
 
 def _chosen(steps: Sequence[Interval], count: int) -> list[Interval]:
-    """The steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
+    """Return the steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
     if len(steps) <= count:
         return list(steps)
     by_length = sorted(steps, key=lambda step: step.length)
@@ -136,7 +140,7 @@ def _searched(steps: Sequence[Interval]) -> Interval:
 
 
 def explained(launches: Launches, edges: list[EventEdge]) -> Launches:
-    """Launches behind an event edge start late because of it: they get the usual gap and latency instead of theirs."""
+    """Return the launches, those that start late because of an event edge with the usual gap and latency."""
     first = first_waiters(edges)
     gap, latency = launches.gap.copy(), launches.latency.copy()
     gap[first] = np.minimum(gap[first], launches.usual_gaps.of(first))

@@ -1,4 +1,4 @@
-"""From removed syncs to what of the step may go, or grow, along with them: a range's ends, never its middle.
+"""Find what of the step may go, or grow, along with removed syncs: a range's ends, never its middle.
 
 A check that goes takes along the ops that only computed what it asked; a shape that no longer depends on data needs no
 gathering and scattering, but may compute rows that were left out before.
@@ -31,13 +31,13 @@ MOVES = (
 MOVES_BACK = ("Index", "Gather", "Scatter", "Masked", "Split", "Cat")
 """How the names of their backward nodes begin."""
 FEW = 3
-"""From so many data-dependent shapes of one line in a step on they are taken to part the rows among them."""
+"""The least number of data-dependent shapes of one line in a step that are taken to part the rows among them."""
 MOST_OPS = 6
-"""Of a check: more aren't its own."""
+"""The most ops of a check: more aren't its own."""
 
 
 def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding]) -> Change:
-    """The change of a step whose removed syncs take along what only they needed.
+    """Return the change of a step whose removed syncs take along what only they needed.
 
     Args:
         trace: whose steps they are.
@@ -46,10 +46,10 @@ def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding
     """
     shapes = any(f.diagnosis.removal is Removal.KERNELS for f in removed)
     reads = sorted(o.sync.ts for f in removed for o in f.occurrences)
-    gone = [op for step in steps for op in _gone(ops_of(trace, step), reads, shapes)]
+    ops = [op for step in steps for op in _gone(ops_of(trace, step), reads, shapes)]
     return Change(
-        host=tuple(ThreadInterval(op.track, op.begin, op.end) for op in gone),
-        work=tuple((row, 0.0) for op in gone for row in op.work),
+        host=tuple(ThreadInterval(op.track, op.begin, op.end) for op in ops),
+        work=tuple((row, 0.0) for op in ops for row in op.work),
     )
 
 

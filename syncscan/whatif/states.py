@@ -1,4 +1,4 @@
-"""From a Projector to the step's states: its syncs removed or not, its network compiled or not, and both.
+"""Project the step's states: its syncs removed or not, its network compiled or not, and both.
 
 Only of steps that their launches hold: there a compile saves launches. What one of them saves alone is nothing where
 the other stands in its way, so that both are projected together.
@@ -43,7 +43,7 @@ class Together(NamedTuple):
     habits: tuple[Habit, ...]
     states: States | None
     change: Change
-    """What compiling with CUDA graphs changes of the step without the syncs that break them."""
+    """The change that compiling with CUDA graphs makes to the step without the syncs that break them."""
 
 
 def together(projector: Projector, findings: Sequence[Finding], habits: Sequence[Habit]) -> Together:
@@ -63,11 +63,11 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     states = _states(projector, program, breaking)
     weighed = {f.id for f in [*breaking, *(f for f in program if f.id not in within)][:WEIGHED]}
     least = joint.likely_us(program) if weighed else 0.0
-    found = tuple(_once_compiled(joint, f, program, least) if f.id in weighed else f for f in findings)
-    told = [_as_reached(projector, h, states) if h.rule == RULE else h for h in habits]
-    kept = [h for h in told if h.rule != RULE or states.pair or (h.gain and h.gain.recoverable_us)]
-    ordered = sorted(kept, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id))
-    return Together(found, tuple(ordered), states, joint.change(breaking))
+    costed_findings = tuple(_once_compiled(joint, f, program, least) if f.id in weighed else f for f in findings)
+    reached_habits = [_as_reached(projector, h, states) if h.rule == RULE else h for h in habits]
+    listed_habits = [h for h in reached_habits if h.rule != RULE or states.pair or (h.gain and h.gain.recoverable_us)]
+    ordered = sorted(listed_habits, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id))
+    return Together(costed_findings, tuple(ordered), states, joint.change(breaking))
 
 
 def _worth(projector: Projector) -> bool:
@@ -85,7 +85,7 @@ def _worth(projector: Projector) -> bool:
 
 @once
 def _steady(trace: Trace) -> float:
-    """The part of the steps' kernels that each step launches, by their names."""
+    """Return the part of the steps' kernels that each step launches, by their names."""
     s, rows = trace.slices, trace.device_rows
     rows = rows[s.category[rows] == int(Category.KERNEL)]
     launched = trace.launched_at[s.category[trace.device_rows] == int(Category.KERNEL)]
@@ -139,20 +139,20 @@ def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], l
 
 
 def _as_reached(projector: Projector, habit: Habit, states: States) -> Habit:
-    """The habit with what compiling with CUDA graphs reaches of the step as it is, its syncs in place.
+    """Return the habit with what compiling with CUDA graphs reaches of the step as it is, its syncs in place.
 
     A step without any may be held by one graph of the program's own too: then that is what it likely gains, and the
     range has both.
     """
     parted = habit.splits or any(not f.diagnosis.intended and f.per_step >= 1.0 for f in projector.findings)
     ways = [REDUCE_OVERHEAD] if parted else [GRAPH, REDUCE_OVERHEAD]
-    found = [projector.joint(way).projection([]) for way in ways]
+    projections = [projector.joint(way).projection([]) for way in ways]
     base = states.baseline_us
     most = base if habit.cost_us is None else habit.cost_us  # what another habit is about isn't saved here
     saved = (
-        base - found[0].predicted_us,
-        base - max(projection.range_us[1] for projection in found),
-        base - min(projection.range_us[0] for projection in found),
+        base - projections[0].predicted_us,
+        base - max(projection.range_us[1] for projection in projections),
+        base - min(projection.range_us[0] for projection in projections),
     )
     likely, low, high = (min(max(0.0, us), most) for us in saved)
     gain = HabitGain(likely, (low, high), Basis.REPLAY)
