@@ -48,7 +48,7 @@ class ChildRunner(Runner):
         super().__init__(self._made, wanted.keep_running, self._tell, main=False)
 
     def end(self) -> None:
-        """The process ends: finish the capture as far as it got, and say so."""
+        """Finish the capture as far as it got, as the process ends, and say so."""
         self.close()
         if self._own is not None and not self._reported:
             self._report()
@@ -90,7 +90,7 @@ class ChildRunner(Runner):
             raise SystemExit(0)
 
     def _agreed(self) -> int | None:
-        """The step at whose end all ranks end; None where that isn't said yet."""
+        """Return the step at whose end all ranks end; None where that isn't said yet."""
         rank, world = ranks()
         group = group_of_ranks()
         file = self._seen / f"{group}.stop"

@@ -74,7 +74,7 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
 
 
 def _runnable(path: str) -> str:
-    """A file that the system can run, with its folder."""
+    """Return the absolute path of a file that the system can run; refuse any other file."""
     if not os.access(path, os.X_OK):
         raise UsageError(f"{path} is no Python file, and can't be run.", HINT)
     return str(Path(path).absolute())
@@ -93,7 +93,7 @@ def _is_python(path: Path) -> bool:
 
 
 def _console(path: str, rest: tuple[str, ...]) -> Command:
-    """A script without a suffix: it runs here unless its first line names the Python of another environment."""
+    """Read a script without a suffix; it runs here unless its first line names the Python of another environment."""
     with Path(path).open("rb") as file:
         head = file.readline() + file.readline()
     interpreter = re.match(rb"#!\s*(/\S*python[\d.]*)\s*\n|#!/bin/sh\n\W+exec\W+(/[^\"\n]*python[\d.]*)\W", head)
@@ -163,7 +163,7 @@ def _deepspeed(arguments: Sequence[str]) -> Parsed:
 
 
 def _by_suffix(arguments: Sequence[str]) -> Parsed:
-    """The first argument that is a Python file is the program."""
+    """Take the first argument that is a Python file as the program."""
     at = next((k for k, word in enumerate(arguments) if word.endswith(".py") and Path(word).exists()), None)
     return ("", (), False) if at is None else (arguments[at], arguments[at + 1 :], False)
 
@@ -198,7 +198,7 @@ def notebook(command: Command) -> str | None:
 
 
 def _launched(command: Command) -> Command:
-    """The program that a launcher starts, as far as its own parser tells it."""
+    """Return the program that a launcher starts, as far as the launcher's own parser tells it."""
     parse = _LAUNCHERS[command.launcher][0] if command.launcher in _LAUNCHERS else _by_suffix
     try:
         target, given, module = parse(list(command.arguments))
@@ -212,7 +212,7 @@ def _launched(command: Command) -> Command:
 
 
 def _alone() -> dict[str, str]:
-    """The variables with which a program of several ranks runs as one of one."""
+    """Return the variables with which a program of several ranks runs as one of one."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -5,7 +5,7 @@ Nothing is read from what dynamo prints. Its sources are, as far as a version of
 - `torch._dynamo.utils.graph_break_reasons`, a list of `GraphCompileReason`, each with a reason and the user's stack;
 - `compilation_metrics` records of its structured log (the logger `torch.__trace`, what TORCH_TRACE writes; torch 2.3
   and later), one a frame: which code it was, why it failed and at which line, why it was compiled anew;
-- `recompile_reasons` and `dynamo_graph_break_reason` artefacts of the same log;
+- `recompile_reasons` and `dynamo_graph_break_reason` artifacts of the same log;
 - `torch._dynamo.utils.counters` for how many frames and graphs there were, where there is no such log.
 """
 
@@ -118,14 +118,14 @@ class Compiling:
             self._with_graph.add(frame)
         elif isinstance(metrics := metadata.get("compilation_metrics"), Mapping):
             self._compiled(frame, metrics)
-        elif isinstance(artefact := metadata.get("artifact"), Mapping) and payload:
-            if artefact.get("name") == "recompile_reasons":
+        elif isinstance(artifact := metadata.get("artifact"), Mapping) and payload:
+            if artifact.get("name") == "recompile_reasons":
                 self._recompiled(frame, payload)
-            elif artefact.get("name") == "dynamo_graph_break_reason" and (at := _BROKE_AT.search(payload)):
+            elif artifact.get("name") == "dynamo_graph_break_reason" and (at := _BROKE_AT.search(payload)):
                 self._broke_at[frame] = at[1], int(at[2])
 
     def _compiled(self, frame: str, metrics: Mapping[str, Any]) -> None:
-        """A frame was compiled, or wasn't."""
+        """Take up that a frame was compiled, or wasn't."""
         if metrics.get("co_name"):
             self._frames.setdefault(frame, self._code(metrics))
         elif not metrics.get("fail_type"):
@@ -164,7 +164,7 @@ class Compiling:
         return grown[-1] if grown else UNSAID
 
     def _recompiled(self, frame: str, payload: str) -> None:
-        """A guard of a frame's code failed; the last compilation is tried first, so its reason comes first."""
+        """Take up a failed guard of a frame's code; the last compilation is tried first, so its reason comes first."""
         reasons = json.loads(payload) if payload.lstrip().startswith("[") else [payload]
         function, file, first = self._frames.get(frame, ("", "", -1))
         reason = re.sub(r"^\d+/\d+(?:_\d+)?: ", "", str(reasons[0])) if reasons else ""

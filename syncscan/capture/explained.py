@@ -69,6 +69,6 @@ class Explained:
         return [] if self._compiling.heard else [NO_FURTHER_STEP]
 
     def _again(self) -> None:
-        """A module is called for the second time: the next step has begun, and the program didn't say so."""
+        """Handle a module's second call: the next step has begun, and the program didn't say so."""
         if self.step_ended():
             self._finish()

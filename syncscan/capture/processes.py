@@ -116,7 +116,7 @@ def inherited(wanted: Wanted) -> Iterator[None]:
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """A folder in which processes say what they captured, for as long as they run."""
+    """Yield a folder in which processes say what they captured, for as long as they run."""
     made = Path(tempfile.mkdtemp(prefix="syncscan-"))
     try:
         yield made

@@ -45,7 +45,7 @@ class Members(msgspec.Struct, frozen=True):
 
 
 def members_of(ranks: Sequence[RankAnalysis]) -> Members:
-    """Number the ranks, and find their common steps.
+    """Assign the ranks their numbers, and find their common steps.
 
     Args:
         ranks: in the order of their files.
@@ -69,7 +69,7 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
 
 
 def _numbered(ranks: Sequence[RankAnalysis]) -> list[Member]:
-    """Number ranks by their traces; if one has no number, all by file names; otherwise all by order."""
+    """Assign ranks their numbers by their traces; if one has no number, all by file names; otherwise all by order."""
     if all(rank.rank is not None for rank in ranks):
         return [Member(rank.rank or 0, rank, RankFrom.TRACE) for rank in ranks]
     named = [_NAMED.findall(PurePath(rank.path).name) for rank in ranks]

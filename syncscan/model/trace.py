@@ -348,8 +348,7 @@ class Trace(Making, frozen=True, eq=False):
         return self.calls_of(self.device_rows)
 
     def calls_of(self, rows: Int64) -> Int64:
-        """Return the row of the runtime or driver call with the same correlation for each of these rows, NONE without
-        one.
+        """Return the row of the runtime or driver call with each of these rows' correlation, NONE without one.
 
         Where a runtime call and a nested driver call share a correlation, it is the outer one, which the program
         called.
