@@ -15,7 +15,19 @@ import pickle
 import sys
 from typing import Any
 
-from benchmarks.race_pairs import FREED, PAIRS, READ, STREAMS, WRITE, Program, Spin, awaited, device, pair, pinned
+from benchmarks.race_programs.pairs import (
+    FREED,
+    PAIRS,
+    READ,
+    STREAMS,
+    WRITE,
+    Program,
+    Spin,
+    awaited,
+    device,
+    pair,
+    pinned,
+)
 
 torch: Any = importlib.import_module("torch")
 CYCLES = 40_000_000
@@ -519,7 +531,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5, help="times that each program runs")
     runs = parser.parse_args().runs
     for others in ("arrays", "pipelines"):
-        importlib.import_module(f"benchmarks.races_in_{others}")
+        importlib.import_module(f"benchmarks.race_programs.in_{others}")
     print("| kind | wrong form | wrong numbers | right form | wrong numbers |\n|---|---|--:|---|--:|")
     failed = False
     for kind, wrong, right in PAIRS:

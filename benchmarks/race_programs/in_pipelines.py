@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from benchmarks.race_pairs import FREED, READ, STREAMS, WRITE, Spin, awaited, device, pair, pinned
+from benchmarks.race_programs.pairs import FREED, READ, STREAMS, WRITE, Spin, awaited, device, pair, pinned
 
 torch: Any = importlib.import_module("torch")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.race_pairs import READ, WRITE, Spin, awaited, device, pair, pinned
+from benchmarks.race_programs.pairs import READ, WRITE, Spin, awaited, device, pair, pinned
 
 torch: Any = importlib.import_module("torch")
 

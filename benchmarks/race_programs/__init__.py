@@ -1,0 +1,1 @@
+"""Programs that race, beside their right forms."""
