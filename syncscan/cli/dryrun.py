@@ -93,14 +93,14 @@ def command(
         else:
             failed = _run(script, args, module, steps, pretended)
     analysis = pretended.like(recording) if recording else pretended.analysis
-    if form not in ("text", "html", "json"):  # these have no part for what lies between the steps
+    if form not in ("text", "html"):  # their part on the run has what lies between the steps
         analysis = replace(analysis, findings=pretended.findings)
     warn(analysis.warnings)
     options: dict[str, Any] = {}
     if form == "text":
         options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
     deliver(report.render(analysis, form, **options), output, force)
-    if failed or (fail_on and analysis.races) or (fail_on == "sync" and real(analysis.findings)):
+    if failed or (fail_on and analysis.races) or (fail_on == "sync" and real(pretended.findings)):
         sys.exit(1)
 
 

@@ -163,7 +163,7 @@ def test_what_comes_before_the_first_step_in_a_loop_around_it_is_a_phase(tmp_pat
     """The rollout comes again, though not within three steps: its waits are by its rounds, and none is of a step."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
     found, told = dryrun(str(tmp_path / "mine.py"))
-    assert found == [("item", 20, 1.0)]
+    assert found == [("item", 20, 1.0), ("to-device", 15, 2.0), ("cpu", 14, 1.0), ("item", 7, 1.0)]
     assert [f["source"]["line"] for f in told["findings"] if f["severity"] == "info"] == [9]
     assert between(told) == [
         ("rollout", "rollout", 12, 15, 16, None),
@@ -177,7 +177,8 @@ def test_phases_come_again_after_so_many_steps(tmp_path: Path) -> None:
     """Where the run is long enough to see it."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
     found, told = dryrun("--steps", "12", str(tmp_path / "mine.py"))
-    assert found == [("item", 20, 1.0)]
+    between_steps = [("to-device", 15, 2.0), ("cpu", 14, 1.0), ("item", 7, 1.0), ("item", 23, 1.0)]
+    assert found == [("item", 20, 1.0), *between_steps]
     assert between(told) == [
         ("rollout", "rollout", 12, 15, 16, 4),
         ("validation", "validation", 18, 18, None, 4),
