@@ -1,7 +1,8 @@
 """Compare what is projected for each state of each program with what was measured: `python -m benchmarks.joint.score`.
 
-Every other program, by name, was used to fit what a compiled network costs (`syncscan/whatif/compiled.py`); the others
-were held out. A state is inside where the measured share of the step is within the projected range or 6 % of the step
+The programs are shown in two halves, every other one by name. What a compiled network costs
+(`syncscan/whatif/compiled.py`) was fitted to eleven of them and looked at beside all, so that neither half is held out
+strictly. A state is inside where the measured share of the step is within the projected range or 6 % of the step
 beside it, which is about how far two runs of the same program differ on these hosts. An order is wrong where a state
 that was measured to be faster by more than 12 % of the step is projected to be no faster.
 
@@ -89,19 +90,19 @@ def summary(of: Sequence[Scored]) -> str:
 
 
 def main() -> None:
-    """Print each state, and the figures of the fitted and of the held-out programs."""
+    """Print each state, and the figures of both halves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="only these")
     chosen = parser.parse_args().programs
-    truth, parts = measured(RECORDED / "results.jsonl"), {"fitted": list[Scored](), "held out": list[Scored]()}
+    truth, parts = measured(RECORDED / "results.jsonl"), {"first half": list[Scored](), "second half": list[Scored]()}
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(RECORDED / "eager.tar") as tar:
             tar.extractall(folder, filter="data")
         for at, program in enumerate(sorted(truth)):
             if not chosen or program in chosen:
-                found = list(scored(Path(folder) / f"{program}.json.gz", program, truth[program]))
-                parts["held out" if at % 2 else "fitted"] += found
-                for s in found:
+                states = list(scored(Path(folder) / f"{program}.json.gz", program, truth[program]))
+                parts["second half" if at % 2 else "first half"] += states
+                for s in states:
                     between = f"{s.low:.2f} to {s.high:.2f}"
                     print(f"| `{program}` | {s.state} | {s.projected:.2f} | {between} | {s.measured:.2f} |", end="")
                     print("" if s.inside else " outside |", flush=True)

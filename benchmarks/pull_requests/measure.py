@@ -52,7 +52,7 @@ def projected(name: str, trace: Path) -> tuple[dict[str, Any], Any]:
     projection = analysis.whatif(*chosen)
     own = [f for f in analysis.findings if not f.diagnosis.intended]
     step = analysis.step
-    said = {
+    summary = {
         "bound": step.bound.value,
         "reason": step.reason,
         "observed_us": step.observed_us,
@@ -65,7 +65,7 @@ def projected(name: str, trace: Path) -> tuple[dict[str, Any], Any]:
         "range_us": projection.range_us,
         "device_share": step.device_share,
     }
-    return said, projection
+    return summary, projection
 
 
 def proven(name: str, projection: Any, limit_s: float) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def main() -> None:
         began = time.monotonic()
         line = {"name": name, "device": device, "torch": torch.__version__}
         try:
-            said, projection = projected(name, traces[name]) if cuda else ({}, None)
-            line |= {"projected": said}
+            summary, projection = projected(name, traces[name]) if cuda else ({}, None)
+            line |= {"projected": summary}
             torch.manual_seed(0)
             program = importlib.import_module(f"benchmarks.pull_requests.programs.{name}")
             line |= {"paired": paired(program.before(), program.after(), given.paired, cuda)}

@@ -41,16 +41,16 @@ def _row(name: str, line: dict[str, Any]) -> str:
     link = f"[{label}](https://github.com/{repository}/pull/{number})"
     if "error" in line:
         return f"| {link} | {public} | failed: {line['error']} | | | | | |"
-    said, measured = line["projected"], line["paired"]
-    base = said["baseline_us"]
-    low, high = (1 - us / base for us in reversed(said["range_us"]))
+    summary, measured = line["projected"], line["paired"]
+    base = summary["baseline_us"]
+    low, high = (1 - us / base for us in reversed(summary["range_us"]))
     cells = [
         link,
         public,
-        said["bound"],
-        f"{said['waits']:.0f}",
+        summary["bound"],
+        f"{summary['waits']:.0f}",
         f"{measured['before_us'] / 1e3:.2f}",
-        _percent(said["saving_us"] / base, low, high),
+        _percent(summary["saving_us"] / base, low, high),
         _percent(*measured["gain"]),
         f"{measured['after_us'] / 1e3:.2f}",
     ]

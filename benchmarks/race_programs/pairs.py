@@ -1,4 +1,4 @@
-"""What the programs in benchmarks.races and its like share: the list of pairs, and short ways to make tensors."""
+"""List the pairs of racing and right programs, and make their tensors."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ class Wanted:
         keep_running: bool,
     ) -> Wanted:
         """Return what is wanted, from a capture's options."""
-        asked = {"start_at": demand.start_at, "every": demand.every, "on_signal": demand.on_signal}
-        return Wanted(str(seen), str(out), name or "", asdict(plan), asked, stacks, shapes, keep_running)
+        times = {"start_at": demand.start_at, "every": demand.every, "on_signal": demand.on_signal}
+        return Wanted(str(seen), str(out), name or "", asdict(plan), times, stacks, shapes, keep_running)
 
     @staticmethod
     def read(text: str) -> Wanted:

@@ -336,7 +336,8 @@ class Course:
 def unified(name: str, before: str, after: str) -> str:
     """Return the difference of two texts as `git apply` takes it."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+    path = name.lstrip("/")
+    lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
     return "".join(line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

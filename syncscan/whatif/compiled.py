@@ -286,23 +286,23 @@ def _cut_at(ops: Sequence[Op], cuts: Sequence[int]) -> Iterator[tuple[Op, ...]]:
     yield from (tuple(part) for part in parts if any(op.work for op in part))
 
 
-def change_of(trace: Trace, found: Reach, how: Launching, costs: Costs) -> Change:
+def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Change:
     """Return what a compile changes of a step.
 
     Args:
         trace: whose steps they are.
-        found: what it reaches.
+        reached: what it reaches.
         how: compiled, or with CUDA graphs.
         costs: of the host and the device.
     """
     paced, work = list[Paced](), list[tuple[int, float]]()
-    for piece in found.pieces if how is not Launching.EAGER else ():
+    for piece in reached.pieces if how is not Launching.EAGER else ():
         if how is Launching.GRAPH:
-            paced += _paced(piece, WHOLE * costs.replay * found.unit_ns, found.unit_ns)
+            paced += _paced(piece, WHOLE * costs.replay * reached.unit_ns, reached.unit_ns)
             if costs.graph != 1.0:
                 work += [(row, costs.graph) for op in piece.ops for row in op.work]
             continue
-        left = found.fusion(trace, piece)
+        left = reached.fusion(trace, piece)
         fused = left.work(costs.stay)
         work += fused
         if costs.rest != 1.0:
@@ -310,11 +310,13 @@ def change_of(trace: Trace, found: Reach, how: Launching, costs: Costs) -> Chang
             work += [(row, costs.rest) for op in piece.ops for row in op.work if row not in rows]
         if how is Launching.COMPILE:
             taken = costs.op * sum(op.leaves for op in piece.ops) + costs.kernel * left.generated
-            taken += costs.library * left.library_ns / found.unit_ns + costs.call * (1.0 if piece.trains else INFERENCE)
+            taken += costs.library * left.library_ns / reached.unit_ns + costs.call * (
+                1.0 if piece.trains else INFERENCE
+            )
         else:
             taken = costs.replay * (1.0 if piece.trains else INFERENCE)
         taken += costs.gradient * sum(op.gradients for op in piece.ops)
-        paced += _paced(piece, taken * found.unit_ns, found.unit_ns)
+        paced += _paced(piece, taken * reached.unit_ns, reached.unit_ns)
     return Change(work=tuple(work), paced=tuple(paced))
 
 

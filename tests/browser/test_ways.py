@@ -1,4 +1,4 @@
-"""What the help of the report promises of keys and clicks, and that grid and ruler share their ticks."""
+"""Keys and clicks do what the report's help promises, and grid and ruler share their ticks."""
 
 from __future__ import annotations
 

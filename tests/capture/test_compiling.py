@@ -1,4 +1,4 @@
-"""What dynamo says of itself: graph breaks, skipped frames and recompiles, with the lines and reasons that it gives."""
+"""Graph breaks, skipped frames and recompiles come from dynamo with their lines and reasons."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_skipped_frame_without_a_recorded_failure_is_one_that_saw_ops_and_made
 
 
 def test_a_reason_is_its_headlines_and_the_first_hint() -> None:
-    """Of a break that another one follows both."""
+    """Both are reported if one break follows another."""
     both = (
         "A\n  Explanation: why\n  Hint: do\n\n*** While handling this graph break, another … ***\n\nB\n  Explanation: y"
     )
