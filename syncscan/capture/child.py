@@ -43,6 +43,8 @@ class ChildRunner(Runner):
         self._seen = Path(wanted.seen)
         self._reported = False
         self._stop_at: int | None = None
+        self._ended_at: int | None = None
+        """The step at whose end the program was ended; it may have caught that, and gone on."""
         self._looked = 0.0
         self._began = time.time()
         super().__init__(self._made, wanted.keep_running, self._tell, main=False)
@@ -52,6 +54,8 @@ class ChildRunner(Runner):
         self.close()
         if self._own is not None and not self._reported:
             self._report()
+        if self._ended_at == self._steps:
+            _leave()
 
     def _made(self) -> Session:
         rank, world = ranks()
@@ -85,6 +89,7 @@ class ChildRunner(Runner):
             self._stop_at = self._agreed()
         elif self._steps >= self._stop_at:
             self._stop_at = sys.maxsize  # a program that catches it goes on
+            self._ended_at = self._steps
             if "ipykernel" in sys.modules:
                 self._tell("The capture is complete and ends the notebook's cell: the error that follows is that.")
             raise SystemExit(0)
@@ -134,6 +139,20 @@ class ChildRunner(Runner):
             draft = self._seen / f"{group_of_ranks()}.{os.getpid()}.draft"
             draft.write_text(json.dumps({**asdict(report), "paths": [str(path) for path in report.paths]}))
             draft.replace(draft.with_suffix(".json"))
+
+
+def _leave() -> None:
+    """End the process here, behind all exit handlers of the program, if a process group of torch's is left.
+
+    The threads of a gloo group that nobody destroyed can abort the process while the interpreter is torn down.
+    """
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0)
 
 
 def program_name() -> str:
