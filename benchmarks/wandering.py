@@ -30,7 +30,7 @@ import syncscan
 from benchmarks.after_capture import told_with_spread
 from benchmarks.capture_cost import transformer
 from benchmarks.capture_steps import Step, mean_ms
-from syncscan.capture.calibration import Calibration
+from syncscan.capture.calibration import StepTimer
 from syncscan.gate.steps import NORMAL, _host_again, difference
 from syncscan.load import load
 from syncscan.model.diff import Spread
@@ -64,7 +64,7 @@ def blocks(step: Step) -> float:
 
 def plain(step: Step) -> tuple[float, ...]:
     """Single steps, timed as a capture does."""
-    calibration = Calibration(STEPS)
+    calibration = StepTimer(STEPS)
     for _ in range(STEPS):
         step()
         calibration.mark()

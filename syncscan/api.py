@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from syncscan.gate import Baseline
-    from syncscan.model.check import Allowance, Rules, Verdict
+    from syncscan.model.check import Allowance, CheckVerdict, Rules
     from syncscan.model.diff import Diff
     from syncscan.model.fleet import Fleet
     from syncscan.model.guess import Linted
@@ -308,7 +308,7 @@ def check(
     baseline: Baseline | None = None,
     today: datetime.date | None = None,
     source_roots: Sequence[str] = (),
-) -> Verdict:
+) -> CheckVerdict:
     """Check a recording against its project's limits, with exceptions from rules, comments and a baseline.
 
     Args:
@@ -354,7 +354,7 @@ def check_fleet(
     baseline: Baseline | None = None,
     today: datetime.date | None = None,
     source_roots: Sequence[str] = (),
-) -> Verdict:
+) -> CheckVerdict:
     """Check a job against what its project allows, as `check` does for a recording.
 
     Args:

@@ -135,9 +135,9 @@ class _Loop:
         self._remove = optimizers.register_optimizer_step_post_hook(self._stepped).remove
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
-        from syncscan.capture.steps import Mark
+        from syncscan.capture.steps import OptimizerCall
 
-        if self._marks.saw(optimizer, fixed=True) is not Mark.STEP:
+        if self._marks.saw(optimizer, fixed=True) is not OptimizerCall.STEP:
             return
         self.count += 1
         self.found = self.found or self.count > 1

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from syncscan.dryrun.compiles import NO_GPU, Compiles
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.program import Part, parts_of, run_of
+from syncscan.dryrun.program import ProgramPart, parts_of, run_of
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Pretended:
         self._compiles = Compiles() if explain_compile else None
         self._pretence = Pretence(self._compiles)
         self._trace: bytes | None = None
-        self._parts: list[Part] = []
+        self._parts: list[ProgramPart] = []
         self._of_parts: list[bytes] = []
         self._steps = 0
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from syncscan.testing.limit import Limit
+    from syncscan.testing.limit import SyncLimit
     from syncscan.testing.watched import Watched
 
 MARKS = {
@@ -125,7 +125,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"syncscan: {len(reports)} report{'' if len(reports) == 1 else 's'} in {folder}")
 
 
-def _watching(item: pytest.Item, limit: Limit, watched: Watched) -> AbstractContextManager[None]:
+def _watching(item: pytest.Item, limit: SyncLimit, watched: Watched) -> AbstractContextManager[None]:
     folder = item.config.getoption("--syncscan-report")
     warmup = limit.warmup if _tells_steps(item) else 0
     if getattr(item, _DRY, False):
@@ -135,7 +135,7 @@ def _watching(item: pytest.Item, limit: Limit, watched: Watched) -> AbstractCont
     return watched.record(folder, _name(item), warmup, guarded=True)
 
 
-def _verdict(item: pytest.Item, limit: Limit, watched: Watched) -> None:
+def _verdict(item: pytest.Item, limit: SyncLimit, watched: Watched) -> None:
     from syncscan.testing import failure
 
     if _tells_steps(item) and watched.steps <= limit.warmup:
@@ -158,7 +158,7 @@ def _tells_steps(item: pytest.Item) -> bool:
     return "syncscan" in getattr(item, "fixturenames", ())
 
 
-def _verdict_of_dry_run(item: pytest.Item, limit: Limit, watched: Watched) -> None:
+def _verdict_of_dry_run(item: pytest.Item, limit: SyncLimit, watched: Watched) -> None:
     """Apply a guard's limit; never pass a test silently with ops that weren't recognized."""
     from syncscan.testing import failure
 
@@ -221,7 +221,7 @@ def _mark(item: pytest.Item) -> pytest.Mark | None:
     return next((mark for mark in item.iter_markers() if mark.name in MARKS), None)
 
 
-def _limit(mark: pytest.Mark) -> Limit:
+def _limit(mark: pytest.Mark) -> SyncLimit:
     from syncscan.errors import UsageError
     from syncscan.testing.limit import limit_of
 

@@ -15,7 +15,7 @@ from syncscan.attribute.excerpts import at_hand, with_excerpts
 from syncscan.attribute.guess import candidates
 from syncscan.attribute.indexed import settled
 from syncscan.attribute.phase import Phases
-from syncscan.attribute.place import Place, modules, parse, pick
+from syncscan.attribute.place import PickedLines, modules, parse, pick
 from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
 from syncscan.attribute.use import use_of
@@ -89,7 +89,7 @@ class _Stack(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.recorded.frames if self.recorded else self.warned or parse(self.names)
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> PickedLines:
         """The user's line and the framework's."""
         return pick(self.frames, exact=self.recorded is not None)
 

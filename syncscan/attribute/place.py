@@ -18,7 +18,7 @@ _LOOPS = frozenset("fit train learn run fine_tune fit_one_cycle evaluate validat
 fastai, `learn` in stable_baselines3 (source: their documentation)."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class PickedLines(msgspec.Struct, frozen=True):
     """The user's line, the framework's line inside it, and the owner of the sync: `user`, `framework` or `unknown`."""
 
     user: Source | None
@@ -29,7 +29,7 @@ class Place(msgspec.Struct, frozen=True):
     every sync."""
 
 
-def pick(frames: Sequence[Frame], exact: bool) -> Place:
+def pick(frames: Sequence[Frame], exact: bool) -> PickedLines:
     """Return the innermost user frame and the framework frame below it that made the call.
 
     Args:
@@ -39,10 +39,10 @@ def pick(frames: Sequence[Frame], exact: bool) -> Place:
     inner: list[Frame] = []
     for frame in reversed(frames):
         if not is_library(frame.file):
-            return Place(_source(frame, exact), _decides(inner, exact), _owner(inner), _in_loop(inner))
+            return PickedLines(_source(frame, exact), _decides(inner, exact), _owner(inner), _in_loop(inner))
         if not frame.file.startswith("<"):
             inner.append(frame)
-    return Place(None, _decides(inner, exact), "framework" if _owner(inner) == "framework" else "unknown")
+    return PickedLines(None, _decides(inner, exact), "framework" if _owner(inner) == "framework" else "unknown")
 
 
 def _decides(inner: Sequence[Frame], exact: bool) -> Source | None:

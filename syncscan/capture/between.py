@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncscan.capture.plan import Plan
-from syncscan.capture.rounds import Passes, Rounds, can_watch
-from syncscan.capture.watch import Seen, Watch, key_of
+from syncscan.capture.rounds import LinePasses, Rounds, can_watch
+from syncscan.capture.watch import KnownRun, Watch, key_of
 from syncscan.facts.loops import Loops
 from syncscan.facts.program_phases import SeenPhase, rounds_of
 from syncscan.model.program_run import PhaseKind
 
 if TYPE_CHECKING:
-    from syncscan.capture.course import Course, Order
+    from syncscan.capture.course import CaptureOrder, CaptureRun
 
 LEAST = 0.03
 """Least fraction of the run's time from which a phase is recorded."""
@@ -40,11 +40,11 @@ LATER = "it didn't recur while the capture waited for it"
 LONG = "it isn't a loop, and is too long for one trace"
 OLD = "Python reports single loops from 3.12 on"
 
-Make = Callable[["Order", dict[str, Any]], "Course"]
-"""Factory of a phase's `Course`, from the capture's order and the phase's metadata for the trace."""
+Make = Callable[["CaptureOrder", dict[str, Any]], "CaptureRun"]
+"""Factory of a phase's `CaptureRun`, from the capture's order and the phase's metadata for the trace."""
 
 
-class Between:
+class PhaseRecording:
     """Records phases while the program's steps continue.
 
     Args:
@@ -56,7 +56,9 @@ class Between:
     `written` leads from a phase's number to the name of its trace, `missing` to why there is none.
     """
 
-    def __init__(self, order: Order, watch: Watch, make: Make, guarded: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self, order: CaptureOrder, watch: Watch, make: Make, guarded: Callable[[Callable[[], None]], None]
+    ) -> None:
         self._order, self._watch, self._make, self._guarded = order, watch, make, guarded
         self.written: dict[tuple[Any, ...], str] = {}
         self.missing: dict[tuple[Any, ...], str] = {}
@@ -117,7 +119,7 @@ class Between:
             self.missing[key_of(at.wanted.phase)] = OLD
             self._at = None
 
-    def _wanted(self, seen: Seen) -> Iterator[Wanted]:
+    def _wanted(self, seen: KnownRun) -> Iterator[WantedPhase]:
         """Yield the phases to record, longest first."""
         whole = self._watch.took(seen, seen.samples)
         loops, able = Loops(), can_watch()
@@ -132,11 +134,11 @@ class Between:
                 self.missing[key_of(phase)] = LONG
             else:
                 again = AGAIN * self._watch.again_s(phase)
-                yield Wanted(phase, rounds, once, min(max(PATIENCE_S, again), MOST_PATIENCE_S))
+                yield WantedPhase(phase, rounds, once, min(max(PATIENCE_S, again), MOST_PATIENCE_S))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedPhase:
     """A phase to record: its own loop, its duration per occurrence, and how long to wait for it."""
 
     phase: SeenPhase
@@ -149,10 +151,15 @@ class _Loop:
     """Records rounds of a phase that is a loop."""
 
     def __init__(
-        self, wanted: Wanted, order: Order, watch: Watch, make: Make, guarded: Callable[[Callable[[], None]], None]
+        self,
+        wanted: WantedPhase,
+        order: CaptureOrder,
+        watch: Watch,
+        make: Make,
+        guarded: Callable[[Callable[[], None]], None],
     ) -> None:
         self.wanted, self._order, self._watch, self._make, self._guarded = wanted, order, watch, make, guarded
-        self.course: Course | None = None
+        self.course: CaptureRun | None = None
         self.path: Path | None = None
         self.over = False
         self._count = 0
@@ -234,14 +241,19 @@ class _Piece:
     """Records a phase that isn't a loop, whole."""
 
     def __init__(
-        self, wanted: Wanted, order: Order, watch: Watch, make: Make, guarded: Callable[[Callable[[], None]], None]
+        self,
+        wanted: WantedPhase,
+        order: CaptureOrder,
+        watch: Watch,
+        make: Make,
+        guarded: Callable[[Callable[[], None]], None],
     ) -> None:
         self.wanted, self._order, self._watch, self._make, self._guarded = wanted, order, watch, make, guarded
-        self.course: Course | None = None
+        self.course: CaptureRun | None = None
         self.path: Path | None = None
         self.over = False
         place = wanted.phase.place
-        self._passes = Passes(
+        self._passes = LinePasses(
             place.code, place.first, place.last, lambda: guarded(self._began), lambda: guarded(self._left)
         )
 
@@ -281,6 +293,6 @@ class _Piece:
         self.path = course.paths[-1] if course.paths else None
 
 
-def _order_of(order: Order, phase: SeenPhase, plan: Plan) -> Order:
+def _order_of(order: CaptureOrder, phase: SeenPhase, plan: Plan) -> CaptureOrder:
     kind = phase.kind.value if phase.kind is not PhaseKind.OTHER else phase.name.rstrip("()")
     return replace(order, plan=plan, name=f"{order.name}_{''.join(c if c.isalnum() else '_' for c in kind)}")

@@ -22,7 +22,7 @@ UNSEEN = 0.1
 """
 
 
-class Calibration:
+class StepTimer:
     """Times steps from its creation, or its first `mark`, until `end`.
 
     Args:

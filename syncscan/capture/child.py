@@ -21,7 +21,7 @@ from typing import Any
 from syncscan.capture.demand import Demand
 from syncscan.capture.main_script import Exit
 from syncscan.capture.plan import Plan
-from syncscan.capture.processes import ProcessRun, Wanted
+from syncscan.capture.processes import ProcessRun, WantedCaptures
 from syncscan.capture.script import Runner
 from syncscan.capture.session import Session, clean_name
 
@@ -38,7 +38,7 @@ class ChildRunner(Runner):
         wanted: of it.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedCaptures) -> None:
         self._wanted = wanted
         self._seen = Path(wanted.seen)
         self._reported = False

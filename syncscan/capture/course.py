@@ -12,10 +12,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncscan.capture import cupti, device, lines, recorder, write
-from syncscan.capture.between import Between
-from syncscan.capture.calibration import Calibration
-from syncscan.capture.plan import Phase, Plan
-from syncscan.capture.recorder import Cycle, Recorder
+from syncscan.capture.between import PhaseRecording
+from syncscan.capture.calibration import StepTimer
+from syncscan.capture.plan import Plan, StepPurpose
+from syncscan.capture.recorder import Cycle, CycleRecorder
 from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
 from syncscan.capture.ticks import Row
 from syncscan.capture.watch import Watch
@@ -31,7 +31,7 @@ OTHER_PROFILER = "The program runs its own profiler, and torch allows one at a t
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CaptureOrder:
     """The capture and its destination: `out` is the folder, `name` the prefix of file names."""
 
     plan: Plan
@@ -41,7 +41,7 @@ class Order:
     shapes: bool = False
 
 
-class Course:
+class CaptureRun:
     """One capture. Whatever error it raises, `abandon` switches everything off.
 
     `paths` holds its traces so far, `times` the steps' times once they were measured.
@@ -59,7 +59,7 @@ class Course:
 
     def __init__(
         self,
-        order: Order,
+        order: CaptureOrder,
         began: int,
         say: Callable[[str], None],
         wrote: Callable[[Path, bool], None],
@@ -80,12 +80,12 @@ class Course:
         self._first = began
         self._active_from = 0
         self._cycles = 0
-        self._calibration: Calibration | None = None
+        self._calibration: StepTimer | None = None
         self._undisturbed = True
-        self._recorder: Recorder | None = None
+        self._recorder: CycleRecorder | None = None
         self._sampling: Sampling | None = None
         self._watch = Watch(sampled=order.plan.sample > 0)
-        self._between: Between | None = None
+        self._between: PhaseRecording | None = None
         self._looked = False
         self._traces: list[tuple[Path, dict[str, Any]]] = []
         self._clocks: dict[str, Any] = {}
@@ -104,7 +104,11 @@ class Course:
     @property
     def unprofiled(self) -> bool:
         """Return whether it hasn't reached its first cycle."""
-        return self._cycles == 0 and not self.over and self._phases[0][0] in (Phase.SETTLE, Phase.CALIBRATE, Phase.LOOK)
+        return (
+            self._cycles == 0
+            and not self.over
+            and self._phases[0][0] in (StepPurpose.SETTLE, StepPurpose.CALIBRATE, StepPurpose.LOOK)
+        )
 
     def start(self) -> None:
         """Begin with the first step."""
@@ -129,15 +133,15 @@ class Course:
                 self._recorder.step()
             return
         phase, _ = self._phases.pop(0)
-        if phase is Phase.CALIBRATE:
+        if phase is StepPurpose.CALIBRATE:
             self._calibrated()
-        elif phase is Phase.ACTIVE:
+        elif phase is StepPurpose.ACTIVE:
             self.save(cut=False)
-        elif phase is Phase.SAMPLE:
+        elif phase is StepPurpose.SAMPLE:
             self._sampled()
-        elif phase is Phase.BETWEEN:
+        elif phase is StepPurpose.BETWEEN:
             self._end_between()
-        if phase in (Phase.CALIBRATE, Phase.LOOK):
+        if phase in (StepPurpose.CALIBRATE, StepPurpose.LOOK):
             self._set_period()
         if self._phases:
             self._enter()
@@ -227,24 +231,28 @@ class Course:
 
     def _enter(self) -> None:
         """Begin the next phase."""
-        if self._recorder is None and self._phases[0][0] in (Phase.WARMUP, Phase.ACTIVE) and recorder.profiling():
+        if (
+            self._recorder is None
+            and self._phases[0][0] in (StepPurpose.WARMUP, StepPurpose.ACTIVE)
+            and recorder.profiling()
+        ):
             self._say(OTHER_PROFILER)
-            self._phases.insert(0, (Phase.WAIT, 1))
+            self._phases.insert(0, (StepPurpose.WAIT, 1))
         phase, self._left = self._phases[0]
-        if phase is Phase.ACTIVE:
+        if phase is StepPurpose.ACTIVE:
             self._first = self.began + self.ended
             self._active_from = self._watch.steps
-        if phase is Phase.CALIBRATE:
+        if phase is StepPurpose.CALIBRATE:
             self._undisturbed = not cupti.stays_attached and not recorder.profiling()
-            self._calibration = Calibration(self._left)
-        elif phase is Phase.SAMPLE:
+            self._calibration = StepTimer(self._left)
+        elif phase is StepPurpose.SAMPLE:
             self._start_sampling()
-        elif phase is Phase.BETWEEN:
+        elif phase is StepPurpose.BETWEEN:
             self._start_between()
         elif self._recorder is not None:
             self._recorder.step()
-        elif phase in (Phase.WARMUP, Phase.ACTIVE):
-            self._record(self._left if phase is Phase.WARMUP else 0)
+        elif phase in (StepPurpose.WARMUP, StepPurpose.ACTIVE):
+            self._record(self._left if phase is StepPurpose.WARMUP else 0)
 
     def _calibrated(self) -> None:
         if self._calibration is None:
@@ -266,7 +274,7 @@ class Course:
         self._watch.rest()
         self._watch.disturb("profiler")
         first = self._cycles * plan.cycle + plan.wait
-        self._recorder = Recorder(
+        self._recorder = CycleRecorder(
             Cycle(first, warmup, plan.active, self.order.stacks, self.order.shapes), self._give_way
         )
         self._recorder.start()
@@ -322,10 +330,10 @@ class Course:
         unclear = period == 1 and spread is not None and spread[1] - spread[0] > UNEVEN * self._typical()
         if unclear and not self._looked:
             self._looked = True
-            self._phases.insert(0, (Phase.LOOK, LOOK))
+            self._phases.insert(0, (StepPurpose.LOOK, LOOK))
         elif period > 1 and self._plan.active % period:
             self._plan = self._plan.of_period(period)
-            self._phases = [(p, self._plan.active if p is Phase.ACTIVE else n) for p, n in self._phases]
+            self._phases = [(p, self._plan.active if p is StepPurpose.ACTIVE else n) for p, n in self._phases]
         if period > 1 and self.times is not None:
             self.times = replace(self.times, period=period)
 
@@ -334,7 +342,7 @@ class Course:
 
     def _start_between(self) -> None:
         """Start recording phases between the steps; if none is worth it, the capture is over."""
-        self._between = Between(self.order, self._watch, self._course_of, self._guarded)
+        self._between = PhaseRecording(self.order, self._watch, self._course_of, self._guarded)
         if self._between.over:
             self._phases.clear()
             self._end_between()
@@ -352,14 +360,14 @@ class Course:
             self.add({"run": self._watch.record(between.written, between.missing)})
         self._watch.close()
 
-    def _course_of(self, order: Order, stored: dict[str, Any]) -> Course:
+    def _course_of(self, order: CaptureOrder, stored: dict[str, Any]) -> CaptureRun:
         """Return a course of its own for a phase."""
 
         def wrote(path: Path, cut: bool) -> None:
             self._say(f"wrote {path.name}, of what the program does between its steps: {stored['name']}")
 
         stored = {**stored, "of": self.paths[-1].name if self.paths else ""}
-        return Course(order, self.ended, self._say, wrote, self._give_way, self._guarded, stored)
+        return CaptureRun(order, self.ended, self._say, wrote, self._give_way, self._guarded, stored)
 
     def _look(self, when: str) -> None:
         """Store the device's clocks."""

@@ -11,6 +11,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from syncscan.model.capture import (
+    CapturedPhase,
     Clocks,
     Collection,
     Disturbed,
@@ -18,13 +19,12 @@ from syncscan.model.capture import (
     Frame,
     HostFrame,
     HostSample,
-    OtherThread,
     RecordedPhase,
     RunLoop,
-    RunPhase,
     RunSpan,
+    SampledThread,
+    SampledThreadUse,
     SyncRecord,
-    ThreadUse,
     TimedCall,
     WarnedSync,
 )
@@ -62,12 +62,12 @@ class SampledHostDocument(Struct, frozen=True):
     step_us: float
     frames: tuple[HostFrame, ...]
     nodes: tuple[HostSample, ...]
-    used: ThreadUse | UnsetType = UNSET
+    used: SampledThreadUse | UnsetType = UNSET
     """Resources that the step's thread used meanwhile; since 0.2."""
-    threads: tuple[OtherThread, ...] | UnsetType = UNSET
+    threads: tuple[SampledThread, ...] | UnsetType = UNSET
 
 
-class RunDocument(Struct, frozen=True):
+class CapturedRunDocument(Struct, frozen=True):
     """The run's steps from a capture's first to its last, and the phases between and within them."""
 
     steps: int
@@ -82,7 +82,7 @@ class RunDocument(Struct, frozen=True):
         tuple[int, ...], Meta(description="the first step, and the first behind those, that shares are taken of")
     ]
     sampled_us: Annotated[float, Meta(description="of those")]
-    phases: tuple[RunPhase, ...]
+    phases: tuple[CapturedPhase, ...]
     spans: Annotated[tuple[RunSpan, ...], Meta(description="what was sampled, in order")]
 
 
@@ -107,7 +107,7 @@ class CaptureDocument(Struct, frozen=True):
     collections: tuple[Collection, ...] | UnsetType = UNSET
     clocks: ClocksDocument | UnsetType = UNSET
     host: SampledHostDocument | UnsetType = UNSET
-    run: RunDocument | UnsetType | None = UNSET
+    run: CapturedRunDocument | UnsetType | None = UNSET
     phase: RecordedPhase | UnsetType = UNSET
     compiled: Annotated[CompileRecord | UnsetType, Meta(description="what dynamo said, where it was asked")] = UNSET
     unprofiled_period: Annotated[int | UnsetType, Meta(description="after how many of the timed steps they repeat")] = (

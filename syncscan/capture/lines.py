@@ -33,7 +33,7 @@ Call = tuple[int, int, int, Any]
 """A call that may wait without a callback: begin and end (epoch ns), native thread, torch's captured traceback."""
 
 
-class Recording:
+class RecordedWaits:
     """Syncs, event calls and other waiting calls of one recording.
 
     `trainer` is the native id of the thread that opened it, the one that trains.
@@ -70,7 +70,7 @@ _REACH = range(20)
 
 @dataclass(slots=True)
 class _State:
-    recording: Recording | None = None
+    recording: RecordedWaits | None = None
     undo: ExitStack = field(default_factory=ExitStack)
     thread: _Thread = field(default_factory=_Thread)
 
@@ -93,7 +93,7 @@ def begin() -> None:
         return
     vendor = device.vendor()
     lists = callbacks.registries(vendor) if vendor is not None else None
-    _state.recording = Recording()
+    _state.recording = RecordedWaits()
     try:
         _state.undo.callback(silent.watch(on_call()))
         if lists is not None:
@@ -105,7 +105,7 @@ def begin() -> None:
         raise
 
 
-def end() -> Recording | None:
+def end() -> RecordedWaits | None:
     """Stop the callbacks, close the recording and return it; None if none was open."""
     recording, _state.recording = _state.recording, None
     _state.undo.close()

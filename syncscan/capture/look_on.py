@@ -23,9 +23,9 @@ def _install() -> None:
 
     try:
         from syncscan.capture.child import ChildRunner
-        from syncscan.capture.processes import Wanted
+        from syncscan.capture.processes import WantedCaptures
 
-        runner = ChildRunner(Wanted.read(os.environ[VARIABLE]))
+        runner = ChildRunner(WantedCaptures.read(os.environ[VARIABLE]))
     except Exception as error:  # the program's import of torch must not fail by it
         sys.stderr.write(
             f"syncscan: this process isn't captured ({type(error).__name__}: {error}):"

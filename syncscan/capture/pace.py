@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from syncscan.capture import device
-from syncscan.capture.calibration import Calibration
+from syncscan.capture.calibration import StepTimer
 
 WARMUP = 10
 """Steps before the first request: kernels are loaded, algorithms chosen, memory allocated."""
@@ -74,7 +74,7 @@ class Pacer:
         lead = LEAD + prefetched()
         self._channel.send({"ready": True, "lead": lead})
         while (order := self._channel.receive()) is not None:
-            times = Calibration(order["steps"], begin=False)
+            times = StepTimer(order["steps"], begin=False)
             for _ in range(lead):
                 yield True
             times.mark()

@@ -12,7 +12,7 @@ LONGEST_SAMPLE = 600.0
 """Longest sampling time in seconds; samples are kept in memory."""
 
 
-class Phase(enum.Enum):
+class StepPurpose(enum.Enum):
     """Purpose of a step."""
 
     SETTLE = "left alone, so that what came before has faded"
@@ -84,10 +84,10 @@ class Plan:
         """
         return replace(self, active=period * -(-self.active // period))
 
-    def phases(self) -> list[tuple[Phase, int]]:
+    def phases(self) -> list[tuple[StepPurpose, int]]:
         """Return each phase with its number of steps, in order, without empty ones."""
-        first = [(Phase.SETTLE, self.settle), (Phase.CALIBRATE, self.calibrate)] if self.calibrate else []
-        cycle = [(Phase.WAIT, self.wait), (Phase.WARMUP, self.warmup), (Phase.ACTIVE, self.active)]
-        last = [(Phase.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run
-        last += [(Phase.BETWEEN, 1)] if self.sample and self.auto else []
+        first = [(StepPurpose.SETTLE, self.settle), (StepPurpose.CALIBRATE, self.calibrate)] if self.calibrate else []
+        cycle = [(StepPurpose.WAIT, self.wait), (StepPurpose.WARMUP, self.warmup), (StepPurpose.ACTIVE, self.active)]
+        last = [(StepPurpose.SAMPLE, 1)] if self.sample else []  # how many it takes shows when they run
+        last += [(StepPurpose.BETWEEN, 1)] if self.sample and self.auto else []
         return [(phase, steps) for phase, steps in first + self.repeat * cycle + last if steps]

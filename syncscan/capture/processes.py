@@ -28,7 +28,7 @@ STARTUP = Path(__file__).parent / "startup"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedCaptures:
     """Captures that the processes of a command are to make.
 
     `seen` is the folder in which they say what they did, `out` that of the traces; `name` what a trace's name begins
@@ -55,15 +55,15 @@ class Wanted:
         stacks: bool,
         shapes: bool,
         keep_running: bool,
-    ) -> Wanted:
+    ) -> WantedCaptures:
         """Return what is wanted, from a capture's options."""
         times = {"start_at": demand.start_at, "every": demand.every, "on_signal": demand.on_signal}
-        return Wanted(str(seen), str(out), name or "", asdict(plan), times, stacks, shapes, keep_running)
+        return WantedCaptures(str(seen), str(out), name or "", asdict(plan), times, stacks, shapes, keep_running)
 
     @staticmethod
-    def read(text: str) -> Wanted:
+    def read(text: str) -> WantedCaptures:
         """Return what is wanted, as the environment has it."""
-        return Wanted(**json.loads(text))
+        return WantedCaptures(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class ProcessRun:
     stopped: bool
 
 
-def variables(wanted: Wanted) -> dict[str, str]:
+def variables(wanted: WantedCaptures) -> dict[str, str]:
     """Return the environment's variables with which a process of Python's captures itself.
 
     Args:
@@ -93,7 +93,7 @@ def variables(wanted: Wanted) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def inherited(wanted: Wanted) -> Iterator[None]:
+def inherited(wanted: WantedCaptures) -> Iterator[None]:
     """Have processes that this one starts meanwhile capture themselves; the program here doesn't see the variables.
 
     Python's `os.environ` is a copy: what is put past it is there for who is started with no other environment.
@@ -124,7 +124,7 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def run_command(words: Sequence[str], wanted: Wanted) -> int:
+def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:
     """Run a command to its end, and return its exit code; a signal that comes meanwhile is its own.
 
     Args:

@@ -41,7 +41,7 @@ def profiling() -> bool:
     return bool(importlib.import_module("torch").autograd._profiler_enabled())
 
 
-class Recorder:
+class CycleRecorder:
     """One cycle under the profiler.
 
     Args:

@@ -70,7 +70,7 @@ class Rounds:
         return -1
 
 
-class Passes:
+class LinePasses:
     """Calls `began` when the program reaches some lines of a function, and `ended` when it has left them.
 
     Args:

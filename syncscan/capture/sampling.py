@@ -20,11 +20,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from syncscan.capture.calibration import Calibration
+from syncscan.capture.calibration import StepTimer
 from syncscan.capture.installed import naming
 from syncscan.capture.table import Interned, Json
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
-from syncscan.capture.usage import Between, Meter, Read, ran
+from syncscan.capture.usage import Meter, Read, UsageDifference, ran
 from syncscan.capture.usage import between as spans
 from syncscan.facts.program_phases import name_of
 from syncscan.model.entry_script import only_starts
@@ -76,7 +76,7 @@ class Sampling:
         self._meter = Meter()
         self._ticks = Ticks(RATE, self._meter.read)
         expected = 2e6 * seconds / step_us if step_us else 0
-        self._clock = Calibration(min(MOST_TIMED, max(100, math.ceil(expected))), begin=False)
+        self._clock = StepTimer(min(MOST_TIMED, max(100, math.ceil(expected))), begin=False)
         self._settle = SETTLE
         self._steps = -1
         self._began = 0.0
@@ -143,7 +143,7 @@ class Sampling:
             "threads": _threads(self._meter.names, samples, parts),
         }
 
-    def _used(self, parts: Sequence[Between]) -> Json:
+    def _used(self, parts: Sequence[UsageDifference]) -> Json:
         """Return what the thread used from the first sample to the last.
 
         Returns:
@@ -197,7 +197,7 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
     return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, own, strict=True)]
 
 
-def _places(samples: Sequence[Row], parts: Sequence[Between]) -> list[tuple[list[int], tuple[Place, ...]]]:
+def _places(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tuple[list[int], tuple[Place, ...]]]:
     """Return each distinct stack by file, function and line, outermost first, with the totals of its node."""
     named = _Named()
     counts: dict[tuple[Place, ...], list[int]] = {}
@@ -208,7 +208,7 @@ def _places(samples: Sequence[Row], parts: Sequence[Between]) -> list[tuple[list
     return [(numbers, stack) for stack, numbers in counts.items()]
 
 
-def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[Between]) -> list[Json]:
+def _threads(names: dict[int, str], samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[Json]:
     """Return the other threads that ran, busiest first.
 
     Returns:

@@ -23,14 +23,14 @@ from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
-from syncscan.capture.steps import Mark, StepMarks
+from syncscan.capture.steps import OptimizerCall, StepMarks
 from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3
 """Times the script is told to stop before it counts as one that catches everything, and is left alone."""
 
 
-class Finished(BaseException):
+class CaptureComplete(BaseException):
     """Unwinds the script when its capture is complete; a BaseException, so that `except Exception` lets it through."""
 
 
@@ -84,7 +84,7 @@ def run_script(
         raise UsageError(f"There is no script at {target}.")
     runner = Runner(make_session, keep_running, say, explain=explain_compile)
     try:
-        ended = run_main(target, arguments, module=module, ends_quietly=Finished)
+        ended = run_main(target, arguments, module=module, ends_quietly=CaptureComplete)
     finally:
         runner.close()
     return runner.result(ended)
@@ -179,10 +179,10 @@ class Runner:
             self._open()
             return
         mark = self._marks.saw(optimizer, fixed=not session.restartable)
-        if mark is Mark.ANEW:
+        if mark is OptimizerCall.ANEW:
             self._steps = 1
             session.restart()
-        elif mark is Mark.STEP:
+        elif mark is OptimizerCall.STEP:
             self._steps += 1
             if session.done:
                 self._finish()
@@ -257,4 +257,4 @@ class Runner:
         if self._keep_running or self._stops == STOPS or threading.current_thread() is not threading.main_thread():
             return
         self._stops += 1
-        raise Finished
+        raise CaptureComplete

@@ -19,10 +19,10 @@ from types import TracebackType
 from typing import Any, Literal
 
 from syncscan.capture import device, fork, lines, write
-from syncscan.capture.course import Course, Order
+from syncscan.capture.course import CaptureOrder, CaptureRun
 from syncscan.capture.demand import Demand
 from syncscan.capture.plan import Plan
-from syncscan.capture.signals import Ending, Wish, can_handle
+from syncscan.capture.signals import TerminationHandler, Wish, can_handle
 from syncscan.errors import UsageError
 
 NO_DEVICE = "No GPU here: a CPU has no host-device syncs to measure. The trace only shows where the host's time goes."
@@ -125,7 +125,7 @@ class Session:
         notify: Callable[[str], None] | None = None,
     ) -> None:
         # A loop that changes its folder writes where it was asked to all the same.
-        self.order = Order(plan, out.absolute(), clean_name(name), stacks, shapes)
+        self.order = CaptureOrder(plan, out.absolute(), clean_name(name), stacks, shapes)
         self.demand = demand or Demand()
         self.paths: list[Path] = []
         self.step_us: float | None = None
@@ -146,11 +146,11 @@ class Session:
         self._entered = False
         self._busy = False
         self._resume: Callable[[], None] | None = None
-        self._course: Course | None = None
-        self._last: Course | None = None
+        self._course: CaptureRun | None = None
+        self._last: CaptureRun | None = None
         self._cut_short = False
         self._wish: Wish | None = None
-        self._ending: Ending | None = None
+        self._ending: TerminationHandler | None = None
         self._stay_here: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Session:
@@ -277,8 +277,8 @@ class Session:
         if self._course is not None:
             self._course.abandon()
         if self._ending is None and can_handle():
-            self._ending = Ending(self._end_by)
-        self._course = self._last = Course(
+            self._ending = TerminationHandler(self._end_by)
+        self._course = self._last = CaptureRun(
             self.order, self.steps, self._say, self._written, self._give_way, self._guarded, grows=self.grows
         )
         self._course.start()

@@ -77,7 +77,7 @@ class Wish:
             self._program(number, frame)
 
 
-class Ending:
+class TerminationHandler:
     """Ends a capture before the process dies of a signal that would have left nothing of it.
 
     Args:

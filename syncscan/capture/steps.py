@@ -10,7 +10,7 @@ RARER = 8
 """Most steps of the marking optimizer before a newcomer's first step at which the newcomer may replace it."""
 
 
-class Mark(enum.Enum):
+class OptimizerCall(enum.Enum):
     """Meaning of an optimizer's call for the count of steps."""
 
     STEP = "a training step ends here"
@@ -33,7 +33,7 @@ class StepMarks:
         self._count = 0
         self.name = ""
 
-    def saw(self, optimizer: Any, *, fixed: bool) -> Mark:
+    def saw(self, optimizer: Any, *, fixed: bool) -> OptimizerCall:
         """Register a call.
 
         Args:
@@ -43,11 +43,11 @@ class StepMarks:
         marking = self._marking() if self._marking is not None else None
         if marking is optimizer:  # what nearly every call is, and it must cost next to nothing
             self._count += 1
-            return Mark.STEP
+            return OptimizerCall.STEP
         newcomer = optimizer not in self._known
         self._known.add(optimizer)
         if marking is None or (newcomer and not fixed and 2 <= self._count <= RARER):
             first = self._marking is None
             self._marking, self._count, self.name = weakref.ref(optimizer), 0, type(optimizer).__name__
-            return Mark.STEP if first or fixed else Mark.ANEW
-        return Mark.NOTHING
+            return OptimizerCall.STEP if first or fixed else OptimizerCall.ANEW
+        return OptimizerCall.NOTHING

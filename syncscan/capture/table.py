@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from syncscan.capture.installed import naming
-from syncscan.capture.lines import Frame, Recording, Sync
+from syncscan.capture.lines import Frame, RecordedWaits, Sync
 from syncscan.model.entry_script import only_starts
 
 Json = dict[str, Any]
@@ -43,7 +43,7 @@ class Interned(Generic[T]):
         return list(self.index)
 
 
-def lines_table(recording: Recording, warned: Sequence[tuple[int, Sequence[Frame]]] | None = None) -> Json:
+def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[Frame]]] | None = None) -> Json:
     """Return the table of a recording's syncs.
 
     Args:

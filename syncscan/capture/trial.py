@@ -27,7 +27,7 @@ from syncscan.capture.main_script import run_main
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.pace import Channel, Pacer, device_name
 from syncscan.capture.session import Session
-from syncscan.capture.steps import Mark, StepMarks
+from syncscan.capture.steps import OptimizerCall, StepMarks
 from syncscan.errors import SyncscanError
 
 SEED = 0
@@ -35,12 +35,12 @@ STOPS = 3
 """Times a script is told to end before its process is ended."""
 
 
-class Finished(BaseException):
+class TrialComplete(BaseException):
     """Unwinds the program when it is no longer needed; a BaseException, so that `except Exception` lets it through."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TrialOrder:
     """The program to run, and what for.
 
     `function` is empty for a script. `fingerprint` is how many seeded steps are wanted of it, 0 where steps are to be
@@ -71,7 +71,7 @@ class Watches(Protocol):
 class _Counted:
     """Takes the fingerprint of a number of steps, and sends it."""
 
-    def __init__(self, channel: Channel, order: Order) -> None:
+    def __init__(self, channel: Channel, order: TrialOrder) -> None:
         self._channel, self._steps, self._moved = channel, order.fingerprint, order.moved
         self._taken = Fingerprinting(rounded=order.rounded)
         self._left = self._steps
@@ -134,7 +134,7 @@ class Steps:
         if self._stops == STOPS or threading.current_thread() is not threading.main_thread():
             os._exit(0)
         self._stops += 1
-        raise Finished
+        raise TrialComplete
 
 
 class _ScriptSteps:
@@ -154,9 +154,9 @@ class _ScriptSteps:
         if self._own:
             return
         mark = self._marks.saw(optimizer, fixed=False)
-        if mark is Mark.ANEW:
+        if mark is OptimizerCall.ANEW:
             self._steps.anew()
-        if mark is not Mark.NOTHING:
+        if mark is not OptimizerCall.NOTHING:
             self._steps.ended()
 
     def _adopt(self, session: Session) -> None:
@@ -170,7 +170,7 @@ class _ScriptSteps:
 
 def main() -> None:
     """Run one request; results go through the pipe, the program's output goes where it prints it."""
-    order = Order(**json.loads(sys.argv[1]))
+    order = TrialOrder(**json.loads(sys.argv[1]))
     channel = Channel(int(sys.argv[2]), int(sys.argv[3]))
     del sys.argv[1:]
     _in_place(order.moved)
@@ -189,17 +189,17 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run_script(order: Order, steps: Steps) -> int:
+def _run_script(order: TrialOrder, steps: Steps) -> int:
     _ScriptSteps(steps)
-    return run_main(order.target, order.arguments, module=False, ends_quietly=Finished).code
+    return run_main(order.target, order.arguments, module=False, ends_quietly=TrialComplete).code
 
 
-def _run_function(order: Order, steps: Steps) -> int:
+def _run_function(order: TrialOrder, steps: Steps) -> int:
     del sys.path[0]  # what led to syncscan; the script's folder takes its place
     try:
         for returned in _calls(target.load(order.target).function(order.function)):
             steps.ended(returned)
-    except Finished:
+    except TrialComplete:
         return 0
     except SyncscanError:
         raise
@@ -263,4 +263,4 @@ def strays(moved: list[str]) -> list[str]:
     return sorted({f for f in files if isinstance(f, str) and _instead(f, moved)})
 
 
-__all__ = ["Order", "main"]
+__all__ = ["TrialOrder", "main"]

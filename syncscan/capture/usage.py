@@ -47,7 +47,7 @@ class Read(NamedTuple):
     """Stacks of the threads that ran: code, instruction, code, instruction …, innermost first."""
 
 
-class Between(NamedTuple):
+class UsageDifference(NamedTuple):
     """Events between two reads: the step's thread off its core, others that ran, pages first touched."""
 
     wall: int
@@ -150,10 +150,10 @@ class Meter:
         return {t: _stack(frames[ident]) for t in threads if (ident := self._followed[t][1]) in frames}
 
 
-def between(reads: Sequence[Read]) -> list[Between]:
+def between(reads: Sequence[Read]) -> list[UsageDifference]:
     """Return the events between consecutive reads."""
     return [
-        Between(
+        UsageDifference(
             wall=b.at - a.at,
             off=max(0, (b.at - a.at) - (b.cpu - a.cpu)),
             ran={t: max(0, ns - a.others[t]) for t, ns in b.others.items() if t in a.others},
@@ -164,7 +164,7 @@ def between(reads: Sequence[Read]) -> list[Between]:
     ]
 
 
-def ran(parts: Iterable[Between]) -> dict[int, tuple[int, int]]:
+def ran(parts: Iterable[UsageDifference]) -> dict[int, tuple[int, int]]:
     """Return how long each other thread ran, and how much of that at least while the step's was off its core, ns."""
     total: Counter[int] = Counter()
     beside: Counter[int] = Counter()

@@ -23,7 +23,7 @@ from syncscan.capture.pace import prefetched
 from syncscan.capture.table import Json
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
 from syncscan.facts.loops import Loop, Loops
-from syncscan.facts.program_phases import Course, Frame, Sample, SeenPhase, name_of, phases_of
+from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of
 from syncscan.facts.rhythm import period_of
 from syncscan.model.entry_script import only_starts
 
@@ -132,18 +132,18 @@ class Watch:
         """Return the period in steps with which they repeat, as far as known by now."""
         return period_of([time for time, counts in zip(self.times(), self._counts(), strict=True) if counts])
 
-    def seen(self) -> Seen:
+    def seen(self) -> KnownRun:
         """Return what is known of the run by now."""
         samples, counts, period = self._samples(), self._counts(), self.period()
-        phases, around = phases_of(Course(self._ends, counts, self._path, period), samples, Loops())
-        return Seen(samples, counts, period, phases[:MOST_PHASES], around)
+        phases, around = phases_of(WatchedSteps(self._ends, counts, self._path, period), samples, Loops())
+        return KnownRun(samples, counts, period, phases[:MOST_PHASES], around)
 
-    def took(self, seen: Seen, samples: Iterable[Sample]) -> int:
+    def took(self, seen: KnownRun, samples: Iterable[Sample]) -> int:
         """Return how many ns of these samples lie in undisturbed steps."""
         numbers = ((self._at(sample.at), sample.ns) for sample in samples)
         return sum(ns for number, ns in numbers if number >= 0 and seen.counts[number])
 
-    def once_us(self, seen: Seen, phase: SeenPhase) -> float:
+    def once_us(self, seen: KnownRun, phase: SeenPhase) -> float:
         """Return the duration of each occurrence of the phase, in µs, from undisturbed steps."""
         met = {number for number in self._met(phase) if seen.counts[number]}
         times = sum(1 for number in met if number - 1 not in met)
@@ -246,7 +246,7 @@ class Watch:
         number = bisect.bisect_right(self._ends, moment) - 1
         return number if number < self.steps else -1
 
-    def _spans(self, seen: Seen) -> list[list[float]]:
+    def _spans(self, seen: KnownRun) -> list[list[float]]:
         """Return the intervals of consecutive samples in one phase, or in the steps."""
         phase_of = {id(sample): number for number, phase in enumerate(seen.phases) for sample in phase.samples}
         spans: list[list[float]] = []
@@ -260,7 +260,7 @@ class Watch:
         return spans
 
 
-class Seen(NamedTuple):
+class KnownRun(NamedTuple):
     """Known facts of a run: samples, which steps count, period, phases, and the steps' loop.
 
     `around` is the loop with the index of its function in the path.

@@ -20,7 +20,7 @@ from syncscan.errors import UsageError
 if TYPE_CHECKING:
     from syncscan.gate import Baseline
     from syncscan.model.analysis import Analysis
-    from syncscan.model.check import Rules, Verdict
+    from syncscan.model.check import CheckVerdict, Rules
 
 FORMATS = ("text", "github", "sarif", "junit", "json")
 FAILED = 1
@@ -162,7 +162,7 @@ def _rules(
     return replace(rules, baseline=baseline or rules.baseline)
 
 
-def _together(verdicts: list[Verdict]) -> list[Verdict]:
+def _together(verdicts: list[CheckVerdict]) -> list[CheckVerdict]:
     """Keep only the unused and stale entries that match nothing in any of the recordings."""
     everywhere = set.intersection(*(set(v.unused) for v in verdicts))
     met = {text for v in verdicts for text in v.met}
@@ -182,7 +182,7 @@ def _known(path: str, update: bool) -> Baseline:
     return gate.read_baseline(Path(path)) if path and not update else gate.EMPTY
 
 
-def _update(path: str, analyses: list[Analysis], verdicts: list[Verdict]) -> None:
+def _update(path: str, analyses: list[Analysis], verdicts: list[CheckVerdict]) -> None:
     """Write the baseline; that it is replaced is what was asked for."""
     from syncscan import files, gate
 
@@ -203,7 +203,7 @@ def _replaceable(path: str) -> Path:
     return target
 
 
-def _rendered(verdicts: list[Verdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:
+def _rendered(verdicts: list[CheckVerdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:
     from syncscan import report
     from syncscan.report import check_json, check_text, github, junit
     from syncscan.report.flagged_limits import flagged_limits
@@ -218,7 +218,7 @@ def _rendered(verdicts: list[Verdict], analyses: list[Analysis], source: str, fo
     return github.drawn(flagged) if form == "github" else junit.drawn(flagged)
 
 
-def _judged(analysis: Analysis, verdict: Verdict) -> Analysis:
+def _judged(analysis: Analysis, verdict: CheckVerdict) -> Analysis:
     """Return the analysis as SARIF shows a verdict: violations are errors, everything else is left out."""
     from syncscan.model.finding import Severity
 

@@ -179,14 +179,14 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
 @contextlib.contextmanager
 def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
     """End a step with every step of the program's optimizer; the last one ends the program."""
-    from syncscan.capture.steps import Mark, StepMarks
+    from syncscan.capture.steps import OptimizerCall, StepMarks
     from syncscan.dryrun.optimizers import after_steps
 
     marks, done = StepMarks(), 0
 
     def stepped(optimizer: Any) -> None:
         nonlocal done
-        if marks.saw(optimizer, fixed=done > 0) is Mark.NOTHING:
+        if marks.saw(optimizer, fixed=done > 0) is OptimizerCall.NOTHING:
             return
         done += 1
         if done > steps:

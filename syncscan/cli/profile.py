@@ -158,7 +158,7 @@ def command(
     dies = _DiesOfInterrupt()
     keep_running = keep_running or demand.standing
     with processes.folder() as seen:
-        wanted = processes.Wanted.of(
+        wanted = processes.WantedCaptures.of(
             seen,
             folder,
             prefix or notebook(command),

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.detect.blocking_call import Columns, columns_of
+from syncscan.detect.blocking_call import CallColumns, columns_of
 from syncscan.detect.call import Call
 from syncscan.detect.calls import blocking_calls
 from syncscan.detect.code_place import places_of
@@ -52,7 +52,7 @@ def calls_of(trace: Trace) -> Iterator[Call]:
         yield Call(facts, trace, neighbours, path, around(path.names), place, before, after)
 
 
-def _surroundings(neighbours: Neighbours, trace: Trace, calls: Columns) -> tuple[Windows, Windows]:
+def _surroundings(neighbours: Neighbours, trace: Trace, calls: CallColumns) -> tuple[Windows, Windows]:
     """Return the names before and after each call, or the outermost op around it that does work itself."""
     arounds = neighbours.around_each(calls.arounds)
     worker = arounds.workers

@@ -70,7 +70,7 @@ class BlockingCall(msgspec.Struct, frozen=True):
         return not self.copy and any(is_synchronize(api) or api.endswith(" Sync") for api in self.apis)
 
 
-class Columns(NamedTuple):
+class CallColumns(NamedTuple):
     """Tracks and times of some calls."""
 
     tracks: Int64
@@ -80,9 +80,9 @@ class Columns(NamedTuple):
     """See `BlockingCall.around`."""
 
 
-def columns_of(calls: Sequence[BlockingCall]) -> Columns:
+def columns_of(calls: Sequence[BlockingCall]) -> CallColumns:
     """Return tracks, times and surroundings of these calls as columns."""
-    return Columns(
+    return CallColumns(
         np.array([call.track for call in calls], np.int64),
         np.array([call.ts for call in calls], np.int64),
         np.array([call.end for call in calls], np.int64),
@@ -125,4 +125,4 @@ def wait_of_row(
     )
 
 
-__all__ = ["BlockingCall", "Columns", "columns_of", "direction", "wait_of_row"]
+__all__ = ["BlockingCall", "CallColumns", "columns_of", "direction", "wait_of_row"]

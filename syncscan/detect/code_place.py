@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from syncscan.detect.blocking_call import BlockingCall, Columns
+from syncscan.detect.blocking_call import BlockingCall, CallColumns
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path
 from syncscan.facts.recorded_stacks import RecordedStacks
@@ -131,7 +131,9 @@ class CodePlace:
         return next((f for f in reversed(self.frames_in_libraries) if not passes_on(f.file)), None)
 
 
-def places_of(trace: Trace, calls: Sequence[BlockingCall], columns: Columns, paths: Sequence[Path]) -> list[CodePlace]:
+def places_of(
+    trace: Trace, calls: Sequence[BlockingCall], columns: CallColumns, paths: Sequence[Path]
+) -> list[CodePlace]:
     """Return the places of these calls, as one object for equal places.
 
     Args:
@@ -146,7 +148,7 @@ def places_of(trace: Trace, calls: Sequence[BlockingCall], columns: Columns, pat
 
 
 def _frames(
-    trace: Trace, calls: Sequence[BlockingCall], columns: Columns, paths: Sequence[Path]
+    trace: Trace, calls: Sequence[BlockingCall], columns: CallColumns, paths: Sequence[Path]
 ) -> list[tuple[str, ...]]:
     """Return the Python frames around each call: the profiler's, else those that capture recorded for the call."""
     if len(trace.frames):

@@ -15,8 +15,8 @@ from typing import Any
 from syncscan.dryrun import stand_ins
 from syncscan.dryrun.order import DEFAULT
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.recording import Wait
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.recording import DryWait
+from syncscan.dryrun.session import DryRunSession
 from syncscan.dryrun.waits import synchronize
 
 torch: Any = importlib.import_module("torch")
@@ -44,13 +44,13 @@ PROPERTIES = SimpleNamespace(
 )
 
 
-def pretend(session: Session, patches: Patches) -> None:
+def pretend(session: DryRunSession, patches: Patches) -> None:
     """Set everything that answers for the device."""
     _Device(session, patches).set_all()
 
 
 class _Device:
-    def __init__(self, session: Session, patches: Patches) -> None:
+    def __init__(self, session: DryRunSession, patches: Patches) -> None:
         self.session, self.patches = session, patches
         self.stream, self.event = stand_ins.stream_and_event(session)
         self.default = self.stream()
@@ -142,7 +142,7 @@ class _Device:
     def _empty_cache(self) -> None:
         self._wait(synchronize(call="cudaFree"))
 
-    def _wait(self, wait: Wait) -> None:
+    def _wait(self, wait: DryWait) -> None:
         self.session.recording.call()
         self.session.wait(wait)
 

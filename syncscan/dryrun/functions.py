@@ -16,7 +16,7 @@ from typing import Any
 from syncscan.dryrun import places, waits
 from syncscan.dryrun.ops import in_float
 from syncscan.dryrun.places import DEVICE, HOST, PINNED
-from syncscan.dryrun.session import Call, Session, Unsaid
+from syncscan.dryrun.session import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.shared_arrays import tensor_of
 from syncscan.dryrun.values import mark_of
 from syncscan.dryrun.watched_arrays import WatchedArray, read_whole, watch
@@ -50,7 +50,7 @@ def is_device(value: Any) -> bool:
 class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     """Stands between the program and torch."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: DryRunSession) -> None:
         super().__init__()
         self._session = session
 
@@ -90,7 +90,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             session.wait(*composed(args, kwargs))
         if name in _WITH_DRIVER and "driver" in kwargs:  # CUDA's choice of a library
             kwargs = {key: value for key, value in kwargs.items() if key != "driver"}
-        session.calls.append(Call(name, args, kwargs, place, **call))
+        session.calls.append(TorchCall(name, args, kwargs, place, **call))
         try:
             result = in_float(func, args, kwargs) if _of_half_waves(name, args) else func(*args, **kwargs)
             if name in waits.ON_HOST:
@@ -149,7 +149,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         if place != DEVICE:
             return _placed(result, place) if place else result
         if name in ("as_tensor", "asarray"):
-            with self._session.calling(Call(name, place=HOST, moving=True)):
+            with self._session.calling(TorchCall(name, place=HOST, moving=True)):
                 result = result.clone()
         self._session.wait(*_if_any(result, waits.to_device(size=result.numel() * result.element_size())))
         self._session.recording.op("aten::lift_fresh")
@@ -302,7 +302,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             self._session.seen += 1
             size = tensor.numel() * tensor.element_size()
             self._session.wait(*_if_any(tensor, replace(waits.to_host(size=size), value=self._mark(tensor))))
-        with self._session.calling(Call("tolist", place=HOST, moving=True)):
+        with self._session.calling(TorchCall("tolist", place=HOST, moving=True)):
             return func(*args, **kwargs)
 
     def as_array(self, func: Any, args: Any, kwargs: Any) -> Any:

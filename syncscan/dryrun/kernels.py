@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.session import DryRunSession
 
 _LAUNCHERS = {"triton.runtime.jit": ("JITFunction",), "triton.runtime.autotuner": ("Autotuner", "Heuristics")}
 
 
-def pretend(session: Session, patches: Patches) -> None:
+def pretend(session: DryRunSession, patches: Patches) -> None:
     """Skip launches of Triton's kernels, and note builds of extensions, until the patches are restored."""
     if importlib.util.find_spec("triton") is not None:
         for module, kinds in _LAUNCHERS.items():
@@ -24,7 +24,7 @@ def pretend(session: Session, patches: Patches) -> None:
         patches.set(extensions, name, _building(session, getattr(extensions, name)))
 
 
-def _triton(session: Session, patches: Patches, module: str, kinds: tuple[str, ...]) -> None:
+def _triton(session: DryRunSession, patches: Patches, module: str, kinds: tuple[str, ...]) -> None:
     try:
         owner = importlib.import_module(module)
     except ImportError:
@@ -35,7 +35,7 @@ def _triton(session: Session, patches: Patches, module: str, kinds: tuple[str, .
             patches.set(launcher, "run", _left_out(session))
 
 
-def _left_out(session: Session) -> Callable[..., None]:
+def _left_out(session: DryRunSession) -> Callable[..., None]:
     def run(kernel: Any, *args: Any, **kwargs: Any) -> None:
         function = kernel
         while not hasattr(function, "__name__") and hasattr(function, "fn"):
@@ -48,7 +48,7 @@ def _left_out(session: Session) -> Callable[..., None]:
     return run
 
 
-def _building(session: Session, build: Callable[..., Any]) -> Callable[..., Any]:
+def _building(session: DryRunSession, build: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(build)
     def built(name: str, *args: Any, **kwargs: Any) -> Any:
         session.seen += 1

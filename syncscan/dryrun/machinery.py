@@ -15,19 +15,19 @@ from typing import Any
 from syncscan.dryrun import places
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.places import DEVICE
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.session import DryRunSession
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)
 
 
-def pretend(session: Session, patches: Patches) -> None:
+def pretend(session: DryRunSession, patches: Patches) -> None:
     """Set all replacements, until the patches are restored."""
     _Machinery(session, patches).set_all()
 
 
 class _Machinery:
-    def __init__(self, session: Session, patches: Patches) -> None:
+    def __init__(self, session: DryRunSession, patches: Patches) -> None:
         self.session, self.patches = session, patches
         self.questions: list[tuple[Any, str, Any, Any]] = []
 

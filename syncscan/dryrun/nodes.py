@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from syncscan.dryrun.recording import Wait
+from syncscan.dryrun.recording import DryWait
 from syncscan.dryrun.waits import item, read
 
 QUIET = ("MaxBackward", "MinBackward", "MedianBackward", "NanmedianBackward", "AmaxBackward", "AminBackward")
 """Nodes of the backward pass that look at values on a CPU but not on a GPU (FunctionsManual.cpp)."""
 
 
-def _of_factors(wait: Wait, least: int) -> Callable[[Any], Iterable[Wait]]:
+def _of_factors(wait: DryWait, least: int) -> Callable[[Any], Iterable[DryWait]]:
     """Yield the waits of a product's gradient: the number of zero factors, except for a single factor."""
     return lambda node: (wait,) if node._saved_self.numel() >= least and node._saved_self.dim() else ()
 
 
-def _filled(node: Any) -> Iterable[Wait]:
+def _filled(node: Any) -> Iterable[DryWait]:
     """Yield the read for the gradient of a fill's value, if that is needed."""
     if node.next_functions[1][0] is not None:
         yield read().inside("aten::masked_select", "aten::nonzero")
 
 
-WAITS: dict[str, Callable[[Any], Iterable[Wait]]] = {
+WAITS: dict[str, Callable[[Any], Iterable[DryWait]]] = {
     "MaskedFillBackward1": _filled,
     "ProdBackward0": _of_factors(read().inside("aten::nonzero"), 0),
     "ProdBackward1": _of_factors(item(), 0),

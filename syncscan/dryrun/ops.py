@@ -13,8 +13,8 @@ from typing import Any
 
 from syncscan.dryrun import nodes, places, waits
 from syncscan.dryrun.places import DEVICE, HOST
-from syncscan.dryrun.recording import AUTOGRAD, Wait
-from syncscan.dryrun.session import Call, Session, Unsaid
+from syncscan.dryrun.recording import AUTOGRAD, DryWait
+from syncscan.dryrun.session import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.uses_of_ops import UsesOfOps
 from syncscan.dryrun.values import mark_of
 
@@ -41,7 +41,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         """No wrapper that keeps dynamo out: nothing is compiled in a dry run, and it would run at every op."""
         return False
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: DryRunSession) -> None:
         super().__init__()
         self._session = session
         self._node: Any = None
@@ -131,13 +131,13 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             self._session.recording.close_scope(self._session.thread)
         return func(*args, **kwargs)
 
-    def _waits(self, call: Call, name: str, overload: str, tags: Sequence[Any], args: Any, kwargs: Any) -> None:
+    def _waits(self, call: TorchCall, name: str, overload: str, tags: Sequence[Any], args: Any, kwargs: Any) -> None:
         session = self._session
         session.seen += 1
         if name.partition("::")[0] not in waits.KNOWN:
             session.not_understood(name)
         node = torch._C._current_autograd_node()
-        op_waits = waits.waits_of(waits.Op(overload, args, kwargs, "" if node is None else node.name()), tags)
+        op_waits = waits.waits_of(waits.DispatchedOp(overload, args, kwargs, "" if node is None else node.name()), tags)
         if node is not None:
             op_waits = (*self._of_node(node), *op_waits)
         if not op_waits:
@@ -148,7 +148,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         value = mark_of(args[_READ[name]]) if name in _READ and node is None else ""
         session.wait(*(_around(call, replace(wait, value=value) if value else wait, args) for wait in op_waits))
 
-    def _of_node(self, node: Any) -> tuple[Wait, ...]:
+    def _of_node(self, node: Any) -> tuple[DryWait, ...]:
         """Return what a node of the backward pass waits for itself, once: at its first op."""
         rule = nodes.WAITS.get(node.name())
         if rule is None or node is self._node:
@@ -156,7 +156,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         self._node = node
         return tuple(rule(node))
 
-    def _made_in(self, call: Call) -> str | None:
+    def _made_in(self, call: TorchCall) -> str | None:
         """Where a tensor lies that an op makes out of nothing: where the call says, or beside what it was given."""
         if call.place is not Unsaid:
             return call.place  # type: ignore[return-value]
@@ -170,7 +170,7 @@ _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:
 """Text of a GPU's error for lengths that lie there (PackedSequence.cpp)."""
 _READ = {"aten::_local_scalar_dense": 0, "aten::copy_": 1}
 """Op → the place among its arguments of the tensor that it brings to the host."""
-_NO_CALL = Call("", place=Unsaid)
+_NO_CALL = TorchCall("", place=Unsaid)
 _INDEXES, _INDEXED = ("__getitem__", "__setitem__"), ("aten::index", "aten::index_put_")
 """Methods that make tensors of the lists in `x[[0, 2], 1]`, and the ops that they call with them."""
 _KEEPS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::equal"})
@@ -236,7 +236,7 @@ def _meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, _Tensor) else value
 
 
-def _around(call: Call, wait: Wait, args: Any) -> Wait:
+def _around(call: TorchCall, wait: DryWait, args: Any) -> DryWait:
     """Return a wait below the op that the program called, where that isn't the op that waits."""
     outer = _NUMBERS.get(call.name, ())
     if call.name in _BARE or not call.name:
@@ -259,7 +259,7 @@ def _is_op(name: str) -> bool:
     return _are_ops[name]
 
 
-def _move_lists(indices: Any, call: Call) -> None:
+def _move_lists(indices: Any, call: TorchCall) -> None:
     """Python's lists lie on the device once they are copied there, and are kept so for the backward pass.
 
     A tensor of the program's own stays where it is, and is copied again (H200, torch 2.11).
@@ -271,7 +271,7 @@ def _move_lists(indices: Any, call: Call) -> None:
             _put(index, DEVICE)
 
 
-def _is_among(args: Any, call: Call) -> bool:
+def _is_among(args: Any, call: TorchCall) -> bool:
     """Whether what is read is an argument of the call itself, which is turned into a number before the op begins."""
     return bool(args) and any(args[0] is given for given in (*call.args, *call.kwargs.values()))
 

@@ -64,7 +64,7 @@ class Uses:
 
 
 @dataclass(slots=True)
-class Race:
+class UnorderedUses:
     """Two accesses of one memory that nothing orders, and how often they came."""
 
     kind: RaceKind
@@ -73,7 +73,7 @@ class Race:
     count: int = 0
 
 
-class Order:
+class WorkOrder:
     """The order of a run's work on the simulated device.
 
     Args:
@@ -81,7 +81,7 @@ class Order:
     """
 
     def __init__(self, own: Callable[[str], bool]) -> None:
-        self.races: dict[tuple[RaceKind, Frame], Race] = {}
+        self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
         self.current = DEFAULT
         self.several = False
         """Whether the program made a stream of its own: from then on lines, regions and reads are noted."""
@@ -304,7 +304,7 @@ class Order:
         second = at or self._place()
         if second is None or len(self.races) >= MOST_RACES:
             return
-        race = self.races.setdefault((kind, second), Race(kind, earlier.place, second))
+        race = self.races.setdefault((kind, second), UnorderedUses(kind, earlier.place, second))
         race.first = race.first or earlier.place
         race.count += 1
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.session import DryRunSession
 from syncscan.errors import MissingExtra, UsageError, installing
 
 _one_at_a_time = threading.Lock()
@@ -26,9 +26,9 @@ class Pretence:
     def __init__(self, compiles: Any = None) -> None:
         self._compiles = compiles
         self._undo = ExitStack()
-        self.session: Session | None = None
+        self.session: DryRunSession | None = None
 
-    def begin(self) -> Session:
+    def begin(self) -> DryRunSession:
         """Switch the simulation on.
 
         Raises:
@@ -46,8 +46,8 @@ class Pretence:
             self._undo.close()
             raise
 
-    def _switch_on(self) -> Session:
-        self.session = session = Session()
+    def _switch_on(self) -> DryRunSession:
+        self.session = session = DryRunSession()
         ops = importlib.import_module("syncscan.dryrun.ops").Ops(session)
         functions = importlib.import_module("syncscan.dryrun.functions").Functions(session)
         patches = Patches()

@@ -8,9 +8,9 @@ from itertools import pairwise
 from types import CodeType
 from typing import NamedTuple
 
-from syncscan.dryrun.ways import Met, Way, Ways
+from syncscan.dryrun.ways import WaitOnThread, Way, Ways
 from syncscan.facts.loops import Loop, Loops
-from syncscan.facts.program_phases import Course, Sample, SeenPhase, name_of, phases_of, rounds_of
+from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, name_of, phases_of, rounds_of
 from syncscan.model.libraries import in_package
 from syncscan.model.program_run import PhaseLine, ProgramRun, RunPhase
 
@@ -19,7 +19,7 @@ _CONTAINERS = "torch/nn/modules/container.py"
 """Whose loops call one layer after another: that a layer comes again isn't another round of theirs."""
 
 
-class Part(NamedTuple):
+class ProgramPart(NamedTuple):
     """A part of the program that runs between its steps, and not in each of them.
 
     `waits` are the numbers of its own, `rounds` the begin and end, on the recording's clock, of each round of its loop,
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     at: tuple[int, ...]
 
 
-def parts_of(ways: Ways) -> list[Part]:
+def parts_of(ways: Ways) -> list[ProgramPart]:
     """Return the phases of a dry run, those with the most waits first; none where it has no steps.
 
     Args:
@@ -43,13 +43,15 @@ def parts_of(ways: Ways) -> list[Part]:
         return []
     loops = Loops()
     samples = {id(sample := Sample(met.begin, 1, _lines(met.way))): (sample, k) for k, met in enumerate(ways.met)}
-    course = Course(ways.ends, [True] * (len(ways.ends) - 1), _lines(ways.path), complete=True, entered=ways.entered)
+    course = WatchedSteps(
+        ways.ends, [True] * (len(ways.ends) - 1), _lines(ways.path), complete=True, entered=ways.entered
+    )
     phases, _ = phases_of(course, [sample for sample, _ in samples.values()], loops)
     places = ([samples[id(sample)][1] for sample in phase.samples] for phase in phases[:MOST_PHASES])
     return [_part(phase, sorted(those), ways, loops) for phase, those in zip(phases, places, strict=False)]
 
 
-def run_of(parts: Sequence[Part], steps: int) -> ProgramRun:
+def run_of(parts: Sequence[ProgramPart], steps: int) -> ProgramRun:
     """Return the run as a capture's reports have it, without times: nothing was timed.
 
     Args:
@@ -72,7 +74,7 @@ def run_of(parts: Sequence[Part], steps: int) -> ProgramRun:
     )
 
 
-def _run_phase(part: Part) -> RunPhase:
+def _run_phase(part: ProgramPart) -> RunPhase:
     phase, place = part.phase, part.phase.place
     begins = [k for k in part.at if k - 1 not in part.at]
     return RunPhase(
@@ -96,7 +98,7 @@ def _lines(way: Way) -> tuple[tuple[CodeType, int], ...]:
     return tuple((code, line) for code, line, _ in way)
 
 
-def _part(phase: SeenPhase, places: Sequence[int], ways: Ways, loops: Loops) -> Part:
+def _part(phase: SeenPhase, places: Sequence[int], ways: Ways, loops: Loops) -> ProgramPart:
     own = rounds_of(phase, loops)
     begins, came = [], 0
     for before, now in pairwise([-2, *places]):
@@ -106,10 +108,10 @@ def _part(phase: SeenPhase, places: Sequence[int], ways: Ways, loops: Loops) -> 
             begins.append(now)
     ends = [max(p for p in places if p < then) for then in [*begins[1:], places[-1] + 1]]
     rounds = tuple((_since(ways.met, begin), ways.met[end].end + 1) for begin, end in zip(begins, ends, strict=True))
-    return Part(phase, frozenset(ways.met[k].number for k in places), rounds, came, tuple(_steps(phase, ways)))
+    return ProgramPart(phase, frozenset(ways.met[k].number for k in places), rounds, came, tuple(_steps(phase, ways)))
 
 
-def _since(met: Sequence[Met], place: int) -> int:
+def _since(met: Sequence[WaitOnThread], place: int) -> int:
     """When the wait before this one was over: what lies between leads to this one."""
     return met[place - 1].end + 2 if place else 0
 

@@ -31,7 +31,7 @@ Stack = tuple[Frame, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class DryWait:
     """A wait of the host in an op: the ops inside down to the call, outermost first, and the call's kind.
 
     `copy` is the copy's name as CUDA's profiler gives it, empty for a bare synchronize or `cudaFree`; `calls` the
@@ -44,13 +44,13 @@ class Wait:
     size: int = 0
     value: str = ""
 
-    def inside(self, *outer: str) -> Wait:
+    def inside(self, *outer: str) -> DryWait:
         """Return this wait below further ops."""
-        return Wait((*outer, *self.ops), self.calls, self.copy, self.size, self.value)
+        return DryWait((*outer, *self.ops), self.calls, self.copy, self.size, self.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramPoint:
     """Where in the program a wait stands: its stack, the path of the module around it, and the forward op's number."""
 
     stack: Stack
@@ -77,7 +77,7 @@ class ForwardOp:
 
 
 @dataclass(slots=True)
-class Recording:
+class DryRecording:
     """The waits, ops and scopes of a dry run, in order."""
 
     now: int = CALL_NS
@@ -153,7 +153,7 @@ class Recording:
         self._step = None if number is None else (number, self.now)
         self._lowest = len(self._scopes)
 
-    def wait(self, wait: Wait, place: Place, forward: ForwardOp | None = None) -> None:
+    def wait(self, wait: DryWait, place: ProgramPoint, forward: ForwardOp | None = None) -> None:
         """Record that the host waits here.
 
         Args:
@@ -172,7 +172,7 @@ class Recording:
         self._nest(self._around(wait, place), wait, tid, place)
         self._rows.append(range(first, len(self.events)))
 
-    def _around(self, wait: Wait, place: Place) -> list[tuple[str, dict[str, Any]]]:
+    def _around(self, wait: DryWait, place: ProgramPoint) -> list[tuple[str, dict[str, Any]]]:
         """Return the ops of a wait with their arguments, outermost first, those of autograd's engine included."""
         ops: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in wait.ops]
         if not place.node:
@@ -181,7 +181,7 @@ class Recording:
         engine = f"autograd::engine::evaluate_function: {place.node}"
         return [(engine, ids), (place.node, ids), *ops]
 
-    def _nest(self, ops: list[tuple[str, dict[str, Any]]], wait: Wait, tid: int, place: Place) -> None:
+    def _nest(self, ops: list[tuple[str, dict[str, Any]]], wait: DryWait, tid: int, place: ProgramPoint) -> None:
         begins = []
         for _ in ops:
             self.now += 100
@@ -202,7 +202,7 @@ class Recording:
             self.now += 100
             self.events.append(_slice("cpu_op", name, tid, begin, self.now, args))
 
-    def _synced(self, at: int, tid: int, place: Place) -> None:
+    def _synced(self, at: int, tid: int, place: ProgramPoint) -> None:
         module = self._modules.setdefault(place.module, len(self._modules)) if place.module else -1
         owner = place.thread if place.borrowed else tid
         self._syncs.append([BASE_NS + at + 50, tid, "stream", self._stack(place.stack), module, 0, owner])

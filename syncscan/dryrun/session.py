@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncscan.dryrun.order import Order
-from syncscan.dryrun.program import Part
-from syncscan.dryrun.recording import MAIN, OTHERS, ForwardOp, Place, Recording, Stack, Wait
+from syncscan.dryrun.order import WorkOrder
+from syncscan.dryrun.program import ProgramPart
+from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, ProgramPoint, Stack
 from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
 from syncscan.dryrun.ways import Ways
 from syncscan.model.libraries import is_library
@@ -31,7 +31,7 @@ NOTHING = "No op ran on the pretended device: the program never asked for it, on
 
 
 @dataclass(slots=True)
-class Call:
+class TorchCall:
     """A function of torch that the program called, while it runs.
 
     `place` is where a tensor made inside lies, where the call says so; `quiet` leaves out what ops inside wait for.
@@ -46,13 +46,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class RecordedWait:
     """A wait as it was recorded, on the recording's clock from begin to end.
 
     `forward` is the stack of the forward op of a wait in a backward pass, innermost frame first.
     """
 
-    wait: Wait
+    wait: DryWait
     begin: int
     end: int
     forward: Stack = ()
@@ -66,17 +66,17 @@ class _Calls(threading.local):
     """A thread's calls that run now."""
 
     def __init__(self) -> None:
-        self.stack: list[Call] = []
+        self.stack: list[TorchCall] = []
 
 
-class Session:
+class DryRunSession:
     """One pretended run."""
 
     def __init__(self) -> None:
         self.torch = importlib.import_module("torch")
-        self.recording = Recording()
+        self.recording = DryRecording()
         self.stacks = Stacks()
-        self.order = Order(is_programs_own)
+        self.order = WorkOrder(is_programs_own)
         self.ways = Ways()
         self._calls = _Calls()
         self.seen = 0
@@ -87,7 +87,7 @@ class Session:
         self.compiled: dict[str, Any] | None = None
         """Dynamo's record of the run; None where it wasn't asked for one."""
         self.left_out = 0
-        self.on_wait: Callable[[Met], None] | None = None
+        self.on_wait: Callable[[RecordedWait], None] | None = None
         self._forward: dict[tuple[int, int], tuple[str, int, Any]] = {}
         self._lock = threading.Lock()
         self._owner = threading.get_ident()
@@ -95,7 +95,7 @@ class Session:
         self._node = self.torch._C._current_autograd_node
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[TorchCall]:
         """Those of this thread that run now, the outermost first."""
         return self._calls.stack
 
@@ -108,7 +108,7 @@ class Session:
         return self._threads.setdefault(ident, OTHERS + len(self._threads))
 
     @contextmanager
-    def calling(self, call: Call) -> Iterator[None]:
+    def calling(self, call: TorchCall) -> Iterator[None]:
         """Count everything that runs inside as part of this call."""
         self.calls.append(call)
         try:
@@ -139,14 +139,14 @@ class Session:
             file, line, _ = next(own, stack[0] if stack else ("?", 0, ""))
             self.where[what] = (file, line)
 
-    def wait(self, *waits: Wait) -> None:
+    def wait(self, *waits: DryWait) -> None:
         """Note that the host waits for each of these in turn: for the current stream, or for the device."""
         for wait in waits:
             for_all = {"cudaDeviceSynchronize", "cudaFree"} & set(wait.calls)
             self.order.host_waits_for_device() if for_all else self.order.host_waits(self.order.mark())
         self.record(*waits)
 
-    def record(self, *waits: Wait) -> None:
+    def record(self, *waits: DryWait) -> None:
         """Record waits, for whatever it is that the host waits for."""
         for wait in waits:
             if self.recording.waits >= MOST_WAITS:
@@ -157,7 +157,7 @@ class Session:
             stack, module, borrowed = self.stacks.now(backward=node is not None)
             forward = self._forward_of(sequence) if sequence is not None else None
             follows = None if forward is None or sequence is None else sequence + (self.thread - MAIN) * APART
-            place = Place(stack, module, name, follows, borrowed, self.thread)
+            place = ProgramPoint(stack, module, name, follows, borrowed, self.thread)
             with self._lock:
                 begin = self.recording.now
                 self.recording.wait(wait, place, forward)
@@ -165,7 +165,7 @@ class Session:
             if self.thread == MAIN:
                 self.ways.wait(number, begin, self.recording.now)
             if self.on_wait is not None:
-                self.on_wait(Met(wait, begin, self.recording.now, forward.stack if forward else ()))
+                self.on_wait(RecordedWait(wait, begin, self.recording.now, forward.stack if forward else ()))
 
     def followed(self, name: str, begin: int, first: int, last: int) -> None:
         """Autograd gave the numbers from first to last to an op: its line is kept for the backward pass."""
@@ -209,7 +209,7 @@ class Session:
         self.ways.step(self.recording.now, last=number is None)
         self.recording.step(number)
 
-    def trace(self, part: Part | None = None, without: Collection[int] = ()) -> bytes:
+    def trace(self, part: ProgramPart | None = None, without: Collection[int] = ()) -> bytes:
         """Return the run as a trace's JSON.
 
         Args:

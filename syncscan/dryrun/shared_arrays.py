@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.session import DryRunSession
 from syncscan.dryrun.watched_arrays import WatchedArray
 
 torch: Any = importlib.import_module("torch")
 _from_numpy = torch.from_numpy
 
 
-def pretend(session: Session, patches: Patches) -> None:
+def pretend(session: DryRunSession, patches: Patches) -> None:
     """Have `torch.from_numpy` know pinned memory again."""
 
     def from_numpy(array: Any) -> Any:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.session import DryRunSession
 from syncscan.dryrun.waits import synchronize
 
 torch: Any = importlib.import_module("torch")
@@ -69,7 +69,7 @@ def device_context() -> Any:
     return device
 
 
-def stream_and_event(session: Session) -> tuple[Any, Any]:
+def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
     """Return replacements for `torch.cuda.Stream` and `torch.cuda.Event`."""
     order = session.order
 
@@ -161,7 +161,7 @@ def _number(stream: Any) -> int | None:
     return getattr(stream, "number", None)
 
 
-def graph(session: Session) -> Any:
+def graph(session: DryRunSession) -> Any:
     """Return a replacement for `torch.cuda.CUDAGraph`."""
 
     class CUDAGraph:
@@ -195,7 +195,7 @@ def graph(session: Session) -> Any:
     return CUDAGraph
 
 
-def capture(session: Session) -> Any:
+def capture(session: DryRunSession) -> Any:
     """Return a replacement for `torch.cuda.graph`: it waits as a capture does, and runs the block."""
 
     @contextlib.contextmanager

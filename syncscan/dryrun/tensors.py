@@ -9,19 +9,19 @@ from typing import Any
 from syncscan.dryrun import places
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.places import DEVICE, HOST, PINNED
-from syncscan.dryrun.session import Call, Session
+from syncscan.dryrun.session import DryRunSession, TorchCall
 from syncscan.dryrun.waits import to_device, to_host
 
 torch: Any = importlib.import_module("torch")
 
 
-def pretend(session: Session, patches: Patches) -> None:
+def pretend(session: DryRunSession, patches: Patches) -> None:
     """Set the methods until the patches are restored."""
     _tensors(session, patches)
     _storages(session, patches)
 
 
-def _tensors(session: Session, patches: Patches) -> None:
+def _tensors(session: DryRunSession, patches: Patches) -> None:
     """Methods that work in every thread, as the loader's that pins does."""
     tensor = torch.Tensor
     deep_copied, pickled = tensor.__deepcopy__, tensor._reduce_ex_internal
@@ -48,7 +48,7 @@ def _tensors(session: Session, patches: Patches) -> None:
         if place != DEVICE:
             read(this)
             return deep_copied(this, memo)
-        with session.calling(Call("deepcopy", moving=True)):  # it stays on the device
+        with session.calling(TorchCall("deepcopy", moving=True)):  # it stays on the device
             copied = deep_copied(this, memo)
         with torch._C.DisableTorchFunction():
             places.put(copied, DEVICE)
@@ -80,7 +80,7 @@ def _tensors(session: Session, patches: Patches) -> None:
     patches.set(tensor, "__repr__", shown)
 
 
-def _storages(session: Session, patches: Patches) -> None:
+def _storages(session: DryRunSession, patches: Patches) -> None:
     """Set the methods that saving and loading use on storages."""
     storage_kind = torch.UntypedStorage
     tag, moved = torch.serialization.location_tag, storage_kind.to

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.session import DryRunSession
 
 torch: Any = importlib.import_module("torch")
 
 
-def pretend(session: Session, patches: Patches) -> None:
+def pretend(session: DryRunSession, patches: Patches) -> None:
     """Set the modes in new threads, and in the tasks of pools with existing threads."""
     running = _Running(session)
     patches.set(threading.Thread, "run", running.around(threading.Thread.run))
@@ -34,7 +34,7 @@ def pretend(session: Session, patches: Patches) -> None:
 class _Running:
     """Runs a function with the session's modes, in whatever thread."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: DryRunSession) -> None:
         self._session = session
         self._functions: Any = importlib.import_module("syncscan.dryrun.functions").Functions
         self._ops: Any = importlib.import_module("syncscan.dryrun.ops").Ops
@@ -59,7 +59,7 @@ class _Running:
             yield
 
 
-def _unseen(session: Session, start: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _unseen(session: DryRunSession, start: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(start)
     def started(*args: Any, **kwargs: Any) -> Any:
         session.seen += 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from syncscan.dryrun import places
-from syncscan.dryrun.order import Order
+from syncscan.dryrun.order import WorkOrder
 from syncscan.dryrun.places import DEVICE, PINNED
 
 torch: Any = importlib.import_module("torch")
@@ -32,7 +32,7 @@ class UsesOfOps:
         order: where it is noted.
     """
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: WorkOrder) -> None:
         self._order = order
         self._effects: dict[Any, _Effect] = {}
 

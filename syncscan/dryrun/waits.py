@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from syncscan.dryrun import places
-from syncscan.dryrun.recording import Wait
+from syncscan.dryrun.recording import DryWait
 
 STAGED_BYTES = 1 << 20
 """Size up to which a pageable copy with non_blocking returns at once: it did for 256 KB and waited for 16 MB (H200,
@@ -28,7 +28,7 @@ _TO = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class DispatchedOp:
     """An op as torch dispatches it, before it runs, with torch's modes off."""
 
     name: str
@@ -42,32 +42,32 @@ class Op:
         return self.args[at] if len(self.args) > at else self.kwargs.get(name, otherwise)
 
 
-def read() -> Wait:
+def read() -> DryWait:
     """Return a copy of one number into pinned memory that is awaited."""
-    return Wait((), copy="Memcpy DtoH (Device -> Pinned)", size=8)
+    return DryWait((), copy="Memcpy DtoH (Device -> Pinned)", size=8)
 
 
-def item(*outer: str) -> Wait:
+def item(*outer: str) -> DryWait:
     """Return a read of one number by `item`, below these ops."""
-    return Wait((*outer, *_READ), copy="Memcpy DtoH (Device -> Pinned)", size=4)
+    return DryWait((*outer, *_READ), copy="Memcpy DtoH (Device -> Pinned)", size=4)
 
 
-def to_host(*ops: str, size: int = 8, pinned: bool = False) -> Wait:
+def to_host(*ops: str, size: int = 8, pinned: bool = False) -> DryWait:
     """Return an awaited copy to the host."""
-    return Wait(ops or _TO, copy=f"Memcpy DtoH (Device -> {'Pinned' if pinned else 'Pageable'})", size=size)
+    return DryWait(ops or _TO, copy=f"Memcpy DtoH (Device -> {'Pinned' if pinned else 'Pageable'})", size=size)
 
 
-def to_device(*ops: str, size: int = 8, pinned: bool = False) -> Wait:
+def to_device(*ops: str, size: int = 8, pinned: bool = False) -> DryWait:
     """Return an awaited copy to the device."""
-    return Wait(ops or _TO, copy=f"Memcpy HtoD ({'Pinned' if pinned else 'Pageable'} -> Device)", size=size)
+    return DryWait(ops or _TO, copy=f"Memcpy HtoD ({'Pinned' if pinned else 'Pageable'} -> Device)", size=size)
 
 
-def synchronize(*ops: str, call: str = "cudaStreamSynchronize") -> Wait:
+def synchronize(*ops: str, call: str = "cudaStreamSynchronize") -> DryWait:
     """Return a synchronize without a copy: Thrust's, MAGMA's, or the program's own."""
-    return Wait(ops, calls=(call,))
+    return DryWait(ops, calls=(call,))
 
 
-def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[Wait]:
+def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[DryWait]:
     """Yield what a copy between host and device waits for.
 
     Args:
@@ -86,7 +86,7 @@ def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[Wa
     elif not non_blocking:
         yield to_host(*ops, size=size, pinned=pinned)
     elif not pinned:  # no synchronize follows, and the call waits all the same
-        yield Wait(ops, ("cudaMemcpyAsync",), "Memcpy DtoH (Device -> Pageable)", size)
+        yield DryWait(ops, ("cudaMemcpyAsync",), "Memcpy DtoH (Device -> Pageable)", size)
 
 
 def _on_device(tensor: Any) -> bool:
@@ -98,12 +98,12 @@ def _is_mask(tensor: Any) -> bool:
     return tensor is not None and tensor.dtype in (torch.bool, torch.uint8)
 
 
-def _is_copied(given: Any, op: Op) -> bool:
+def _is_copied(given: Any, op: DispatchedOp) -> bool:
     """Return whether an index or a value is on the host and the indexed tensor isn't."""
     return not _on_device(given) and _on_device(op.args[0])
 
 
-def _index(op: Op) -> Iterable[Wait]:
+def _index(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the count of a device mask, and the copy of a host index; a host mask doesn't wait (since 2.9)."""
     outer = "aten::index"
     for index in op.args[1]:
@@ -116,7 +116,7 @@ def _index(op: Op) -> Iterable[Wait]:
             yield to_device(outer, *_TO, size=_bytes(index))
 
 
-def _index_put(op: Op) -> Iterable[Wait]:
+def _index_put(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the waits of reading by index, except that one mask with a host number fills; other numbers are copied."""
     outer = ("aten::index_put_", "aten::_index_put_impl_")
     indices, value = [index for index in op.args[1] if index is not None], op.args[2]
@@ -137,39 +137,39 @@ def _bytes(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _copy(op: Op) -> Iterable[Wait]:
+def _copy(op: DispatchedOp) -> Iterable[DryWait]:
     target, source = op.args[0], op.args[1]
     origin, goal = places.place_of(source), places.place_of(target)
     return copy((origin, source), goal, "aten::copy_", non_blocking=bool(op.arg(2, "non_blocking", False)))
 
 
-def _scalar(op: Op) -> Iterable[Wait]:
+def _scalar(op: DispatchedOp) -> Iterable[DryWait]:
     if _on_device(op.args[0]):
         yield item()
 
 
-def _equal(op: Op) -> Iterable[Wait]:
+def _equal(op: DispatchedOp) -> Iterable[DryWait]:
     a, b = op.args[0], op.args[1]
     if a.shape == b.shape and a.numel() and not places.same_memory(a, b):
         yield item("aten::equal")
 
 
-def _value_on_device(at: int, *outer: str) -> Callable[[Op], Iterable[Wait]]:
+def _value_on_device(at: int, *outer: str) -> Callable[[DispatchedOp], Iterable[DryWait]]:
     """Yield the read of a value on the device by ops that convert it to a number."""
 
-    def waits(op: Op) -> Iterable[Wait]:
+    def waits(op: DispatchedOp) -> Iterable[DryWait]:
         if len(op.args) > at and _on_device(op.args[at]):
             yield item(*outer)
 
     return waits
 
 
-def _fill(op: Op) -> Iterable[Wait]:
+def _fill(op: DispatchedOp) -> Iterable[DryWait]:
     if _on_device(op.args[1]) and not _on_device(op.args[0]):
         yield item("aten::fill_")
 
 
-def _unique(op: Op) -> Iterable[Wait]:
+def _unique(op: DispatchedOp) -> Iterable[DryWait]:
     if not op.args[0].numel():  # nothing is launched (UniqueCub.cu)
         return
     if _is_mask(op.args[0]):
@@ -178,84 +178,84 @@ def _unique(op: Op) -> Iterable[Wait]:
         yield item(op.name)
 
 
-def _bincount(op: Op) -> Iterable[Wait]:
+def _bincount(op: DispatchedOp) -> Iterable[DryWait]:
     torch = importlib.import_module("torch")
     if op.args[0].dtype != torch.uint8:
         yield to_host(op.name, *_TO)
     yield item(op.name)
 
 
-def _histc(op: Op) -> Iterable[Wait]:
+def _histc(op: DispatchedOp) -> Iterable[DryWait]:
     if op.arg(2, "min", 0) == op.arg(3, "max", 0):
         yield from (to_host(op.name, *_TO), to_host(op.name, *_TO))
 
 
-def _repeat_interleave(op: Op) -> Iterable[Wait]:
+def _repeat_interleave(op: DispatchedOp) -> Iterable[DryWait]:
     if op.arg(1, "output_size") is None:
         yield from (item("aten::repeat_interleave", "aten::repeat_interleave") for _ in range(2))
 
 
-def _segment_reduce(op: Op) -> Iterable[Wait]:
+def _segment_reduce(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the check of lengths; offsets aren't checked (SegmentReduce.cpp)."""
     if op.kwargs.get("lengths") is not None and not op.kwargs.get("unsafe", False):
         yield from (item("aten::segment_reduce") for _ in range(2))
 
 
-def _ctc_lengths(op: Op) -> Iterable[Wait]:
+def _ctc_lengths(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the read of lengths on the device, and the copies of lengths and of the targets' offsets to it."""
     yield from (to_host("aten::ctc_loss", *_TO) for lengths in op.args[2:4] if _on_device(lengths))
     yield from (to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))
 
 
-def _mode(op: Op) -> Iterable[Wait]:
+def _mode(op: DispatchedOp) -> Iterable[DryWait]:
     tensor, dim = op.args[0], op.arg(1, "dim", -1)
     if tensor.dim() and tensor.shape[dim] > LONG_ROW:
         yield synchronize("aten::mode")
 
 
-def _sparse_bmm(op: Op) -> Iterable[Wait]:
+def _sparse_bmm(op: DispatchedOp) -> Iterable[DryWait]:
     if op.args[0].is_sparse:
         yield synchronize(op.name, call="cudaDeviceSynchronize")
 
 
-def _coalesce(op: Op) -> Iterable[Wait]:
+def _coalesce(op: DispatchedOp) -> Iterable[DryWait]:
     if op.args[0]._nnz() >= 2:
         yield synchronize("aten::coalesce", "aten::_coalesce")
 
 
-def _normal(op: Op) -> Iterable[Wait]:
+def _normal(op: DispatchedOp) -> Iterable[DryWait]:
     deviation = op.arg(1, "std")
     if _on_device(deviation):
         yield item("aten::normal")
 
 
-def _number_arguments(op: Op) -> Iterable[Wait]:
+def _number_arguments(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the read of a number that is a tensor on the device."""
     yield from (item(op.name) for value in (*op.args, *op.kwargs.values()) if _on_device(value))
 
 
-def _of_sparse(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
+def _of_sparse(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
     """Yield the waits of an op for a sparse tensor that it doesn't have for a dense one."""
     return lambda op: waits if op.args[0].is_sparse else ()
 
 
-def _unbind(op: Op) -> Iterable[Wait]:
+def _unbind(op: DispatchedOp) -> Iterable[DryWait]:
     """Yield the read of a nested tensor's lengths."""
     if op.args[0].is_nested:
         yield to_host()
 
 
-def _of_padded(wait: Wait) -> Callable[[Op], Iterable[Wait]]:
+def _of_padded(wait: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
     """Yield the waits of an op for a nested tensor, whose lengths it needs."""
     torch = importlib.import_module("torch")
     return lambda op: (wait,) if op.args[0].is_nested and op.args[0].layout == torch.strided else ()
 
 
-def _always(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
+def _always(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
     return lambda op: waits
 
 
-def _unless_empty(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
+def _unless_empty(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
     """Yield the waits of an op for matrices with elements; nothing is computed for empty ones."""
     return lambda op: waits if op.args[0].numel() else ()
 
@@ -263,7 +263,7 @@ def _unless_empty(*waits: Wait) -> Callable[[Op], Iterable[Wait]]:
 _CHECK = _always(item("aten::_linalg_check_errors"))
 _SVD = _unless_empty(to_host("aten::_linalg_svd", *_TO))
 
-WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
+WAITS: dict[str, Callable[[DispatchedOp], Iterable[DryWait]]] = {
     # numbers
     "aten::_local_scalar_dense": _scalar,
     "aten::equal": _equal,
@@ -339,13 +339,13 @@ WAITS: dict[str, Callable[[Op], Iterable[Wait]]] = {
 """Op, with the overload where needed, → its waits if one of its tensors is on the device."""
 
 
-def _one_hot(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
+def _one_hot(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
     classes = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
     if classes == -1:
         yield item("aten::one_hot")
 
 
-def _sparse_tensor(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
+def _sparse_tensor(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
     """Yield the read of the greatest indices without a given size, or if invariants are checked."""
     invariants = importlib.import_module("torch").sparse.check_sparse_tensor_invariants
     checked = kwargs.get("check_invariants")
@@ -354,11 +354,11 @@ def _sparse_tensor(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait
         yield from (item("aten::sparse_coo_tensor") for _ in range(2))
 
 
-def _nothing(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Wait]:
+def _nothing(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
     return ()
 
 
-COMPOSED: dict[str, Callable[[Sequence[Any], dict[str, Any]], Iterable[Wait]]] = {
+COMPOSED: dict[str, Callable[[Sequence[Any], dict[str, Any]], Iterable[DryWait]]] = {
     "one_hot": _one_hot,
     "sparse_coo_tensor": _sparse_tensor,
     "quantile": _nothing,
@@ -378,7 +378,7 @@ KNOWN = frozenset(
 """Namespaces of ops whose CUDA code this table covers; others belong to extensions."""
 
 
-def waits_of(op: Op, tags: Sequence[Any]) -> tuple[Wait, ...]:
+def waits_of(op: DispatchedOp, tags: Sequence[Any]) -> tuple[DryWait, ...]:
     """Yield what the host waits for in an op with a tensor on the device as argument.
 
     Args:

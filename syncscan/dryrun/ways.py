@@ -19,7 +19,7 @@ Way = tuple[tuple[CodeType, int, int], ...]
 """Function, line and instruction of each of the program's frames, outermost first."""
 
 
-class Met(NamedTuple):
+class WaitOnThread(NamedTuple):
     """A wait on the program's own thread: its number among all, when it began and ended, and the way to it."""
 
     number: int
@@ -36,7 +36,7 @@ class Ways:
     """
 
     def __init__(self) -> None:
-        self.met: list[Met] = []
+        self.met: list[WaitOnThread] = []
         self.ends: list[int] = []
         self._paths: Counter[Way] = Counter()
         self.entered: Frame | None = None
@@ -61,7 +61,7 @@ class Ways:
             number: of the wait, among all.
             begin, end: on the recording's clock.
         """
-        self.met.append(Met(number, begin, end, self._now()))
+        self.met.append(WaitOnThread(number, begin, end, self._now()))
 
     def step(self, at: int, *, last: bool) -> None:
         """Keep the way to the begin of a step, where another one may end.

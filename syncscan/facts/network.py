@@ -35,7 +35,7 @@ FOREACH = ("aten::_foreach", "aten::_fused_adam", "aten::_fused_sgd", "aten::_fu
 """Beginnings of the names of ops that only optimizers and their helpers call."""
 
 
-class Op(msgspec.Struct, frozen=True):
+class OutermostOp(msgspec.Struct, frozen=True):
     """An op that lies in no other, with the device work that its thread launches in it, rows in order of launch."""
 
     name: str
@@ -72,8 +72,8 @@ class Pass(msgspec.Struct, frozen=True):
     """The ops of one run of a network forward, or backward, in time order; `rest` are those of its loss."""
 
     backward: bool
-    ops: tuple[Op, ...]
-    rest: tuple[Op, ...] = ()
+    ops: tuple[OutermostOp, ...]
+    rest: tuple[OutermostOp, ...] = ()
 
     @property
     def interval(self) -> Interval:
@@ -114,11 +114,11 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     return [each for each in chosen if any(op.work for op in each.ops)]
 
 
-def _kind(op: Op) -> int:
+def _kind(op: OutermostOp) -> int:
     return 2 if op.of_optimizer else int(op.backward)
 
 
-def _pass(ops: Sequence[Op], trains: bool) -> Pass:
+def _pass(ops: Sequence[OutermostOp], trains: bool) -> Pass:
     """Return these ops as a pass, without the loss where there is a backward pass."""
     heavy = [at for at, op in enumerate(ops) if op.heavy]
     if not trains or not heavy:
@@ -128,7 +128,7 @@ def _pass(ops: Sequence[Op], trains: bool) -> Pass:
     return Pass(False, tuple(ops[: heavy[-1] + 1]), tuple(ops[heavy[-1] + 1 :]))
 
 
-def ops_of(trace: Trace, step: Interval) -> list[Op]:
+def ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
     """Return the ops of this step that lie in no other, on all launching threads, in time order; not to be changed."""
     known = trace.kept(_Known).ops
     if step not in known:
@@ -149,10 +149,10 @@ class _Known:
     """The ops of those steps of a trace that were looked up."""
 
     def __init__(self, _: Trace) -> None:
-        self.ops: dict[Interval, list[Op]] = {}
+        self.ops: dict[Interval, list[OutermostOp]] = {}
 
 
-def _ops_of(trace: Trace, step: Interval) -> list[Op]:
+def _ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
     s = trace.slices
     places = trace.launched_within(*step)
     rows, calls = trace.device_rows[places], trace.device_calls[places]
@@ -163,7 +163,7 @@ def _ops_of(trace: Trace, step: Interval) -> list[Op]:
     return sorted(ops, key=lambda op: op.begin)
 
 
-def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int64) -> Iterator[Op]:
+def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int64) -> Iterator[OutermostOp]:
     s = trace.slices
     on = trace.track_rows(track)
     first, behind = (on.start + int(at) for at in np.searchsorted(s.ts[on], step))
@@ -186,8 +186,8 @@ def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int6
         of_optimizer = name.startswith(FOREACH) or any(b <= begin < e for b, e in optimizers)
         launched = tuple(work[low:high].tolist())
         names, leaf = tuple(inner[low:high]), tuple(parents[low:high])
-        yield Op(name, track, begin, int(s.end[row]), launched, names, leaf, count, of_optimizer)
+        yield OutermostOp(name, track, begin, int(s.end[row]), launched, names, leaf, count, of_optimizer)
     for row, call in zip(work[alone].tolist(), calls[here_too][alone].tolist(), strict=True):
         begin = int(s.ts[call])
         of_optimizer = any(b <= begin < e for b, e in optimizers)
-        yield Op("", track, begin, int(s.end[call]), (row,), ("",), (call,), 0, of_optimizer)
+        yield OutermostOp("", track, begin, int(s.end[call]), (row,), ("",), (call,), 0, of_optimizer)

@@ -55,7 +55,7 @@ class Sample(NamedTuple):
     stack: tuple[Frame, ...]
 
 
-class Place(NamedTuple):
+class PhaseLines(NamedTuple):
     """Lines of a function that a phase is in: a statement or a loop."""
 
     code: CodeType
@@ -69,7 +69,7 @@ class SeenPhase:
 
     kind: PhaseKind
     name: str
-    place: Place
+    place: PhaseLines
     samples: list[Sample] = field(default_factory=list)
 
     @property
@@ -85,7 +85,7 @@ class SeenPhase:
         return took.most_common(MOST_LINES)
 
 
-class Course(NamedTuple):
+class WatchedSteps(NamedTuple):
     """The steps of a run, by which its phases are recognized.
 
     `ends` are the steps' ends (ns): step k lies between `ends[k]` and `ends[k + 1]`. `counts` says of each whether it
@@ -104,7 +104,7 @@ class Course(NamedTuple):
 
 
 def phases_of(
-    course: Course, samples: Sequence[Sample], loops: Loops
+    course: WatchedSteps, samples: Sequence[Sample], loops: Loops
 ) -> tuple[list[SeenPhase], tuple[int, Loop] | None]:
     """Return the phases, longest first, and the loop that the steps are rounds of.
 
@@ -141,7 +141,7 @@ def phases_of(
 class _Steps:
     """Step numbers by time, and which steps are ordinary."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: WatchedSteps) -> None:
         self.course = course
         self.times = [b - a for a, b in zip(course.ends, course.ends[1:], strict=False)]
         counted = [time for time, counts in zip(self.times, course.counts, strict=True) if counts]
@@ -200,7 +200,7 @@ class _Branch(NamedTuple):
 
     outside: bool
     chosen: bool
-    place: Place | None
+    place: PhaseLines | None
     callee: CodeType | None
     kind: PhaseKind
 
@@ -240,7 +240,7 @@ def _in_loop(path: tuple[Frame, ...], stack: tuple[Frame, ...], depth: int, loop
     return code is path[depth][0] and loop.holds(line)
 
 
-def _branch(course: Course, stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> _Branch:
+def _branch(course: WatchedSteps, stack: tuple[Frame, ...], around: tuple[int, Loop] | None, loops: Loops) -> _Branch:
     """Return where the stack leaves the path, and whether that is in the steps' loop."""
     path, depth = course.path, 0
     while depth < min(len(path), len(stack)) and stack[depth] == path[depth]:
@@ -255,7 +255,9 @@ def _branch(course: Course, stack: tuple[Frame, ...], around: tuple[int, Loop] |
     outside = around is not None and not _in_loop(path, stack, around[0], around[1])
     own = loops.around(code.co_filename, line)
     branch_loops = [loop for loop in own if not loop.holds(path[depth][1])]
-    place = Place(code, branch_loops[0].first, branch_loops[0].last) if branch_loops else Place(code, line, line)
+    place = (
+        PhaseLines(code, branch_loops[0].first, branch_loops[0].last) if branch_loops else PhaseLines(code, line, line)
+    )
     callee = stack[depth + 1][0] if len(stack) > depth + 1 else None
     chosen = loops.chosen(code.co_filename, line, path[depth][1])
     kind = kind_of(stack[depth + 1 :])
@@ -264,7 +266,7 @@ def _branch(course: Course, stack: tuple[Frame, ...], around: tuple[int, Loop] |
     return _Branch(outside, chosen, place, callee, kind)
 
 
-def _seen(samples: list[Sample], course: Course, around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
+def _seen(samples: list[Sample], course: WatchedSteps, around: tuple[int, Loop] | None, loops: Loops) -> SeenPhase:
     """Return the phase of these samples: its kind by most of them, its lines by most of its time."""
     took: Counter[_Branch] = Counter()
     kinds: Counter[PhaseKind] = Counter()
@@ -276,7 +278,7 @@ def _seen(samples: list[Sample], course: Course, around: tuple[int, Loop] | None
     least = SHOWN * sum(kinds.values())
     shown = [kind for kind, ns in kinds.most_common() if kind is not PhaseKind.OTHER and ns >= least]
     kind = shown[0] if shown else PhaseKind.OTHER
-    place = most.place or Place(*samples[0].stack[-1], samples[0].stack[-1][1])
+    place = most.place or PhaseLines(*samples[0].stack[-1], samples[0].stack[-1][1])
     return SeenPhase(kind, _named(kind, most.callee, place), place, samples)
 
 
@@ -374,7 +376,7 @@ def name_of(code: CodeType) -> str:
     return getattr(code, "co_qualname", code.co_name)
 
 
-def _named(kind: PhaseKind, callee: CodeType | None, place: Place) -> str:
+def _named(kind: PhaseKind, callee: CodeType | None, place: PhaseLines) -> str:
     """Return the phase's name: that of its kind, or of the function that is called."""
     if kind is not PhaseKind.OTHER:
         return str(kind.value)
@@ -406,7 +408,7 @@ def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
     return code, loop
 
 
-def _own_loops(place: Place, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, Loop]]:
+def _own_loops(place: PhaseLines, stack: tuple[Frame, ...], loops: Loops) -> set[tuple[int, CodeType, Loop]]:
     """Return the loops around a sample from the phase's lines inward, each with its depth."""
     begin = next((k for k, (code, line) in enumerate(stack) if _at(place, code, line)), len(stack))
     held = set()
@@ -419,5 +421,5 @@ def _own_loops(place: Place, stack: tuple[Frame, ...], loops: Loops) -> set[tupl
     return held
 
 
-def _at(place: Place, code: CodeType, line: int) -> bool:
+def _at(place: PhaseLines, code: CodeType, line: int) -> bool:
     return code is place.code and place.first <= line <= place.last

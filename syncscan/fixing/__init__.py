@@ -51,7 +51,7 @@ def fix(
     from pathlib import Path
 
     from syncscan.errors import UsageError
-    from syncscan.fixing.course import Course, Options
+    from syncscan.fixing.course import Options, PatchBuilder
     from syncscan.fixing.gains import gains_of
 
     file, colon, function = program.rpartition(":")
@@ -70,7 +70,7 @@ def fix(
         limit_s=limit_s,
         progress=progress or (lambda sentence: None),
     )
-    return Course(file, arguments, options, function=function, module=module).run()
+    return PatchBuilder(file, arguments, options, function=function, module=module).run()
 
 
 __all__ = ["fix"]

@@ -22,13 +22,13 @@ from syncscan import api
 from syncscan.capture import target as targets
 from syncscan.capture.fingerprint import Fingerprinting
 from syncscan.capture.main_script import run_main
-from syncscan.capture.steps import Mark, StepMarks
+from syncscan.capture.steps import OptimizerCall, StepMarks
 from syncscan.dryrun.optimizers import after_steps
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.session import Session
+from syncscan.dryrun.session import DryRunSession
 from syncscan.fixing import instrument
-from syncscan.fixing.job import Job, Outcome, Place, Racing
-from syncscan.fixing.recorder import FILES_APART, Recorder
+from syncscan.fixing.job import ProgramJob, Racing, RunResult, WaitingLine
+from syncscan.fixing.recorder import FILES_APART, ProbeRecorder
 from syncscan.model.finding import Cause, Finding, Use
 from syncscan.model.libraries import is_library
 from syncscan.model.race import TEXTS
@@ -61,12 +61,12 @@ def _unseen() -> Iterator[None]:
         yield
 
 
-def run(job: Job) -> Outcome:
+def run(job: ProgramJob) -> RunResult:
     """Run the program of a job, to its end or for as many steps as it asks."""
     pretence = Pretence()
     codes = _Codes(job)
     session = pretence.begin()
-    recorder = Recorder(lambda: session.recording.waits)
+    recorder = ProbeRecorder(lambda: session.recording.waits)
     recorder.install()
     _seed()
     steps = _Steps(job, session)
@@ -77,7 +77,7 @@ def run(job: Job) -> Outcome:
     with _unseen():
         fingerprint = steps.fingerprint.result()
     pretence.end()
-    outcome = Outcome(
+    outcome = RunResult(
         code=code,
         waits=session.recording.waits,
         gaps=[f"{what} ({file}:{line})" for what, _, file, line in session.gaps()],
@@ -98,7 +98,7 @@ def run(job: Job) -> Outcome:
 class _Codes:
     """Gives Python the texts of a job in place of its files, with probes where the job asks for them."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ProgramJob) -> None:
         self._texts = dict(job.sources)
         self._first = {file: number * FILES_APART for number, file in enumerate(job.probed)}
 
@@ -138,7 +138,7 @@ def _text_of(path: str) -> str:
 class _Steps:
     """Counts the optimizer's steps, and fingerprints what they compute."""
 
-    def __init__(self, job: Job, session: Session) -> None:
+    def __init__(self, job: ProgramJob, session: DryRunSession) -> None:
         self._most, self._session = job.steps, session
         self._marks = StepMarks()
         self._by_calls = bool(job.function)
@@ -176,9 +176,9 @@ class _Steps:
         if self._by_calls:
             return
         mark = self._marks.saw(optimizer, fixed=False)
-        if mark is Mark.ANEW:
+        if mark is OptimizerCall.ANEW:
             self.fingerprint.forget()
-        if mark is not Mark.NOTHING:
+        if mark is not OptimizerCall.NOTHING:
             self.ended()
 
 
@@ -197,7 +197,7 @@ def _alive() -> int:
     return len(seen)
 
 
-def _run(job: Job, codes: _Codes, steps: _Steps) -> int:
+def _run(job: ProgramJob, codes: _Codes, steps: _Steps) -> int:
     if not job.function:
         return run_main(job.target, job.arguments, module=job.module, ends_quietly=_Enough, code_of=codes.of).code
     try:
@@ -248,7 +248,7 @@ def _covered(files: list[str]) -> Iterator[dict[str, set[int]]]:
         sys.settrace(None)
 
 
-def _user_files(job: Job) -> list[str]:
+def _user_files(job: ProgramJob) -> list[str]:
     """Return the Python files that ran and belong to no library."""
     named = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     files = {str(Path(file).absolute()) for file in named if isinstance(file, str) and file.endswith(".py")}
@@ -258,7 +258,7 @@ def _user_files(job: Job) -> list[str]:
     return sorted(file for file in files if not is_library(file) and "syncscan" not in Path(file).parts)
 
 
-def _races(session: Session) -> list[Racing]:
+def _races(session: DryRunSession) -> list[Racing]:
     """Return the races that a run met."""
     return [
         Racing(
@@ -272,10 +272,10 @@ def _races(session: Session) -> list[Racing]:
     ]
 
 
-def _place(finding: Finding) -> Place:
+def _place(finding: Finding) -> WaitingLine:
     source, diagnosis = finding.where.source, finding.diagnosis
     steers = finding.where.use is Use.STEERS or diagnosis.cause in (Cause.SHAPE, Cause.CTRL)
-    return Place(
+    return WaitingLine(
         rule=finding.rule,
         title=diagnosis.title,
         advice=diagnosis.fix,

@@ -12,16 +12,16 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
-from syncscan.fixing.job import Job, Observed, Outcome, Place
+from syncscan.fixing.job import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.lines import change, moved_lines, span
 from syncscan.fixing.program import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.text import Text, read
-from syncscan.fixing.trial import Passed, Trial, Wanted, compatible, together
+from syncscan.fixing.trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.verify import TOLERANCE, Reference
-from syncscan.model.fix import Fix, Fixed, Gain, Patched, Safety
+from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches
 
 PASSES = 3
@@ -41,14 +41,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unsafe: bool = False
     unverified: bool = False
     everything: bool = False
-    gains: Mapping[tuple[str, int], Gain] = {}
+    gains: Mapping[tuple[str, int], FixGain] = {}
     """Projected gains of a recording, by absolute path and line."""
     steps: int = 0
     limit_s: float = 120.0
     progress: Callable[[str], None] = lambda sentence: None
 
 
-class Course:
+class PatchBuilder:
     """Builds the patch of one program.
 
     Args:
@@ -62,7 +62,7 @@ class Course:
     def __init__(
         self, target: str, arguments: Sequence[str], options: Options, *, function: str = "", module: bool = False
     ) -> None:
-        self._job = Job(target, list(arguments), function=function, module=module, steps=options.steps)
+        self._job = ProgramJob(target, list(arguments), function=function, module=module, steps=options.steps)
         self._options = options
         self._originals: dict[str, Text] = {}
         self._texts: dict[str, Text] = {}
@@ -94,7 +94,7 @@ class Course:
                 after = outcome
         return self._fixed(before, after, time.monotonic() - began)
 
-    def _first(self, runs: Runs) -> Outcome:
+    def _first(self, runs: Runs) -> RunResult:
         self._options.progress("running the program dry")
         first = runs.run(self._made())
         if first.failure and first.code == -1 and not self._job.steps:
@@ -112,11 +112,11 @@ class Course:
         self._notes += [f"It is unknown whether {gap} waits." for gap in first.gaps]
         return first
 
-    def _made(self, **changes: object) -> Job:
+    def _made(self, **changes: object) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text}
         return msgspec.structs.replace(self._job, **{"sources": sources, **changes})
 
-    def _take_files(self, first: Outcome) -> None:
+    def _take_files(self, first: RunResult) -> None:
         """Read the user's files in which the program waits."""
         waiting = {place.file for place in first.places}
         for path in first.files:
@@ -125,7 +125,7 @@ class Course:
                 self._originals[path] = self._texts[path] = text
                 self._lines[path] = list(range(1, len(text.lines) + 1))
 
-    def _pass(self, runs: Runs, now: Outcome) -> Outcome | None:
+    def _pass(self, runs: Runs, now: RunResult) -> RunResult | None:
         """Find what can be fixed in the program as it is now, and fix it; None where nothing was."""
         paths = sorted(self._texts)
         if not paths:
@@ -141,22 +141,22 @@ class Course:
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
         if not wanted:
             return None
-        trial = Trial(runs, files, Reference(now, probed), self._changed)
+        trial = ProposalTrial(runs, files, Reference(now, probed), self._changed)
         passed = self._verified(trial, compatible(files, wanted))
         return self._accepted(passed) if passed is not None else None
 
-    def _file(self, path: str, run: Outcome) -> File:
+    def _file(self, path: str, run: RunResult) -> File:
         job = self._job
         main = not job.function and not job.module and str(Path(job.target).absolute()) == path
         return File(self._texts[path], run.observed.get(path, Observed()), main=main)
 
-    def _changed(self, texts: dict[str, str]) -> Job:
+    def _changed(self, texts: dict[str, str]) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
         return self._made(sources=sources, covered=sorted(texts))
 
     # what is proposed
 
-    def _proposed(self, path: str, file: File, now: Outcome) -> list[Proposal]:
+    def _proposed(self, path: str, file: File, now: RunResult) -> list[Proposal]:
         """Return the proposals to try, and note what rewrites leave to the author."""
         result: list[Proposal] = []
         places = [place for place in now.places if place.file == path]
@@ -190,7 +190,7 @@ class Course:
 
     # what passes
 
-    def _verified(self, trial: Trial, wanted: Wanted) -> Passed | None:
+    def _verified(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
         """Take all at once, or else what passes together with those before it."""
         self._options.progress(f"verifying {len(wanted)} changes")
         at_once = trial.of(wanted)
@@ -201,7 +201,7 @@ class Course:
             return passed
         return self._only_verified(trial, passed)
 
-    def _one_by_one(self, trial: Trial, wanted: Wanted) -> Passed | None:
+    def _one_by_one(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
         last: Passed | None = None
         for group in together(wanted):
             passed = trial.of([*(last.wanted if last else []), *group])
@@ -212,7 +212,7 @@ class Course:
                 self._refuse(path, proposal, f"tried and dropped: {passed}")
         return last
 
-    def _only_verified(self, trial: Trial, passed: Passed) -> Passed | None:
+    def _only_verified(self, trial: ProposalTrial, passed: Passed) -> Passed | None:
         """Leave out what has lines that didn't run."""
         rest: Wanted = []
         for number, (path, proposal) in enumerate(passed.wanted):
@@ -237,7 +237,7 @@ class Course:
         self._tried.add((path, proposal.rewrite, self._was(path, span(proposal.node)[0])))
         self._note(path, proposal, how, applied=False)
 
-    def _accepted(self, passed: Passed) -> Outcome:
+    def _accepted(self, passed: Passed) -> RunResult:
         """Make it part of the patch."""
         for number, (path, proposal) in enumerate(passed.wanted):
             self._note(path, proposal, self._how(passed, number), applied=True)
@@ -277,7 +277,7 @@ class Course:
                 )
             )
 
-    def _fixed(self, before: Outcome, after: Outcome, seconds: float) -> Fixed:
+    def _fixed(self, before: RunResult, after: RunResult, seconds: float) -> Fixed:
         fixes = [fix for fix in self._fixes if fix.applied]
         spoken = {(f.file, line) for f in fixes for line in range(f.line, f.end_line + 1)}
         for fix in self._fixes:
@@ -314,7 +314,7 @@ class Course:
         name = _short(path)
         return Patched(name, path, before.text, after.text, before.encoding, unified(name, before.text, after.text))
 
-    def _manual(self, place: Place) -> Fix:
+    def _manual(self, place: WaitingLine) -> Fix:
         return Fix(
             file=_short(place.file),
             line=place.line,
@@ -341,14 +341,14 @@ def unified(name: str, before: str, after: str) -> str:
     return "".join(line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _rule_at(places: Sequence[Place], proposal: Proposal) -> str:
+def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
     """Return the rule of a wait as the dry run names it."""
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
 
 
-def _why(place: Place) -> str:
+def _why(place: WaitingLine) -> str:
     """Return why a wait is left to the author when no rewrite handles it."""
     if place.cause == "SHAPE":
         return "the number of elements is the size of a later tensor, which the host needs"
@@ -367,9 +367,9 @@ def _short(path: str) -> str:
         return path
 
 
-def _last(run: Outcome) -> str:
+def _last(run: RunResult) -> str:
     lines = [line for line in run.errors.splitlines() if line.strip()]
     return lines[-1][:300] if lines else "It wrote nothing to stderr."
 
 
-__all__ = ["Course", "Options", "unified"]
+__all__ = ["Options", "PatchBuilder", "unified"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.model.fix import Gain
+from syncscan.model.fix import FixGain
 
 
-def gains_of(trace: str) -> dict[tuple[str, int], Gain]:
+def gains_of(trace: str) -> dict[tuple[str, int], FixGain]:
     """Return the projected gains of a recording's findings, by file and line.
 
     Args:
@@ -21,19 +21,19 @@ def gains_of(trace: str) -> dict[tuple[str, int], Gain]:
     return of_analysis(api.analyze(trace))
 
 
-def of_analysis(analysis: Analysis) -> dict[tuple[str, int], Gain]:
+def of_analysis(analysis: Analysis) -> dict[tuple[str, int], FixGain]:
     """Return the projected gains of an analysis, by absolute path and line; of several findings of a line the sum."""
     step = analysis.step.unprofiled_us or analysis.step.observed_us
-    result: dict[tuple[str, int], Gain] = {}
+    result: dict[tuple[str, int], FixGain] = {}
     for finding in analysis.findings:
         source, gain = finding.where.source, finding.gain
         if source is None or gain is None:
             continue
         key = str(Path(source.file).absolute()), source.line
-        known = result.get(key, Gain(0.0, 0.0, 0.0, 0.0 if step else None))
+        known = result.get(key, FixGain(0.0, 0.0, 0.0, 0.0 if step else None))
         us, (low, high) = known.us + gain.recoverable_us, gain.range_us
         share = us / step if step else None
-        result[key] = Gain(us, known.low_us + low, known.high_us + high, share)
+        result[key] = FixGain(us, known.low_us + low, known.high_us + high, share)
     return result
 
 

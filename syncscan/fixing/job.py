@@ -18,7 +18,7 @@ class Tensor(msgspec.Struct, frozen=True):
     leaf: bool
 
 
-class Seen(msgspec.Struct):
+class Observations(msgspec.Struct):
     """Observations of one expression in a run."""
 
     count: int = 0
@@ -55,11 +55,11 @@ class Entered(msgspec.Struct):
 class Observed(msgspec.Struct):
     """Observations of one file, by each node's position in `ast.walk`."""
 
-    seen: dict[int, Seen] = msgspec.field(default_factory=dict)
+    seen: dict[int, Observations] = msgspec.field(default_factory=dict)
     entered: dict[int, Entered] = msgspec.field(default_factory=dict)
 
 
-class Place(msgspec.Struct, frozen=True):
+class WaitingLine(msgspec.Struct, frozen=True):
     """Waits of one kind at one line."""
 
     rule: str
@@ -84,7 +84,7 @@ class Racing(msgspec.Struct, frozen=True):
     """The line of the earlier use; 0 where it wasn't noted."""
 
 
-class Job(msgspec.Struct):
+class ProgramJob(msgspec.Struct):
     """A run of the program."""
 
     target: str
@@ -106,12 +106,12 @@ class Job(msgspec.Struct):
     """Working directory of the program."""
 
 
-class Outcome(msgspec.Struct):
+class RunResult(msgspec.Struct):
     """The result of a run."""
 
     code: int = 0
     """The exit code; negative where a signal ended it."""
-    places: list[Place] = msgspec.field(default_factory=list)
+    places: list[WaitingLine] = msgspec.field(default_factory=list)
     races: list[Racing] = msgspec.field(default_factory=list)
     waits: int = 0
     gaps: list[str] = msgspec.field(default_factory=list)

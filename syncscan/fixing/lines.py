@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from syncscan.fixing.edits import Edit
 from syncscan.fixing.text import Text
-from syncscan.model.fix import Change
+from syncscan.model.fix import SourceEdit
 
 
 def moved_lines(text: Text, edits: Sequence[Edit], new: str) -> list[int]:
@@ -58,11 +58,11 @@ def statement_lines(new: str) -> set[int]:
     return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.stmt) and id(n) not in docstrings}
 
 
-def change(text: Text, edit: Edit) -> Change:
+def change(text: Text, edit: Edit) -> SourceEdit:
     """Return an edit by lines and columns."""
     begin, end = text.line_of(edit.begin), text.line_of(edit.end)
     starts = text.starts
-    return Change(begin, edit.begin - starts[begin - 1] + 1, end, edit.end - starts[end - 1] + 1, edit.text)
+    return SourceEdit(begin, edit.begin - starts[begin - 1] + 1, end, edit.end - starts[end - 1] + 1, edit.text)
 
 
 def span(node: ast.AST) -> tuple[int, int]:

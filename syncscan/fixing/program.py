@@ -6,14 +6,14 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from syncscan.fixing.job import Entered, Observed, Seen, Tensor
+from syncscan.fixing.job import Entered, Observations, Observed, Tensor
 from syncscan.fixing.text import Text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-NOTHING = Seen()
+NOTHING = Observations()
 
 
 class File:
@@ -47,7 +47,7 @@ class File:
 
     # what a run saw
 
-    def seen(self, node: ast.AST) -> Seen:
+    def seen(self, node: ast.AST) -> Observations:
         """Return what was seen of an expression; of a literal nothing, as its text tells all."""
         return self._observed.seen.get(self._numbers[node], NOTHING)
 

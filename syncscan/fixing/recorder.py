@@ -10,7 +10,7 @@ from typing import Any
 
 from syncscan.dryrun import places
 from syncscan.fixing import instrument
-from syncscan.fixing.job import Entered, Observed, Seen, Tensor
+from syncscan.fixing.job import Entered, Observations, Observed, Tensor
 
 MOST = 2_000
 """Values of one expression that are looked at closely; more are only counted."""
@@ -25,7 +25,7 @@ FILES_APART = 10_000_000
 """Between the numbers of two files' nodes."""
 
 
-class Recorder:
+class ProbeRecorder:
     """Collects the values, waits and nesting that probes report.
 
     Args:
@@ -35,7 +35,7 @@ class Recorder:
     def __init__(self, waits: Callable[[], int]) -> None:
         self._waits = waits
         self._torch = importlib.import_module("torch")
-        self._seen: dict[int, Seen] = {}
+        self._seen: dict[int, Observations] = {}
         self._tensors: dict[int, dict[Tensor, None]] = {}
         self._objects: dict[int, tuple[object, object]] = {}
         self._in_blocks: dict[tuple[int, int], tuple[int, object, object]] = {}
@@ -61,7 +61,7 @@ class Recorder:
         """Note an expression's value, and how often the host waited for it; return the value."""
         seen = self._seen.get(number)
         if seen is None:
-            seen = self._seen[number] = Seen()
+            seen = self._seen[number] = Observations()
         seen.count += 1
         seen.waits += self._waits() - before
         if seen.count <= MOST:
@@ -99,11 +99,11 @@ class Recorder:
 
     def _marked(self, number: int) -> None:
         before = self._began.pop() if self._began else self._waits()
-        seen = self._seen.setdefault(number, Seen())
+        seen = self._seen.setdefault(number, Observations())
         seen.count += 1
         seen.waits += self._waits() - before
 
-    def _look(self, number: int, seen: Seen, value: Any) -> None:
+    def _look(self, number: int, seen: Observations, value: Any) -> None:
         kind = type(value)
         name = self._name(kind)
         if name not in seen.types:
@@ -121,7 +121,7 @@ class Recorder:
             return "torch.Tensor" if kind in (self._torch.Tensor, self._torch.nn.Parameter) else kind.__qualname__
         return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
-    def _look_at_tensor(self, number: int, seen: Seen, value: Any) -> None:
+    def _look_at_tensor(self, number: int, seen: Observations, value: Any) -> None:
         place = places.place_of(value)
         tensor = Tensor(
             dtype=str(value.dtype).removeprefix("torch."),
@@ -138,7 +138,7 @@ class Recorder:
         self._measure(seen, value.numel())
         seen.version = max(seen.version, 0 if value.is_inference() else value._version)
 
-    def _look_at_container(self, seen: Seen, value: Any) -> None:
+    def _look_at_container(self, seen: Observations, value: Any) -> None:
         self._measure(seen, len(value))
         inner = value.values() if isinstance(value, dict) else value
         for element, _ in zip(inner, range(ELEMENTS), strict=False):
@@ -146,10 +146,10 @@ class Recorder:
             if name not in seen.elements:
                 seen.elements.append(name)
 
-    def _measure(self, seen: Seen, length: int) -> None:
+    def _measure(self, seen: Observations, length: int) -> None:
         seen.shortest, seen.longest = min(seen.shortest, length), max(seen.longest, length)
 
-    def _compare(self, number: int, seen: Seen, value: Any) -> None:
+    def _compare(self, number: int, seen: Observations, value: Any) -> None:
         """Note whether the value is still the first one, unchanged: in the whole run, and in each running loop."""
         plain = type(value) in _PLAIN or isinstance(value, (self._torch.device, self._torch.dtype))
         state = (value if plain else id(value), self._version(value))

@@ -12,7 +12,7 @@ from types import TracebackType
 import msgspec
 
 from syncscan.errors import MissingExtra, installing
-from syncscan.fixing.job import Job, Outcome
+from syncscan.fixing.job import ProgramJob, RunResult
 
 BOOT = """\
 import sys
@@ -46,7 +46,7 @@ class Runs:
             self._server.wait()
         self._folder.cleanup()
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: ProgramJob) -> RunResult:
         """Run a job; what it printed is in the outcome.
 
         Returns:
@@ -110,12 +110,12 @@ def _environment() -> dict[str, str]:
     return {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **os.environ}
 
 
-def _outcome(file: Path, code: str, limit_s: float) -> Outcome:
+def _outcome(file: Path, code: str, limit_s: float) -> RunResult:
     if file.exists():
-        return msgspec.msgpack.decode(file.read_bytes(), type=Outcome)
+        return msgspec.msgpack.decode(file.read_bytes(), type=RunResult)
     if code == "late":
-        return Outcome(code=-1, failure=f"it didn't end within {limit_s:g} s")
-    return Outcome(code=1, failure=f"its process ended with {code}")
+        return RunResult(code=-1, failure=f"it didn't end within {limit_s:g} s")
+    return RunResult(code=1, failure=f"its process ended with {code}")
 
 
 def _text(file: Path) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from syncscan.fixing.job import Job, Outcome
+from syncscan.fixing.job import ProgramJob, RunResult
 
 POLL_S = 0.01
 
@@ -67,7 +67,7 @@ def _end_group(pid: int) -> None:
 
 def alone(job_file: str, outcome_file: str) -> None:
     """Run a job in this process and end it."""
-    job = msgspec.msgpack.decode(Path(job_file).read_bytes(), type=Job)
+    job = msgspec.msgpack.decode(Path(job_file).read_bytes(), type=ProgramJob)
     os.chdir(job.folder)
     _redirect(Path(job.output))
     from syncscan.fixing import child
@@ -76,7 +76,7 @@ def alone(job_file: str, outcome_file: str) -> None:
         outcome = child.run(job)
     except BaseException as error:
         traceback.print_exc()
-        outcome = Outcome(code=1, failure=f"{type(error).__name__}: {error}")
+        outcome = RunResult(code=1, failure=f"{type(error).__name__}: {error}")
     Path(outcome_file).write_bytes(msgspec.msgpack.encode(outcome))
     sys.stdout.flush()
     sys.stderr.flush()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from syncscan.fixing.edits import Clash, Draft, Edit, applied
-from syncscan.fixing.job import Job, Outcome
+from syncscan.fixing.job import ProgramJob, RunResult
 from syncscan.fixing.lines import moved_lines, span, statement_lines, written_lines
 from syncscan.fixing.program import File
 from syncscan.fixing.proposal import Proposal
@@ -22,14 +22,14 @@ Wanted = list[tuple[str, Proposal]]
 class Passed(msgspec.Struct):
     """Proposals that leave the program's results unchanged and remove waits."""
 
-    run: Outcome
+    run: RunResult
     wanted: Wanted
     edits: dict[str, list[Edit]]
     not_run: dict[int, int]
     """By the proposal's place in `wanted`: a line of the patched file that is its own and didn't run."""
 
 
-class Trial:
+class ProposalTrial:
     """Tries the proposals of one pass.
 
     Args:
@@ -40,7 +40,7 @@ class Trial:
     """
 
     def __init__(
-        self, runs: Runs, files: dict[str, File], reference: Reference, job: Callable[[dict[str, str]], Job]
+        self, runs: Runs, files: dict[str, File], reference: Reference, job: Callable[[dict[str, str]], ProgramJob]
     ) -> None:
         self._runs, self._files, self._reference, self._job = runs, files, reference, job
         self._before = waits_of(reference.first)
@@ -73,7 +73,7 @@ class Trial:
             _import_torch(self._files[path], draft)
         return {path: draft.edits() for path, draft in drafts.items()}
 
-    def _waits(self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: Outcome) -> str:
+    def _waits(self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult) -> str:
         """Return why the waits of a run fail the trial: one is left, or a new one came in."""
         origins = {p: moved_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
         written = {p: written_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
@@ -112,7 +112,7 @@ class Trial:
         return ""
 
     def _not_run(
-        self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: Outcome
+        self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult
     ) -> dict[int, int]:
         result: dict[int, int] = {}
         for path, text in texts.items():
@@ -185,4 +185,4 @@ def _import_torch(file: File, draft: Draft) -> None:
         draft.put_before(body[0], "import torch")
 
 
-__all__ = ["Passed", "Trial", "compatible", "together"]
+__all__ = ["Passed", "ProposalTrial", "compatible", "together"]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from syncscan.fixing.job import Outcome
+from syncscan.fixing.job import RunResult
 from syncscan.model.proof import Fingerprint, Same, Tensors
 from syncscan.proof import sameness
 
@@ -27,13 +27,13 @@ class Reference:
         again: another.
     """
 
-    def __init__(self, first: Outcome, again: Outcome) -> None:
+    def __init__(self, first: RunResult, again: RunResult) -> None:
         self.first, self.again = first, again
         self.printed = _Lines(first.printed, again.printed)
         self.errors = _Lines(_without_warnings(first.errors), _without_warnings(again.errors))
         self._fingerprints = fingerprint(first), fingerprint(again)
 
-    def differs(self, run: Outcome) -> str:
+    def differs(self, run: RunResult) -> str:
         """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing."""
         if run.failure:
             return run.failure
@@ -48,7 +48,7 @@ class Reference:
             or self._races(run)
         )
 
-    def _computes(self, run: Outcome) -> str:
+    def _computes(self, run: RunResult) -> str:
         first, again = self._fingerprints
         other = fingerprint(run)
         if first == other or (not first.losses and not first.end.shapes):
@@ -58,12 +58,12 @@ class Reference:
             return ""
         return result.why or "the patched program computes something else"
 
-    def _keeps(self, run: Outcome) -> str:
+    def _keeps(self, run: RunResult) -> str:
         if run.graph <= 2 * self.first.graph + GRAPHS:
             return ""
         return f"the patched program keeps autograd graphs alive: {run.graph} nodes instead of {self.first.graph}"
 
-    def _races(self, run: Outcome) -> str:
+    def _races(self, run: RunResult) -> str:
         """Return what races in the changed program and didn't before: by kind and file, since lines move."""
         known = Counter((race.kind, race.file) for race in self.first.races)
         for race in run.races:
@@ -132,7 +132,7 @@ def _same_number(x: str, y: str) -> bool:
     return last or abs(p - q) <= TOLERANCE * max(abs(p), abs(q))
 
 
-def fingerprint(run: Outcome) -> Fingerprint:
+def fingerprint(run: RunResult) -> Fingerprint:
     """Return what a run computed."""
     answer: Mapping[str, Any] = run.fingerprint
     if not answer:
@@ -147,7 +147,7 @@ def _tensors(answer: Mapping[str, Any]) -> Tensors:
     return Tensors(shapes, tuple(map(tuple, answer["numbers"])), tuple(answer["epsilons"]))
 
 
-def waits_of(run: Outcome) -> Counter[tuple[str, int]]:
+def waits_of(run: RunResult) -> Counter[tuple[str, int]]:
     """Return how often a run waits at each line of each file."""
     counts: Counter[tuple[str, int]] = Counter()
     for place in run.places:

@@ -17,7 +17,7 @@ from syncscan.fleet.meetings import JobMeeting, collective_of
 from syncscan.fleet.members import Members
 
 
-class Clocks(msgspec.Struct, frozen=True):
+class RankClocks(msgspec.Struct, frozen=True):
     """Offsets from each rank's trace time to the job's, ns since the first rank's `base_ns`."""
 
     added: tuple[int, ...]
@@ -27,7 +27,7 @@ class Clocks(msgspec.Struct, frozen=True):
     """Indices of ranks that share no collective with the others: their epoch times are used unaligned."""
 
 
-def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> Clocks:
+def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> RankClocks:
     """Align the ranks' clocks."""
     base = members.ranks[0].of.base_ns
     epoch = [member.of.base_ns - base if member.of.base_ns and base else 0 for member in members.ranks]
@@ -36,7 +36,7 @@ def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> Clocks:
         corrected |= newly_aligned
     unaligned = tuple(sorted(set(range(len(epoch))) - set(corrected)))
     corrections = tuple(corrected.get(place, 0) for place in range(len(epoch)))
-    return Clocks(tuple(e + c for e, c in zip(epoch, corrections, strict=True)), corrections, unaligned)
+    return RankClocks(tuple(e + c for e, c in zip(epoch, corrections, strict=True)), corrections, unaligned)
 
 
 def _next(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from syncscan.errors import MissingExtra, ProgramFailed, UsageError, installing
-from syncscan.fleet.outcome import Outcome, outcome_of
+from syncscan.fleet.outcome import TraceOutcome, outcome_of
 from syncscan.load.memory import PART
 from syncscan.load.redaction import redacted
 from syncscan.load.stored import reason
@@ -26,7 +26,7 @@ _CONNECT_S = 10
 
 def outcomes(
     paths: Sequence[str], options: Mapping[str, Any], scheduler: str, max_memory: int | None
-) -> Iterator[tuple[str, Outcome]]:
+) -> Iterator[tuple[str, TraceOutcome]]:
     """Analyze traces; close the iterator to cancel those in progress.
 
     A trace whose worker dies is read again by another, as often as the scheduler allows it (`allowed-failures`), and
@@ -73,7 +73,7 @@ def _connected(scheduler: str) -> Any:
 
 def _round(
     client: Any, paths: Sequence[str], options: Mapping[str, Any], most: int | None, at_once: int | None
-) -> Iterator[tuple[str, Outcome]]:
+) -> Iterator[tuple[str, TraceOutcome]]:
     """Yield the outcomes of all traces, run `at_once` at a time, or as many as the cluster's current threads allow."""
     from distributed import as_completed
 
@@ -111,23 +111,23 @@ def _room(client: Any) -> int:
     return _AHEAD * max(1, threads)
 
 
-def _outcome(result: Any, client: Any) -> Outcome:
+def _outcome(result: Any, client: Any) -> TraceOutcome:
     """Return the outcome in a future, or one for the error that was raised."""
-    if isinstance(result, Outcome):
+    if isinstance(result, TraceOutcome):
         return result
     error = result[1] if isinstance(result, tuple) else result
     kind = type(error).__name__
     if kind == "KilledWorker":
-        return Outcome(reason="Each worker that read it died, as they do when memory runs out.", killed=True)
+        return TraceOutcome(reason="Each worker that read it died, as they do when memory runs out.", killed=True)
     if client.status != "running" or kind.endswith("CancelledError"):
         raise ProgramFailed("The Dask scheduler went away.", "Run it again: what was stored isn't analyzed again.")
-    return Outcome(reason=f"A worker failed on it: {kind}: {reason(error)}.")
+    return TraceOutcome(reason=f"A worker failed on it: {kind}: {reason(error)}.")
 
 
-def _task(path: str, options: dict[str, Any], most: int | None, version: str) -> Outcome:
+def _task(path: str, options: dict[str, Any], most: int | None, version: str) -> TraceOutcome:
     """Analyze one trace on a worker."""
     if version != __version__:
-        return Outcome(
+        return TraceOutcome(
             reason=f"The worker has syncscan {__version__}, and this is {version}: install the same on both."
         )
     return outcome_of(path, options, _share() if most is None else most)

@@ -16,9 +16,9 @@ from syncscan.fleet.lateness import CollectiveArrivals
 from syncscan.fleet.members import Members
 from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
-from syncscan.whatif.calibrate import MIN_SCALE, Times, scales
+from syncscan.whatif.calibrate import MIN_SCALE, ScaledTime, scales
 from syncscan.whatif.calibrated_step import MODEL
-from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
+from syncscan.whatif.job import Job, JobRemoval, Meeting, Scales, period
 
 ROUNDS = 12
 """Bisection steps to calibrate the job: accurate to 0.03 % of a scale."""
@@ -56,7 +56,7 @@ class JobProjector:
         """Indices of the replayed ranks: the others were never last, and wouldn't be without the removed findings."""
         self.job = _job(members, all_arrivals, self.ranks)
         self.known = unprofiled_us is not None
-        self._times = Times(self._takes)
+        self._times = ScaledTime(self._takes)
         guessed = mean(graph.own_share for graph in self.job.graphs)
         self.scales = Scales(guessed)
         if unprofiled_us is not None:
@@ -89,7 +89,7 @@ class JobProjector:
         if not self.before:
             return JobGain(0.0, (0.0, 0.0))
         numbers = {at: removed[place] for at, place in enumerate(self.ranks) if place in removed}
-        removal, whole = Removal(numbers), Removal(numbers, whole=True)
+        removal, whole = JobRemoval(numbers), JobRemoval(numbers, whole=True)
         ratio = self._ratio(removal)
         ratios = [ratio, self._ratio(whole), *self._alone(removal), *self._slack(removal), *self._near(removal)]
         extra = REPEATABILITY + MODEL * (1.0 - ratio)
@@ -97,20 +97,20 @@ class JobProjector:
         step_us = self.baseline_us
         return JobGain(max(0.0, 1.0 - ratio) * step_us, (max(0.0, low) * step_us, high * step_us))
 
-    def _ratio(self, removal: Removal) -> float:
+    def _ratio(self, removal: JobRemoval) -> float:
         return period(self.job, self.scales, removal) / self.before
 
-    def _alone(self, removal: Removal) -> list[float]:
+    def _alone(self, removal: JobRemoval) -> list[float]:
         """Return the ratios for each step on its own."""
         return [
             period(self.job, self.scales, removal, [step]) / alone for step, alone in self._singles.items() if alone
         ]
 
-    def _near(self, removal: Removal) -> list[float]:
+    def _near(self, removal: JobRemoval) -> list[float]:
         """Return the ratios if the unprofiled step time were slightly shorter or longer than measured."""
         return [period(self.job, scales, removal) / before for scales, before in self._nearby if before]
 
-    def _slack(self, removal: Removal) -> list[float]:
+    def _slack(self, removal: JobRemoval) -> list[float]:
         """Return the ratios with the least and the most profiler overhead, if that is an estimate."""
         if self.known:
             return []

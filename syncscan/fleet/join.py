@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from syncscan.fleet.clocks import Clocks, clocks_of
+from syncscan.fleet.clocks import RankClocks, clocks_of
 from syncscan.fleet.gains import JobProjector
 from syncscan.fleet.lateness import (
     CollectiveArrivals,
@@ -71,7 +71,7 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
 
 def _ranks(
     members: Members,
-    clocks: Clocks,
+    clocks: RankClocks,
     all_arrivals: Sequence[CollectiveArrivals],
     all_lateness: Mapping[tuple[int, int], StepLateness],
 ) -> tuple[JobRank, ...]:
@@ -125,7 +125,11 @@ def _removable(members: Members, ids: set[str]) -> dict[int, frozenset[int]]:
 
 
 def _notes(
-    members: Members, meetings: Meetings, clocks: Clocks, findings: Sequence[JobFinding], projector: JobProjector | None
+    members: Members,
+    meetings: Meetings,
+    clocks: RankClocks,
+    findings: Sequence[JobFinding],
+    projector: JobProjector | None,
 ) -> list[str]:
     notes = []
     if not meetings.found:

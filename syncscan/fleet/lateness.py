@@ -13,10 +13,10 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.clocks import Clocks
+from syncscan.fleet.clocks import RankClocks
 from syncscan.fleet.meetings import JobMeeting, collective_of
 from syncscan.fleet.members import Members
-from syncscan.model.fleet import Cause, Lateness, PathSegment
+from syncscan.model.fleet import LateCause, Lateness, PathSegment
 from syncscan.model.rank import RankCollective
 from syncscan.model.step import REPEATABILITY
 
@@ -70,13 +70,13 @@ class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
         return last.begin - median(begins) if begins else 0.0
 
 
-def match_arrivals(members: Members, meetings: Sequence[JobMeeting], clocks: Clocks) -> list[CollectiveArrivals]:
+def match_arrivals(members: Members, meetings: Sequence[JobMeeting], clocks: RankClocks) -> list[CollectiveArrivals]:
     """Return the collectives with their arrivals, ordered by end."""
     arrived = [CollectiveArrivals(meeting, _arrivals(members, meeting, clocks)) for meeting in meetings]
     return sorted(arrived, key=lambda one: max(arrival.end for arrival in one.arrivals))
 
 
-def _arrivals(members: Members, meeting: JobMeeting, clocks: Clocks) -> tuple[Arrival, ...]:
+def _arrivals(members: Members, meeting: JobMeeting, clocks: RankClocks) -> tuple[Arrival, ...]:
     of = [collective_of(members, rank, place) for rank, place in zip(meeting.ranks, meeting.places, strict=True)]
     begins = [one.begin + clocks.added[rank] for one, rank in zip(of, meeting.ranks, strict=True)]
     last = max(begins)
@@ -100,14 +100,14 @@ class StepLateness(msgspec.Struct, frozen=True):
     """How much later than the others a rank arrived in one step, ns, in total and by cause."""
 
     late_ns: float
-    parts: Mapping[tuple[Cause, int], float]
+    parts: Mapping[tuple[LateCause, int], float]
     """Lateness by cause and the finding's number at this rank, or NONE."""
 
 
 def lateness_by_step(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[tuple[int, int], StepLateness]:
     """Return how much each rank delayed the others, by step and rank index."""
     late: defaultdict[tuple[int, int], float] = defaultdict(float)
-    parts: defaultdict[tuple[int, int], dict[tuple[Cause, int], float]] = defaultdict(dict)
+    parts: defaultdict[tuple[int, int], dict[tuple[LateCause, int], float]] = defaultdict(dict)
     before: dict[tuple[int, ...], CollectiveArrivals] = {}
     for one in sorted(all_arrivals, key=lambda one: one.last.begin):
         new = one.late_ns - _carried(one, before.get(one.meeting.ranks))
@@ -144,7 +144,7 @@ def _kept_lead(before: Arrival, now: Arrival, last_before: Arrival, last: Arriva
 
 def _causes(
     one: CollectiveArrivals, before: CollectiveArrivals | None, late_ns: float
-) -> dict[tuple[Cause, int], float]:
+) -> dict[tuple[LateCause, int], float]:
     """Return what the last rank did more than the others since their previous collective; the rest is its host's.
 
     At the first collective, events before the recording may be the cause.
@@ -157,18 +157,18 @@ def _causes(
         own = getattr(last.of, of) - getattr(since.get(last.rank), of, 0)
         return float(own - median(getattr(a.of, of) - getattr(since.get(a.rank), of, 0) for a in waiting))
 
-    causes: dict[tuple[Cause, int], float] = {}
+    causes: dict[tuple[LateCause, int], float] = {}
     idle, finding = _idle_more(last, waiting, since)
     for cause, length in (
-        ((Cause.KERNELS, -1), more("worked")),
-        ((Cause.INPUT, -1), more("loaded")),
-        ((Cause.SYNC, finding), idle),
+        ((LateCause.KERNELS, -1), more("worked")),
+        ((LateCause.INPUT, -1), more("loaded")),
+        ((LateCause.SYNC, finding), idle),
     ):
         taken = min(max(length, 0.0), left)
         left -= taken
         if taken:
             causes[cause] = taken
-    rest = Cause.HOST if before else Cause.BEFORE
+    rest = LateCause.HOST if before else LateCause.BEFORE
     return causes | ({(rest, -1): left} if left else {})
 
 
@@ -200,13 +200,13 @@ def lateness(
 
 
 def _lateness_of(members: Members, step: int, rank: int, of: StepLateness) -> Lateness:
-    by_cause: defaultdict[Cause, float] = defaultdict(float)
+    by_cause: defaultdict[LateCause, float] = defaultdict(float)
     for (cause, _), length in of.parts.items():
         by_cause[cause] += length / 1e3
     parts = sorted(by_cause.items(), key=lambda part: -part[1])
     cause = parts[0][0]
-    syncs = {number: length for (what, number), length in of.parts.items() if what is Cause.SYNC and number >= 0}
-    finding = max(syncs, key=syncs.__getitem__) if cause is Cause.SYNC and syncs else None
+    syncs = {number: length for (what, number), length in of.parts.items() if what is LateCause.SYNC and number >= 0}
+    finding = max(syncs, key=syncs.__getitem__) if cause is LateCause.SYNC and syncs else None
     member = members.ranks[rank]
     known = finding is not None and finding < len(member.of.findings)
     return Lateness(
@@ -220,7 +220,7 @@ def _lateness_of(members: Members, step: int, rank: int, of: StepLateness) -> La
 
 
 def critical_path(
-    members: Members, all_arrivals: Sequence[CollectiveArrivals], clocks: Clocks
+    members: Members, all_arrivals: Sequence[CollectiveArrivals], clocks: RankClocks
 ) -> tuple[PathSegment, ...]:
     """Return the critical path, from the last collective back to the first step's begin: always the last arrival.
 
@@ -249,7 +249,7 @@ def critical_path(
     return tuple(_merged(segments[::-1]))
 
 
-def _first_begin(members: Members, rank: int, clocks: Clocks) -> int:
+def _first_begin(members: Members, rank: int, clocks: RankClocks) -> int:
     steps = members.ranks[rank].of.steps
     return (steps[0].begin if steps else 0) + clocks.added[rank]
 

@@ -14,7 +14,7 @@ from syncscan.load.stored import reason
 from syncscan.model.rank import encoded
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class TraceOutcome(msgspec.Struct, frozen=True):
     """Outcome of one trace."""
 
     rank: bytes = b""
@@ -27,7 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """Whether the reading process was killed."""
 
 
-def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> Outcome:
+def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> TraceOutcome:
     """Analyze one trace; only errors that end the process are raised.
 
     Args:
@@ -36,12 +36,12 @@ def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> Outco
         most: bytes that this may take, about; None for most of what is free.
     """
     try:
-        return Outcome(rank=encoded(read_rank(path, **{**options, "max_memory": most})))
+        return TraceOutcome(rank=encoded(read_rank(path, **{**options, "max_memory": most})))
     except TraceTooLarge as e:
-        return Outcome(reason=redacted(str(e)), too_large=True)
+        return TraceOutcome(reason=redacted(str(e)), too_large=True)
     except MemoryError:
-        return Outcome(reason="it needs more memory than is available or allowed.", too_large=True)
+        return TraceOutcome(reason="it needs more memory than is available or allowed.", too_large=True)
     except SyncscanError as e:
-        return Outcome(reason=redacted(str(e)))
+        return TraceOutcome(reason=redacted(str(e)))
     except Exception as e:  # one trace doesn't stop the rest
-        return Outcome(reason=f"syncscan failed on it: {type(e).__name__}: {reason(e)}. Please report this.")
+        return TraceOutcome(reason=f"syncscan failed on it: {type(e).__name__}: {reason(e)}. Please report this.")

@@ -21,7 +21,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from syncscan.errors import ProgramFailed
-from syncscan.fleet.outcome import Outcome
+from syncscan.fleet.outcome import TraceOutcome
 from syncscan.load import memory
 from syncscan.load.second_process import ALONE
 
@@ -61,7 +61,7 @@ def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = N
     return Workers(max(1, min(jobs, traces)), most)
 
 
-def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, Outcome]]:
+def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, TraceOutcome]]:
     """Analyze traces; close the iterator to end the processes.
 
     Args:
@@ -88,7 +88,7 @@ def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers)
         waiting, workers = again, Workers(max(1, min(workers.count // _FEWER, len(again))), workers.memory_bytes)
 
 
-def _round(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, Outcome]]:
+def _round(paths: Sequence[str], options: Mapping[str, Any], workers: Workers) -> Iterator[tuple[str, TraceOutcome]]:
     waiting, count = deque(paths), min(workers.count, len(paths))
     with contextlib.ExitStack() as ending, selectors.DefaultSelector() as answers:
 
@@ -143,12 +143,12 @@ class _Worker:
         self.path = path
         self._send((path, dict(options)))
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TraceOutcome:
         """Wait for the outcome and return it."""
         try:
-            return cast(Outcome, pickle.load(self.answers))
+            return cast(TraceOutcome, pickle.load(self.answers))
         except (EOFError, pickle.UnpicklingError):
-            return Outcome(reason=f"The process that read it {_ended(self._process.wait())}.", killed=True)
+            return TraceOutcome(reason=f"The process that read it {_ended(self._process.wait())}.", killed=True)
 
     def end(self) -> None:
         """End the process, whatever it does."""

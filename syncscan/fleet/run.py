@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.fleet import cluster, pool
-from syncscan.fleet.outcome import Outcome
+from syncscan.fleet.outcome import TraceOutcome
 from syncscan.fleet.store import Store, named_as_rank, read_stored
 from syncscan.load.redaction import redacted
 from syncscan.model.fleet import Unread
@@ -68,7 +68,7 @@ def run(
         source = pool.outcomes(left, chosen, pool.workers_for(len(left), jobs, max_memory))
     for path in left if stored is not None else ():
         cast(Store, stored).expect(path)
-    with contextlib.closing(cast(Generator[tuple[str, Outcome], None, None], source)) as outcomes:
+    with contextlib.closing(cast(Generator[tuple[str, TraceOutcome], None, None], source)) as outcomes:
         for path, outcome in outcomes:
             job.add(path, outcome, stored)
     return job.result()
@@ -89,7 +89,7 @@ class _Job:
         except SyncscanError as e:
             self.lost(path, redacted(str(e)))
 
-    def add(self, path: str, outcome: Outcome, stored: Store | None) -> None:
+    def add(self, path: str, outcome: TraceOutcome, stored: Store | None) -> None:
         """Add the outcome of a trace, and store its rank."""
         if not outcome.rank:
             self.lost(path, outcome.reason)

@@ -12,7 +12,17 @@ from syncscan.gate.sites import Key, joined, sites_of
 from syncscan.gate.steps import difference, options, step_change
 from syncscan.gate.unrelated import UNRELATED, unrelated
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import Change, Diff, Kept, MovedWait, Promise, Site, SiteChange, State, StepChange
+from syncscan.model.diff import (
+    Diff,
+    DiffState,
+    MovedWait,
+    Promise,
+    PromiseOutcome,
+    Site,
+    SiteChange,
+    SiteStatus,
+    StepChange,
+)
 
 LEAST = 0.01
 """Changes of a wait by less than this fraction of the step are ignored."""
@@ -22,7 +32,7 @@ CHANCE = 0.05
 """Probability by chance below which a site that isn't in every step counts as new or removed."""
 
 Sites = dict[Key, Site]
-_ORDER = (Change.NEW, Change.CHANGED, Change.GONE, Change.OCCASIONAL, Change.SAME)
+_ORDER = (SiteStatus.NEW, SiteStatus.CHANGED, SiteStatus.GONE, SiteStatus.OCCASIONAL, SiteStatus.SAME)
 
 
 def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
@@ -37,7 +47,7 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
     steps = _steps(before), _steps(after)
     changes = [_change(one, other, step, steps) for one, other in _matched(old, new)]
     changes.sort(key=lambda c: (_ORDER.index(c.change), c.site.intended, -_weight(c), c.site.first.id))
-    removed = [c.before for c in changes if c.change is Change.GONE and c.before]
+    removed = [c.before for c in changes if c.change is SiteStatus.GONE and c.before]
     different = unrelated(before, after, changes)
     return Diff(
         before=_state(before),
@@ -53,9 +63,9 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
     )
 
 
-def _state(side: Sequence[Analysis]) -> State:
+def _state(side: Sequence[Analysis]) -> DiffState:
     info = side[0].trace.info
-    return State(
+    return DiffState(
         paths=tuple(a.trace.info.path for a in side),
         steps=sum(a.step.count for a in side),
         device=info.devices[0] if info.devices else "",
@@ -108,18 +118,18 @@ def _change(before: Site | None, after: Site | None, step: StepChange, steps: tu
         return SiteChange(change=_gone_or_new(before, after, steps), before=before, after=after)
     often = not step.why_not and _more_often(before, after)
     long = not step.why_not and _longer(before, after, step)
-    kind = Change.CHANGED if often or long else Change.SAME
+    kind = SiteStatus.CHANGED if often or long else SiteStatus.SAME
     return SiteChange(change=kind, before=before, after=after, how_often=often, how_long=long)
 
 
-def _gone_or_new(before: Site | None, after: Site | None, steps: tuple[int, int]) -> Change:
+def _gone_or_new(before: Site | None, after: Site | None, steps: tuple[int, int]) -> SiteStatus:
     """Return the change of a place that is in one state only; it may occur in some steps only."""
     seen, own = (before, steps[0]) if before else (after, steps[1])
     if seen and not seen.always:
         hits = len(seen.seen)
         if _chosen(own, hits) - _chosen(sum(steps), hits) > math.log(CHANCE):  # all in one state: Fisher's exact test
-            return Change.OCCASIONAL
-    return Change.GONE if before else Change.NEW
+            return SiteStatus.OCCASIONAL
+    return SiteStatus.GONE if before else SiteStatus.NEW
 
 
 def _chosen(of: int, some: int) -> float:
@@ -141,13 +151,13 @@ def _longer(before: Site, after: Site, step: StepChange) -> bool:
 
 def _weight(change: SiteChange) -> float:
     before, after = (site.wait_us if site else 0.0 for site in (change.before, change.after))
-    return abs(after - before) if change.change is Change.CHANGED else max(before, after)
+    return abs(after - before) if change.change is SiteStatus.CHANGED else max(before, after)
 
 
 def _moved(changes: Sequence[SiteChange], removed: Sequence[Site]) -> Iterator[MovedWait]:
     """Yield where the wait of removed sites moved: to places that now wait longer, in proportion."""
     lost = sum(site.wait_us for site in removed)
-    longer = [c for c in changes if c.change is Change.NEW or (c.how_long and _rise(c) > 0)]
+    longer = [c for c in changes if c.change is SiteStatus.NEW or (c.how_long and _rise(c) > 0)]
     rises = sum(map(_rise, longer))
     for change in sorted(longer, key=_rise, reverse=True):
         if change.after and removed and (us := _rise(change) * min(1.0, lost / rises) if rises else 0.0) > LEAST * lost:
@@ -186,12 +196,12 @@ def _literal(selector: str) -> str:
     return selector.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")
 
 
-def _promise_kept(least: float, most: float, step: StepChange) -> Kept:
+def _promise_kept(least: float, most: float, step: StepChange) -> PromiseOutcome:
     if step.why_not or step.margin_us > max(most, COARSE * step.before_us):
-        return Kept.UNKNOWN
+        return PromiseOutcome.UNKNOWN
     if step.saving_us + step.margin_us < least:
-        return Kept.LESS
-    return Kept.MORE if step.saving_us - step.margin_us > most else Kept.YES
+        return PromiseOutcome.LESS
+    return PromiseOutcome.MORE if step.saving_us - step.margin_us > most else PromiseOutcome.YES
 
 
 def _notes(before: Sequence[Analysis], after: Sequence[Analysis]) -> Iterator[str]:

@@ -13,12 +13,12 @@ from syncscan.gate.fleet_sites import most_often, sites_of
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key
 from syncscan.gate.steps import AGAIN, HOST_AGAIN, NORMAL, STRETCH, difference
-from syncscan.model.diff import Change, Kept, Promise, Spread, StepChange
+from syncscan.model.diff import Promise, PromiseOutcome, SiteStatus, Spread, StepChange
 from syncscan.model.fleet import Fleet, JobFinding
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
 from syncscan.model.step import BOUND_FROM
 
-_ORDER = (Change.NEW, Change.CHANGED, Change.GONE, Change.SAME)
+_ORDER = (SiteStatus.NEW, SiteStatus.CHANGED, SiteStatus.GONE, SiteStatus.SAME)
 
 
 def diff_fleets(before: Fleet, after: Fleet) -> FleetDiff:
@@ -31,7 +31,7 @@ def diff_fleets(before: Fleet, after: Fleet) -> FleetDiff:
     step = _step_change(before, after)
     changes = [_change(one, other, step) for one, other in _pairs(before, after)]
     changes.sort(key=lambda c: (_ORDER.index(c.change), c.site.intended, -c.site.wait_us, c.site.first.id))
-    removed = [c.before for c in changes if c.change is Change.GONE and c.before]
+    removed = [c.before for c in changes if c.change is SiteStatus.GONE and c.before]
     return FleetDiff(
         before=_state(before),
         after=_state(after),
@@ -79,12 +79,12 @@ def _joined(fleet: Fleet, sites: dict[Key, tuple[JobFinding, ...]], keys: Sequen
 
 def _change(before: JobSite | None, after: JobSite | None, step: StepChange) -> JobChange:
     if before is None or after is None:
-        return JobChange(change=Change.GONE if before else Change.NEW, before=before, after=after)
+        return JobChange(change=SiteStatus.GONE if before else SiteStatus.NEW, before=before, after=after)
     often = abs(after.per_step - before.per_step) > MORE
     noise = max(step.margin_us, LEAST * max(step.before_us, step.after_us))
     long = not step.why_not and abs(after.wait_us - before.wait_us) > noise
     ranks = before.ranks != after.ranks and not step.why_not
-    kind = Change.CHANGED if often or long or ranks else Change.SAME
+    kind = SiteStatus.CHANGED if often or long or ranks else SiteStatus.SAME
     return JobChange(change=kind, before=before, after=after, how_often=often, how_long=long, other_ranks=ranks)
 
 
@@ -154,12 +154,12 @@ def _promise(before: Fleet, removed: Sequence[JobFinding], step: StepChange) -> 
     return Promise(saving_us=saving * scale, range_us=limits, kept=_promise_kept(*limits, step))
 
 
-def _promise_kept(least: float, most: float, step: StepChange) -> Kept:
+def _promise_kept(least: float, most: float, step: StepChange) -> PromiseOutcome:
     if step.why_not or step.margin_us > max(most, COARSE * step.before_us):
-        return Kept.UNKNOWN
+        return PromiseOutcome.UNKNOWN
     if step.saving_us + step.margin_us < least:
-        return Kept.LESS
-    return Kept.MORE if step.saving_us - step.margin_us > most else Kept.YES
+        return PromiseOutcome.LESS
+    return PromiseOutcome.MORE if step.saving_us - step.margin_us > most else PromiseOutcome.YES
 
 
 def _notes(before: Fleet, after: Fleet) -> Iterator[str]:

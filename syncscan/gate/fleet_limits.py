@@ -14,16 +14,16 @@ from syncscan.gate.fleet_sites import as_finding, most_often, sites_of
 from syncscan.gate.limits import DEFAULT, HAIR, SortedOut, sort_out, still_known, within
 from syncscan.gate.sites import Key
 from syncscan.gate.written import SourceText, Written
-from syncscan.model.check import Limit, Rules, Verdict, Violation
+from syncscan.model.check import CheckVerdict, Limit, Rules, Violation
 from syncscan.model.finding import Finding
-from syncscan.model.fleet import STRETCHED, Cause, Fleet
+from syncscan.model.fleet import STRETCHED, Fleet, LateCause
 
 Places = dict[Key, tuple[float, tuple[Finding, ...]]]
 
 
 def check_fleet(
     fleet: Fleet, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
-) -> Verdict:
+) -> CheckVerdict:
     """Check a job against the rules of its project.
 
     Args:
@@ -44,7 +44,7 @@ def check_fleet(
     known, unmatched = known_among(baseline, _places(fleet))
     sorted_out = sort_out(_findings(fleet), rules, known, Written(source_text), today)
     limits = rules.limits or (DEFAULT,)
-    return Verdict(
+    return CheckVerdict(
         path=_name(fleet),
         violations=(*_unseen(fleet), *(v for x in limits for v in _violations(x, sorted_out.counted, fleet))),
         counted=sorted_out.counted,
@@ -168,7 +168,7 @@ def _held_up(limit: Limit, allowed: float, selected: Sequence[Finding], fleet: F
         yield Violation(limit=limit, sentence=why, findings=())
         return
     by_id = {f.id: f for f in selected}
-    behind = [x for x in fleet.lateness if x.cause is Cause.SYNC and x.finding in by_id]
+    behind = [x for x in fleet.lateness if x.cause is LateCause.SYNC and x.finding in by_id]
     counts = behind if limit.by else fleet.lateness
     part = sum(x.late_us for x in counts) / max(1, len(fleet.steps)) / (fleet.observed_us or 1.0)
     if part > allowed + HAIR:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.gate.sites import unnumbered
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import Change, HabitChange
+from syncscan.model.diff import HabitChange, SiteStatus
 from syncscan.model.finding import Severity
 from syncscan.model.habit import Habit
 
@@ -22,8 +22,8 @@ def habit_changes(before: Sequence[Analysis], after: Sequence[Analysis]) -> tupl
         before: recordings of the earlier state, one or more.
         after: of the later.
     """
-    removed = (HabitChange(Change.GONE, habit) for habit in _only(before, after))
-    new = (HabitChange(Change.NEW, habit) for habit in _only(after, before))
+    removed = (HabitChange(SiteStatus.GONE, habit) for habit in _only(before, after))
+    new = (HabitChange(SiteStatus.NEW, habit) for habit in _only(after, before))
     return (*removed, *new)
 
 

@@ -12,7 +12,7 @@ from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import Baseline, Entry, known_by
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
-from syncscan.model.check import Allowance, By, Exempt, Limit, Rules, Verdict, Violation
+from syncscan.model.check import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
 from syncscan.model.finding import Finding, Source
 from syncscan.model.trace import Vendor
 
@@ -24,7 +24,7 @@ HAIR = 1e-6
 
 def check(
     analysis: Analysis, rules: Rules, baseline: Baseline, source_text: SourceText, today: datetime.date
-) -> Verdict:
+) -> CheckVerdict:
     """Check one recording against the rules of its project.
 
     Args:
@@ -41,7 +41,7 @@ def check(
     met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(analysis.trace))
     counted = sorted_out.counted
     violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
-    return Verdict(
+    return CheckVerdict(
         path=analysis.trace.info.path,
         violations=(*_unseen(analysis), *violations),
         counted=counted,

@@ -61,7 +61,7 @@ class allow(ContextDecorator):
 _open = _Open()
 
 
-class Passes:
+class FirstPasses:
     """Remembers, for blocks with `first_only`, which pass made the syncs of a line first."""
 
     def __init__(self) -> None:

@@ -73,7 +73,7 @@ class Guard:
         self._all = threads == "all"
         self._thread = process.EVERY_THREAD
         self._in_step = 0
-        self._passes = allowed.Passes()
+        self._passes = allowed.FirstPasses()
         self._shown: dict[Any, Any] = {}
         self._lock = threading.Lock()
 

@@ -38,7 +38,7 @@ class Capturable(msgspec.Struct, frozen=True):
     host: tuple[ThreadInterval, ...]
     """On each launching thread: from the first call's begin to the last one's end."""
     ended_by: int
-    """Index in `Breaks` of the break after it; the number of breaks if there is none."""
+    """Index in `GraphBreaks` of the break after it; the number of breaks if there is none."""
 
     @property
     def length_ns(self) -> int:
@@ -46,7 +46,7 @@ class Capturable(msgspec.Struct, frozen=True):
         return max(i.end for i in self.host) - min(i.begin for i in self.host)
 
 
-class Breaks(msgspec.Struct, frozen=True):
+class GraphBreaks(msgspec.Struct, frozen=True):
     """Breaks that no graph can span, in time order: time, kind, and the sync's call or the length of the pause."""
 
     at: Int64
@@ -55,7 +55,7 @@ class Breaks(msgspec.Struct, frozen=True):
     """For a sync, the row of its call; for other work, the time without anything on its way to a launch, ns; else 0."""
 
     @classmethod
-    def of(cls, context: Context) -> Breaks:
+    def of(cls, context: Context) -> GraphBreaks:
         """Return a trace's breaks: step begins, waits, loaders, and other work of the host."""
         s, trace = context.trace.slices, context.trace
         syncs = np.array(sorted(context.sync_calls), np.int64)
@@ -74,7 +74,7 @@ class Breaks(msgspec.Struct, frozen=True):
         return cls(at[order], kind[order], detail[order])
 
 
-def capturable(context: Context, calls: Int64, breaks: Breaks) -> list[Capturable]:
+def capturable(context: Context, calls: Int64, breaks: GraphBreaks) -> list[Capturable]:
     """Return the parts of the steps with enough of these launches to be worth a graph, in time order.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.habits.rules import RULES, Rule
+from syncscan.habits.rules import RULES, HabitRule
 from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
 
 WHY, INSTEAD, WHEN_FINE = "Why it matters", "Use instead", "When it is fine"
@@ -48,7 +48,7 @@ def catalogue() -> tuple[RuleDoc, ...]:
     return tuple(map(document, RULES))
 
 
-def document(rule: Rule) -> RuleDoc:
+def document(rule: HabitRule) -> RuleDoc:
     """Return the documentation of a rule, from its module's docstring and its advice."""
     summary, sections = sections_of(rule.__doc__ or "")
     advice = rule.ADVICE

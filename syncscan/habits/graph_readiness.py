@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from syncscan.habits.capturable import LOADER, STEP, SYNC, Breaks, Capturable, intervals_of
+from syncscan.habits.capturable import LOADER, STEP, SYNC, Capturable, GraphBreaks, intervals_of
 from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64, distinct
@@ -19,7 +19,7 @@ from syncscan.model.names import is_backward, is_gradient, is_optimizer
 from syncscan.model.trace import NONE, Category
 
 
-class Run(msgspec.Struct, frozen=True):
+class LaunchRun(msgspec.Struct, frozen=True):
     """Launches of one phase within a part that a graph can hold: rows of their calls, in time order."""
 
     step: int
@@ -30,14 +30,14 @@ class Run(msgspec.Struct, frozen=True):
     parameters: int
     """Number of parameters whose gradients are accumulated meanwhile."""
     ended_by: int
-    """Index in `Breaks` of the break after the part; NONE if the part continues with another phase."""
+    """Index in `GraphBreaks` of the break after the part; NONE if the part continues with another phase."""
 
 
-Changes = Callable[[Sequence[Run]], tuple[Change, ...]]
+Changes = Callable[[Sequence[LaunchRun]], tuple[Change, ...]]
 """Function from runs of launches to the changes that a graph or a compile makes to the step."""
 
 
-def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval] = ()) -> list[Run]:
+def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[ThreadInterval] = ()) -> list[LaunchRun]:
     """Return the launches of the parts, split where the phase changes, in time order.
 
     Args:
@@ -52,7 +52,7 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
     steps = context.step_of([s.ts[p.calls[0]] for p in parts])
     gradients = np.sort(s.ts[trace.where(is_gradient, Category.CPU_OP)])
     borders = np.array([begin for _, begin, _ in elsewhere], np.int64)
-    ends, split = np.cumsum([len(part.calls) for part in parts])[:-1], list[Run]()
+    ends, split = np.cumsum([len(part.calls) for part in parts])[:-1], list[LaunchRun]()
     for part, step, phase_codes in zip(parts, steps.tolist(), np.split(codes, ends), strict=True):
         segment = np.searchsorted(borders, s.ts[part.calls])
         runs = np.split(np.arange(len(phase_codes)), np.flatnonzero(np.diff(phase_codes) | np.diff(segment)) + 1)
@@ -61,11 +61,11 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
             held = np.searchsorted(gradients, [min(i.begin for i in host), max(i.end for i in host)])
             phase, last = _PHASES[int(phase_codes[run[0]])], run is runs[-1]
             parameters = int(held[1] - held[0])
-            split.append(Run(step, phase, part.calls[run], host, parameters, part.ended_by if last else NONE))
+            split.append(LaunchRun(step, phase, part.calls[run], host, parameters, part.ended_by if last else NONE))
     return split
 
 
-def segments(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Changes) -> tuple[Segment, ...]:
+def segments(context: Context, runs: Sequence[LaunchRun], breaks: GraphBreaks, changes: Changes) -> tuple[Segment, ...]:
     """Return segments, each of the runs at the same place of every step, longest first.
 
     Args:
@@ -74,7 +74,7 @@ def segments(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Cha
         breaks: the breaks between them.
         changes: function from runs to the changes of a replay.
     """
-    groups: dict[tuple[Phase, int], list[Run]] = defaultdict(list)
+    groups: dict[tuple[Phase, int], list[LaunchRun]] = defaultdict(list)
     met: dict[tuple[int, Phase], int] = defaultdict(int)
     for run in runs:
         groups[run.phase, met[run.step, run.phase]].append(run)
@@ -84,7 +84,7 @@ def segments(context: Context, runs: Sequence[Run], breaks: Breaks, changes: Cha
     return tuple(sorted(listed, key=lambda segment: -segment.host_us))
 
 
-def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
+def splits(context: Context, breaks: GraphBreaks) -> tuple[Split, ...]:
     """Return the kinds of breaks between the first and the last launch of a step, most frequent first."""
     at = context.trace.slices.ts[context.launch_calls]
     before, behind = np.searchsorted(at, breaks.at), context.step_of(breaks.at)
@@ -103,7 +103,7 @@ def splits(context: Context, breaks: Breaks) -> tuple[Split, ...]:
 
 
 def _segment(
-    context: Context, runs: Sequence[Run], breaks: Breaks, findings: dict[int, Finding], changes: Changes
+    context: Context, runs: Sequence[LaunchRun], breaks: GraphBreaks, findings: dict[int, Finding], changes: Changes
 ) -> Segment:
     length = sum(max(i.end for i in run.host) - min(i.begin for i in run.host) for run in runs)
     ends = [run.ended_by for run in runs if 0 <= run.ended_by < len(breaks.at)]
@@ -145,7 +145,7 @@ def _within(at: Int64, begins: Int64, ends: Int64) -> np.ndarray:
     return inside
 
 
-def _split(context: Context, breaks: Breaks, places: Sequence[int], findings: dict[int, Finding]) -> Split:
+def _split(context: Context, breaks: GraphBreaks, places: Sequence[int], findings: dict[int, Finding]) -> Split:
     first = places[0]
     finding = findings.get(int(breaks.detail[first])) if breaks.kind[first] == SYNC else None
     paused = sum(int(breaks.detail[p]) for p in places) if breaks.kind[first] not in (SYNC, LOADER) else 0
@@ -158,7 +158,7 @@ def _split(context: Context, breaks: Breaks, places: Sequence[int], findings: di
     )
 
 
-def _what(context: Context, breaks: Breaks, place: int, findings: dict[int, Finding]) -> str:
+def _what(context: Context, breaks: GraphBreaks, place: int, findings: dict[int, Finding]) -> str:
     kind = int(breaks.kind[place])
     if kind == SYNC:
         finding = findings.get(int(breaks.detail[place]))

@@ -23,7 +23,7 @@ from syncscan.model.step import Bound
 from syncscan.model.units import duration
 
 
-class Kind(enum.Enum):
+class WorkKind(enum.Enum):
     """Kinds of work that a function is for."""
 
     LOGGING = enum.auto()
@@ -34,21 +34,21 @@ class Kind(enum.Enum):
 
 
 PLACES = {
-    Kind.LOADING: ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py"),
-    Kind.PROGRESS: tuple(
+    WorkKind.LOADING: ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py"),
+    WorkKind.PROGRESS: tuple(
         """
         tqdm rich/progress.py rich/live.py alive_progress progressbar fastprogress
         lightning/pytorch/callbacks/progress pytorch_lightning/callbacks/progress
         """.split()
     ),
-    Kind.LOGGING: tuple(
+    WorkKind.LOGGING: tuple(
         """
         logging loguru wandb mlflow tensorboard tensorboardX torch/utils/tensorboard comet_ml neptune clearml aim
         trackio lightning/pytorch/loggers pytorch_lightning/loggers lightning/fabric/loggers
         lightning/pytorch/trainer/connectors/logger_connector pytorch_lightning/trainer/connectors/logger_connector
         """.split()
     ),
-    Kind.TOKENIZING: tuple(
+    WorkKind.TOKENIZING: tuple(
         """
         tokenizers tiktoken sentencepiece torchtext/transforms.py open_clip/tokenizer.py
         transformers/tokenization_utils_base.py transformers/tokenization_utils.py
@@ -56,12 +56,12 @@ PLACES = {
         transformers/tokenization_utils_sentencepiece.py transformers/tokenization_python.py
         """.split()
     ),
-    Kind.COLLATING: ("torch/utils/data/_utils/collate.py", "transformers/data/data_collator.py"),
+    WorkKind.COLLATING: ("torch/utils/data/_utils/collate.py", "transformers/data/data_collator.py"),
 }
 """Packages, folders and files of each kind."""
 _COLLATES = re.compile(r"(\w+_)?collate(_\w+)?")
 """Names of functions that make a batch of samples."""
-_HANDING_ON = (Kind.LOGGING, Kind.PROGRESS)
+_HANDING_ON = (WorkKind.LOGGING, WorkKind.PROGRESS)
 """Kinds that call other code: `tqdm(loader)` calls the loader, a logger calls the program's own handler."""
 _SERVING = frozenset(
     "python rich IPython ipykernel ipywidgets comm zmq jupyter_client traitlets psutil google requests urllib3 yaml "
@@ -84,7 +84,7 @@ class Spent(msgspec.Struct, frozen=True):
     """Functions where it begins, longest first."""
 
 
-def spent_on(sampled: SampledHost, kind: Kind) -> Spent:
+def spent_on(sampled: SampledHost, kind: WorkKind) -> Spent:
     """Return what this kind of work takes per step."""
     known = kinds(sampled.nodes)
     own = [node for node, other in zip(sampled.nodes, known, strict=True) if other is kind]
@@ -94,7 +94,7 @@ def spent_on(sampled: SampledHost, kind: Kind) -> Spent:
     return Spent(us, samples, tuple(sorted(begins, key=lambda node: -node.us)))
 
 
-def sampled_habit(context: Context, advice: Advice, kind: Kind) -> Iterable[Habit]:
+def sampled_habit(context: Context, advice: Advice, kind: WorkKind) -> Iterable[Habit]:
     """Yield the habit for this kind of work if samples show that it takes a notable part of the step.
 
     Its place in the trace is unknown, so it can't be replayed. In a host-bound step, time saved on the thread is
@@ -136,9 +136,9 @@ def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
     ]
 
 
-def kinds(nodes: Sequence[HostNode]) -> list[Kind | None]:
+def kinds(nodes: Sequence[HostNode]) -> list[WorkKind | None]:
     """Return each node's kind of work: its caller's, unless that calls other code; else its own."""
-    known: list[Kind | None] = []
+    known: list[WorkKind | None] = []
     for node in nodes:
         caller, own = _of(known, node.parent), _kind(node)
         handed_on = caller in _HANDING_ON and own is not caller and node.owner not in _SERVING
@@ -146,12 +146,12 @@ def kinds(nodes: Sequence[HostNode]) -> list[Kind | None]:
     return known
 
 
-def _of(known: Sequence[Kind | None], place: int) -> Kind | None:
+def _of(known: Sequence[WorkKind | None], place: int) -> WorkKind | None:
     return known[place] if 0 <= place < len(known) else None
 
 
-def _kind(node: HostNode) -> Kind | None:
+def _kind(node: HostNode) -> WorkKind | None:
     for kind, places in PLACES.items():
         if node.owner != USER and any(in_package(node.file, place) for place in places):
             return kind
-    return Kind.COLLATING if _COLLATES.fullmatch(node.function.rpartition(".")[2]) else None
+    return WorkKind.COLLATING if _COLLATES.fullmatch(node.function.rpartition(".")[2]) else None

@@ -54,7 +54,7 @@ def _stretches(rows: Iterable[tuple[int, int]], ends: Sequence[float]) -> tuple[
     )
 
 
-def _phase(phase: capture.RunPhase, record: capture.RunRecord) -> RunPhase:
+def _phase(phase: capture.CapturedPhase, record: capture.RunRecord) -> RunPhase:
     whole, took = record.sampled_us, sum(line.us for line in phase.lines)
     share = phase.us / whole if whole else 0.0
     return RunPhase(

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.lint.shapes import ANYWHERE, SHAPES
-from syncscan.lint.sources import Source, Unreadable, files_in, parsed, read
-from syncscan.lint.walk import Found, Walk
+from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
+from syncscan.lint.walk import FileWalk, Found
 from syncscan.model.finding import Cause, Diagnosis, Severity
 from syncscan.model.guess import Allowed, Guess, Linted
 from syncscan.model.rule_doc import RuleDoc
@@ -52,7 +52,7 @@ def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> Linted:
     )
 
 
-def _of_file(source: Source, named: bool, rules: Mapping[str, RuleDoc]) -> Linted:
+def _of_file(source: CheckedSource, named: bool, rules: Mapping[str, RuleDoc]) -> Linted:
     text = source.text.lower()
     if not named and not any(word in text for word in _MENTIONS):
         return Linted(guesses=())
@@ -60,13 +60,13 @@ def _of_file(source: Source, named: bool, rules: Mapping[str, RuleDoc]) -> Linte
         warnings.simplefilter("ignore")  # of what the source says: invalid escapes, `is` with a literal
         tree = parsed(source)
     try:
-        hits = Walk(tree, SHAPES, ANYWHERE).found()
+        hits = FileWalk(tree, SHAPES, ANYWHERE).found()
     except RecursionError:
         raise Unreadable(f"{source.file} is nested too deeply to be looked through.") from None
     return _judged(source, hits, rules)
 
 
-def _judged(source: Source, hits: Iterable[Found], rules: Mapping[str, RuleDoc]) -> Linted:
+def _judged(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, RuleDoc]) -> Linted:
     """Return the hits of a file as lint warnings, separate from those that the file itself allows."""
     comments = {comment.line: comment for comment in comments_in(source.text)}
     guesses, allowed, notes = [], [], []
@@ -95,7 +95,7 @@ def _why_not(comment: Comment) -> str:
     return "it is for another rule" if comment.reason else "it gives no reason"
 
 
-def _guess(source: Source, match: Found, doc: RuleDoc) -> Guess:
+def _guess(source: CheckedSource, match: Found, doc: RuleDoc) -> Guess:
     node, hit = match.node, match.hit
     cell, line = source.place(node.lineno)
     column = len(source.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Collection, Iterable
 
 from syncscan.lint import torch_names as known
-from syncscan.lint.names import Names, argument, constant, is_true, key
-from syncscan.lint.values import BATCH, CPU, HOST, OUTPUT, TENSOR, UNKNOWN, Kind, Value, joined
+from syncscan.lint.names import FileNames, argument, constant, is_true, key
+from syncscan.lint.values import BATCH, CPU, HOST, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
 
 Environment = dict[str, Value]
 
@@ -24,7 +24,7 @@ class Evaluator:
 
     def __init__(
         self,
-        names: Names,
+        names: FileNames,
         environment: Environment,
         hints: Collection[str] = (),
         is_module: Callable[[str], bool] | None = None,
@@ -77,9 +77,9 @@ class Evaluator:
         if isinstance(node, ast.Call) and (passed := self._iterated(node)) is not None:
             return passed
         value = self.value(node)
-        if value.kind is Kind.LOADER:
-            return Value(Kind.BATCH, pinned=value.pinned, line=value.line)
-        if value.kind is Kind.OUTPUT:
+        if value.kind is ValueKind.LOADER:
+            return Value(ValueKind.BATCH, pinned=value.pinned, line=value.line)
+        if value.kind is ValueKind.OUTPUT:
             return UNKNOWN
         return value.but(scalar=False, listed=False)
 
@@ -96,11 +96,13 @@ class Evaluator:
             return TENSOR
         if name == "named_parameters":
             return TENSOR
-        if isinstance(call.func, ast.Attribute) and call.args and self.value(call.args[0]).kind is Kind.LOADER:
+        if isinstance(call.func, ast.Attribute) and call.args and self.value(call.args[0]).kind is ValueKind.LOADER:
             return self.element(call.args[0])  # whatever logs or shows progress around a loader gives its batches
         if isinstance(call.func, ast.Attribute) and name in ("items", "values") and not call.args:
             inner = self.value(call.func.value)
-            return inner if inner.kind in (Kind.BATCH, Kind.TENSOR, Kind.CPU, Kind.HOST) else UNKNOWN
+            return (
+                inner if inner.kind in (ValueKind.BATCH, ValueKind.TENSOR, ValueKind.CPU, ValueKind.HOST) else UNKNOWN
+            )
         return None
 
     @staticmethod
@@ -119,10 +121,10 @@ class Evaluator:
 
     def _of_Name(self, node: ast.Name) -> Value:
         value = self.environment.get(node.id, UNKNOWN)
-        if value.kind is Kind.UNKNOWN and node.id in self._hints:
-            return value.but(kind=Kind.TENSOR)
-        if value.kind is Kind.UNKNOWN and known.LOADER_NAME.search(node.id):
-            return Value(Kind.LOADER)
+        if value.kind is ValueKind.UNKNOWN and node.id in self._hints:
+            return value.but(kind=ValueKind.TENSOR)
+        if value.kind is ValueKind.UNKNOWN and known.LOADER_NAME.search(node.id):
+            return Value(ValueKind.LOADER)
         return value
 
     def _of_Attribute(self, node: ast.Attribute) -> Value:
@@ -134,26 +136,26 @@ class Evaluator:
         inner = self.value(node.value)
         if node.attr in known.HOST_ATTRIBUTES:
             return HOST
-        if inner.kind in (Kind.TENSOR, Kind.CPU) and node.attr in known.SAME_ATTRIBUTES:
+        if inner.kind in (ValueKind.TENSOR, ValueKind.CPU) and node.attr in known.SAME_ATTRIBUTES:
             return inner
-        if inner.kind is Kind.OUTPUT and node.attr in known.TENSOR_ATTRIBUTES:
+        if inner.kind is ValueKind.OUTPUT and node.attr in known.TENSOR_ATTRIBUTES:
             return TENSOR
-        if inner.kind is Kind.BATCH:
+        if inner.kind is ValueKind.BATCH:
             return inner
-        return Value(Kind.LOADER) if written and known.LOADER_NAME.search(node.attr) else UNKNOWN
+        return Value(ValueKind.LOADER) if written and known.LOADER_NAME.search(node.attr) else UNKNOWN
 
     def _of_Subscript(self, node: ast.Subscript) -> Value:
         written = key(node)
         if written in self.environment:
             return self.environment[written]
         inner = self.value(node.value)
-        if inner.kind is Kind.OUTPUT:
+        if inner.kind is ValueKind.OUTPUT:
             return TENSOR
-        if inner.kind is Kind.TENSOR:
-            return Value(Kind.TENSOR, mask=inner.mask, sure=inner.sure)
-        if inner.kind is Kind.HOST:
+        if inner.kind is ValueKind.TENSOR:
+            return Value(ValueKind.TENSOR, mask=inner.mask, sure=inner.sure)
+        if inner.kind is ValueKind.HOST:
             return inner.but(listed=inner.listed and isinstance(node.slice, ast.Slice))
-        return UNKNOWN if inner.kind is Kind.LOADER else inner
+        return UNKNOWN if inner.kind is ValueKind.LOADER else inner
 
     def _of_Starred(self, node: ast.Starred) -> Value:
         return self.element(node.value)
@@ -172,16 +174,16 @@ class Evaluator:
         inner = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             return HOST
-        if inner.kind is Kind.UNKNOWN:
+        if inner.kind is ValueKind.UNKNOWN:
             return inner if isinstance(node.op, ast.Invert) else UNKNOWN
-        return TENSOR if inner.kind is Kind.OUTPUT else inner
+        return TENSOR if inner.kind is ValueKind.OUTPUT else inner
 
     def _of_BinOp(self, node: ast.BinOp) -> Value:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr):
             return HOST
         result = joined([left, right])
-        if result.kind is Kind.HOST:
+        if result.kind is ValueKind.HOST:
             return result.but(listed=left.listed or right.listed)
         masks = [v for v in (left, right) if v.mask]
         logical = isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
@@ -197,7 +199,7 @@ class Evaluator:
             return HOST
         result = joined([self.value(side) for side in sides])
         test = "isnan" if len(sides) == 2 and isinstance(node.ops[0], ast.NotEq) and _same(*sides) else ""
-        return result.but(mask=True, test=test) if result.kind in (Kind.TENSOR, Kind.UNKNOWN) else result
+        return result.but(mask=True, test=test) if result.kind in (ValueKind.TENSOR, ValueKind.UNKNOWN) else result
 
     def _of_Tuple(self, node: ast.Tuple | ast.List) -> Value:
         if not node.elts:
@@ -231,7 +233,7 @@ class Evaluator:
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind a target of an assignment or a loop, and all names in it."""
         if isinstance(target, ast.Tuple | ast.List):
-            inner = TENSOR if value.kind is Kind.OUTPUT else value
+            inner = TENSOR if value.kind is ValueKind.OUTPUT else value
             for element in target.elts:
                 self.assign(element, inner)
         elif isinstance(target, ast.Starred):
@@ -262,7 +264,7 @@ class Evaluator:
             return self.element(call.args[0])
         if name == "next" and call.args:
             return self.element(call.args[0])
-        if name == "iter" and call.args and (iterated := self.value(call.args[0])).kind is Kind.LOADER:
+        if name == "iter" and call.args and (iterated := self.value(call.args[0])).kind is ValueKind.LOADER:
             return iterated
         if name.rpartition(".")[2] == "DataLoader":
             return _loader(call)
@@ -272,8 +274,8 @@ class Evaluator:
 
     def _of_loss(self, name: str, call: ast.Call) -> Value:
         values = [self.value(a) for a in call.args]
-        if known.LOSSES.search(name.rpartition(".")[2]) and any(v.tensor or v.kind is Kind.OUTPUT for v in values):
-            return Value(Kind.TENSOR)
+        if known.LOSSES.search(name.rpartition(".")[2]) and any(v.tensor or v.kind is ValueKind.OUTPUT for v in values):
+            return Value(ValueKind.TENSOR)
         return UNKNOWN
 
     def _torch(self, name: str, call: ast.Call) -> Value:
@@ -281,16 +283,16 @@ class Evaluator:
         if name == "utils.data.DataLoader":
             return _loader(call)
         if name in ("cuda.Event", "cuda.Stream", "cuda.current_stream", "Event", "Stream"):
-            return Value(Kind.EVENT)
+            return Value(ValueKind.EVENT)
         if name in ("nn.Parameter", "nn.parameter.Parameter", "autograd.grad"):
             return TENSOR
         if name in ("nn.utils.clip_grad_norm_", "nn.utils.clip_grad.clip_grad_norm_", "nn.utils.get_total_norm"):
-            return Value(Kind.TENSOR, scalar=True)
+            return Value(ValueKind.TENSOR, scalar=True)
         if name in known.OF_TYPE:
             return CPU
         if name.startswith("distributions.") and last[:1].isupper():
             checks = constant(argument(call, "validate_args")) is not False
-            return Value(Kind.DISTRIBUTION) if checks else UNKNOWN
+            return Value(ValueKind.DISTRIBUTION) if checks else UNKNOWN
         if not name.startswith(known.NAMESPACES):
             head = name.partition(".")[0]
             if (
@@ -311,11 +313,11 @@ class Evaluator:
         moved = argument(call, "device")
         if moved is not None and name in known.LIKE:
             return self._on(moved)
-        given = [v for v in values if v.kind is not Kind.HOST]
+        given = [v for v in values if v.kind is not ValueKind.HOST]
         result = joined(given) if given else HOST
-        if result.kind is Kind.UNKNOWN:
+        if result.kind is ValueKind.UNKNOWN:
             result = TENSOR
-        if result.kind is Kind.HOST:
+        if result.kind is ValueKind.HOST:
             return UNKNOWN
         inner = self.value(call.args[0]) if call.args else UNKNOWN
         test = name if name in known.NOT_FINITE else inner.test if name in ("any", "all") else ""
@@ -349,54 +351,58 @@ class Evaluator:
             return CPU
         if isinstance(device, ast.Attribute) and device.attr == "device":
             owner = self.value(device.value)
-            return CPU if owner.kind is Kind.CPU else Value(Kind.TENSOR, sure=owner.sure)
+            return CPU if owner.kind is ValueKind.CPU else Value(ValueKind.TENSOR, sure=owner.sure)
         if isinstance(device, ast.Constant) and device.value is None:
             return CPU
         literal = isinstance(device, ast.Constant) or bool(known.DEVICE_NAME.search(key(device)))
-        return Value(Kind.TENSOR, sure=literal)
+        return Value(ValueKind.TENSOR, sure=literal)
 
     def _method(self, function: ast.Attribute, call: ast.Call) -> Value:
         receiver, name = self.value(function.value), function.attr
         if name == "to":
             return self._moved(receiver, call)
         if name == "cuda":
-            return Value(Kind.TENSOR, mask=receiver.mask, sure=True) if receiver.kind is not Kind.UNKNOWN else UNKNOWN
+            return (
+                Value(ValueKind.TENSOR, mask=receiver.mask, sure=True)
+                if receiver.kind is not ValueKind.UNKNOWN
+                else UNKNOWN
+            )
         if name == "cpu":
             return CPU
         if name in ("item", "tolist", "numpy"):
             return HOST if name == "item" else _listed(HOST)
         if name in known.NEW:
             return self._on(d) if (d := argument(call, "device")) is not None else receiver
-        if receiver.kind in (Kind.TENSOR, Kind.CPU, Kind.OUTPUT):
+        if receiver.kind in (ValueKind.TENSOR, ValueKind.CPU, ValueKind.OUTPUT):
             return self._of_tensor(receiver, name, call)
-        if receiver.kind in (Kind.HOST, Kind.BATCH):
+        if receiver.kind in (ValueKind.HOST, ValueKind.BATCH):
             return receiver.but(listed=False)
-        if receiver.kind is Kind.DISTRIBUTION:
+        if receiver.kind is ValueKind.DISTRIBUTION:
             return TENSOR if name in known.OF_DISTRIBUTIONS else UNKNOWN
-        if receiver.kind in (Kind.LOADER, Kind.EVENT):
+        if receiver.kind in (ValueKind.LOADER, ValueKind.EVENT):
             return UNKNOWN
         if name in known.ONLY_TENSORS:
             mask = receiver.mask and name in known.KEEP_MASK
-            return HOST if name in known.HOST_METHODS or name == "backward" else Value(Kind.TENSOR, mask=mask)
+            return HOST if name in known.HOST_METHODS or name == "backward" else Value(ValueKind.TENSOR, mask=mask)
         written = key(function)
         if self._is_module(written) or known.MODULES_OWN.search(written):
             return OUTPUT
         return self._of_loss(name, call)
 
     def _of_tensor(self, receiver: Value, name: str, call: ast.Call) -> Value:
-        if receiver.kind is Kind.OUTPUT:
+        if receiver.kind is ValueKind.OUTPUT:
             if name in known.METHODS_OF_OUTPUTS:
                 return UNKNOWN
             receiver = TENSOR
         if name in known.HOST_METHODS or name == "backward" or (name == "type" and not call.args and not call.keywords):
             return HOST
-        if receiver.kind is Kind.CPU:
+        if receiver.kind is ValueKind.CPU:
             return joined([receiver, *(self.value(a) for a in call.args)])
         mask = name in known.QUESTIONS or name == "bool" or (receiver.mask and name in known.KEEP_MASK)
         mask = mask or (name == "type" and bool(call.args) and key(call.args[0]).endswith("bool"))
         scalar = receiver.scalar or (name in known.REDUCTIONS and not call.args and not call.keywords)
         test = name if name in known.NOT_FINITE else receiver.test if name in ("any", "all") else ""
-        return Value(Kind.TENSOR, mask=mask, scalar=scalar, sure=receiver.sure, test=test)
+        return Value(ValueKind.TENSOR, mask=mask, scalar=scalar, sure=receiver.sure, test=test)
 
     def _moved(self, receiver: Value, call: ast.Call) -> Value:
         """Return the result of `x.to(…)`: a module itself, or a tensor on that device or of that dtype."""
@@ -404,14 +410,14 @@ class Evaluator:
         if where is None:
             return receiver
         if is_cpu(where):
-            return CPU if receiver.kind is not Kind.UNKNOWN else UNKNOWN
+            return CPU if receiver.kind is not ValueKind.UNKNOWN else UNKNOWN
         if key(where).endswith("bool"):
             return receiver.but(mask=receiver.tensor)
         if not self.names_device(where):
             return receiver
-        if receiver.kind in (Kind.TENSOR, Kind.CPU, Kind.BATCH, Kind.OUTPUT):
-            return Value(Kind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(where).sure)
-        return UNKNOWN if receiver.kind is Kind.UNKNOWN else receiver
+        if receiver.kind in (ValueKind.TENSOR, ValueKind.CPU, ValueKind.BATCH, ValueKind.OUTPUT):
+            return Value(ValueKind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(where).sure)
+        return UNKNOWN if receiver.kind is ValueKind.UNKNOWN else receiver
 
     def names_device(self, node: ast.expr) -> bool:
         """Whether an argument names a device that isn't the CPU, as far as its name tells."""
@@ -422,7 +428,7 @@ class Evaluator:
         if isinstance(node, ast.Call):
             return self.names.torch(node.func) == "device" and bool(node.args) and self.names_device(node.args[0])
         if isinstance(node, ast.Attribute) and node.attr == "device":
-            return self.value(node.value).kind is not Kind.CPU
+            return self.value(node.value).kind is not ValueKind.CPU
         return bool(known.DEVICE_NAME.search(key(node)))
 
 
@@ -436,13 +442,13 @@ def is_cpu(node: ast.expr | None) -> bool:
 
 def _listed(value: Value) -> Value:
     """Return the value of a list of such elements; a list of numbers can be an index."""
-    return value.but(listed=True) if value.kind is Kind.HOST else value
+    return value.but(listed=True) if value.kind is ValueKind.HOST else value
 
 
 def _loader(call: ast.Call) -> Value:
     given = argument(call, "pin_memory")
     unclear = any(k.arg is None for k in call.keywords) or (given is not None and constant(given) is None)
-    return Value(Kind.LOADER, pinned=is_true(given) or unclear, line=call.lineno)
+    return Value(ValueKind.LOADER, pinned=is_true(given) or unclear, line=call.lineno)
 
 
 def _same(one: ast.expr, other: ast.expr) -> bool:

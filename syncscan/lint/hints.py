@@ -6,10 +6,10 @@ import ast
 
 from syncscan.lint import torch_names as known
 from syncscan.lint.evaluate import Environment, Evaluator
-from syncscan.lint.names import Names, constant, key
+from syncscan.lint.names import FileNames, constant, key
 from syncscan.lint.places import Function
 from syncscan.lint.tree import walk, walk_own
-from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, Value
+from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Value, ValueKind
 
 _ELEMENTWISE = frozenset(
     "isnan isinf isfinite abs exp log sqrt square sigmoid tanh softmax log_softmax relu gelu silu where masked_select "
@@ -44,7 +44,7 @@ def _annotated(annotation: ast.expr | None) -> Value:
     return HOST if known.HOST_TYPES.match(text) else UNKNOWN
 
 
-def hints_of(scope: Function | ast.Module, names: Names) -> frozenset[str]:
+def hints_of(scope: Function | ast.Module, names: FileNames) -> frozenset[str]:
     """Return the names and attributes that a function or a module's own code uses as only tensors can be."""
     used: set[str] = set()
     for node in walk_own(scope):
@@ -61,7 +61,7 @@ def hints_of(scope: Function | ast.Module, names: Names) -> frozenset[str]:
     return frozenset(used - {"", "self", "super"})
 
 
-def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, frozenset[str]]:
+def attributes_of(owner: ast.ClassDef, names: FileNames) -> tuple[Environment, frozenset[str]]:
     """Return a class's attributes as `self.name`, by what its methods assign; and those that are submodules."""
     values: Environment = {}
     modules: set[str] = set()
@@ -80,9 +80,11 @@ def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, froze
                     else:
                         value = evaluator.value(node.value)
                         values[written] = value if values.get(written, value) == value else UNKNOWN
-    telling = (Kind.TENSOR, Kind.HOST, Kind.CPU, Kind.LOADER, Kind.EVENT)
+    telling = (ValueKind.TENSOR, ValueKind.HOST, ValueKind.CPU, ValueKind.LOADER, ValueKind.EVENT)
     stored = {
-        name: v for name, v in values.items() if v.kind in telling and not (v.kind is Kind.HOST and name in changed)
+        name: v
+        for name, v in values.items()
+        if v.kind in telling and not (v.kind is ValueKind.HOST and name in changed)
     }
     return stored, frozenset(modules)
 
@@ -90,7 +92,7 @@ def attributes_of(owner: ast.ClassDef, names: Names) -> tuple[Environment, froze
 _NO_MODULES = ("nn.Parameter", "nn.functional", "nn.utils", "nn.init", "nn.parameter")
 
 
-def _makes_module(node: ast.expr, names: Names) -> bool:
+def _makes_module(node: ast.expr, names: FileNames) -> bool:
     made = names.torch(node.func) if isinstance(node, ast.Call) else ""
     return made.startswith("nn.") and not made.startswith(_NO_MODULES)
 

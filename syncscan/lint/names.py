@@ -16,7 +16,7 @@ _CONVENTIONS = {
 """Meaning of these names in a file that doesn't import them, such as a notebook's later cells."""
 
 
-class Names:
+class FileNames:
     """The names of one file."""
 
     def __init__(self, tree: ast.AST) -> None:
@@ -82,4 +82,4 @@ def splats(call: ast.Call) -> bool:
     return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
 
 
-__all__ = ["Names", "argument", "constant", "is_true", "key", "splats"]
+__all__ = ["FileNames", "argument", "constant", "is_true", "key", "splats"]

@@ -60,7 +60,7 @@ def seldom(test: ast.expr) -> bool:
     return False
 
 
-class Place(msgspec.Struct, frozen=True):
+class CodeContext(msgspec.Struct, frozen=True):
     """Where code stands, and what makes it run in each step."""
 
     said: str = ""
@@ -73,7 +73,7 @@ class Place(msgspec.Struct, frozen=True):
         return bool(self.said)
 
 
-NOWHERE = Place()
+NOWHERE = CodeContext()
 
 
 class _Seen(msgspec.Struct, eq=False):
@@ -107,9 +107,9 @@ class Places:
     """
 
     def __init__(self, tree: ast.Module) -> None:
-        self._of_function: dict[ast.AST | None, Place] = {}
-        self._of_loop: dict[ast.AST, Place] = {}
-        self._of_running: dict[ast.AST, Place] = {}
+        self._of_function: dict[ast.AST | None, CodeContext] = {}
+        self._of_loop: dict[ast.AST, CodeContext] = {}
+        self._of_running: dict[ast.AST, CodeContext] = {}
         self._around_steps: set[ast.AST] = set()
         self._seen = list(_functions(tree))
         self._by_name: dict[_Name, list[_Seen]] = defaultdict(list)
@@ -122,15 +122,15 @@ class Places:
         self._find_named()
         self._find_reached()
 
-    def of_function(self, function: Function) -> Place:
+    def of_function(self, function: Function) -> CodeContext:
         """Return the place of a function's whole body, or `NOWHERE`."""
         return self._of_function.get(function, NOWHERE)
 
-    def of_loop(self, loop: Loop) -> Place:
+    def of_loop(self, loop: Loop) -> CodeContext:
         """Return the place of a loop's body, or `NOWHERE`."""
         return self._of_loop.get(loop, NOWHERE)
 
-    def of_running(self, loop: Loop) -> Place:
+    def of_running(self, loop: Loop) -> CodeContext:
         """Return the place of the body of a loop that runs a model, for use where nothing around it is a place."""
         return self._of_running.get(loop, NOWHERE)
 
@@ -159,13 +159,13 @@ class Places:
                 for loops in (*seen.steps, *through):
                     self._around_steps.update(loops)
                     if loops and not seen.name.startswith("test_"):
-                        self._of_loop.setdefault(loops[-1], Place(f"a training loop (line {loops[-1].lineno})"))
+                        self._of_loop.setdefault(loops[-1], CodeContext(f"a training loop (line {loops[-1].lineno})"))
                     elif not loops and seen not in stepping and not _never(seen):
                         stepping.add(seen)
                         grown = True
         for seen in self._seen:
             if seen.node is not None and seen in stepping:
-                self._of_function[seen.node] = Place(f"{seen.name}, which makes a training step")
+                self._of_function[seen.node] = CodeContext(f"{seen.name}, which makes a training step")
 
     def _find_named(self) -> None:
         """Functions that a framework calls in each step, and loops over a data loader."""
@@ -177,15 +177,15 @@ class Places:
             if node.name == "forward" and self._transforms and _transforms_data(node, seen.owner):
                 continue
             if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
-                self._of_function[node] = Place(f"{of}, a module's forward")
+                self._of_function[node] = CodeContext(f"{of}, a module's forward")
             elif node.name == "backward" and _base(seen.owner).endswith("Function"):
-                self._of_function[node] = Place(f"{of}, a backward pass")
+                self._of_function[node] = CodeContext(f"{of}, a backward pass")
             elif node.name in _STEPS:
-                self._of_function[node] = Place(f"{of}, called for each batch")
+                self._of_function[node] = CodeContext(f"{of}, called for each batch")
             elif node.name in _EVALUATIONS:
-                self._of_function[node] = Place(f"{of}, called for each batch", evaluation=True)
+                self._of_function[node] = CodeContext(f"{of}, called for each batch", evaluation=True)
             elif _is_for_each_batch(node.name, seen.owner):
-                self._of_function[node] = Place(f"{of}, called for each batch")
+                self._of_function[node] = CodeContext(f"{of}, called for each batch")
         self._find_loops()
 
     def _find_loops(self) -> None:
@@ -197,18 +197,18 @@ class Places:
                 if isinstance(loop, ast.For) and _over_loader(loop, loaders):
                     steps = loop in self._around_steps
                     words = "a training loop" if steps else "a loop over a data loader"
-                    self._of_loop.setdefault(loop, Place(f"{words} (line {loop.lineno})", evaluation=not steps))
+                    self._of_loop.setdefault(loop, CodeContext(f"{words} (line {loop.lineno})", evaluation=not steps))
             if seen.name.startswith("test_"):
                 continue
             for loops in seen.acts:
                 around = next((loop for loop in reversed(loops) if loop in self._around_steps), None)
                 if around is not None and loops[-1] is not around:
                     words = f"a rollout (line {loops[-1].lineno}) in a training loop (line {around.lineno})"
-                    self._of_loop.setdefault(loops[-1], Place(words))
+                    self._of_loop.setdefault(loops[-1], CodeContext(words))
             named = _EVALUATES.search(seen.name) is not None
             for loop in seen.runs:
                 evaluates = named and loop not in self._around_steps
-                self._of_running[loop] = Place(f"a loop that runs a model (line {loop.lineno})", evaluates)
+                self._of_running[loop] = CodeContext(f"a loop that runs a model (line {loop.lineno})", evaluates)
 
     def _find_reached(self) -> None:
         """Functions that such a place calls, and what they call."""
@@ -225,7 +225,7 @@ class Places:
                         continue
                     root = place.root or place.said
                     words = f"{other.name}, called from {root}"
-                    self._of_function[other.node] = Place(words, place.evaluation, root)
+                    self._of_function[other.node] = CodeContext(words, place.evaluation, root)
                     waiting.append(other)
 
 
@@ -373,4 +373,4 @@ def _makes_loader(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and _last(value.func) == "DataLoader"
 
 
-__all__ = ["NOWHERE", "Function", "Loop", "Place", "Places", "seldom"]
+__all__ = ["NOWHERE", "CodeContext", "Function", "Loop", "Places", "seldom"]

@@ -9,8 +9,8 @@ import msgspec
 
 from syncscan.lint.evaluate import Evaluator
 from syncscan.lint.names import argument, is_true
-from syncscan.lint.places import Place
-from syncscan.lint.values import Kind, Value
+from syncscan.lint.places import CodeContext
+from syncscan.lint.values import Value, ValueKind
 from syncscan.model.finding import Confidence
 
 
@@ -30,12 +30,12 @@ class Hit(msgspec.Struct, frozen=True):
     """Whether it is likely intended, or rare, so that the severity is low."""
 
 
-class Site(msgspec.Struct, frozen=True):
+class LintSite(msgspec.Struct, frozen=True):
     """An expression, or a question for a truth value, with what is known around it."""
 
     node: ast.expr
     evaluator: Evaluator
-    place: Place
+    place: CodeContext
     """The reason that it runs in each step; empty without one."""
     in_loop: bool
     """Whether any loop of its own function is around it."""
@@ -72,13 +72,13 @@ class Site(msgspec.Struct, frozen=True):
         if self.torch(self.node) in names:
             return argument(self.node, "input", 0)
         receiver = self.method(*names)
-        return receiver if receiver is not None and self.value(receiver).kind is not Kind.EVENT else None
+        return receiver if receiver is not None and self.value(receiver).kind is not ValueKind.EVENT else None
 
     def waits_for(self, *values: Value) -> bool:
         """Return whether an op on these would wait: one is a device tensor as far as is known, and it runs often."""
-        if any(value.kind in (Kind.CPU, Kind.BATCH) for value in values):
+        if any(value.kind in (ValueKind.CPU, ValueKind.BATCH) for value in values):
             return False
-        tensors = [v for v in values if v.kind is Kind.TENSOR]
+        tensors = [v for v in values if v.kind is ValueKind.TENSOR]
         return bool(tensors) and (bool(self.place) or (self.in_loop and any(v.sure for v in tensors)))
 
     @property
@@ -100,6 +100,6 @@ class Shape(Protocol):
     def LOOKS_AT(self) -> tuple[type[ast.expr] | str, ...]:
         """Kinds of expressions to look at; `question` for truth values, `shown` for shown values."""
 
-    def find(self, site: Site) -> Hit | None:
+    def find(self, site: LintSite) -> Hit | None:
         """Return what this code is, or None."""
         ...

@@ -32,7 +32,7 @@ _LINE_ENDS = re.compile("\r\n|\r|\n")
 """Line ends of Python, without form feeds and the like, which `str.splitlines` also takes."""
 
 
-class Source(msgspec.Struct, frozen=True, dict=True):
+class CheckedSource(msgspec.Struct, frozen=True, dict=True):
     """The text of one file, with the begins of a notebook's cells."""
 
     file: str
@@ -79,7 +79,7 @@ def _left_out(parent: str, folder: str) -> bool:
     return hidden or Path(parent, folder, "pyvenv.cfg").exists()
 
 
-def read(file: str) -> Source:
+def read(file: str) -> CheckedSource:
     """Return the text of a file.
 
     Raises:
@@ -88,7 +88,7 @@ def read(file: str) -> Source:
     data = _bytes_of(file)
     if len(data) > MAX_BYTES:
         raise Unreadable(f"{file} is longer than {MAX_BYTES // 1_000_000} MB: it was left out.")
-    return _notebook(file, data) if file.endswith(".ipynb") else Source(file, _decoded(file, data))
+    return _notebook(file, data) if file.endswith(".ipynb") else CheckedSource(file, _decoded(file, data))
 
 
 def _bytes_of(file: str) -> bytes:
@@ -110,7 +110,7 @@ def _decoded(file: str, data: bytes) -> str:
         raise Unreadable(f"{file} is no text in UTF-8, nor in the encoding that it declares.") from None
 
 
-def _notebook(file: str, data: bytes) -> Source:
+def _notebook(file: str, data: bytes) -> CheckedSource:
     """Return the code cells of a notebook joined, with magics blanked out."""
     try:
         cells = json.loads(data)["cells"]
@@ -126,10 +126,10 @@ def _notebook(file: str, data: bytes) -> Source:
         own = text.splitlines()
         magic = bool(own) and own[0].lstrip().startswith("%%")
         lines += ["" if magic or line.lstrip().startswith(("%", "!", "?")) else line for line in own]
-    return Source(file, "\n".join(lines), tuple(begins))
+    return CheckedSource(file, "\n".join(lines), tuple(begins))
 
 
-def parsed(source: Source) -> ast.Module:
+def parsed(source: CheckedSource) -> ast.Module:
     """Return the tree of a source.
 
     Raises:
@@ -149,4 +149,4 @@ def _version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-__all__ = ["Source", "Unreadable", "files_in", "parsed", "read"]
+__all__ = ["CheckedSource", "Unreadable", "files_in", "parsed", "read"]

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 
-class Kind(enum.Enum):
+class ValueKind(enum.Enum):
     """The kinds of values that matter for a wait."""
 
     UNKNOWN = "unknown"
@@ -32,7 +32,7 @@ class Kind(enum.Enum):
 class Value(msgspec.Struct, frozen=True):
     """Known facts about an expression's value."""
 
-    kind: Kind = Kind.UNKNOWN
+    kind: ValueKind = ValueKind.UNKNOWN
     mask: bool = False
     """A tensor of truth values."""
     scalar: bool = False
@@ -51,12 +51,12 @@ class Value(msgspec.Struct, frozen=True):
     @property
     def tensor(self) -> bool:
         """Whether it is a tensor that may lie on the device."""
-        return self.kind is Kind.TENSOR
+        return self.kind is ValueKind.TENSOR
 
     @property
     def on_host(self) -> bool:
         """Whether nothing waits for it: it is no tensor, or one on the CPU."""
-        return self.kind in (Kind.HOST, Kind.CPU, Kind.BATCH)
+        return self.kind in (ValueKind.HOST, ValueKind.CPU, ValueKind.BATCH)
 
     def but(self, **changes: object) -> Value:
         """Return a copy with some facts replaced."""
@@ -64,25 +64,25 @@ class Value(msgspec.Struct, frozen=True):
 
 
 UNKNOWN = Value()
-HOST = Value(Kind.HOST)
-CPU = Value(Kind.CPU)
-BATCH = Value(Kind.BATCH)
-TENSOR = Value(Kind.TENSOR)
-OUTPUT = Value(Kind.OUTPUT)
+HOST = Value(ValueKind.HOST)
+CPU = Value(ValueKind.CPU)
+BATCH = Value(ValueKind.BATCH)
+TENSOR = Value(ValueKind.TENSOR)
+OUTPUT = Value(ValueKind.OUTPUT)
 
 
 def joined(values: list[Value]) -> Value:
     """Return the value that an op makes of these operands; torch refuses to mix devices, numbers aside."""
     kinds = {value.kind for value in values}
-    if kinds & {Kind.TENSOR, Kind.OUTPUT}:
-        return Value(Kind.TENSOR, sure=any(v.sure for v in values), scalar=_all_scalar(values))
-    if kinds & {Kind.CPU, Kind.BATCH}:
+    if kinds & {ValueKind.TENSOR, ValueKind.OUTPUT}:
+        return Value(ValueKind.TENSOR, sure=any(v.sure for v in values), scalar=_all_scalar(values))
+    if kinds & {ValueKind.CPU, ValueKind.BATCH}:
         return CPU
-    return HOST if kinds == {Kind.HOST} else UNKNOWN
+    return HOST if kinds == {ValueKind.HOST} else UNKNOWN
 
 
 def _all_scalar(values: list[Value]) -> bool:
-    return all(value.scalar or value.kind is Kind.HOST for value in values)
+    return all(value.scalar or value.kind is ValueKind.HOST for value in values)
 
 
 def either(one: Value, other: Value) -> Value:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
-from syncscan.lint.names import Names, constant, key
-from syncscan.lint.places import NOWHERE, Function, Place, Places, seldom
-from syncscan.lint.shape import Hit, Shape, Site
+from syncscan.lint.names import FileNames, constant, key
+from syncscan.lint.places import NOWHERE, CodeContext, Function, Places, seldom
+from syncscan.lint.shape import Hit, LintSite, Shape
 from syncscan.lint.tree import children, walk, walk_own
-from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Kind, either
+from syncscan.lint.values import HOST, TENSOR, UNKNOWN, ValueKind, either
 
 _COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
 _SHOWN = ("print", "logging", "logger", "log", "wandb", "writer", "tqdm", "pbar", "progress_bar", "warnings")
@@ -39,7 +39,7 @@ class Found(msgspec.Struct, frozen=True):
     node: ast.expr
     function: str
     scope: tuple[str, ...]
-    place: Place
+    place: CodeContext
     in_loop: bool
     guard: str
     """The condition that lets it run seldom, as it is written; empty without."""
@@ -51,7 +51,7 @@ class _Around(msgspec.Struct, frozen=True):
     """Context of a statement: the function, place, loops and conditions around it."""
 
     function: str = ""
-    place: Place = NOWHERE
+    place: CodeContext = NOWHERE
     loops: int = 0
     scope: tuple[str, ...] = ()
     guard: str = ""
@@ -60,7 +60,7 @@ class _Around(msgspec.Struct, frozen=True):
     timed: bool = False
 
 
-class Walk:
+class FileWalk:
     """Walks one file.
 
     Args:
@@ -72,7 +72,7 @@ class Walk:
     def __init__(self, tree: ast.Module, shapes: Sequence[Shape], anywhere: Sequence[Shape]) -> None:
         self._tree = tree
         self._often, self._anywhere = _by_what_they_look_at(shapes), _by_what_they_look_at(anywhere)
-        self._names, self._places = Names(tree), Places(tree)
+        self._names, self._places = FileNames(tree), Places(tree)
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
         self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
@@ -162,7 +162,7 @@ class Walk:
             self._evaluator.forget(target)
         else:
             known_as = self._evaluator.value(value)
-            unpacked = isinstance(target, ast.Tuple | ast.List) and known_as.kind is Kind.TENSOR
+            unpacked = isinstance(target, ast.Tuple | ast.List) and known_as.kind is ValueKind.TENSOR
             self._evaluator.assign(target, known_as.but(scalar=False) if unpacked else known_as)
 
     def _assigned(self, target: ast.expr, value: ast.expr, around: _Around) -> None:
@@ -328,11 +328,11 @@ class Walk:
             self._look(element, inner)
         self._evaluator.replace(before)
 
-    def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Place:
+    def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> CodeContext:
         """Return the place of a comprehension that goes over a data loader; `NOWHERE` for others."""
         names = (n for generator in node.generators for n in walk(generator.iter) if isinstance(n, ast.expr))
-        if any(self._evaluator.value(name).kind is Kind.LOADER for name in names):
-            return Place(f"a loop over a data loader (line {node.lineno})", evaluation=True)
+        if any(self._evaluator.value(name).kind is ValueKind.LOADER for name in names):
+            return CodeContext(f"a loop over a data loader (line {node.lineno})", evaluation=True)
         return NOWHERE
 
     _look_SetComp = _look_GeneratorExp = _look_DictComp = _look_ListComp
@@ -429,7 +429,7 @@ class Walk:
         shapes = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
         if not shapes:
             return
-        site = Site(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
+        site = LintSite(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
         hit = next((hit for shape in shapes if (hit := shape.find(site))), None)
         if hit:
             at = (node.lineno, node.col_offset, hit.rule)
@@ -457,9 +457,9 @@ class Walk:
             is_type and self._names.of(test.args[1]) in ("torch.Tensor", "torch.nn.Parameter")
         ):
             as_known = self._evaluator.value(test.args[0])
-            return {written: as_known if as_known.kind in (Kind.CPU, Kind.TENSOR, Kind.BATCH) else TENSOR}, {
-                written: HOST
-            }
+            return {
+                written: as_known if as_known.kind in (ValueKind.CPU, ValueKind.TENSOR, ValueKind.BATCH) else TENSOR
+            }, {written: HOST}
         return ({written: HOST}, {}) if is_type and not _mentions_tensor(test.args[1]) else ({}, {})
 
 
@@ -523,7 +523,7 @@ def _reads_clock(scope: Function | ast.Module) -> bool:
     )
 
 
-def _allowed_by(contexts: Sequence[ast.expr], names: Names) -> str:
+def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
     """Return the reason of `syncscan.allow("…")` among contexts or decorators; empty without."""
     for context in contexts:
         if isinstance(context, ast.Call) and names.of(context.func) == "syncscan.allow" and context.args:
@@ -556,4 +556,4 @@ def _by_what_they_look_at(shapes: Sequence[Shape]) -> dict[object, list[Shape]]:
     return by_kind
 
 
-__all__ = ["Found", "Walk"]
+__all__ = ["FileWalk", "Found"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.damage import Damage
-from syncscan.load.event import Args, Event
+from syncscan.load.event import Args, TraceEvent
 from syncscan.load.fields import FIELDS, Field, fields_of, getter
 from syncscan.load.table import Arrays, Table, Values
 from syncscan.load.typed_events import Grouped
@@ -114,7 +114,7 @@ class Columns(msgspec.Struct):
 
     def _complete(self, name: str, group: Sequence[Any]) -> Sequence[Any]:
         """Return the events of this category that have a begin and an end."""
-        events = [event for event in group if event.ph == "X"] if isinstance(group[0], Event) else group
+        events = [event for event in group if event.ph == "X"] if isinstance(group[0], TraceEvent) else group
         if len(events) < len(group):
             self._add_labels(group)
         if events:
@@ -160,7 +160,7 @@ class Columns(msgspec.Struct):
         groups = [(category, [e for e in group if abs(e.ts) <= LONGEST_US]) for category, group in groups]
         return groups, ts[has_time]
 
-    def _durations(self, events: list[Event]) -> Int64:
+    def _durations(self, events: list[TraceEvent]) -> Int64:
         """Return the durations in ns, 0 for a missing one, which is counted."""
         dur, has_duration = nanoseconds(_floats([event.dur for event in events]))
         if not has_duration.all():
@@ -189,7 +189,7 @@ class Columns(msgspec.Struct):
         yield "group", [self._strings[text] if text else NONE for text in texts]
         yield "sequence", _ints([a.number if text else NONE for a, text in zip(args, texts, strict=True)], np.int64)
 
-    def _add_arrows(self, group: Sequence[Event]) -> None:
+    def _add_arrows(self, group: Sequence[TraceEvent]) -> None:
         self.rows += len(group)
         for event in group:
             if event.id is None or not -LONGEST_US <= event.ts <= LONGEST_US:
@@ -199,7 +199,7 @@ class Columns(msgspec.Struct):
             elif event.ph == "f":
                 self._arrow_ends.append((event.id, self._tracks[event.pid, event.tid], event.ts))
 
-    def _add_labels(self, group: Iterable[Event]) -> None:
+    def _add_labels(self, group: Iterable[TraceEvent]) -> None:
         for event in group:
             if event.ph == "M" and event.name in ("process_name", "thread_name"):
                 tid = "" if event.name == "process_name" else text_of(event.tid)
@@ -283,7 +283,7 @@ class Columns(msgspec.Struct):
         return {arrow: (track, ts) for arrow, track, ts in latest_first}
 
 
-def _copy(event: Event) -> str:
+def _copy(event: TraceEvent) -> str:
     return copy_name(event.name, event.args.direction, event.args.source, event.args.target)
 
 

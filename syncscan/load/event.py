@@ -40,7 +40,7 @@ class Listed(msgspec.Struct, gc=False, kw_only=True):
     traceEvents: Annotated[int, msgspec.Meta(ge=1, le=0)] = NONE
 
 
-class Event(Listed, gc=False):
+class TraceEvent(Listed, gc=False):
     """One entry of `traceEvents`; `ts` and `dur` in µs, nan if missing; missing texts are empty."""
 
     ph: str = ""
@@ -54,20 +54,20 @@ class Event(Listed, gc=False):
     id: int | str | None = None
 
 
-DECODER = msgspec.json.Decoder(list[Event], strict=False)
+DECODER = msgspec.json.Decoder(list[TraceEvent], strict=False)
 """Reads a JSON list of events; accepts numbers as text, refuses null and other unexpected types."""
 
 _TEXT = ("ph", "cat", "name")
 _IDS = {f.name: f.encode_name for f in msgspec.structs.fields(Args) if f.type is int}
 
 
-def event_of(fields: Mapping[str, Any]) -> Event:
+def event_of(fields: Mapping[str, Any]) -> TraceEvent:
     """Return the event of a JSON object with fields of any type; unusable fields are left out."""
     args = fields.get("args")
     texts: dict[str, Any] = {
         name: text_of(fields[name]) for name in _TEXT if isinstance(fields.get(name), str | int | float)
     }
-    return Event(
+    return TraceEvent(
         **texts,
         pid=_key(fields.get("pid")),
         tid=_key(fields.get("tid")),

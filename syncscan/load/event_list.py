@@ -15,9 +15,9 @@ import msgspec
 from syncscan.errors import TraceEmpty, TraceUnreadable
 from syncscan.load.damage import DAMAGED_HEAD, DAMAGED_TAIL, UNFINISHED, Damage
 from syncscan.load.foreign import refusal
-from syncscan.load.metadata import Ending, Members, ending, metadata_before
-from syncscan.load.salvage import Place, Salvage, Salvaged
-from syncscan.load.split import Head, Piece, Splitter
+from syncscan.load.metadata import TextAfterEvents, TopLevelKeys, ending, metadata_before
+from syncscan.load.salvage import ListPosition, Salvage, Salvaged
+from syncscan.load.split import EventsText, Head, Splitter
 
 _PART = 1 << 15
 """Bytes of a refused piece to read at once: about 100 events, few enough to salvage one by one."""
@@ -95,13 +95,13 @@ class EventList(Generic[Batch]):
     @property
     def between_events(self) -> bool:
         """Whether the text read so far ends between two events, so that the next piece can be read independently."""
-        return self._salvage.place is Place.BETWEEN_EVENTS
+        return self._salvage.place is ListPosition.BETWEEN_EVENTS
 
-    def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[Piece]:
+    def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[EventsText]:
         """Return the list in pieces, to be given to `read`; see `Splitter.pieces`."""
         return self._splitter.pieces(is_wanted)
 
-    def read(self, piece: Piece) -> Iterator[Batch]:
+    def read(self, piece: EventsText) -> Iterator[Batch]:
         """Yield the events of a piece; pieces come in order, and none that starts inside an event may be skipped."""
         if not piece.last and self.between_events:
             piece.text[0], piece.text[-1] = ord("["), ord("]")
@@ -111,17 +111,17 @@ class EventList(Generic[Batch]):
                 return
         yield from self._in_parts(piece.inner, piece.offset + 1, piece.last)
 
-    def read_behind(self) -> Generator[Batch, None, Ending]:
+    def read_behind(self) -> Generator[Batch, None, TextAfterEvents]:
         """Yield the events of further lists, where `traceEvents` occurs again; return what follows them all.
 
         Call it once all pieces were read.
         """
-        between = Members({})
+        between = TopLevelKeys({})
         while True:
             tail = self._salvage.tail
             if tail is None:
                 self._damage.notes.append(UNFINISHED)
-                return Ending(between, (), "", "")
+                return TextAfterEvents(between, (), "", "")
             last = ending(tail, self._in_object)
             further = None if last.text or not self._in_object else self._further_list(tail)
             if further is None:
@@ -165,7 +165,7 @@ class EventList(Generic[Batch]):
 
     def _in_parts(self, text: bytes, offset: int, last: bool) -> Iterator[Batch]:
         """Yield the events of a refused piece in small parts, so that a broken event affects few others."""
-        if self._salvage.place is Place.BEHIND_LIST:
+        if self._salvage.place is ListPosition.BEHIND_LIST:
             yield self._collect(list(self._salvage.events(text, offset, last)))
             return
         splitter = Splitter(io.BytesIO(b"[" + text), _PART)

@@ -20,7 +20,7 @@ takes 15 times as long as finding the end."""
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Members(Mapping[str, Any]):
+class TopLevelKeys(Mapping[str, Any]):
     """The top-level keys of a trace except its events, with their values; long ones are parsed on demand.
 
     Args:
@@ -45,37 +45,37 @@ class Members(Mapping[str, Any]):
     def __repr__(self) -> str:
         return repr(dict(self))
 
-    def __or__(self, other: Members) -> Members:
+    def __or__(self, other: TopLevelKeys) -> TopLevelKeys:
         """Return the union of both; for a common key the other's value counts."""
-        return Members(self._values | other._values)
+        return TopLevelKeys(self._values | other._values)
 
 
-class Ending(msgspec.Struct, frozen=True):
+class TextAfterEvents(msgspec.Struct, frozen=True):
     """The text that follows a list of events.
 
     `text` goes up to the end of the object around the list, and is empty if that is damaged. `left_out` is what follows
     the object, `lists` the further lists of events in it; `damaged` tells whether the object is damaged.
     """
 
-    members: Members
+    members: TopLevelKeys
     lists: Sequence[list[Any]]
     text: str
     left_out: str
     damaged: bool = False
 
 
-def metadata_before(head: Head) -> Members:
+def metadata_before(head: Head) -> TopLevelKeys:
     """Return the readable top-level keys before the list of events."""
     if not head.whole:
-        return Members(members(head.text.decode("utf-8", "replace")))
+        return TopLevelKeys(members(head.text.decode("utf-8", "replace")))
     if not head.text:
-        return Members({})
+        return TopLevelKeys({})
     text = head.text + b"[]}"
     strict = _strictly(text)
-    return Members(json.loads(text)) if strict is None else strict
+    return TopLevelKeys(json.loads(text)) if strict is None else strict
 
 
-def ending(tail: str, in_object: bool) -> Ending:
+def ending(tail: str, in_object: bool) -> TextAfterEvents:
     """Return the readable top-level keys after the list of events, and what follows the last one.
 
     Args:
@@ -84,10 +84,10 @@ def ending(tail: str, in_object: bool) -> Ending:
     """
     if not in_object:
         read = members(tail)
-        return Ending(Members(read), (), "", "" if read else tail.strip(_NOTHING))
+        return TextAfterEvents(TopLevelKeys(read), (), "", "" if read else tail.strip(_NOTHING))
     before = '{"traceEvents": 0'
     if '"traceEvents"' not in tail and (strictly := _strictly(before + tail)) is not None:  # nearly always
-        return Ending(strictly, (), tail, "")
+        return TextAfterEvents(strictly, (), tail, "")
     pairs: list[tuple[str, Any]] = []
 
     def remember(of_object: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -97,17 +97,17 @@ def ending(tail: str, in_object: bool) -> Ending:
     try:
         value, end = json.JSONDecoder(object_pairs_hook=remember).raw_decode(before + tail)
     except (ValueError, RecursionError):
-        return Ending(Members(members(tail)), (), "", "", bool(tail.strip(_NOTHING)))
+        return TextAfterEvents(TopLevelKeys(members(tail)), (), "", "", bool(tail.strip(_NOTHING)))
     text, left_out = tail[: end - len(before)], tail[end - len(before) :]
     lists = [value for key, value in pairs if key == "traceEvents" and isinstance(value, list)]
-    return Ending(Members(value), lists, tail if left_out.isspace() else text, left_out.strip(_NOTHING))
+    return TextAfterEvents(TopLevelKeys(value), lists, tail if left_out.isspace() else text, left_out.strip(_NOTHING))
 
 
-def _strictly(text: str | bytes) -> Members | None:
+def _strictly(text: str | bytes) -> TopLevelKeys | None:
     """Return the members of an object that strict readers accept; None for any other text."""
     try:
         raw = _MEMBERS.decode(text)
-        return Members({key: v if len(v) >= _LONG else msgspec.json.decode(v) for key, v in raw.items()})
+        return TopLevelKeys({key: v if len(v) >= _LONG else msgspec.json.decode(v) for key, v in raw.items()})
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 

@@ -19,7 +19,7 @@ from syncscan.load.event_list import EventList, Lost, head_of, no_event
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
 from syncscan.load.memory import require
-from syncscan.load.metadata import Ending, metadata_before
+from syncscan.load.metadata import TextAfterEvents, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess, Turns
 from syncscan.load.split import PIECE, Readable, Splitter
@@ -198,13 +198,13 @@ class _Reading:
         info = trace_info(metadata, path, self.splitter.bytes_read, unlinked)
         return linked_trace(replace(info, sound=state if self.sound else None), unlinked, self.damage)
 
-    def _read_behind(self) -> Ending:
+    def _read_behind(self) -> TextAfterEvents:
         batches = self.events.read_behind()
         while True:
             try:
                 self._add(next(batches))
             except StopIteration as end:
-                ending: Ending = end.value
+                ending: TextAfterEvents = end.value
                 return ending
 
 

@@ -75,7 +75,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
 _DECODER_OF_KEYS = json.JSONDecoder(strict=False, parse_int=_integer, object_pairs_hook=_each_key_once)
 
 
-class Place(enum.Enum):
+class ListPosition(enum.Enum):
     """Where in the list of events the text read so far ends."""
 
     BETWEEN_EVENTS = enum.auto()
@@ -99,7 +99,7 @@ class Salvage:
     """
 
     def __init__(self, damage: Damage) -> None:
-        self.place = Place.BETWEEN_EVENTS
+        self.place = ListPosition.BETWEEN_EVENTS
         self._damage = damage
         self._unfinished: list[bytes] = []
         self._enough = 0
@@ -109,7 +109,7 @@ class Salvage:
     @property
     def tail(self) -> str | None:
         """The text after the list; None before its end was seen."""
-        return "".join(self._tail) if self.place is Place.BEHIND_LIST else None
+        return "".join(self._tail) if self.place is ListPosition.BEHIND_LIST else None
 
     def events(self, text: bytes, offset: int, last: bool) -> Iterator[Salvaged]:
         """Yield the events in this text.
@@ -119,17 +119,17 @@ class Salvage:
             offset: position of the text in the whole, in bytes.
             last: whether nothing follows.
         """
-        if self.place is Place.BEHIND_LIST:
+        if self.place is ListPosition.BEHIND_LIST:
             self._add_to_tail("," + text.decode("utf-8", "replace"))
             return
-        if self.place is Place.IN_EVENT:
+        if self.place is ListPosition.IN_EVENT:
             offset -= sum(len(part) + 1 for part in self._unfinished)
             self._unfinished.append(text)
             # Tried again with twice the text, so that an event of n pieces isn't read n times.
             if not last and sum(map(len, self._unfinished)) < self._enough:
                 return
             text = b",".join(self._unfinished)
-        self.place, self._unfinished = Place.BETWEEN_EVENTS, []
+        self.place, self._unfinished = ListPosition.BETWEEN_EVENTS, []
         yield from self._in_chunks(self._decoded(text, offset), offset, last)
 
     def _add_to_tail(self, text: str) -> None:
@@ -155,14 +155,14 @@ class Salvage:
             chunk = text[at : at + size]
             is_rest = at + size >= len(text)
             read = yield from self._chunk(chunk, offset + at, last and is_rest)
-            if self.place is Place.BEHIND_LIST:
+            if self.place is ListPosition.BEHIND_LIST:
                 self._add_to_tail(text[at + len(chunk) :])
                 return
             at, size = at + read, (size if read else 4 * size)
             if is_rest:
                 break
         if at < len(text):
-            self.place, self._unfinished = Place.IN_EVENT, [text[at:].encode()]
+            self.place, self._unfinished = ListPosition.IN_EVENT, [text[at:].encode()]
             self._enough = 2 * len(self._unfinished[0])
 
     def _chunk(self, text: str, offset: int, last: bool) -> Generator[Salvaged, None, int]:
@@ -170,7 +170,7 @@ class Salvage:
         end, solid, after = len(text), len(text.rstrip()), 0
         while (at := _BLANK.match(text, after).end()) < end:  # type: ignore[union-attr]
             if text[at] == "]" and self._is_end(text, at):
-                self.place = Place.BEHIND_LIST
+                self.place = ListPosition.BEHIND_LIST
                 self._add_to_tail(text[at + 1 :])
                 return end
             blank = text[after:at]

@@ -20,7 +20,7 @@ from syncscan.load.rebuilt import events_text
 from syncscan.load.values import LONGEST_US
 from syncscan.model.arrays import distinct
 from syncscan.model.process_group import group_of
-from syncscan.model.saved import VERSION, Kept, Packed, Saved, SavedTrace, unpacked
+from syncscan.model.saved import VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked
 from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
 
 _NAME = re.compile(r".+\.syncscan\.json(\.gz|\.zst)?", re.IGNORECASE)
@@ -93,7 +93,7 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
     try:
         saved = _saved(_text(stream, name, most), name)
         require(saved.trace, name, most)
-        source_record = Kept(asked=saved.asked, sources=saved.sources, newer=saved.newer)
+        source_record = StoredContext(asked=saved.asked, sources=saved.sources, newer=saved.newer)
         trace = linked(saved.trace, saved.version)
         return msgspec.structs.replace(trace, info=msgspec.structs.replace(trace.info, kept=source_record))
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as e:

@@ -63,7 +63,7 @@ class Head(msgspec.Struct, frozen=True):
     whole: bool
 
 
-class Piece(msgspec.Struct, frozen=True):
+class EventsText(msgspec.Struct, frozen=True):
     """Some events of the list, as text.
 
     `text` has a byte before its first event and, unless the piece is the last, one after its last event, as room for
@@ -151,7 +151,7 @@ class Splitter:
         self._from = bracket
         return Head(text, whole)
 
-    def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[Piece]:
+    def pieces(self, is_wanted: Callable[[int], bool] = lambda _: True) -> Iterator[EventsText]:
         """Yield the events in pieces; each one's text is overwritten by the next.
 
         Args:
@@ -168,7 +168,7 @@ class Splitter:
             last = cut is None and not more
             # LONGEST bytes without a comma between events aren't an event, and are cut anywhere.
             end = self._to if last else self._to if cut is None else cut + 1
-            yield Piece(number, memoryview(self._buffer)[self._from : end], self._before + self._from, last)
+            yield EventsText(number, memoryview(self._buffer)[self._from : end], self._before + self._from, last)
             if last:
                 return
             self._from = end - 1

@@ -17,12 +17,12 @@ from typing import Any, Literal
 import msgspec
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
-from syncscan.load.event import Args, Event, Listed
+from syncscan.load.event import Args, Listed, TraceEvent
 from syncscan.load.fields import args_type, fields_of
 from syncscan.model.trace import CALLS, Category
 
 Grouped = Mapping[str, Sequence[Any]]
-"""Events by category: as `Event`, or as the category's own type."""
+"""Events by category: as `TraceEvent`, or as the category's own type."""
 
 LEFT_OUT = frozenset({"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trace"})
 """Categories that kineto writes and that aren't read here (its ActivityType.h and output_json.cpp)."""
@@ -86,9 +86,9 @@ def typed_events(text: bytes | memoryview) -> Grouped:
     return {_CATEGORY_OF[kind]: events for kind, events in events_of.items()}
 
 
-def by_category(events: Sequence[Event]) -> Grouped:
+def by_category(events: Sequence[TraceEvent]) -> Grouped:
     """Return events of any list by category."""
-    events_of: defaultdict[str, list[Event]] = defaultdict(list)
+    events_of: defaultdict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
         events_of[event.cat].append(event)
     return events_of

@@ -12,7 +12,7 @@ import msgspec
 from syncscan.load.damage import Damage
 from syncscan.load.event import Listed
 from syncscan.load.event_list import EventList, Lost, head_of, no_event
-from syncscan.load.metadata import Ending, Members, metadata_before
+from syncscan.load.metadata import TextAfterEvents, TopLevelKeys, metadata_before
 from syncscan.load.salvage import MOST_DIGITS, Salvaged
 from syncscan.load.split import PIECE, Head, Readable, Splitter
 from syncscan.model.json_text import strict_text
@@ -59,7 +59,7 @@ class ValidText:
         splitter = Splitter(stream, piece)
         head = head_of(splitter, path, lost)
         self._events = EventList(splitter, head, self.damage, _if_text if sound else _as_it_stands, _joined)
-        self._ending = Ending(Members({}), (), "", "")
+        self._ending = TextAfterEvents(TopLevelKeys({}), (), "", "")
         self._path, self._lost = path, lost
         self.head = _valid_head(head)
         """Text of the outer object up to the list of events; empty without an object."""

@@ -14,7 +14,7 @@ from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
 from syncscan.model.picture import Picture
 from syncscan.model.program_run import ProgramRun
-from syncscan.model.projection import Group, Overlap, Pipeline, Projection, Projects
+from syncscan.model.projection import Overlap, Pipeline, Projection, Projects, RemovalGroup
 from syncscan.model.race import Race
 from syncscan.model.remedy import Remedy
 from syncscan.model.schedule import Schedule
@@ -38,7 +38,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """The measured step and what bounds it; times in µs."""
     findings: tuple[Finding, ...]
     """The syncs, largest gain first."""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[RemovalGroup, ...] = ()
     """Findings worth removing together, best saving per change first."""
     overlaps: tuple[Overlap, ...] = ()
     """Overlap of the device's streams; empty with one stream."""

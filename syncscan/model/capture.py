@@ -164,7 +164,7 @@ class HostSample(msgspec.Struct, frozen=True, array_like=True):
     touching_ns: Count = 0
 
 
-class ThreadUse(msgspec.Struct, frozen=True):
+class SampledThreadUse(msgspec.Struct, frozen=True):
     """Resources that the step's thread used while it was sampled."""
 
     wall_ns: Annotated[int, msgspec.Meta(gt=0, le=2**62)]
@@ -189,7 +189,7 @@ class ThreadPlace(msgspec.Struct, frozen=True, array_like=True):
     count: Count
 
 
-class OtherThread(msgspec.Struct, frozen=True):
+class SampledThread(msgspec.Struct, frozen=True):
     """Another thread of the process that ran Python while the step's thread was sampled."""
 
     name: str
@@ -210,9 +210,9 @@ class HostSamples(msgspec.Struct, frozen=True):
     nodes: Annotated[tuple[HostSample, ...], msgspec.Meta(max_length=MOST_NODES)]
     rate: Positive | None = None
     """Requested samples per second."""
-    used: ThreadUse | None = None
+    used: SampledThreadUse | None = None
     """Resources used; None in captures before 0.2."""
-    threads: Annotated[tuple[OtherThread, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    threads: Annotated[tuple[SampledThread, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     def __post_init__(self) -> None:
         """Reject nodes that don't form a tree.
@@ -241,7 +241,7 @@ class RunLine(msgspec.Struct, frozen=True, array_like=True):
     us: NotNegative
 
 
-class RunPhase(msgspec.Struct, frozen=True):
+class CapturedPhase(msgspec.Struct, frozen=True):
     """A phase of the run between or within its steps: purpose, lines, and time in the watched window."""
 
     kind: str
@@ -315,7 +315,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     loop: RunLoop | None = None
     sampled_us: NotNegative = 0.0
-    phases: Annotated[tuple[RunPhase, ...], msgspec.Meta(max_length=64)] = ()
+    phases: Annotated[tuple[CapturedPhase, ...], msgspec.Meta(max_length=64)] = ()
     spans: Annotated[tuple[RunSpan, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 
     def __post_init__(self) -> None:

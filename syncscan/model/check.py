@@ -83,7 +83,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one recording is within the limits."""
 
     path: str

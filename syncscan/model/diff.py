@@ -11,7 +11,7 @@ from syncscan.model.finding import Finding
 from syncscan.model.habit import Habit
 
 
-class Change(str, enum.Enum):
+class SiteStatus(str, enum.Enum):
     """Change of a site; OCCASIONAL: in one state only, but in so few of its steps that it may be chance."""
 
     GONE = "gone"
@@ -92,7 +92,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
     """One place before and after; None where it is absent."""
 
-    change: Change
+    change: SiteStatus
     before: Site | None
     after: Site | None
     how_often: bool = False
@@ -152,7 +152,7 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
         return not self.why_not and abs(self.saving_us) > self.margin_us
 
 
-class Kept(str, enum.Enum):
+class PromiseOutcome(str, enum.Enum):
     """Whether the measured saving matches the projected one."""
 
     YES = "as projected"
@@ -166,10 +166,10 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
     saving_us: float
     range_us: tuple[float, float]
-    kept: Kept
+    kept: PromiseOutcome
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class DiffState(msgspec.Struct, frozen=True, kw_only=True):
     """One of two states: its recordings and their total number of steps."""
 
     paths: tuple[str, ...]
@@ -181,15 +181,15 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 class HabitChange(msgspec.Struct, frozen=True):
     """A habit that was removed or added."""
 
-    change: Change
+    change: SiteStatus
     habit: Habit
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """Two states of a program, compared place by place and as a whole."""
 
-    before: State
-    after: State
+    before: DiffState
+    after: DiffState
     changes: tuple[SiteChange, ...]
     """New sites first, then changed, removed, occasional and same ones, each by longest wait."""
     moved: tuple[MovedWait, ...]
@@ -208,8 +208,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def worse(self) -> tuple[SiteChange, ...]:
         """Places that are new or wait more often, except intended waits."""
-        return tuple(c for c in self.changes if not c.site.intended and (c.change is Change.NEW or c.more_often))
+        return tuple(c for c in self.changes if not c.site.intended and (c.change is SiteStatus.NEW or c.more_often))
 
-    def of(self, change: Change) -> tuple[SiteChange, ...]:
+    def of(self, change: SiteStatus) -> tuple[SiteChange, ...]:
         """Return the places with this change."""
         return tuple(c for c in self.changes if c.change is change)

@@ -21,7 +21,7 @@ class Safety(enum.Enum):
     MANUAL = "manual"
 
 
-class Change(msgspec.Struct, frozen=True):
+class SourceEdit(msgspec.Struct, frozen=True):
     """A span of a file's text and its replacement; lines and columns from 1, in characters, end excluded."""
 
     line: int
@@ -31,7 +31,7 @@ class Change(msgspec.Struct, frozen=True):
     text: str
 
 
-class Gain(msgspec.Struct, frozen=True):
+class FixGain(msgspec.Struct, frozen=True):
     """The projected gain of a fix, in µs per step and as a share of the step."""
 
     us: float
@@ -65,9 +65,9 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """How often the host waited here in the dry run."""
     applied: bool
     """Whether it is part of the patch."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SourceEdit, ...] = ()
     """Its own changes of the file as it was; empty where they build on another fix's."""
-    gain: Gain | None = None
+    gain: FixGain | None = None
 
     @property
     def gains_nothing(self) -> bool:
@@ -114,4 +114,4 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(fix for fix in self.fixes if fix.applied)
 
 
-__all__ = ["Change", "Fix", "Fixed", "Gain", "Patched", "Safety"]
+__all__ = ["Fix", "FixGain", "Fixed", "Patched", "Safety", "SourceEdit"]

@@ -32,7 +32,7 @@ class RankFrom(str, enum.Enum):
     ORDER = "order"
 
 
-class Cause(str, enum.Enum):
+class LateCause(str, enum.Enum):
     """Why a rank arrives at a collective later than the others."""
 
     SYNC = "sync"
@@ -69,11 +69,11 @@ class Lateness(msgspec.Struct, frozen=True):
     rank: int
     late_us: float
     """How much later than the others it arrived, over all collectives where it was last."""
-    cause: Cause
+    cause: LateCause
     """The largest cause."""
     finding: str = ""
     """Id of the sync, if it was one."""
-    parts: tuple[tuple[Cause, float], ...] = ()
+    parts: tuple[tuple[LateCause, float], ...] = ()
     """Lateness by cause, µs, largest first."""
 
 

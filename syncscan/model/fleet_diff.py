@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from syncscan.model.diff import Change, Promise, StepChange
+from syncscan.model.diff import Promise, SiteStatus, StepChange
 from syncscan.model.fleet import JobFinding
 from syncscan.model.rank import RankFinding
 
@@ -36,7 +36,7 @@ class JobSite(msgspec.Struct, frozen=True, kw_only=True):
 class JobChange(msgspec.Struct, frozen=True, kw_only=True):
     """One place before and after; None where it is absent."""
 
-    change: Change
+    change: SiteStatus
     before: JobSite | None
     after: JobSite | None
     how_often: bool = False
@@ -55,7 +55,7 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True):
     def worse(self) -> bool:
         """Return whether it is new, waits more often than before, or on more ranks."""
         if self.before is None or self.after is None:
-            return self.change is Change.NEW
+            return self.change is SiteStatus.NEW
         often = self.how_often and self.after.per_step > self.before.per_step
         return often or (self.other_ranks and len(self.after.ranks) > len(self.before.ranks))
 
@@ -89,6 +89,6 @@ class FleetDiff(msgspec.Struct, frozen=True, kw_only=True):
         """Places that are new, wait more often or on more ranks, except intended waits."""
         return tuple(c for c in self.changes if not c.site.intended and c.worse)
 
-    def of(self, change: Change) -> tuple[JobChange, ...]:
+    def of(self, change: SiteStatus) -> tuple[JobChange, ...]:
         """Return the places with this change."""
         return tuple(c for c in self.changes if c.change is change)

@@ -50,7 +50,7 @@ class Projection(msgspec.Struct, frozen=True):
         return self.baseline_us / self.predicted_us if self.predicted_us else 1.0
 
 
-class Group(msgspec.Struct, frozen=True):
+class RemovalGroup(msgspec.Struct, frozen=True):
     """Findings worth removing together, in order: their saving on top of the groups before.
 
     `alone_us` is the largest saving of any single one; all times in µs per step.

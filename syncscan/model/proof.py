@@ -29,7 +29,7 @@ class Pair(msgspec.Struct, frozen=True):
         return 1 - self.after_us / self.before_us
 
 
-class Gain(msgspec.Struct, frozen=True):
+class ProofGain(msgspec.Struct, frozen=True):
     """How much shorter a step is, as a fraction; `low` to `high` holds the truth in 95 of 100 proofs."""
 
     share: float
@@ -113,7 +113,7 @@ class Result(msgspec.Struct, frozen=True):
         return self.own is None or self.own.nothing
 
 
-class Verdict(enum.Enum):
+class ProofVerdict(enum.Enum):
     """Outcome of a proof."""
 
     PROVEN = "proven"
@@ -133,8 +133,8 @@ class Proof(msgspec.Struct, frozen=True):
     before: str
     after: str
     device: str
-    verdict: Verdict
-    gain: Gain | None
+    verdict: ProofVerdict
+    gain: ProofGain | None
     matters: float
     pairs: tuple[Pair, ...]
     result: Result
@@ -153,7 +153,7 @@ class Proof(msgspec.Struct, frozen=True):
     @property
     def proven(self) -> bool:
         """Return whether the gain is real and the result the same."""
-        return self.verdict is Verdict.PROVEN
+        return self.verdict is ProofVerdict.PROVEN
 
     @property
     def before_us(self) -> float:
@@ -166,10 +166,10 @@ class Proof(msgspec.Struct, frozen=True):
         return self.before_us * (1 - self.gain.share) if self.gain else 0.0
 
     @property
-    def projected_gain(self) -> Gain | None:
+    def projected_gain(self) -> ProofGain | None:
         """The projected gain as a fraction of the step, with its range; None without a projection."""
         p = self.projected
         if p is None or p.baseline_us <= 0:
             return None
         low, high = (1 - us / p.baseline_us for us in (p.range_us[1], p.range_us[0]))
-        return Gain(p.saving_us / p.baseline_us, low, high)
+        return ProofGain(p.saving_us / p.baseline_us, low, high)

@@ -83,7 +83,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     trace: SavedTrace
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredContext(msgspec.Struct, frozen=True):
     """Data that a saved analysis stores besides its trace."""
 
     asked: Asked

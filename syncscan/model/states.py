@@ -8,7 +8,7 @@ EAGER, COMPILE, REDUCE_OVERHEAD = "eager", "compile", "reduce-overhead"
 """Ways to launch that are compared: as the step is, its network under `torch.compile`, that with CUDA graphs."""
 
 
-class State(msgspec.Struct, frozen=True):
+class ProjectedState(msgspec.Struct, frozen=True):
     """The step in one state, projected; times in µs."""
 
     launches: str
@@ -23,17 +23,17 @@ class States(msgspec.Struct, frozen=True, kw_only=True):
 
     baseline_us: float
     """The step as it is."""
-    each: tuple[State, ...]
+    each: tuple[ProjectedState, ...]
     """All but the step as it is."""
     breaking: tuple[str, ...]
     """Ids of the syncs within the network, each of which breaks the graph that a compile would make of it."""
     eager_frames: bool
     """Whether one of them does in a loop, so that the whole function stays eager."""
-    pair: State | None
+    pair: ProjectedState | None
     """The step without those syncs and with CUDA graphs of its network; None where there are none."""
     alone_us: tuple[float, float]
     """Savings of removing those syncs alone, and of such a compile alone."""
 
-    def state(self, launches: str, removed: bool) -> State | None:
+    def state(self, launches: str, removed: bool) -> ProjectedState | None:
         """One of them; None of the step as it is."""
         return next((s for s in self.each if s.launches == launches and s.removed == removed), None)

@@ -16,7 +16,7 @@ from syncscan.model.capture import NO_TABLE, CaptureTable
 from syncscan.model.file_state import FileState
 from syncscan.model.interval import cover_of
 from syncscan.model.making import Making
-from syncscan.model.saved import Kept
+from syncscan.model.saved import StoredContext
 from syncscan.model.step_marks import StepMark
 from syncscan.model.steps_found import NO_STEPS, StepsFound
 
@@ -213,7 +213,7 @@ class TraceInfo(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     complete: bool = True
     """False where the file ends before its list of events does."""
-    kept: Kept | None = None
+    kept: StoredContext | None = None
     """Data of a saved analysis; None where the trace itself was read."""
     drawn: bool = False
     """Whether the trace is an annotated copy: syncscan's slices are in it already."""

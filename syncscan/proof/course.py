@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from syncscan.errors import ProgramFailed
-from syncscan.model.proof import Fingerprint, Gain, Pair, Side
+from syncscan.model.proof import Fingerprint, Pair, ProofGain, Side
 from syncscan.proof import estimate, sameness
 from syncscan.proof.trial import Ready, TooFewSteps, Turn
 
@@ -106,7 +106,7 @@ def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[lis
         trial.close()
 
 
-class Course:
+class PairedTiming:
     """Measures pair after pair until the gain is known, or the time is over."""
 
     def __init__(self, trials: Opens, options: ProofOptions, clock: Callable[[], float], deadline: float) -> None:
@@ -144,7 +144,7 @@ class Course:
     def _over(self) -> str:
         return f"the limit of {self._options.limit_s:g} s leaves no time for another pair"
 
-    def _tell(self, gain: Gain | None) -> None:
+    def _tell(self, gain: ProofGain | None) -> None:
         known = f", {gain.share:.1%} ({gain.low:.1%} to {gain.high:.1%})" if gain else ""
         self._options.progress(f"pair {len(self.pairs)}: {self.pairs[-1].gain:.1%} less{known}")
 

@@ -16,7 +16,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from syncscan.model.proof import Gain, Pair
+from syncscan.model.proof import Pair, ProofGain
 
 MIN_PAIRS = 3
 CONFIDENCE = 0.98
@@ -31,7 +31,7 @@ FUTILE = 0.99
 pair). A loss of 2 % with noise of 1 % takes 5 pairs then, and 16 seldom tell it to a tenth."""
 
 
-def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Gain | None:
+def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> ProofGain | None:
     """Return the gain with its 95 % interval; None for fewer than three pairs.
 
     Args:
@@ -44,7 +44,7 @@ def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Gain | Non
     mean = statistics.fmean(ratios)
     deviation = math.sqrt(math.fsum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1))
     half = quantile(confidence, len(ratios) - 1) * deviation / math.sqrt(len(ratios))
-    return Gain(1 - math.exp(mean), 1 - math.exp(mean + half), 1 - math.exp(mean - half))
+    return ProofGain(1 - math.exp(mean), 1 - math.exp(mean + half), 1 - math.exp(mean - half))
 
 
 def enough(pairs: Sequence[Pair], matters: float) -> str:

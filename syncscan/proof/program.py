@@ -11,7 +11,7 @@ from syncscan.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ComparedProgram:
     """One of two programs.
 
     `name` is what a report calls it, `path` where its file is, `function` empty for a script. `folder` is where it
@@ -26,7 +26,7 @@ class Program:
     moved: tuple[Path, Path] | None = None
 
 
-def program(spec: str, arguments: Sequence[str] = ()) -> Program:
+def program(spec: str, arguments: Sequence[str] = ()) -> ComparedProgram:
     """Return the program that `train.py` or `file.py:function` names.
 
     Raises:
@@ -40,7 +40,7 @@ def program(spec: str, arguments: Sequence[str] = ()) -> Program:
             f"{spec} is a function, and is called with nothing: it can't take {arguments[0]}.",
             "Let it make what it needs itself, or give two scripts.",
         )
-    return Program(spec, path.absolute(), function, tuple(arguments), Path.cwd())
+    return ComparedProgram(spec, path.absolute(), function, tuple(arguments), Path.cwd())
 
 
 def split(spec: str) -> tuple[Path, str]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.projection import Projection
-from syncscan.model.proof import Fingerprint, Gain, Proof, Result, Same, Side, Verdict
+from syncscan.model.proof import Fingerprint, Proof, ProofGain, ProofVerdict, Result, Same, Side
 from syncscan.proof import estimate, sameness
-from syncscan.proof.course import LIMIT_S, MATTERS, SEEDED, Course, Opens, ProofOptions, Run, running
-from syncscan.proof.program import Program, program
+from syncscan.proof.course import LIMIT_S, MATTERS, SEEDED, Opens, PairedTiming, ProofOptions, Run, running
+from syncscan.proof.program import ComparedProgram, program
 from syncscan.proof.trial import Trials
 from syncscan.proof.worktree import at_revision
 
@@ -78,7 +78,7 @@ def _possible(limit_s: float, matters: float, steps: int, tolerance: float) -> N
 @contextlib.contextmanager
 def _programs(
     before: str, after: str | None, arguments: Sequence[str], revisions: Sequence[str]
-) -> Iterator[dict[Side, Program]]:
+) -> Iterator[dict[Side, ComparedProgram]]:
     if after is None and not revisions:
         raise UsageError("Two programs are needed.", "Give two scripts, two functions, or one with --rev A --rev B.")
     if len(revisions) > 2:
@@ -118,7 +118,7 @@ def measured(
         why = f"{names[0]} and {names[1]} had not made {options.steps} steps each after {options.limit_s:g} s."
         raise ProgramFailed(why, "Give them longer with --limit.") from None
     options.progress(f"result after {result.steps} seeded steps: {result.same.value}")
-    course = Course(trials, options, clock, began + options.limit_s)
+    course = PairedTiming(trials, options, clock, began + options.limit_s)
     course.run()
     gain = estimate.gain_of(course.pairs)
     return Proof(
@@ -140,17 +140,17 @@ def measured(
     )
 
 
-def verdict(gain: Gain | None, matters: float, same: Same) -> Verdict:
+def verdict(gain: ProofGain | None, matters: float, same: Same) -> ProofVerdict:
     """Return the verdict of a gain and a comparison of results."""
     if same is Same.NO:
-        return Verdict.DIFFERENT
+        return ProofVerdict.DIFFERENT
     if gain is None:
-        return Verdict.UNKNOWN
+        return ProofVerdict.UNKNOWN
     if gain.high < -matters:
-        return Verdict.SLOWER
+        return ProofVerdict.SLOWER
     if gain.high <= matters:
-        return Verdict.NO_GAIN
-    return Verdict.PROVEN if gain.low > matters and same is Same.YES else Verdict.UNKNOWN
+        return ProofVerdict.NO_GAIN
+    return ProofVerdict.PROVEN if gain.low > matters and same is Same.YES else ProofVerdict.UNKNOWN
 
 
 def _compared(trials: Opens, options: ProofOptions) -> tuple[Result, str]:

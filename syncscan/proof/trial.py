@@ -16,7 +16,7 @@ from typing import Any
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.proof import Fingerprint, Side, Tensors
 from syncscan.proof.process import Process
-from syncscan.proof.program import Program
+from syncscan.proof.program import ComparedProgram
 
 BOOT = """\
 import sys
@@ -65,7 +65,7 @@ class Trial:
         rounded: with parameters moved by a rounding error.
     """
 
-    def __init__(self, program: Program, deadline: float, *, seeded: int = 0, rounded: bool = False) -> None:
+    def __init__(self, program: ComparedProgram, deadline: float, *, seeded: int = 0, rounded: bool = False) -> None:
         self._program, self._deadline = program, deadline
         order = {
             "target": str(program.path),
@@ -157,7 +157,7 @@ class Trials:
         limit_s: how long all may take, from now.
     """
 
-    def __init__(self, programs: Mapping[Side, Program], limit_s: float) -> None:
+    def __init__(self, programs: Mapping[Side, ComparedProgram], limit_s: float) -> None:
         self._programs, self._deadline = programs, time.monotonic() + limit_s
         self._open: list[Trial] = []
 

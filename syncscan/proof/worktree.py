@@ -17,11 +17,11 @@ from pathlib import Path
 from syncscan.errors import UsageError
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library
-from syncscan.proof.program import Program
+from syncscan.proof.program import ComparedProgram
 
 
 @contextlib.contextmanager
-def at_revision(program: Program, revision: str) -> Iterator[Program]:
+def at_revision(program: ComparedProgram, revision: str) -> Iterator[ComparedProgram]:
     """Yield the program at a revision while the context lasts.
 
     It runs in the worktree's folder that matches the one where it would have run, so that it reads that revision's
@@ -73,7 +73,9 @@ def _package(script: Path) -> Path | None:
     return folder
 
 
-def _in_place(program: Program, top: Path, place: Path, name: str, *, installed: bool = False) -> Program:
+def _in_place(
+    program: ComparedProgram, top: Path, place: Path, name: str, *, installed: bool = False
+) -> ComparedProgram:
     path = program.path if installed else place / program.path.resolve().relative_to(top)
     if not path.is_file():
         raise UsageError(f"{name}: it wasn't there then.", "Give a revision that has it.")

@@ -8,17 +8,22 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.model.diff import Change
+from syncscan.model.diff import SiteStatus
 from syncscan.report.diff_story import ChangeText
 from syncscan.report.printable import printable
 
-_COLORS = {Change.NEW: "bold red", Change.CHANGED: "yellow", Change.GONE: "green", Change.OCCASIONAL: "dim"}
+_COLORS = {
+    SiteStatus.NEW: "bold red",
+    SiteStatus.CHANGED: "yellow",
+    SiteStatus.GONE: "green",
+    SiteStatus.OCCASIONAL: "dim",
+}
 SHOWN = 20
 """Places shown per kind of change; JSON has them all."""
 
 
 def change_lines(
-    changes: Mapping[Change, Sequence[ChangeText]], titles: Mapping[Change, str], longest: int
+    changes: Mapping[SiteStatus, Sequence[ChangeText]], titles: Mapping[SiteStatus, str], longest: int
 ) -> Iterator[RenderableType]:
     """Yield each kind of change as a title and a table.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from syncscan.model.check import By, Limit, Verdict, Violation
+from syncscan.model.check import By, CheckVerdict, Limit, Violation
 from syncscan.model.finding import Finding
 from syncscan.model.json_text import indented
 from syncscan.report.document import Document, about
@@ -77,7 +77,7 @@ class CheckDocument(Document, frozen=True):
     traces: tuple[VerdictDocument, ...]
 
 
-def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
+def render(verdicts: Sequence[CheckVerdict], rules_from: str) -> str:
     """Return the verdicts as indented JSON; times in µs per step."""
     document = CheckDocument(
         schema=SCHEMA,
@@ -89,7 +89,7 @@ def render(verdicts: Sequence[Verdict], rules_from: str) -> str:
     return indented(document) + "\n"
 
 
-def _verdict(verdict: Verdict) -> VerdictDocument:
+def _verdict(verdict: CheckVerdict) -> VerdictDocument:
     exempt = (ExemptFinding(**asdict(_finding(e.finding)), by=e.by, reason=e.reason) for e in verdict.exempt)
     return VerdictDocument(
         path=verdict.path,

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from syncscan.model.check import Verdict
+from syncscan.model.check import CheckVerdict
 from syncscan.model.finding import Finding
 from syncscan.report.phrases import chain, line, places, what
 from syncscan.report.printable import printable
@@ -23,7 +23,7 @@ SHOWN = 10
 """Findings shown per violation; JSON has them all."""
 
 
-def render(verdicts: Sequence[Verdict], rules_from: str, width: int = 100, color: bool = False) -> str:
+def render(verdicts: Sequence[CheckVerdict], rules_from: str, width: int = 100, color: bool = False) -> str:
     """Return the verdicts as text.
 
     Args:
@@ -35,7 +35,7 @@ def render(verdicts: Sequence[Verdict], rules_from: str, width: int = 100, color
     return written((part for v in verdicts for part in _parts(v, rules_from)), width, color)
 
 
-def _parts(verdict: Verdict, rules_from: str) -> Iterator[RenderableType]:
+def _parts(verdict: CheckVerdict, rules_from: str) -> Iterator[RenderableType]:
     state = ("passed", "bold green") if verdict.passed else ("failed", "bold red")
     name = PurePath(verdict.path).name or verdict.path
     yield Text.assemble(state, f": {printable(name)}, {printable(summary(verdict, rules_from))}")
@@ -58,7 +58,7 @@ def _findings(findings: Sequence[Finding]) -> Iterator[RenderableType]:
         yield Padding(Text(f"… and {len(findings) - SHOWN} more"), (0, 0, 0, 3))
 
 
-def summary(verdict: Verdict, rules_from: str) -> str:
+def summary(verdict: CheckVerdict, rules_from: str) -> str:
     """Return how many syncs were checked against which limits, and how many are exempt."""
     kinds = Counter(e.by.value for e in verdict.exempt)
     exempt = ", ".join(f"{count} by {kind}" for kind, count in kinds.items())

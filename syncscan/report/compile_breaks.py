@@ -8,7 +8,7 @@ from pathlib import PurePath
 from syncscan.facts.compile_breaks import CompileBreak, compile_breaks
 from syncscan.model.analysis import Analysis
 from syncscan.model.compiled import CompileEvent, CompileKind, CompileRecord
-from syncscan.report.host import Table
+from syncscan.report.host import TextTable
 
 SHOWN = 20
 """Rows that are shown; JSON has them all."""
@@ -36,7 +36,7 @@ def sentence(analysis: Analysis) -> str:
     return f"torch {record.torch}: {whose} made {_several(record.graphs, 'graph')}; {totals}{here}."
 
 
-def table(analysis: Analysis) -> Table | None:
+def table(analysis: Analysis) -> TextTable | None:
     """Return a row for each place; None where dynamo had nothing to say."""
     record, breaks = analysis.trace.info.capture.compiled, joined(analysis)
     if record is None or not breaks:
@@ -44,7 +44,7 @@ def table(analysis: Analysis) -> Table | None:
     titles = {f.id: f.diagnosis.title for f in analysis.findings}
     rows = tuple(_row(broken, titles) for broken in breaks[:SHOWN])
     head = ("where", "what becomes of it", "why, as dynamo says it", "the host waits there")
-    return Table(title(record), head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
+    return TextTable(title(record), head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
 
 
 def title(record: CompileRecord) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64, distinct
-from syncscan.model.diff import Change, Diff
+from syncscan.model.diff import Diff, SiteStatus
 from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 from syncscan.report.assets import asset, template
@@ -35,7 +35,7 @@ STREAMS = 4
 """Streams of the device that are drawn, busiest first."""
 
 
-class Bar(msgspec.Struct, frozen=True):
+class DiffBar(msgspec.Struct, frozen=True):
     """A rectangle of a lane."""
 
     x: float
@@ -44,11 +44,11 @@ class Bar(msgspec.Struct, frozen=True):
     name: str
 
 
-class Lane(msgspec.Struct, frozen=True):
+class DiffLane(msgspec.Struct, frozen=True):
     """Rectangles under one label."""
 
     label: str
-    bars: tuple[Bar, ...]
+    bars: tuple[DiffBar, ...]
 
 
 def render(diff: Diff, before: Analysis, after: Analysis) -> str:
@@ -79,7 +79,7 @@ def render(diff: Diff, before: Analysis, after: Analysis) -> str:
     )
 
 
-def _picture(state: str, facts: str, lanes: list[Lane], step: Interval, scale: float) -> dict[str, Any]:
+def _picture(state: str, facts: str, lanes: list[DiffLane], step: Interval, scale: float) -> dict[str, Any]:
     return {"state": state, "facts": shown(facts, 200), "lanes": lanes, "end": step.length * scale}
 
 
@@ -96,7 +96,7 @@ def _row(change: ChangeText) -> dict[str, str]:
 
 def _marked(diff: Diff) -> dict[str, str]:
     """Return, by finding id, how its waits are drawn."""
-    looks = {Change.NEW: "new", Change.GONE: "gone", Change.CHANGED: "changed"}
+    looks = {SiteStatus.NEW: "new", SiteStatus.GONE: "gone", SiteStatus.CHANGED: "changed"}
     sites = ((looks.get(c.change, "wait"), site) for c in diff.changes for site in (c.before, c.after) if site)
     return {f.id: look for look, site in sites for f in site.findings}
 
@@ -109,15 +109,15 @@ def _step(analysis: Analysis) -> Interval:
     return Interval(int(s.ts.min()), max(int(s.end.max()), int(s.ts.min()) + 1)) if len(s) else Interval(0, 1)
 
 
-def _lanes(analysis: Analysis, step: Interval, scale: float, marked: dict[str, str]) -> Iterator[Lane]:
+def _lanes(analysis: Analysis, step: Interval, scale: float, marked: dict[str, str]) -> Iterator[DiffLane]:
     """Yield the scopes, waits and calls of the step's host thread, and the busiest streams."""
     trace = analysis.trace
     track = next((t.track for t in trace.main_steps), NONE)
     scopes = _within(trace, trace.is_category(Category.ANNOTATION) & _outermost(trace), step, track)
-    yield Lane("scopes", tuple(_bars(trace, scopes, step, scale, "scope")))
-    yield Lane("waits", tuple(_waits(analysis, step, scale, marked)))
+    yield DiffLane("scopes", tuple(_bars(trace, scopes, step, scale, "scope")))
+    yield DiffLane("waits", tuple(_waits(analysis, step, scale, marked)))
     calls = _within(trace, trace.is_category(*CALLS), step, track)
-    yield Lane("calls", tuple(_bars(trace, calls, step, scale, "call")))
+    yield DiffLane("calls", tuple(_bars(trace, calls, step, scale, "call")))
     s, rows = trace.slices, trace.device_rows
     work = rows[(s.end[rows] > step.begin) & (s.ts[rows] < step.end)]
     places = trace.slices.device[work].astype(np.int64) << 32 | trace.slices.stream[work].astype(np.int64) & 0xFFFFFFFF
@@ -125,7 +125,7 @@ def _lanes(analysis: Analysis, step: Interval, scale: float, marked: dict[str, s
     for place in busiest[:STREAMS]:
         rows = work[places == place]
         label = f"stream {int(trace.slices.stream[rows[0]])}"
-        yield Lane(label, tuple(_bars(trace, rows, step, scale, "work")))
+        yield DiffLane(label, tuple(_bars(trace, rows, step, scale, "work")))
 
 
 def _outermost(trace: Trace) -> Any:
@@ -141,7 +141,7 @@ def _within(trace: Trace, mask: Any, step: Interval, track: int) -> Int64:
     return rows[np.argsort(s.ts[rows], kind="stable")]
 
 
-def _bars(trace: Trace, rows: Int64, step: Interval, scale: float, look: str) -> Iterator[Bar]:
+def _bars(trace: Trace, rows: Int64, step: Interval, scale: float, look: str) -> Iterator[DiffBar]:
     """Yield a bar per slice; neighbors too thin to be seen are merged."""
     s = trace.slices
     begin = (np.maximum(s.ts[rows], step.begin) - step.begin) * scale
@@ -156,17 +156,17 @@ def _bars(trace: Trace, rows: Int64, step: Interval, scale: float, look: str) ->
                 if many
                 else f"{shown(trace.name(int(rows[k])), 120)}, {duration(s.dur[rows[k]] / 1e3)}"
             )
-            yield Bar(round(float(begin[first]), 2), round(max(THIN, float(end[k] - begin[first])), 2), look, name)
+            yield DiffBar(round(float(begin[first]), 2), round(max(THIN, float(end[k] - begin[first])), 2), look, name)
             first = k + 1
 
 
-def _waits(analysis: Analysis, step: Interval, scale: float, marked: dict[str, str]) -> Iterator[Bar]:
+def _waits(analysis: Analysis, step: Interval, scale: float, marked: dict[str, str]) -> Iterator[DiffBar]:
     for f in analysis.findings:
         for o in f.occurrences:
             if step.begin <= o.sync.ts < step.end:
                 x, width = (o.sync.ts - step.begin) * scale, (o.sync.end - o.sync.ts) * scale
                 name = f"{shown(f.diagnosis.title, 120)}, waits {duration(o.cost.wait_ns / 1e3)}"
-                yield Bar(round(x, 2), round(max(2.0, width), 2), marked.get(f.id, "wait"), name)
+                yield DiffBar(round(x, 2), round(max(2.0, width), 2), marked.get(f.id, "wait"), name)
 
 
 def _ticks(length: int, scale: float) -> Iterator[tuple[float, str]]:

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.model.diff import Change, Diff, HabitChange, MovedWait, Site, SiteChange, State, StepChange
+from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, Site, SiteChange, SiteStatus, StepChange
 from syncscan.model.finding import Phase
 from syncscan.model.json_text import indented
 from syncscan.report.diff_story import story_of
 from syncscan.report.document import Document, PromiseDocument, about, promise_document
-from syncscan.report.finding_json import Place, place
+from syncscan.report.finding_json import SourceLineDocument, place
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.diff/1"
@@ -51,8 +51,8 @@ class SiteDocument(Struct, frozen=True):
 
     ids: tuple[str, ...]
     rules: tuple[str, ...]
-    source: Place | None
-    called_from: Place | None
+    source: SourceLineDocument | None
+    called_from: SourceLineDocument | None
     per_step: float
     wait_us: float
     bubble_us: float
@@ -62,7 +62,7 @@ class SiteDocument(Struct, frozen=True):
 class ChangeDocument(Struct, frozen=True):
     """A place that appeared, disappeared or changed."""
 
-    change: Change
+    change: SiteStatus
     rule: str
     op: str
     scope: tuple[str, ...]
@@ -77,7 +77,7 @@ class ChangeDocument(Struct, frozen=True):
 class HabitChangeDocument(Struct, frozen=True):
     """A habit that appeared or disappeared."""
 
-    change: Change
+    change: SiteStatus
     rule: str
     scope: tuple[str, ...]
 
@@ -86,8 +86,8 @@ class DiffDocument(Document, frozen=True):
     """The changes from one recording to another."""
 
     verdict: str
-    before: State
-    after: State
+    before: DiffState
+    after: DiffState
     step: StepChangeDocument
     promised: PromiseDocument | None
     moved: tuple[MovedDocument, ...]

@@ -10,22 +10,22 @@ from pathlib import PurePath
 
 import msgspec
 
-from syncscan.model.diff import Change, Diff, HabitChange, Kept, MovedWait, Site, SiteChange, State
+from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, PromiseOutcome, Site, SiteChange, SiteStatus
 from syncscan.report.phrases import places, sentences, what
 from syncscan.report.units import duration, percent, times
 
 SIGNS = {
-    Change.NEW: "+",
-    Change.CHANGED: "~",
-    Change.GONE: "-",
-    Change.OCCASIONAL: "?",
-    Change.SAME: "=",
+    SiteStatus.NEW: "+",
+    SiteStatus.CHANGED: "~",
+    SiteStatus.GONE: "-",
+    SiteStatus.OCCASIONAL: "?",
+    SiteStatus.SAME: "=",
 }
 TITLES = {
-    Change.NEW: "New",
-    Change.CHANGED: "Changed",
-    Change.GONE: "Removed",
-    Change.OCCASIONAL: "Not in every step: may be chance",
+    SiteStatus.NEW: "New",
+    SiteStatus.CHANGED: "Changed",
+    SiteStatus.GONE: "Removed",
+    SiteStatus.OCCASIONAL: "Not in every step: may be chance",
 }
 WORKS = 0.05
 """Device work that changed by more than this fraction is reported: the two states then compute different things."""
@@ -56,7 +56,7 @@ class DiffStory(msgspec.Struct, frozen=True, kw_only=True):
     promise: str
     habits: str
     """Sentence on the habits that appeared or disappeared; empty if none did."""
-    changes: dict[Change, tuple[ChangeText, ...]]
+    changes: dict[SiteStatus, tuple[ChangeText, ...]]
     same: str
     notes: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def story_of(diff: Diff) -> DiffStory:
     )
 
 
-def _state(state: State) -> str:
+def _state(state: DiffState) -> str:
     names = [PurePath(path).name or path for path in state.paths]
     many = f" and {len(names) - 1} more" if len(names) > 1 else ""
     steps = f"{state.steps} step{'s' * (state.steps != 1)}"
@@ -86,7 +86,7 @@ def _state(state: State) -> str:
 
 
 def _verdict(diff: Diff) -> str:
-    new, changed, removed = (len(diff.of(kind)) for kind in (Change.NEW, Change.CHANGED, Change.GONE))
+    new, changed, removed = (len(diff.of(kind)) for kind in (SiteStatus.NEW, SiteStatus.CHANGED, SiteStatus.GONE))
     parts = []
     if new:
         parts.append(f"{_syncs(new)} added")
@@ -110,7 +110,7 @@ def _syncs(count: int) -> str:
 
 
 def _same(diff: Diff) -> str:
-    same = len(diff.of(Change.SAME))
+    same = len(diff.of(SiteStatus.SAME))
     return f"{_syncs(same)} {'is' if same == 1 else 'are'} as before" if same else ""
 
 
@@ -194,7 +194,7 @@ def _work(diff: Diff) -> str:
 
 def _habits(diff: Diff) -> str:
     parts = []
-    for change, label in ((Change.GONE, "Habits removed"), (Change.NEW, "Habits added")):
+    for change, label in ((SiteStatus.GONE, "Habits removed"), (SiteStatus.NEW, "Habits added")):
         names = [_habit(c) for c in diff.habits if c.change is change]
         parts += [f"{label}: {', '.join(names)}"] if names else []
     return sentences(*parts)
@@ -213,12 +213,12 @@ def _promise(diff: Diff) -> str:
     sentence = (
         f"Removing these syncs was projected to save {duration(p.saving_us)} ({duration(low)} to {duration(high)})"
     )
-    if p.kept is Kept.UNKNOWN:
+    if p.kept is PromiseOutcome.UNKNOWN:
         return sentences(sentence, "These recordings can't show whether it did")
     measured = f"measured: {duration(diff.step.saving_us)} ±{duration(diff.step.margin_us)}"
     return sentences(f"{sentence}; {measured}, {p.kept.value}", *_beside(diff))
 
 
 def _beside(diff: Diff) -> Iterator[str]:
-    if diff.of(Change.NEW):
+    if diff.of(SiteStatus.NEW):
         yield "The measured time includes the new syncs"

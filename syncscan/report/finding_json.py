@@ -13,7 +13,7 @@ from syncscan.report.document import Range, about
 from syncscan.report.dry_json import CounterpartDocument, counterpart
 
 
-class Place(Struct, frozen=True):
+class SourceLineDocument(Struct, frozen=True):
     """A line of Python."""
 
     file: str
@@ -22,7 +22,7 @@ class Place(Struct, frozen=True):
     exact: Annotated[bool, about("true for the line that waited, false for the function's first line")]
 
 
-class GuessedPlace(Place, frozen=True):
+class GuessedLineDocument(SourceLineDocument, frozen=True):
     """A line of Python; where it isn't exact, with the candidate lines."""
 
     candidates: tuple[int, ...] | UnsetType = UNSET
@@ -42,8 +42,8 @@ class FindingDocument(Struct, frozen=True):
     call: Annotated[str, about("the runtime call that waits")]
     scope: Annotated[tuple[str, ...], about("outermost first, without step markers")]
     module: Annotated[tuple[str, ...], about("nn.Modules, outermost first")]
-    source: Annotated[GuessedPlace | None, about("line of user code")]
-    called_from: Annotated[GuessedPlace | None, about("library line inside it that waited")]
+    source: Annotated[GuessedLineDocument | None, about("line of user code")]
+    called_from: Annotated[GuessedLineDocument | None, about("library line inside it that waited")]
     in_loop: bool
     owner: Annotated[str, about("user, a framework, or unknown")]
     phase: Phase
@@ -104,14 +104,14 @@ def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
     )
 
 
-def place(source: Source | None) -> Place | None:
+def place(source: Source | None) -> SourceLineDocument | None:
     """Return a source line as far as it is known; None without one."""
-    return Place(source.file, source.line, source.function, source.exact) if source else None
+    return SourceLineDocument(source.file, source.line, source.function, source.exact) if source else None
 
 
-def guessed_place(source: Source | None) -> GuessedPlace | None:
+def guessed_place(source: Source | None) -> GuessedLineDocument | None:
     """Return a source line, with its candidates where it isn't exact; None without one."""
     known = place(source)
     if source is None or known is None:
         return None
-    return GuessedPlace(**asdict(known), candidates=UNSET if source.exact else source.candidates)
+    return GuessedLineDocument(**asdict(known), candidates=UNSET if source.exact else source.candidates)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from syncscan.model.fix import Change, Fix, Fixed, Safety
+from syncscan.model.fix import Fix, Fixed, Safety, SourceEdit
 from syncscan.model.json_text import indented
 from syncscan.report.document import Document, Range, about
 from syncscan.version import __version__
@@ -32,7 +32,7 @@ class FixDocument(Struct, frozen=True):
     waits: Annotated[int, about("how often the host waited here in the dry run")]
     gain_us: Annotated[float | None, about("projected gain per step; null without a recording")]
     gain_range_us: Range | None
-    changes: Annotated[tuple[Change, ...], about("edits of the file before the patch")]
+    changes: Annotated[tuple[SourceEdit, ...], about("edits of the file before the patch")]
 
 
 class PatchedFile(Struct, frozen=True):

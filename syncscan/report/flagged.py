@@ -14,7 +14,7 @@ from syncscan.model.finding import Diagnosis, Severity
 from syncscan.model.race import RaceText
 
 
-class Place(msgspec.Struct, frozen=True):
+class FilePosition(msgspec.Struct, frozen=True):
     """A position in a file, counted from 1; 0 where unknown."""
 
     file: str
@@ -31,7 +31,7 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     message: str
     """Cost, reason and advice, for readers who see the title."""
-    place: Place | None = None
+    place: FilePosition | None = None
     diagnosis: Diagnosis | None = None
     """The rule's texts; None for a limit and a race."""
     race: RaceText | None = None
@@ -40,7 +40,7 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     """The message, for readers who don't see the title."""
     inside: tuple[str, str] | None = None
     """Name and kind of what surrounds it: a `function`, or `member` of something."""
-    called_from: Place | None = None
+    called_from: FilePosition | None = None
     """The library's line inside it that waits."""
     fingerprints: Mapping[str, str] = {}
     """Ids that stay the same in the next run, by scheme."""

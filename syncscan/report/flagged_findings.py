@@ -10,7 +10,7 @@ from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
 from syncscan.report import races
-from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.phrases import (
     USES,
     certainty,
@@ -49,9 +49,9 @@ def flagged_findings(analysis: Analysis) -> Flagged:
     )
 
 
-def place_of(source: Source | None) -> Place | None:
+def place_of(source: Source | None) -> FilePosition | None:
     """Return the line to point at; None without one."""
-    return Place(source.file, line(source)) if source else None
+    return FilePosition(source.file, line(source)) if source else None
 
 
 def _line(f: Finding, step: StepSummary) -> FlaggedLine:
@@ -88,7 +88,7 @@ def _race(race: Race) -> FlaggedLine:
         severity=Severity.HIGH,
         title=text.title,
         message=message,
-        place=Place(race.second.file, race.second.line),
+        place=FilePosition(race.second.file, race.second.line),
         race=text,
         summary=f"{text.title}: {message}",
         inside=(race.second.function, "function"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from syncscan.model.guess import LIMITS, Guess, Linted
-from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.guess_phrases import beside, doubt, verdict
 from syncscan.report.phrases import sentences
 
@@ -30,7 +30,7 @@ def _line(g: Guess) -> FlaggedLine:
         severity=g.severity,
         title=f"possible sync: {d.title}",
         message=sentences(g.code, g.because, doubt(g), d.fix, f"Rule {g.rule}"),
-        place=Place(g.file, g.line, g.column, g.end_line),
+        place=FilePosition(g.file, g.line, g.column, g.end_line),
         diagnosis=d,
         summary=sentences(f"Possible sync: {d.title}", g.because, doubt(g), d.fix),
         inside=(g.function, "function") if g.function else None,

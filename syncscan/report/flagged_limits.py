@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from syncscan.model.check import Verdict, Violation
+from syncscan.model.check import CheckVerdict, Violation
 from syncscan.model.finding import Finding, Severity
 from syncscan.report.flagged import Flagged, FlaggedLine
 from syncscan.report.flagged_findings import place_of
@@ -17,7 +17,7 @@ TOOL = "syncscan check"
 _TEST = FlaggedLine(rule="limit", severity=Severity.HIGH, title=TOOL, message="", group="syncscan.check")
 
 
-def flagged_limits(verdict: Verdict, rules_from: str) -> Flagged:
+def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
     """Return the limits that a recording exceeds, as flagged lines.
 
     Args:

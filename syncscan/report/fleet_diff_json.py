@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from syncscan.model.diff import Change, StepChange
+from syncscan.model.diff import SiteStatus, StepChange
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
 from syncscan.model.json_text import indented
 from syncscan.report.document import Document, PromiseDocument, promise_document
@@ -50,7 +50,7 @@ class JobSiteDocument(Struct, frozen=True):
 class JobChangeDocument(Struct, frozen=True):
     """A place that appeared, disappeared, changed, or is on other ranks."""
 
-    change: Change
+    change: SiteStatus
     rule: str
     op: str
     scope: tuple[str, ...]

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import msgspec
 
-from syncscan.model.diff import Change, StepChange
+from syncscan.model.diff import SiteStatus, StepChange
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState
 from syncscan.report.diff_story import ChangeText
 from syncscan.report.fleet_story import rank_phrase, runs, whereabouts
 from syncscan.report.phrases import sentences
 from syncscan.report.units import duration, percent, times
 
-SIGNS = {Change.NEW: "+", Change.CHANGED: "~", Change.GONE: "-"}
-TITLES = {Change.NEW: "New", Change.CHANGED: "Changed", Change.GONE: "Removed"}
+SIGNS = {SiteStatus.NEW: "+", SiteStatus.CHANGED: "~", SiteStatus.GONE: "-"}
+TITLES = {SiteStatus.NEW: "New", SiteStatus.CHANGED: "Changed", SiteStatus.GONE: "Removed"}
 _HOLDERS = 4
 """Delaying ranks that are named."""
 
@@ -29,7 +29,7 @@ class FleetDiffStory(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     held_up: str
     promise: str
-    changes: dict[Change, tuple[ChangeText, ...]]
+    changes: dict[SiteStatus, tuple[ChangeText, ...]]
     same: str
     notes: tuple[str, ...]
 
@@ -37,7 +37,7 @@ class FleetDiffStory(msgspec.Struct, frozen=True, kw_only=True):
 def story_of(diff: FleetDiff) -> FleetDiffStory:
     """Return the story of two states of a job."""
     texts = {kind: tuple(_change_text(c, diff) for c in diff.of(kind)) for kind in TITLES}
-    same = len(diff.of(Change.SAME))
+    same = len(diff.of(SiteStatus.SAME))
     return FleetDiffStory(
         before=_state(diff.before),
         after=_state(diff.after),
@@ -56,7 +56,7 @@ def _state(state: JobState) -> str:
 
 
 def _verdict(diff: FleetDiff) -> str:
-    verbs = {Change.NEW: "added", Change.GONE: "removed", Change.CHANGED: "changed"}
+    verbs = {SiteStatus.NEW: "added", SiteStatus.GONE: "removed", SiteStatus.CHANGED: "changed"}
     parts = []
     for kind, verb in verbs.items():
         if count := len(diff.of(kind)):

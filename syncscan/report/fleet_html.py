@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from syncscan.model.fleet import Cause, Fleet
+from syncscan.model.fleet import Fleet, LateCause
 from syncscan.report.fleet_picture import WIDTH, FleetPicture, picture_of
 from syncscan.report.fleet_story import FIGURES, SHORT_CAUSES, FleetStory, JobFindingText, story_of
 from syncscan.report.names import shown
@@ -56,7 +56,7 @@ def render(fleet: Fleet) -> str:
             said=[shown(text, 900) for text in (story.reason, story.summary) if text],
             missing=story.missing,
             picture=_picture(drawn) if drawn else None,
-            causes=[(cause.value, SHORT_CAUSES[cause]) for cause in Cause],
+            causes=[(cause.value, SHORT_CAUSES[cause]) for cause in LateCause],
             late=story.late[:MAX_LATE],
             late_more=max(0, len(story.late) - MAX_LATE),
             then=[shown(text, 400) for text in story.then],

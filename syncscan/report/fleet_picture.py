@@ -29,7 +29,7 @@ FAINTEST = 0.3
 """Color strength of the least late cell."""
 
 
-class Cell(msgspec.Struct, frozen=True):
+class StepCell(msgspec.Struct, frozen=True):
     """A step of a row's ranks."""
 
     x: float
@@ -47,7 +47,7 @@ class Row(msgspec.Struct, frozen=True):
     label: str
     alone: bool
     said: str
-    cells: tuple[Cell, ...]
+    cells: tuple[StepCell, ...]
 
 
 class Leg(msgspec.Struct, frozen=True):
@@ -133,12 +133,12 @@ class _Canvas:
         sentence = f"{which} delays others by {duration(holds)} a step, waits {duration(waits)} for others"
         return Row(label, len(ranks) == 1, sentence, tuple(self._cell(ranks, step) for step in self.steps))
 
-    def _cell(self, ranks: Sequence[JobRank], step: int) -> Cell:
+    def _cell(self, ranks: Sequence[JobRank], step: int) -> StepCell:
         late = [entry for rank in ranks for entry in self.late[rank.number, step]]
         latest = max(late, key=lambda entry: entry.late_us, default=None)
         strength = FAINTEST + (1 - FAINTEST) * latest.late_us / self.most if latest else 0.0
         cause = latest.cause.value if latest else ""
-        return Cell(self.column(step), round(self.width, 2), cause, round(strength, 3), _sentence(step, latest))
+        return StepCell(self.column(step), round(self.width, 2), cause, round(strength, 3), _sentence(step, latest))
 
     def legs(self, place: dict[int, int]) -> Iterator[Leg]:
         """Yield the path, scaled to each step's column; consecutive parts in one row are one leg."""

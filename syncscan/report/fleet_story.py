@@ -12,29 +12,29 @@ from itertools import takewhile
 
 import msgspec
 
-from syncscan.model.fleet import STRETCHED, Cause, Fleet, JobFinding, JobRank, Lateness, RankFrom
+from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, LateCause, Lateness, RankFrom
 from syncscan.model.rank import RankFinding
 from syncscan.report.phrases import measurable, saving, sentences, spread
 from syncscan.report.units import duration, percent, times
 
 CAUSES = {
-    Cause.SYNC: "its device stands idle behind a sync",
-    Cause.KERNELS: "its kernels take longer",
-    Cause.INPUT: "its DataLoader takes longer",
-    Cause.HOST: "its host is slower",
-    Cause.BEFORE: "it was late before the recording began",
+    LateCause.SYNC: "its device stands idle behind a sync",
+    LateCause.KERNELS: "its kernels take longer",
+    LateCause.INPUT: "its DataLoader takes longer",
+    LateCause.HOST: "its host is slower",
+    LateCause.BEFORE: "it was late before the recording began",
 }
 SHORT_CAUSES = {
-    Cause.SYNC: "a sync",
-    Cause.KERNELS: "kernels",
-    Cause.INPUT: "input",
-    Cause.HOST: "host",
-    Cause.BEFORE: "what went before",
+    LateCause.SYNC: "a sync",
+    LateCause.KERNELS: "kernels",
+    LateCause.INPUT: "input",
+    LateCause.HOST: "host",
+    LateCause.BEFORE: "what went before",
 }
 _REMEDIES = {
-    Cause.KERNELS: "kernels take longer: even out the work of the ranks, or find what slows its device",
-    Cause.INPUT: "DataLoader takes longer: give it more workers, or them less work",
-    Cause.HOST: "host takes longer, for no sync: look at what it does meanwhile",
+    LateCause.KERNELS: "kernels take longer: even out the work of the ranks, or find what slows its device",
+    LateCause.INPUT: "DataLoader takes longer: give it more workers, or them less work",
+    LateCause.HOST: "host takes longer, for no sync: look at what it does meanwhile",
 }
 """Advice on a rank that is late for another reason than a sync, following its name."""
 ALL_SHOWN = 16
@@ -66,7 +66,7 @@ class HolderText(msgspec.Struct, frozen=True, kw_only=True):
     share: str
     steps: int
     """Number of steps in which this rank arrived last."""
-    cause: Cause | None
+    cause: LateCause | None
     """Why it is late; None for a rank that is never the latest."""
     why: str
     """Reason in words, e.g. `its kernels take longer`; for a sync, its title and place."""
@@ -262,10 +262,10 @@ def _holders(fleet: Fleet) -> Iterator[HolderText]:
 
 
 def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> HolderText:
-    causes: Counter[tuple[Cause, str]] = Counter()
+    causes: Counter[tuple[LateCause, str]] = Counter()
     for entry in entries:
         causes[entry.cause, entry.finding] += round(entry.late_us * 1e3)
-    known = Counter({cause: late for cause, late in causes.items() if cause[0] is not Cause.BEFORE}) or causes
+    known = Counter({cause: late for cause, late in causes.items() if cause[0] is not LateCause.BEFORE}) or causes
     cause, finding = known.most_common(1)[0][0] if known else (None, "")
     return HolderText(
         rank=rank.number,
@@ -277,9 +277,9 @@ def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> HolderT
     )
 
 
-def _why(fleet: Fleet, cause: Cause, finding: str) -> str:
+def _why(fleet: Fleet, cause: LateCause, finding: str) -> str:
     first = next((f.first for f in fleet.findings if f.id == finding), None)
-    if cause is not Cause.SYNC or first is None:
+    if cause is not LateCause.SYNC or first is None:
         return CAUSES[cause]
     return f"{CAUSES[cause]}, {first.title}{f' ({place(first)})' if place(first) else ''}"
 
@@ -317,7 +317,7 @@ def _who(holders: Sequence[HolderText]) -> str:
 
 def _doubted(fleet: Fleet, holder: HolderText) -> bool:
     """Return whether a rank may be late only because the profiler slows its host."""
-    return holder.cause is Cause.HOST and (fleet.stretch or 0.0) > STRETCHED
+    return holder.cause is LateCause.HOST and (fleet.stretch or 0.0) > STRETCHED
 
 
 def _reason(fleet: Fleet, holders: Sequence[HolderText]) -> str:

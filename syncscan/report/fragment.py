@@ -82,7 +82,7 @@ def _phase(p: PhaseSummary) -> list[str]:
     return [p.phase.value, "" if p.batch is None else str(p.batch), str(p.count), duration(p.median_us)]
 
 
-def _of_host(table: host.Table) -> dict[str, Any]:
+def _of_host(table: host.TextTable) -> dict[str, Any]:
     return {
         "title": table.title,
         "head": [(shown(name, 40), number >= table.words) for number, name in enumerate(table.head)],

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Severity
-from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.phrases import sentences
 from syncscan.report.workflow_command import command
@@ -54,7 +54,7 @@ def _annotation(kind: str, line: FlaggedLine) -> str:
     return command(kind, {**_properties(line.place), "title": line.title}, line.message)
 
 
-def _properties(place: Place | None) -> dict[str, str]:
+def _properties(place: FilePosition | None) -> dict[str, str]:
     if place is None:
         return {}
     known = {"file": place.file, "line": place.line, "endLine": place.end_line, "col": place.column}

@@ -48,7 +48,7 @@ _PARTS = (
 """Field, its name in a sentence, and its name in a table."""
 
 
-class Table(msgspec.Struct, frozen=True):
+class TextTable(msgspec.Struct, frozen=True):
     """Rows of text under a title."""
 
     title: str
@@ -82,7 +82,7 @@ def sentence(analysis: Analysis) -> str:
     return ""
 
 
-def tables(host: Host) -> list[Table]:
+def tables(host: Host) -> list[TextTable]:
     """Return all tables on the host's time, each cut to its first rows."""
     sampled = [*_sampled_tables(host.sampled)] if host.sampled and host.sampled.nodes else []
     return [*sampled, *_counted_tables(host.counted)] if host.counted else sampled
@@ -194,12 +194,12 @@ def _counted_parts(counted: CountedHost) -> list[tuple[str, float]]:
 # the tables
 
 
-def _sampled_tables(sampled: SampledHost) -> Iterator[Table]:
+def _sampled_tables(sampled: SampledHost) -> Iterator[TextTable]:
     yield _by_phase_and_owner(sampled)
     yield _functions(sampled)
 
 
-def _by_phase_and_owner(sampled: SampledHost) -> Table:
+def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
     """Return a table with a row per owner and a column per phase, costliest first."""
     took: dict[tuple[str, str], float] = {}
     for node in sampled.nodes:
@@ -218,14 +218,14 @@ def _by_phase_and_owner(sampled: SampledHost) -> Table:
         for owner in owners[: SHOWN - 1]
     ]
     head = ("whose code", *(_called_phase(phase) for phase in phases), "total", "of the step")
-    return Table("Self time by phase and owner", head, 1, 0, (*rows, whole), max(0, len(owners) - len(rows)))
+    return TextTable("Self time by phase and owner", head, 1, 0, (*rows, whole), max(0, len(owners) - len(rows)))
 
 
 def _called_phase(phase: str) -> str:
     return _PHASES.get(Phase(phase), "in between")
 
 
-def _functions(sampled: SampledHost) -> Table:
+def _functions(sampled: SampledHost) -> TextTable:
     """Return a table of the lines with the most self time, over all callers."""
     took: dict[tuple[str, str, int, str], float] = {}
     for node in sampled.nodes:
@@ -238,7 +238,7 @@ def _functions(sampled: SampledHost) -> Table:
         for function, file, line, owner in (key,)
     )
     head = ("function", "line", "whose code", "self", "of the step")
-    return Table("Lines with the most self time", head, 3, 2, rows, len(lines) - len(rows))
+    return TextTable("Lines with the most self time", head, 3, 2, rows, len(lines) - len(rows))
 
 
 def place(file: str, line: int) -> str:
@@ -246,7 +246,7 @@ def place(file: str, line: int) -> str:
     return f"{path_in_package(file)}:{line}" if line > 0 else path_in_package(file)
 
 
-def _counted_tables(counted: CountedHost) -> Iterator[Table]:
+def _counted_tables(counted: CountedHost) -> Iterator[TextTable]:
     rows = tuple(
         (name, _time(us), percent(us, counted.step_us))
         for field, _, name in _PARTS
@@ -255,12 +255,12 @@ def _counted_tables(counted: CountedHost) -> Iterator[Table]:
     counts = f"{counted.ops_per_step:,.0f} ops and {counted.launches_per_step:,.0f} launches a step"
     many = counted.kernels_per_launch and abs(counted.kernels_per_launch - 1) >= 0.005
     kernels = f", {counted.kernels_per_launch:.3g} kernels or copies a launch" if many else ""
-    yield Table(f"In the trace: {counts}{kernels}", ("the host is in", "a step", "of the step"), 1, 0, rows)
+    yield TextTable(f"In the trace: {counts}{kernels}", ("the host is in", "a step", "of the step"), 1, 0, rows)
     if counted.dearest:
         yield _dearest(counted)
 
 
-def _dearest(counted: CountedHost) -> Table:
+def _dearest(counted: CountedHost) -> TextTable:
     """Return a table of the costliest ops; without a scope column if the trace has no scopes."""
     ops = counted.dearest[:SHOWN]
     scoped = any(dear.scope for dear in ops)
@@ -277,7 +277,7 @@ def _dearest(counted: CountedHost) -> Table:
     title = "Ops with the most self time per step (total: with what they call)"
     words = ("op", "scope") if scoped else ("op",)
     head = (*words, "times", "self", "total")
-    return Table(title, head, len(words), len(words), rows, len(counted.dearest) - len(rows))
+    return TextTable(title, head, len(words), len(words), rows, len(counted.dearest) - len(rows))
 
 
 def _op(name: str) -> str:

@@ -63,7 +63,7 @@ def compile_table(story: Story, width: int) -> Iterator[RenderableType]:
     yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.compile_notes)
 
 
-def _in_words(found: host.Table) -> Group:
+def _in_words(found: host.TextTable) -> Group:
     """Rows whose last words are whole sentences: each as long as it is, below its place."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="blue", no_wrap=True, overflow="ellipsis")
@@ -77,7 +77,7 @@ def _in_words(found: host.Table) -> Group:
     return Group(Text(found.title, "bold"), grid)
 
 
-def _of_host(source: host.Table, width: int) -> Group:
+def _of_host(source: host.TextTable, width: int) -> Group:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     cells = [[printable(text, 60) for text in row] for row in source.rows]
     widths = _widths(source, cells, width)
@@ -90,7 +90,7 @@ def _of_host(source: host.Table, width: int) -> Group:
     return Group(Text(source.title), table)
 
 
-def _widths(source: host.Table, cells: Sequence[Sequence[str]], width: int) -> list[int]:
+def _widths(source: host.TextTable, cells: Sequence[Sequence[str]], width: int) -> list[int]:
     """Return column widths: numbers are never cut, heads may take two lines, the longest names shrink first."""
     columns = list(zip(*cells, strict=True)) if cells else [()] * len(source.head)
     longest = [max(map(cell_len, column), default=0) for column in columns]

@@ -276,7 +276,7 @@ def _hue(phase: int) -> str:
     return f"own{phase}" if phase < HUES else "own-rest"
 
 
-def _of_host(table: host.Table) -> dict[str, Any]:
+def _of_host(table: host.TextTable) -> dict[str, Any]:
     return {
         "title": table.title,
         "head": [(name, number >= table.words) for number, name in enumerate(table.head)],
@@ -285,7 +285,7 @@ def _of_host(table: host.Table) -> dict[str, Any]:
     }
 
 
-def _look(table: host.Table, column: int) -> str:
+def _look(table: host.TextTable, column: int) -> str:
     return "place" if column < table.code else "" if column < table.words else "num"
 
 

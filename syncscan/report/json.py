@@ -11,7 +11,7 @@ from syncscan.facts.period import earlier_work, later_work
 from syncscan.facts.phases import PhaseSummary, phases_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
-from syncscan.model.projection import Group
+from syncscan.model.projection import RemovalGroup
 from syncscan.model.saved import Saved
 from syncscan.model.step import Bound, DeviceTime, ProcessSteps, ShareBasis
 from syncscan.model.steps_found import FoundBy
@@ -43,7 +43,7 @@ class Has(Struct, frozen=True):
     exact_lines: Annotated[bool, about("source lines that capture recorded at the syncs")]
 
 
-class StepsFound(Struct, frozen=True):
+class StepsFoundDocument(Struct, frozen=True):
     """How the steps were found."""
 
     by: FoundBy
@@ -66,7 +66,7 @@ class TraceDocument(Struct, frozen=True):
     world_size: int | None
     has: Has
     integrity: Annotated[tuple[str, ...], about("missing data, and the numbers withheld because of it")]
-    steps_found: StepsFound
+    steps_found: StepsFoundDocument
     phases: Annotated[tuple[PhaseSummary, ...], about("of served steps")]
     warnings: tuple[str, ...]
 
@@ -117,7 +117,7 @@ class AnalysisDocument(Document, frozen=True):
     compiled: Annotated[CompileDocument | None, about("None unless dynamo was asked: --explain-compile")]
     findings: Annotated[tuple[FindingDocument, ...], about("sorted by saving, then by wait")]
     races: Annotated[tuple[RaceDocument, ...], about("uses of one memory that nothing orders, of a dry run")]
-    groups: tuple[Group, ...]
+    groups: tuple[RemovalGroup, ...]
     habits: tuple[HabitDocument, ...]
     host: HostDocument | None
     run: Annotated[RunDocument | None, about("None unless capture watched the run")]
@@ -183,9 +183,9 @@ def _trace(analysis: Analysis) -> TraceDocument:
     )
 
 
-def _steps_found(analysis: Analysis) -> StepsFound:
+def _steps_found(analysis: Analysis) -> StepsFoundDocument:
     steps, earlier, later = analysis.trace.steps_found, earlier_work(analysis.trace), later_work(analysis.trace)
-    return StepsFound(
+    return StepsFoundDocument(
         by=steps.by,
         name=steps.name or None,
         calls=steps.calls or None,

@@ -9,7 +9,7 @@ from syncscan.facts.kernel_shares import KernelShare, kernel_shares
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report import dry
-from syncscan.report.host import Table
+from syncscan.report.host import TextTable
 from syncscan.report.names import shown
 from syncscan.report.units import duration
 
@@ -53,14 +53,14 @@ def _left(step: StepSummary) -> str:
     return f"At most {rest:.0%} of the step" if round(rest, 2) else "Next to nothing"
 
 
-def table(analysis: Analysis) -> Table | None:
+def table(analysis: Analysis) -> TextTable | None:
     """Return a row for each of the longest kernels; None where the trace has none."""
     longest = shares(analysis)
     if not longest:
         return None
     head = ("kernel", "module and op", "of the device's work", "a step")
     rows = tuple((_short(k.name), _launcher(k), f"{k.share:.1%}", duration(k.us)) for k in longest)
-    return Table(TITLE, head, words=2, code=1, rows=rows)
+    return TextTable(TITLE, head, words=2, code=1, rows=rows)
 
 
 def _launcher(kernel: KernelShare) -> str:

@@ -155,7 +155,7 @@ def _compiled(story: Story) -> Iterator[str]:
     yield from (escaped(note) for note in story.compile_notes)
 
 
-def _of_host(table: host.Table) -> Iterator[str]:
+def _of_host(table: host.TextTable) -> Iterator[str]:
     yield f"| {' | '.join(escaped(name) for name in table.head)} |"
     yield f"|{'---|' * table.words}{'--:|' * (len(table.head) - table.words)}"
     for row in table.rows:

@@ -28,7 +28,7 @@ STRIP = 400
 """Cells of the strip, equal parts of the run's time."""
 
 
-class PhaseLine(msgspec.Struct, frozen=True):
+class PhaseRow(msgspec.Struct, frozen=True):
     """A row of the run's table: a part of the run, its share, place and verdict, and what waits in it."""
 
     name: str
@@ -41,7 +41,7 @@ class PhaseLine(msgspec.Struct, frozen=True):
     trace: str
 
 
-class Cell(msgspec.Struct, frozen=True):
+class StripPart(msgspec.Struct, frozen=True):
     """A part of the strip: width in percent, and phase index (-1 the steps, -2 the capture's own work)."""
 
     width: float
@@ -87,7 +87,7 @@ def gain_share(analysis: Analysis) -> float | None:
     return sum(gains) if gains else None
 
 
-def rows(analysis: Analysis) -> list[PhaseLine]:
+def rows(analysis: Analysis) -> list[PhaseRow]:
     """Return the phases worth mentioning, longest first."""
     run = analysis.run
     if run is None:
@@ -96,7 +96,7 @@ def rows(analysis: Analysis) -> list[PhaseLine]:
     return [_row(phase, of) for phase, of in phases if _is_worth(phase) or of is not None]
 
 
-def strip(analysis: Analysis) -> list[Cell]:
+def strip(analysis: Analysis) -> list[StripPart]:
     """Return the run from its first step to its last, as cells; empty without samples."""
     run = analysis.run
     if run is None or not run.stretches or not run.watched_us:
@@ -107,14 +107,14 @@ def strip(analysis: Analysis) -> list[Cell]:
         _fill(held, stretch.begin_us, stretch.end_us, width, -1 if stretch.phase is None else stretch.phase)
     for stretch in run.disturbed[1:]:
         _fill(held, stretch.begin_us, stretch.end_us, width, -2)
-    cells: list[Cell] = []
+    cells: list[StripPart] = []
     for part in held:
         most = max(range(len(part)), key=lambda k: part[k])
         phase = -1 if not part[most] else most if most < len(run.phases) else most - len(part)
         if cells and cells[-1].phase == phase:
-            cells[-1] = Cell(cells[-1].width + 100 / STRIP, phase)
+            cells[-1] = StripPart(cells[-1].width + 100 / STRIP, phase)
         else:
-            cells.append(Cell(100 / STRIP, phase))
+            cells.append(StripPart(100 / STRIP, phase))
     return cells
 
 
@@ -184,11 +184,11 @@ def saved_share(analysis: Analysis) -> float | None:
     return step.recoverable_us / whole if step.recoverable_us is not None and whole else None
 
 
-def _row(phase: RunPhase, of: Analysis | None) -> PhaseLine:
+def _row(phase: RunPhase, of: Analysis | None) -> PhaseRow:
     findings = real(of.findings) if of is not None else []
     shown = SHOWN if phase.trace else len(findings)
     waits = tuple(_wait(finding, of.step, phase) for finding in findings[:shown]) if of is not None else ()
-    return PhaseLine(
+    return PhaseRow(
         name=phase.name,
         share=_share(phase.share),
         where=_place(phase),

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.json_text import indented
-from syncscan.model.proof import Difference, Gain, Proof, Result, Same, Verdict
+from syncscan.model.proof import Difference, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.report.document import Document, Range, about
 from syncscan.report.markup import escaped
 from syncscan.report.printable import printable
@@ -60,7 +60,7 @@ class ProofDocument(Document, frozen=True):
     before: str
     after: str
     device: str
-    verdict: Verdict
+    verdict: ProofVerdict
     proven: bool
     before_us: float | None
     after_us: float | None
@@ -132,7 +132,7 @@ def document(proof: Proof) -> ProofDocument:
     )
 
 
-def _gain_document(gain: Gain | None) -> GainDocument | None:
+def _gain_document(gain: ProofGain | None) -> GainDocument | None:
     return GainDocument(gain.share, (gain.low, gain.high)) if gain else None
 
 
@@ -172,11 +172,11 @@ def _what(proof: Proof) -> str:
 
 def _verdict(proof: Proof) -> str:
     return {
-        Verdict.PROVEN: f"Proven: {_change(proof)}.",
-        Verdict.DIFFERENT: f"Not proven: it computes something else. {_change(proof, capital=True)}.",
-        Verdict.NO_GAIN: f"Not proven: {_nothing(proof)}. {_change(proof, capital=True)}.",
-        Verdict.SLOWER: f"Not proven: it is slower. {_change(proof, capital=True)}.",
-        Verdict.UNKNOWN: f"Not proven{_unknown(proof)}. {_change(proof, capital=True)}.",
+        ProofVerdict.PROVEN: f"Proven: {_change(proof)}.",
+        ProofVerdict.DIFFERENT: f"Not proven: it computes something else. {_change(proof, capital=True)}.",
+        ProofVerdict.NO_GAIN: f"Not proven: {_nothing(proof)}. {_change(proof, capital=True)}.",
+        ProofVerdict.SLOWER: f"Not proven: it is slower. {_change(proof, capital=True)}.",
+        ProofVerdict.UNKNOWN: f"Not proven{_unknown(proof)}. {_change(proof, capital=True)}.",
     }[proof.verdict]
 
 
@@ -227,7 +227,7 @@ def _measured(proof: Proof) -> str:
     )
 
 
-def _projected(projected: Gain, gain: Gain | None) -> str:
+def _projected(projected: ProofGain, gain: ProofGain | None) -> str:
     text = f"{_percent(projected.share)} ({_percent(projected.low)} to {_percent(projected.high)})"
     if gain is None:
         return text

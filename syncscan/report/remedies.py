@@ -39,7 +39,7 @@ FIXES = 2
 """Fixes that are shown, of syncs that go together; the findings have them all."""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class RemovedSync(msgspec.Struct, frozen=True, kw_only=True):
     """One of the syncs that a remedy removes."""
 
     id: str
@@ -57,7 +57,7 @@ class RemedyText(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     where: str
     """Line, scope and op; empty where unknown."""
-    members: tuple[Member, ...]
+    members: tuple[RemovedSync, ...]
     """The syncs that it removes; empty for a habit."""
     habit: str
     """The habit's id; empty for syncs."""
@@ -155,8 +155,8 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
     )
 
 
-def _member(number: int, f: Finding) -> Member:
-    return Member(id=f.id, number=number, title=f.diagnosis.title, where=whereabouts(f))
+def _member(number: int, f: Finding) -> RemovedSync:
+    return RemovedSync(id=f.id, number=number, title=f.diagnosis.title, where=whereabouts(f))
 
 
 def _places(members: Sequence[Finding]) -> str:

@@ -12,7 +12,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Severity
 from syncscan.model.json_text import indented
 from syncscan.model.race import RaceText
-from syncscan.report.flagged import Flagged, FlaggedLine, Place
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.names import shown
 from syncscan.version import __version__
@@ -120,7 +120,7 @@ def _location(line: FlaggedLine, path: str) -> dict[str, Any]:
     return location
 
 
-def _physical(place: Place) -> dict[str, Any]:
+def _physical(place: FilePosition) -> dict[str, Any]:
     region = {"startLine": place.line, "startColumn": place.column, "endLine": place.end_line}
     known = {name: value for name, value in region.items() if name == "startLine" or value}
     return {"artifactLocation": _artifact(place.file), "region": known}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from syncscan.model.finding import Finding
-from syncscan.model.states import EAGER, REDUCE_OVERHEAD, State, States
+from syncscan.model.states import EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.report.phrases import measurable
 from syncscan.report.units import duration, percent
 
@@ -90,12 +90,12 @@ def _either(states: States) -> str:
 def rows(states: States) -> tuple[StateText, ...]:
     """Return the step as it is and its other states, in order: what is removed, then how it launches."""
     base = states.baseline_us
-    now = State(EAGER, False, base, (base, base))
+    now = ProjectedState(EAGER, False, base, (base, base))
     most = max(s.range_us[1] for s in (now, *states.each))
     return tuple(_text(s, base, most, bool(states.state(EAGER, True))) for s in (now, *states.each))
 
 
-def _text(state: State, base: float, most: float, syncs: bool) -> StateText:
+def _text(state: ProjectedState, base: float, most: float, syncs: bool) -> StateText:
     removed = ("syncs removed, " if state.removed else "with its syncs, ") if syncs else ""
     low, high = state.range_us
     gain = base - state.us

@@ -114,24 +114,24 @@ class Story(Conclusion, frozen=True, kw_only=True):
     """Whether the host's time belongs on the first screen."""
     host_sentence: str
     """Where the host's time goes; empty where unknown."""
-    host_tables: tuple[host.Table, ...]
+    host_tables: tuple[host.TextTable, ...]
     host_notes: tuple[str, ...]
     compiled: str
     """Count of dynamo's graphs, breaks and recompiles, in a sentence; empty unless dynamo was asked."""
-    compile_table: host.Table | None
+    compile_table: host.TextTable | None
     """Where it broke off, and which waits are there."""
     compile_notes: tuple[str, ...]
     kernels_lead: bool
     """Whether the device limits the step, so that its kernels are what to look at next."""
     kernels: str
     """Sentence on what is left to gain on the host; empty unless the device is the limit."""
-    kernel_table: host.Table | None
+    kernel_table: host.TextTable | None
     """Those that take most of the device's time."""
     run_leads: bool
     """Whether the first screen says what the recorded steps represent in the run."""
     run_sentence: str
     """How much of the run the recorded steps represent; empty if capture didn't watch it."""
-    run: tuple[program_run.PhaseLine, ...]
+    run: tuple[program_run.PhaseRow, ...]
     """Parts of the run outside of its steps."""
     races: tuple[Race, ...]
     """Races of a dry run."""

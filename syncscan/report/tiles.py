@@ -22,7 +22,7 @@ class Tile(msgspec.Struct, frozen=True):
     projected: bool = False
 
 
-class Part(msgspec.Struct, frozen=True):
+class BarPart(msgspec.Struct, frozen=True):
     """A rectangle of a bar, in percent of the bar's width."""
 
     look: str
@@ -31,13 +31,13 @@ class Part(msgspec.Struct, frozen=True):
     label: str
 
 
-class Bar(msgspec.Struct, frozen=True):
+class StepBar(msgspec.Struct, frozen=True):
     """A step as a bar; `spoken` describes it in words, `range` is where its end may lie."""
 
     label: str
     value: str
     spoken: str
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
     range: tuple[float, float] | None = None
     projected: bool = False
 
@@ -80,7 +80,7 @@ def _projected_step(analysis: Analysis) -> bool:
     return bool(real(analysis.findings)) and analysis.step.recoverable_range_us is not None
 
 
-def bars(analysis: Analysis) -> list[Bar]:
+def bars(analysis: Analysis) -> list[StepBar]:
     """Return the measured step on device and host, the unprofiled step if it was timed, and the projected one.
 
     All to one scale; where waits are withheld the host's has no parts, and isn't drawn.
@@ -94,14 +94,16 @@ def bars(analysis: Analysis) -> list[Bar]:
     if step.host_us and not step.waits_withheld:
         drawn.append(_parted("host", step.host_us, _host_parts(step), whole))
     if step.unprofiled_us is not None:
-        part = Part("free", 0.0, across(before, whole), f"timed without the profiler: {duration(before)}")
-        drawn.append(Bar("no profiler", duration(before), f"Step without the profiler: {duration(before)}", (part,)))
+        part = BarPart("free", 0.0, across(before, whole), f"timed without the profiler: {duration(before)}")
+        drawn.append(
+            StepBar("no profiler", duration(before), f"Step without the profiler: {duration(before)}", (part,))
+        )
     if _projected_step(analysis) and step.recoverable_range_us:
         drawn.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, whole))
     return drawn
 
 
-def key(drawn: Sequence[Bar]) -> list[tuple[str, str]]:
+def key(drawn: Sequence[StepBar]) -> list[tuple[str, str]]:
     """Return the meanings of the bars' styles, with durations; those of length 0 are left out."""
     parts = [part for bar in drawn for part in bar.parts if part.width and not bar.projected]
     projected = [("hatch", "projected, with its range")] if any(bar.projected for bar in drawn) else []
@@ -130,22 +132,22 @@ def _host_parts(step: StepSummary) -> list[tuple[str, str, float]]:
     ]
 
 
-def _parted(label: str, length: float, looks: Sequence[tuple[str, str, float]], whole: float) -> Bar:
+def _parted(label: str, length: float, looks: Sequence[tuple[str, str, float]], whole: float) -> StepBar:
     """Return a measured bar of consecutive parts; those of length 0 are left out."""
     parts, at = [], 0.0
     for look, name, us in looks:
         if us > 0:
-            parts.append(Part(look, across(at, whole), across(us, whole), f"{name}: {duration(us)}"))
+            parts.append(BarPart(look, across(at, whole), across(us, whole), f"{name}: {duration(us)}"))
         at += us
     spoken = f"Measured step of the {label}: " + ", ".join(p.label for p in parts)
-    return Bar(label, duration(length), spoken, tuple(parts))
+    return StepBar(label, duration(length), spoken, tuple(parts))
 
 
-def _projected_bar(before: float, gain: float, limits: tuple[float, float], whole: float) -> Bar:
+def _projected_bar(before: float, gain: float, limits: tuple[float, float], whole: float) -> StepBar:
     after, low, high = (max(before - g, 0.0) for g in (gain, limits[1], limits[0]))
     spoken = f"Projected without syncs: {duration(after)}, from {duration(low)} to {duration(high)}"
-    part = Part("projected", 0.0, across(after, whole), f"projected: {duration(after)}")
-    return Bar(
+    part = BarPart("projected", 0.0, across(after, whole), f"projected: {duration(after)}")
+    return StepBar(
         "without syncs", duration(after), spoken, (part,), (across(low, whole), across(high, whole)), projected=True
     )
 

@@ -21,7 +21,7 @@ from syncscan.model.names import is_collective_kernel, is_host_collective, is_lo
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.packed import pack
 from syncscan.report.timeline_intervals import choose, home, inside
-from syncscan.report.timeline_lanes import Group, Names, groups_of, stacked
+from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, stacked
 from syncscan.report.timeline_without import packed_steps, steps_without, why_none
 
 MAX_SLICES = 120_000
@@ -58,7 +58,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     twice = steps_without(analysis)
     first = home(analysis, Interval(origin, end), twice[0].schedule if twice else None)
     intervals = choose(analysis, drawn, budget, Interval(origin, end), first)
-    book = Names(trace)
+    book = DrawnNames(trace)
     whole = intervals == [Interval(origin, end)]
     kept_rows = drawn if whole else drawn[inside(trace, drawn, intervals)]
     kinds = _kinds(analysis)
@@ -92,7 +92,7 @@ def _extent(trace: Trace, drawn: Int64) -> Interval:
 
 
 def _packed_group(
-    trace: Trace, group: Group, kept_rows: Int64, kinds: Int64, book: Names, origin: int, end: int, whole: bool
+    trace: Trace, group: LaneGroup, kept_rows: Int64, kinds: Int64, book: DrawnNames, origin: int, end: int, whole: bool
 ) -> dict[str, Any]:
     lanes = []
     for lane in group.lanes:
@@ -104,7 +104,7 @@ def _packed_group(
     return {"title": group.title, "side": side, "open": group.open, "lanes": lanes}
 
 
-def _packed_lane(trace: Trace, kind: str, rows: Int64, kinds: Int64, book: Names, origin: int) -> dict[str, Any]:
+def _packed_lane(trace: Trace, kind: str, rows: Int64, kinds: Int64, book: DrawnNames, origin: int) -> dict[str, Any]:
     s = trace.slices
     rows = rows[np.lexsort((-s.dur[rows], s.ts[rows]))]
     row = stacked(s.ts[rows], s.end[rows], CLOCK_SLACK_NS if kind == "stream" else 0)
@@ -155,7 +155,7 @@ def _busy(trace: Trace, rows: Int64, origin: int, end: int) -> str:
 # sync points
 
 
-def _syncs(analysis: Analysis, groups: Sequence[Group], origin: int) -> dict[str, Any]:
+def _syncs(analysis: Analysis, groups: Sequence[LaneGroup], origin: int) -> dict[str, Any]:
     """Return sync points as columns ordered by time, and the device's idle time behind them."""
     occurrences = [(o, number) for number, f in enumerate(analysis.findings) for o in f.occurrences]
     occurrences.sort(key=lambda pair: -(pair[0].cost.wait_ns + pair[0].cost.bubble_ns))
@@ -174,7 +174,7 @@ def _syncs(analysis: Analysis, groups: Sequence[Group], origin: int) -> dict[str
     }
 
 
-def _idle(trace: Trace, occurrences: Sequence[Occurrence], groups: Sequence[Group], origin: int) -> dict[str, str]:
+def _idle(trace: Trace, occurrences: Sequence[Occurrence], groups: Sequence[LaneGroup], origin: int) -> dict[str, str]:
     """Return the bubbles as columns: each begins when its sync point's wait is over and the device has no work."""
     work = trace.kept(DeviceWork)
     group = {g.device: at for at, g in enumerate(groups) if g.device != NONE}

@@ -21,7 +21,7 @@ MAX_NAMES = 500_000
 _ON_HOST = (*HOST, Category.OVERHEAD)
 
 
-class Lane(msgspec.Struct, frozen=True, eq=False):
+class TimelineLane(msgspec.Struct, frozen=True, eq=False):
     """Rows of slices under one label: a thread's scopes, its ops, or a stream's work."""
 
     kind: str
@@ -29,24 +29,24 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
     rows: Int64
 
 
-class Group(msgspec.Struct, frozen=True, eq=False):
+class LaneGroup(msgspec.Struct, frozen=True, eq=False):
     """Lanes shown together: of a host thread (`track`) or a device (`device`)."""
 
     title: str
     track: int = NONE
     device: int = NONE
     open: bool = True
-    lanes: list[Lane] = msgspec.field(default_factory=list)
+    lanes: list[TimelineLane] = msgspec.field(default_factory=list)
 
 
-def groups_of(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
+def groups_of(trace: Trace, findings: Sequence[Finding]) -> list[LaneGroup]:
     """Return groups from top to bottom: threads that drive the device, devices, then all other threads, folded."""
     threads = _threads(trace, findings)
     driving = [g for g in threads if g.open]
     return [*driving, *_devices(trace), *(g for g in threads if not g.open)]
 
 
-def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
+def _threads(trace: Trace, findings: Sequence[Finding]) -> list[LaneGroup]:
     """Return host threads, those with steps first, then with sync points, then with launches, then the busiest."""
     s = trace.slices
     rows = np.flatnonzero(trace.is_category(*_ON_HOST))
@@ -61,7 +61,7 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
     several = len({trace.tracks[t].pid for t in distinct(s.track[rows[s.category[rows] == Category.CPU_OP]])}) > 1
     driving = steps | waiting | launching or set(tracks.tolist())
     return [
-        Group(
+        LaneGroup(
             _thread(trace, t, several),
             track=t,
             open=at < OPEN_THREADS and t in driving,
@@ -71,10 +71,13 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[Group]:
     ]
 
 
-def _host_lanes(trace: Trace, rows: Int64) -> list[Lane]:
+def _host_lanes(trace: Trace, rows: Int64) -> list[TimelineLane]:
     scope = trace.slices.category[rows] == Category.ANNOTATION
     step = np.isin(rows, np.array([s.row for s in trace.steps], np.int64))
-    lanes = [Lane("scopes", "scopes", rows[scope & ~step]), Lane("ops", "ops and calls", rows[~scope & ~step])]
+    lanes = [
+        TimelineLane("scopes", "scopes", rows[scope & ~step]),
+        TimelineLane("ops", "ops and calls", rows[~scope & ~step]),
+    ]
     return [lane for lane in lanes if len(lane.rows)]
 
 
@@ -91,16 +94,16 @@ def _thread(trace: Trace, track: int, several: bool) -> str:
     return shown(" · ".join(p for p in parts if p), 80)
 
 
-def _devices(trace: Trace) -> list[Group]:
+def _devices(trace: Trace) -> list[LaneGroup]:
     s = trace.slices
     rows = np.flatnonzero(trace.is_category(*DEVICE))
-    groups: list[Group] = []
+    groups: list[LaneGroup] = []
     for device in distinct(s.device[rows]).tolist():
         own = rows[s.device[rows] == device]
         streams, counts = np.unique(s.stream[own], return_counts=True)
         busiest = [n for _, n in sorted(zip((-counts).tolist(), streams.tolist(), strict=True))][: 4 * OPEN_STREAMS]
-        lanes = [Lane("stream", f"stream {n}", own[s.stream[own] == n]) for n in sorted(busiest)]
-        groups.append(Group(_device(trace, device), device=device, open=len(groups) < 4, lanes=lanes))
+        lanes = [TimelineLane("stream", f"stream {n}", own[s.stream[own] == n]) for n in sorted(busiest)]
+        groups.append(LaneGroup(_device(trace, device), device=device, open=len(groups) < 4, lanes=lanes))
     return groups
 
 
@@ -110,7 +113,7 @@ def _device(trace: Trace, device: int) -> str:
     return shown(f"Device {max(device, 0)}" + (f" · {name}" if name else ""), 80)
 
 
-class Names:
+class DrawnNames:
     """Names that are drawn, numbered in order of first use."""
 
     def __init__(self, trace: Trace) -> None:

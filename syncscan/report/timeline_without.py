@@ -17,7 +17,7 @@ from syncscan.report.names import shown
 from syncscan.report.packed import pack
 from syncscan.report.phrases import real
 from syncscan.report.timeline_intervals import home_step, worst
-from syncscan.report.timeline_lanes import Group, Names, stacked
+from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, stacked
 
 MAX_ALONE = 8
 """Findings that are removed one at a time, besides those of remedies."""
@@ -101,13 +101,15 @@ def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
 
 
 def packed_steps(
-    steps: Sequence[StepWithout], trace: Trace, groups: Sequence[Group], book: Names, origin: int
+    steps: Sequence[StepWithout], trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> list[dict[str, Any]]:
     """Return the data that the timeline draws of each step; times are ns since `origin`."""
     return [_packed(step, trace, groups, book, origin) for step in steps]
 
 
-def _packed(step: StepWithout, trace: Trace, groups: Sequence[Group], book: Names, origin: int) -> dict[str, Any]:
+def _packed(
+    step: StepWithout, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
+) -> dict[str, Any]:
     plan = step.schedule
     marked = next((s for s in trace.steps if s.ts == plan.begin), None)
     return {
@@ -122,7 +124,9 @@ def _packed(step: StepWithout, trace: Trace, groups: Sequence[Group], book: Name
     }
 
 
-def _lanes(plan: Schedule, trace: Trace, groups: Sequence[Group], book: Names, origin: int) -> Iterator[dict[str, Any]]:
+def _lanes(
+    plan: Schedule, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
+) -> Iterator[dict[str, Any]]:
     for at, group in enumerate(groups):
         for number, lane in enumerate(group.lanes):
             if lane.kind == "stream":
@@ -135,7 +139,7 @@ def _lanes(plan: Schedule, trace: Trace, groups: Sequence[Group], book: Names, o
             yield {"group": at, "lane": number, **packed}
 
 
-def _outermost(trace: Trace, plan: Schedule, rows: Int64, book: Names, origin: int) -> dict[str, str]:
+def _outermost(trace: Trace, plan: Schedule, rows: Int64, book: DrawnNames, origin: int) -> dict[str, str]:
     """Return the outermost scopes of the step."""
     s = trace.slices
     rows = rows[(s.ts[rows] >= plan.begin) & (s.end[rows] <= plan.end)]
@@ -144,7 +148,7 @@ def _outermost(trace: Trace, plan: Schedule, rows: Int64, book: Names, origin: i
     return _columns(rows, start, end - start, book, origin)
 
 
-def _columns(rows: Int64, start: Int64, dur: Int64, book: Names, origin: int) -> dict[str, str]:
+def _columns(rows: Int64, start: Int64, dur: Int64, book: DrawnNames, origin: int) -> dict[str, str]:
     order = np.argsort(start, kind="stable")
     return {
         "start": pack(np.maximum(start[order] - origin, 0), delta=True),

@@ -15,7 +15,7 @@ from rich.text import Text
 from syncscan.facts.device_share import device_works
 from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
-from syncscan.model.projection import Group, Pipeline, Projection
+from syncscan.model.projection import Pipeline, Projection, RemovalGroup
 from syncscan.model.step import Bound, ShareBasis
 from syncscan.report import brief, remedies
 from syncscan.report.document import Document, OverlapDocument, Range, about
@@ -71,7 +71,7 @@ class WhatifDocument(Document, frozen=True):
     device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
     recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device works")]
     advice: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[RemovalGroup, ...]
     overlaps: tuple[OverlapDocument, ...]
     pipelines: tuple[PipelineDocument, ...]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.session import Met, Session
+from syncscan.dryrun.session import DryRunSession, RecordedWait
 from syncscan.guarding.guard import Guard
 from syncscan.guarding.rule import written_reason
 from syncscan.guarding.seen import GuardedSync
@@ -31,9 +31,9 @@ class DryRun:
         self._warmup = warmup
         self._guard = Guard(0, None, self._take, warmup=warmup, name="test")
         self._pretence = Pretence()
-        self._session: Session | None = None
-        self._met: Met | None = None
-        self._taken: list[tuple[GuardedSync, Met]] = []
+        self._session: DryRunSession | None = None
+        self._met: RecordedWait | None = None
+        self._taken: list[tuple[GuardedSync, RecordedWait]] = []
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -78,7 +78,7 @@ class DryRun:
         seen = [replace(sync, rule=_rule_at(met, occurrences)) for sync, met in self._taken]
         return [*(replace(sync, allowed=written_reason(sync)) for sync in seen), *self._guard.allowed]
 
-    def _saw(self, met: Met) -> None:
+    def _saw(self, met: RecordedWait) -> None:
         if self._guard.steps < self._warmup:
             return
         self._met = met
@@ -90,7 +90,7 @@ class DryRun:
         self._taken.append((_led(sync, self._met), self._met))
 
 
-def _led(sync: GuardedSync, met: Met) -> GuardedSync:
+def _led(sync: GuardedSync, met: RecordedWait) -> GuardedSync:
     """Place a sync of the backward pass at its forward op, as reports do."""
     if not met.forward:
         return sync
@@ -106,5 +106,5 @@ def _outside(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _rule_at(met: Met, occurrences: list[tuple[int, str]]) -> str:
+def _rule_at(met: RecordedWait, occurrences: list[tuple[int, str]]) -> str:
     return next((rule for ts, rule in occurrences if met.begin <= ts <= met.end), "")

@@ -17,13 +17,13 @@ from syncscan.model.race import Race
 from syncscan.report.printable import printable
 from syncscan.report.races import lines as lines_of_race
 from syncscan.testing.advice import instead
-from syncscan.testing.limit import Limit
+from syncscan.testing.limit import SyncLimit
 
 MOST = 5
 """Places told; the others are counted."""
 
 
-def of_guarded(limit: Limit, syncs: Sequence[GuardedSync]) -> str:
+def of_guarded(limit: SyncLimit, syncs: Sequence[GuardedSync]) -> str:
     """Return the failure message if a guard saw more syncs than the limit, "" if not; allowed syncs don't count.
 
     Args:
@@ -53,7 +53,7 @@ def of_races(races: Sequence[Race]) -> str:
     return _text(f"{len(races)} race{'s' * (len(races) > 1)}; @pytest.mark.no_races allows none.", lines, foot="")
 
 
-def of_analysis(limit: Limit, analysis: Analysis, syncs: Sequence[GuardedSync] = ()) -> str:
+def of_analysis(limit: SyncLimit, analysis: Analysis, syncs: Sequence[GuardedSync] = ()) -> str:
     """Return the failure message if a recording exceeds the limit, "" if not.
 
     Args:

@@ -20,7 +20,7 @@ ARGUMENTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class SyncLimit:
     """Limit that `no_syncs` or `limit_syncs` sets.
 
     `syncs` and `wait_ms` hold for each step, or, without `per_step`, for all of the test's steps together; `warmup`
@@ -47,7 +47,7 @@ class Limit:
         return f"@pytest.mark.{self.mark} allows {' and '.join(parts)}"
 
 
-def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Limit:
+def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> SyncLimit:
     """Read a mark.
 
     Args:
@@ -64,13 +64,15 @@ def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -
         takes = ", ".join(names) or "no arguments"
         raise UsageError(f"@pytest.mark.{mark} takes {takes}, and got {[*arguments]} {dict(keywords)}.")
     if mark == NO_RACES:
-        return Limit(mark, None)
+        return SyncLimit(mark, None)
     n, wait_ms, warmup = given.get("n", 0 if mark == "no_syncs" else None), given.get("wait_ms"), given.get("warmup", 1)
     if n is None and wait_ms is None:
         raise UsageError("@pytest.mark.limit_syncs needs a number of syncs, or wait_ms.")
     if any(number is not None and number < 0 for number in (n, wait_ms, warmup)):
         raise UsageError(f"@pytest.mark.{mark} can't have a negative number.")
-    return Limit(mark, n, wait_ms, bool(given.get("per_step", True)), int(warmup), _entries(given.get("allow") or ()))
+    return SyncLimit(
+        mark, n, wait_ms, bool(given.get("per_step", True)), int(warmup), _entries(given.get("allow") or ())
+    )
 
 
 def _entries(allow: Any) -> tuple[tuple[str, str], ...]:

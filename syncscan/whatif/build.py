@@ -20,9 +20,9 @@ from syncscan.model.interval import Interval, union_of
 from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
-from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostWait, Node, Program, Run
+from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostRun, HostWait, Node, StepProgram
 from syncscan.whatif.replayed_steps import ReplayedSteps
-from syncscan.whatif.waits import Wait
+from syncscan.whatif.waits import WaitEffect
 
 NOTHING_APART = np.zeros(0, np.int64)
 
@@ -99,7 +99,7 @@ class _Meeting(msgspec.Struct, frozen=True):
 
     ts: int
     behind_launch: bool
-    of: Wait | EventRecord | EventEdge | int
+    of: WaitEffect | EventRecord | EventEdge | int
     """A number is the place of a launch that is a node of its own."""
     own: float = 0.0
     """When a wait begins, in its thread's own time."""
@@ -174,7 +174,7 @@ class _Writer:
         met = zip(begins.tolist(), self.waits, own.tolist(), strict=True)
         return sorted((_Meeting(ts, True, wait, at) for ts, wait, at in met), key=attrgetter("ts"))
 
-    def program(self, step: Interval) -> Program:
+    def program(self, step: Interval) -> StepProgram:
         """Return the program of one step: runs of launches between the points where host and streams meet."""
         work = self.launches
         first, end = (int(place) for place in np.searchsorted(work.issued, step))
@@ -184,7 +184,7 @@ class _Writer:
         runs = self._runs(first, end, [run for part in between for run in part])
         nodes = self._nodes(step, meetings, between, runs.feeds)
         length, stream = self.length[first:end], work.stream[first:end]
-        return Program(
+        return StepProgram(
             nodes=tuple(nodes),
             node_host=np.array([getattr(node, "host_ns", 0.0) for node in nodes]),
             late_host=runs.late_host,
@@ -210,10 +210,10 @@ class _Writer:
             for run in runs:
                 thread = self.thread_of.item(run.start)
                 host_ns = draft.advance(thread, self.returned.item(run.stop - 1))
-                draft.nodes.append(Run(thread, host_ns, run.stop - run.start, tuple(next(each))))
+                draft.nodes.append(HostRun(thread, host_ns, run.stop - run.start, tuple(next(each))))
             if meeting is not None:
                 self._meeting(draft, meeting)
-        draft.nodes.append(Run(0, draft.advance(0, ends[0])))
+        draft.nodes.append(HostRun(0, draft.advance(0, ends[0])))
         return draft.nodes
 
     def _between(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[list[slice]]:
@@ -277,7 +277,7 @@ class _Writer:
         gap, latency = float(work.gap[at]), float(work.latency[at])
         return Collective(thread, host_ns, int(work.stream[at]), gap, latency, int(work.rows[at]))
 
-    def _host_wait(self, draft: _Draft, wait: Wait, own: float) -> HostWait:
+    def _host_wait(self, draft: _Draft, wait: WaitEffect, own: float) -> HostWait:
         thread = self.threads[wait.track]
         host_ns = draft.advance(thread, own)
         if wait.event is None:

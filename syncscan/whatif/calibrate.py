@@ -108,7 +108,7 @@ def calibrate(
         )
 
     replay_with = cache(lambda *scales: Replay(graph, *scales))  # the periods of the found ones are needed again
-    times = Times(lambda *scales: period(replay_with(*scales)))
+    times = ScaledTime(lambda *scales: period(replay_with(*scales)))
     replay = replay_with(*scales(times, guessed, unprofiled_ns))
     notes = (_DEVICE.format(replay.stretch),) if abs(replay.stretch - 1.0) > 0.02 else ()
     # The ranges cover a more accurate time anyway: of two detectors, our steepest cases, 5 % off either way was within.
@@ -171,7 +171,7 @@ class Curve:
         return a, min((x for x in known if x > a), default=high)
 
 
-class Times:
+class ScaledTime:
     """A step's time as a function of the scales of host and device.
 
     Args:
@@ -189,7 +189,7 @@ class Times:
         return self._of_device.setdefault(scale, Curve(lambda stretch: self._takes(scale, stretch)))
 
 
-def scales(times: Times, guessed: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
+def scales(times: ScaledTime, guessed: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
     """Return the scales of host and device at which a step takes its real time.
 
     Args:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from syncscan.facts.network import Op, Pass, ops_of, passes
+from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
@@ -78,10 +78,10 @@ OTHER_NS, PAUSE = 100_000, 5.0
 op: no compile spares it. (H200's hosts, profiled: 2 to 70 µs between two.)"""
 
 
-class Piece(NamedTuple):
+class CompiledPiece(NamedTuple):
     """Ops that one compiled graph holds."""
 
-    ops: tuple[Op, ...]
+    ops: tuple[OutermostOp, ...]
     trains: bool
 
     @property
@@ -93,8 +93,8 @@ class Piece(NamedTuple):
 class Reach(msgspec.Struct, frozen=True, dict=True):
     """The parts of the replayed steps that a compile reaches, and those that it doesn't."""
 
-    pieces: tuple[Piece, ...]
-    eager: tuple[Piece, ...]
+    pieces: tuple[CompiledPiece, ...]
+    eager: tuple[CompiledPiece, ...]
     """Ops that stay as they are, since their function's graph would break in a loop."""
     breaking: tuple[Finding, ...]
     """Syncs that stay within what would be compiled."""
@@ -105,7 +105,7 @@ class Reach(msgspec.Struct, frozen=True, dict=True):
     eager_ns: float
     """The part of that time that the ops took that stay as they are."""
 
-    def fusion(self, trace: Trace, piece: Piece) -> Fusion:
+    def fusion(self, trace: Trace, piece: CompiledPiece) -> Fusion:
         """Return what a compile leaves of a piece's launches; worked out once."""
         at = id(piece)
         if at not in self._fusions:
@@ -132,8 +132,8 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
         removed: the ids of those that are removed.
     """
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
-    breaks = Breaks(trace, findings, removed)
-    pieces, eager, ops, host, eager_ns = list[Piece](), list[Piece](), 0, 0.0, 0.0
+    breaks = CompileBreaks(trace, findings, removed)
+    pieces, eager, ops, host, eager_ns = list[CompiledPiece](), list[CompiledPiece](), 0, 0.0, 0.0
     for step in steps:
         each = passes(trace, step)
         trains = any(one.backward for one in each)
@@ -141,7 +141,7 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
             ops += sum(op.leaves for op in one.ops)
             host += _own_ns(one.interval, waits)
             for part in breaks.split(one, each[at - 1] if at else None):
-                piece = Piece(part.ops, trains)
+                piece = CompiledPiece(part.ops, trains)
                 (eager if part.eager else pieces).append(piece)
                 eager_ns += _own_ns(piece.interval, waits) if part.eager else 0.0
     breaking = {f.id: f for _, f in breaks.inside}
@@ -154,12 +154,12 @@ def reach_of_graph(
     """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
     left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
     waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
-    pieces, count, host = list[Piece](), 0, 0.0
+    pieces, count, host = list[CompiledPiece](), 0, 0.0
     for step in steps:
         ops = ops_of(trace, step)
         if ops:
             cuts = sorted(sync.ts for sync, _ in left if step.holds(sync.ts))
-            pieces += [Piece(part, False) for part in _cut_at(ops, cuts)]
+            pieces += [CompiledPiece(part, False) for part in _cut_at(ops, cuts)]
             count += sum(op.leaves for op in ops)
             host += _own_ns(Interval(ops[0].begin, max(op.end for op in ops)), waits)
     breaking = tuple({f.id: f for _, f in left}.values())
@@ -171,14 +171,14 @@ def _own_ns(interval: Interval, waits: Cover) -> float:
     return float(interval.length - waits.within(begin, end)[0])
 
 
-class Part(NamedTuple):
+class PassPart(NamedTuple):
     """Neighboring ops of a pass that one graph holds, or that stay eager."""
 
-    ops: tuple[Op, ...]
+    ops: tuple[OutermostOp, ...]
     eager: bool
 
 
-class Breaks:
+class CompileBreaks:
     """Where syncs would break the graph of a network, and which of its ops stay eager for it.
 
     Dynamo ends a graph at a sync and begins another behind it. It can't do so within a loop: there it runs the rest of
@@ -204,7 +204,7 @@ class Breaks:
         self.inside.sort(key=lambda each: each[0])
         self.outside.sort()
 
-    def split(self, one: Pass, before: Pass | None) -> Iterator[Part]:
+    def split(self, one: Pass, before: Pass | None) -> Iterator[PassPart]:
         """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
         Args:
@@ -216,14 +216,14 @@ class Breaks:
         elif before is not None and not before.backward:
             yield from _mirrored(one.ops, list(self._forward(before)))
         else:
-            yield Part(one.ops, False)
+            yield PassPart(one.ops, False)
 
-    def _forward(self, one: Pass) -> Iterator[Part]:
+    def _forward(self, one: Pass) -> Iterator[PassPart]:
         cuts = [at for at in self.outside if one.interval.holds(at)]
         for call in _cut_at(one.ops, cuts):
             yield from self._call(call)
 
-    def _call(self, ops: tuple[Op, ...]) -> Iterator[Part]:
+    def _call(self, ops: tuple[OutermostOp, ...]) -> Iterator[PassPart]:
         """Yield the parts of one call of a network."""
         begin, end = ops[0].begin, ops[-1].end
         met = [(at, finding) for at, finding in self.inside if begin <= at < end]
@@ -232,9 +232,9 @@ class Breaks:
         first, behind = _looped(places, len(ops))
         for low, high, eager in ((0, first, False), (first, behind, True), (behind, len(ops), False)):
             if eager and high > low:
-                yield Part(ops[low:high], True)
+                yield PassPart(ops[low:high], True)
             elif high > low:
-                yield from (Part(part, False) for part in _cut_at(ops[low:high], [at for at, _ in met]))
+                yield from (PassPart(part, False) for part in _cut_at(ops[low:high], [at for at, _ in met]))
 
 
 def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int]:
@@ -264,19 +264,19 @@ def _in_forward(finding: Finding) -> bool:
     return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
 
 
-def _mirrored(ops: Sequence[Op], forward: Sequence[Part]) -> Iterator[Part]:
+def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:
     """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
     whole, at, past = sum(len(part.ops) for part in forward), 0, 0
     for part in reversed(forward):
         past += len(part.ops)
         behind = round(len(ops) * past / whole)
         if any(op.work for op in ops[at:behind]):
-            yield Part(tuple(ops[at:behind]), part.eager)
+            yield PassPart(tuple(ops[at:behind]), part.eager)
             at = behind
 
 
-def _cut_at(ops: Sequence[Op], cuts: Sequence[int]) -> Iterator[tuple[Op, ...]]:
-    parts: list[list[Op]] = [[]]
+def _cut_at(ops: Sequence[OutermostOp], cuts: Sequence[int]) -> Iterator[tuple[OutermostOp, ...]]:
+    parts: list[list[OutermostOp]] = [[]]
     rest = list(cuts)
     for op in ops:
         while rest and op.begin >= rest[0]:
@@ -320,7 +320,7 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
     return Change(work=tuple(work), paced=tuple(paced))
 
 
-def _paced(piece: Piece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:
+def _paced(piece: CompiledPiece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:
     """Yield the piece's time on its threads, so that all of it takes so long; long pauses are other work, and stay."""
     spans = list(_spans(piece.ops, max(OTHER_NS, PAUSE * unit_ns)))
     whole = sum(end - begin for _, begin, end in spans)
@@ -328,9 +328,9 @@ def _paced(piece: Piece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:
         yield Paced(track, begin, end, taken_ns / whole if whole else 1.0)
 
 
-def _spans(ops: Sequence[Op], longest_ns: float) -> Iterator[ThreadInterval]:
+def _spans(ops: Sequence[OutermostOp], longest_ns: float) -> Iterator[ThreadInterval]:
     """On each thread of these ops from one's begin to another's end, with no longer pause between two."""
-    by_track: dict[int, list[Op]] = {}
+    by_track: dict[int, list[OutermostOp]] = {}
     for op in ops:
         by_track.setdefault(op.track, []).append(op)
     for track, track_ops in by_track.items():

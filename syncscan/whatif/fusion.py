@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from syncscan.facts.network import Op, is_library
+from syncscan.facts.network import OutermostOp, is_library
 from syncscan.model.trace import NONE, Category, Trace
 
 _ROWS = re.compile(r"softmax|layer_norm|cunn_|\bscan|LayerNorm|RMSNorm|rms_norm", re.IGNORECASE)
@@ -56,7 +56,7 @@ class Fusion(msgspec.Struct, frozen=True):
         return [*((row, 0.0) for row in self.gone), *left]
 
 
-def fusion(trace: Trace, ops: Sequence[Op]) -> Fusion:
+def fusion(trace: Trace, ops: Sequence[OutermostOp]) -> Fusion:
     """Return what a compile leaves of these ops' launches.
 
     Args:
@@ -85,7 +85,7 @@ _Work: TypeAlias = tuple[int, str, int]
 """A row of device work, the name of the innermost op that launched it, and that op's row."""
 
 
-def _runs(trace: Trace, ops: Sequence[Op]) -> Iterator[tuple[bool, list[_Work]]]:
+def _runs(trace: Trace, ops: Sequence[OutermostOp]) -> Iterator[tuple[bool, list[_Work]]]:
     """Device work in order of launch, in runs of such that stays and such that is fused."""
     s = trace.slices
     each = (work for op in ops for work in zip(op.work, op.inner, op.leaf, strict=True))
@@ -110,7 +110,7 @@ def _takes(kernel: str) -> int:
     return 3 if _WEIGHTS.search(kernel) else 2 if _SPLIT.search(kernel) else 1 if _ROWS.search(kernel) else 0
 
 
-def _casts(ops: Sequence[Op]) -> int:
+def _casts(ops: Sequence[OutermostOp]) -> int:
     """How many casts of weights stay kernels of their own: of each heavy op's all but the last, its input's."""
     copies = [sum(name == "aten::copy_" for name in op.inner) for op in ops if op.name.startswith(_CASTS)]
     return sum(max(0, count - 1) for count in copies)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.model.finding import Finding, Gain, Severity
-from syncscan.model.projection import Group, Overlap, Projection
+from syncscan.model.projection import Overlap, Projection, RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.model.units import duration
 from syncscan.whatif.bound import decided, unsettled, without_replay
@@ -34,7 +34,7 @@ class Gains(msgspec.Struct, frozen=True):
 
     step: StepSummary
     findings: tuple[Finding, ...]
-    groups: tuple[Group, ...] = ()
+    groups: tuple[RemovalGroup, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
 
 
@@ -152,7 +152,7 @@ def _rank(finding: Finding) -> tuple[bool, float, float, str]:
     return finding.severity is Severity.INFO, -round(gain, 3), -finding.wait_us, finding.id
 
 
-def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[Group, ...]:
+def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[RemovalGroup, ...]:
     gains = {step.number[f.id]: f.gain.recoverable_us if f.gain else 0.0 for f in findings}
     ids = {step.number[f.id]: f.id for f in findings}
     longest = sorted(findings, key=lambda f: -(f.wait_us + f.bubble_us))
@@ -163,7 +163,7 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[Group, .
         return step.most(number, gone) / step.unit + 2 * STEADY * step.before.period
 
     return tuple(
-        Group(
+        RemovalGroup(
             ids=tuple(ids[n] for n in group.members),
             saving_us=(group.before - group.after) * step.unit,
             alone_us=max(gains[n] for n in group.members),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from syncscan.model.arrays import Float64
 from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import NONE
-from syncscan.whatif.waits import Wait
+from syncscan.whatif.waits import WaitEffect
 
 BLOCK = 128
 """Most launches per node: the granularity of the launch queue's limit."""
@@ -37,7 +37,7 @@ class Feed(msgspec.Struct, frozen=True):
     row: int
 
 
-class Run(msgspec.Struct, frozen=True):
+class HostRun(msgspec.Struct, frozen=True):
     """A part of a thread's program without waits: `host_ns` of its own work, and the launches in it."""
 
     thread: int
@@ -57,7 +57,7 @@ class HostWait(msgspec.Struct, frozen=True):
     host_ns: float
     streams: tuple[int, ...]
     event: int
-    wait: Wait
+    wait: WaitEffect
 
 
 class Collective(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class Collective(msgspec.Struct, frozen=True):
     """Row of its kernel in the trace."""
 
 
-Node: TypeAlias = "Run | HostWait | Record | StreamWait | Collective"
+Node: TypeAlias = "HostRun | HostWait | Record | StreamWait | Collective"
 
 
 RUN, WAIT, RECORD, STREAM_WAIT, OTHER = range(5)
@@ -81,7 +81,7 @@ Move: TypeAlias = "tuple[Any, ...]"
 
 
 def _move(node: Node) -> Move:
-    if isinstance(node, Run):
+    if isinstance(node, HostRun):
         return RUN, node.thread, node.launches, tuple((f.stream, f.work_ns, f.row) for f in node.feeds)
     if isinstance(node, HostWait):
         wait, streams = node.wait, node.streams
@@ -103,7 +103,7 @@ class Spared(NamedTuple):
     device: float
 
 
-class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
+class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
     """One step: its nodes in the order of the host calls.
 
     `late_host` and `late_device` (float64 ns, same length) hold one launch each, grouped by feed; feed `row` starts at
@@ -167,19 +167,19 @@ class Program(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def works(self) -> Float64:
         """Device work of each feed by row, ns."""
-        feeds = [feed for node in self.nodes if isinstance(node, Run) for feed in node.feeds]
+        feeds = [feed for node in self.nodes if isinstance(node, HostRun) for feed in node.feeds]
         return np.array([feed.work_ns for feed in sorted(feeds, key=attrgetter("row"))])
 
     @property
     def host_ns(self) -> float:
         """Work of the step's own thread, without waits and without the cost of waiting calls."""
-        return sum(n.host_ns for n in self.nodes if isinstance(n, Run | HostWait | Collective) and n.thread == 0)
+        return sum(n.host_ns for n in self.nodes if isinstance(n, HostRun | HostWait | Collective) and n.thread == 0)
 
 
 class Graph(msgspec.Struct, frozen=True, eq=False):
     """The programs of the chosen steps in time order; threads and streams are numbered, the step's thread is 0."""
 
-    programs: tuple[Program, ...]
+    programs: tuple[StepProgram, ...]
     threads: int
     streams: tuple[tuple[int, int], ...]
     """(device, stream) of each stream number."""
@@ -196,7 +196,7 @@ class Graph(msgspec.Struct, frozen=True, eq=False):
         total = [0.0] * len(self.streams)
         for program in self.programs:
             for node in program.nodes:
-                for feed in node.feeds if isinstance(node, Run) else ():
+                for feed in node.feeds if isinstance(node, HostRun) else ():
                     total[feed.stream] += feed.work_ns
         return max(total, default=0.0) / max(1, len(self.programs))
 

@@ -25,8 +25,8 @@ from syncscan.model.rank import (
 )
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE
-from syncscan.whatif.pace import Mark, Pace
-from syncscan.whatif.replay import State
+from syncscan.whatif.pace import Pace, PaceMark
+from syncscan.whatif.replay import ReplayState
 
 
 class Meeting(msgspec.Struct, frozen=True, eq=False):
@@ -66,7 +66,7 @@ class Scales(msgspec.Struct, frozen=True):
     device: float = 1.0
 
 
-class Removal(msgspec.Struct, frozen=True):
+class JobRemoval(msgspec.Struct, frozen=True):
     """Findings of each rank to remove, by their numbers there; `whole` if with the ops around them."""
 
     gone: Mapping[int, frozenset[int]] = msgspec.field(default_factory=dict)
@@ -77,10 +77,10 @@ class Removal(msgspec.Struct, frozen=True):
         return self.gone.get(rank, frozenset())
 
 
-NOTHING = Removal()
+NOTHING = JobRemoval()
 
 
-def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence[int] | None = None) -> float:
+def period(job: Job, scales: Scales, removal: JobRemoval = NOTHING, steps: Sequence[int] | None = None) -> float:
     """Return the time that a step of the job takes in the steady state, ns.
 
     Args:
@@ -103,10 +103,10 @@ def period(job: Job, scales: Scales, removal: Removal = NOTHING, steps: Sequence
     return max(pace.took, busy * scales.device) / len(chosen)
 
 
-def _mark(states: Sequence[_Rank]) -> Mark:
+def _mark(states: Sequence[_Rank]) -> PaceMark:
     """Return how far all ranks have advanced."""
     ends, events, queues = zip(*(state.mark() for state in states), strict=True)
-    return Mark([*chain(*ends)], [*chain(*events)], [*chain(*queues)])
+    return PaceMark([*chain(*ends)], [*chain(*events)], [*chain(*queues)])
 
 
 def _undisturbed(graph: RankGraph, step: int) -> float:
@@ -152,10 +152,10 @@ def _let_go(states: Sequence[_Rank], arrived: dict[Meeting, dict[int, float]]) -
     return list(came)
 
 
-class _Rank(State):
+class _Rank(ReplayState):
     """Completion times of one rank."""
 
-    def __init__(self, job: Job, rank: int, scales: Scales, removal: Removal) -> None:
+    def __init__(self, job: Job, rank: int, scales: Scales, removal: JobRemoval) -> None:
         graph = job.graphs[rank]
         super().__init__(graph.threads, graph.streams, graph.events, scales.host, scales.device, removal.whole)
         self.job, self.rank, self.removed = job, rank, removal.of(rank)
@@ -168,10 +168,10 @@ class _Rank(State):
         self.collective = NONE, 0.0, 0.0
         """Stream, begin and end of the last collective."""
 
-    def mark(self) -> Mark:
+    def mark(self) -> PaceMark:
         """Return how far it has advanced; the last collective slows others down while it lasts."""
         ends, events, queues = super().mark()
-        return Mark(ends, [*events, *self.collective[1:]], queues)
+        return PaceMark(ends, [*events, *self.collective[1:]], queues)
 
     def begin(self, program: RankProgram) -> None:
         """Begin the next step."""

@@ -15,7 +15,7 @@ SAME = 1e-9
 """Relative tolerance for everything to be later by one time: far above rounding, far below STEADY."""
 
 
-class Mark(NamedTuple):
+class PaceMark(NamedTuple):
     """How far everything has advanced between two steps."""
 
     ends: list[float]
@@ -33,10 +33,10 @@ class Pace:
         begin: state at the first cycle's begin.
     """
 
-    def __init__(self, begin: Mark) -> None:
+    def __init__(self, begin: PaceMark) -> None:
         self.last, self.took, self.steady, self.repeats, self._cycles = begin, -1.0, False, False, 1
 
-    def cycle(self, now: Mark) -> None:
+    def cycle(self, now: PaceMark) -> None:
         """Note the end of a cycle."""
         before, self.last, self._cycles = self.last, now, self._cycles + 1
         last, self.took = self.took, max(map(sub, now.ends, before.ends))  # what is behind so far won't stay so
@@ -44,7 +44,7 @@ class Pace:
         alike = self._cycles >= MIN_CYCLES and abs(self.took - last) <= STEADY * self.took
         self.steady = self.repeats or alike or self._cycles == MAX_CYCLES
 
-    def _repeats(self, before: Mark) -> bool:
+    def _repeats(self, before: PaceMark) -> bool:
         """Return whether everything is later by the same time, so that it repeats; entries at 0 were never used."""
         now, took, room = self.last, self.took, SAME * self.took
         times = zip((*now.ends, *now.events), (*before.ends, *before.events), strict=True)
@@ -59,6 +59,6 @@ def _side_by_side(now: Sequence[float], before: Sequence[float]) -> Iterator[tup
 
 
 def left_of(pending: Sequence[tuple[int, float]], clock: Sequence[float]) -> list[float]:
-    """Return a launch queue in the form of `Mark`, from its launches' numbers and ends and the threads' times."""
+    """Return a launch queue in the form of `PaceMark`, from its launches' numbers and ends and the threads' times."""
     least = min(clock)
     return [max(0.0, end - least) for _, end in reversed(pending)]

@@ -27,7 +27,7 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.coincidence import coincident_edges
 from syncscan.whatif.contention import beside_collectives, slowdown
-from syncscan.whatif.graph import Collective, Feed, HostWait, Program, Run
+from syncscan.whatif.graph import Collective, Feed, HostRun, HostWait, StepProgram
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replayed_steps import explained, find_steps
@@ -88,11 +88,11 @@ class _Beside:
         self.beside = (launches.end - launches.start) * part
         self.stream, self.issued = launches.stream, launches.issued
 
-    def nodes(self, program: Program, places: Mapping[int, int]) -> Iterator[RankNode]:
+    def nodes(self, program: StepProgram, places: Mapping[int, int]) -> Iterator[RankNode]:
         """Yield the nodes of a program; its launches are those of the steps from `first` on."""
         at = program.first
         for node in program.nodes:
-            if isinstance(node, Run):
+            if isinstance(node, HostRun):
                 launched = slice(at, at + node.launches)
                 feeds = tuple(
                     (
@@ -122,7 +122,7 @@ def _node(node: HostWait | Record | StreamWait | Collective, places: Mapping[int
     return node
 
 
-def _late(program: Program, feed: Feed) -> tuple[Float64, Float64]:
+def _late(program: StepProgram, feed: Feed) -> tuple[Float64, Float64]:
     begin = program.late_first[feed.row]
     more = program.late_first[feed.row + 1 :]
     end = more[0] if len(more) else len(program.late_host)

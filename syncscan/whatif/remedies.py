@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from syncscan.model.finding import Confidence, Finding
 from syncscan.model.habit import Basis, Change, Habit
-from syncscan.model.projection import Group
+from syncscan.model.projection import RemovalGroup
 from syncscan.model.remedy import Remedy
 from syncscan.model.states import States
 from syncscan.model.step import REPEATABILITY
@@ -36,7 +36,7 @@ class _Candidate(msgspec.Struct, frozen=True):
 def remedies_of(
     projector: Projector,
     findings: Sequence[Finding],
-    groups: Sequence[Group],
+    groups: Sequence[RemovalGroup],
     habits: Sequence[Habit],
     states: States | None = None,
     compiled: Change = NO_CHANGE,
@@ -74,7 +74,7 @@ def _order(candidate: _Candidate) -> tuple[float, str, tuple[str, ...]]:
     return -candidate.remedy.alone_us, candidate.remedy.habit, candidate.remedy.findings
 
 
-def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[Group]) -> Iterator[_Candidate]:
+def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[RemovalGroup]) -> Iterator[_Candidate]:
     base = step.before.period
     for group in groups:
         members = [findings[i] for i in group.ids]

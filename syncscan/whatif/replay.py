@@ -17,11 +17,11 @@ import numpy as np
 
 from syncscan.model.rank import WaitNode
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, Program
-from syncscan.whatif.pace import BEGIN, Mark, Pace, left_of
-from syncscan.whatif.waits import Wait
+from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, StepProgram
+from syncscan.whatif.pace import BEGIN, Pace, PaceMark, left_of
+from syncscan.whatif.waits import WaitEffect
 
-Own = TypeVar("Own", bound="State")
+Own = TypeVar("Own", bound="ReplayState")
 
 Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
 """Programs to replay (None: all), findings to remove, and whether to remove the host's time in the ops around them."""
@@ -30,7 +30,7 @@ Question: TypeAlias = "tuple[tuple[int, ...] | None, frozenset[int], bool]"
 class Scaled(msgspec.Struct, frozen=True, eq=False):
     """A program with a replay's scales applied: host work per node, and the end that its launches force per feed."""
 
-    program: Program
+    program: StepProgram
     hosts: list[float]
     late: list[float]
 
@@ -63,7 +63,7 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Return some of its programs, or all of them."""
         return self.programs if steps is None else [self.programs[i] for i in steps]
 
-    def recorded(self, steps: Sequence[int] | None) -> Sequence[Program]:
+    def recorded(self, steps: Sequence[int] | None) -> Sequence[StepProgram]:
         """Return some of the graph's unscaled programs, or all of them."""
         return self.graph.programs if steps is None else [self.graph.programs[i] for i in steps]
 
@@ -84,13 +84,13 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         return Steady(period, waits_left, self.scale * host / len(programs), busy)
 
 
-def _scaled(program: Program, scale: float, stretch: float) -> Scaled:
+def _scaled(program: StepProgram, scale: float, stretch: float) -> Scaled:
     ends = scale * program.late_host + stretch * program.late_device
     late = np.maximum.reduceat(ends, program.late_first).tolist() if len(program.late_first) else []
     return Scaled(program, (scale * program.node_host).tolist(), late)
 
 
-def _waiting(programs: Sequence[Program]) -> frozenset[int]:
+def _waiting(programs: Sequence[StepProgram]) -> frozenset[int]:
     return frozenset[int]().union(*(program.waiting for program in programs))
 
 
@@ -152,7 +152,7 @@ def _replayed(replay: Replay, question: Question) -> Steady:
     programs = replay.chosen(steps)
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
-    state = State.of(replay, whole)
+    state = ReplayState.of(replay, whole)
     state.lead_in(programs[-1], removed)
     pace = Pace(state.mark())
     while not pace.steady:
@@ -163,7 +163,7 @@ def _replayed(replay: Replay, question: Question) -> Steady:
     return replay.answer(question, pace.took, state.waits)
 
 
-class State:
+class ReplayState:
     """Completion times of each host thread, each stream and each event.
 
     Args:
@@ -194,9 +194,9 @@ class State:
         """Return when each thread and each stream is done."""
         return [*self.clock, *self.ends]
 
-    def mark(self) -> Mark:
+    def mark(self) -> PaceMark:
         """Return how far it has advanced."""
-        return Mark(self.ended(), [*self.events], [left_of(self.pending, self.clock)])
+        return PaceMark(self.ended(), [*self.events], [left_of(self.pending, self.clock)])
 
     def lead_in(self, scaled: Scaled, removed: frozenset[int]) -> None:
         """Approximate the state after a whole step by its last waits, as few waits leave anything of earlier ones."""
@@ -253,7 +253,7 @@ class State:
                 ends[move[2]] = max(ends[move[2]], events[move[1]])
         self.launched = launched
 
-    def _without(self, wait: Wait | WaitNode, thread: int, now: float) -> None:
+    def _without(self, wait: WaitEffect | WaitNode, thread: int, now: float) -> None:
         """Pass a removed wait: its op goes or is shortened; its copy goes, or is pinned and shorter."""
         saved_ns = max(wait.read_ns, wait.op_ns) if self.whole else wait.read_ns
         self.clock[thread] = now + self.scale * (wait.left_ns - saved_ns)

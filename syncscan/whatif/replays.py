@@ -19,7 +19,7 @@ from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, HostWait, Move
 from syncscan.whatif.pace import BEGIN, MAX_CYCLES, MIN_CYCLES, SAME, STEADY
 from syncscan.whatif.replay import Question, Replay, Scaled, Steady
-from syncscan.whatif.waits import Wait
+from syncscan.whatif.waits import WaitEffect
 
 MANY = 16
 """Number of sets from which columns cost less than single replays: numpy takes as long for one number as for a hundred,
@@ -143,7 +143,7 @@ class _Questions:
         return list(np.array(of_replays).T.take(self._which, axis=1))
 
 
-def _times(wait: Wait) -> tuple[float, ...]:
+def _times(wait: WaitEffect) -> tuple[float, ...]:
     return wait.call_ns, wait.wake_ns, wait.after_ns, wait.left_ns, wait.read_ns, wait.op_ns
 
 

@@ -17,7 +17,7 @@ from syncscan.model.interval import Interval
 from syncscan.model.schedule import Schedule
 from syncscan.whatif.graph import RUN, Move
 from syncscan.whatif.pace import Pace
-from syncscan.whatif.replay import Replay, State
+from syncscan.whatif.replay import Replay, ReplayState
 from syncscan.whatif.replayed_steps import ReplayedSteps
 
 
@@ -38,7 +38,7 @@ class _Moment(msgspec.Struct, frozen=True, eq=False):
     ends: list[float]
 
 
-class _Recorder(State):
+class _Recorder(ReplayState):
     """A replay's state that records its runs."""
 
     def __init__(self, *args: Any) -> None:

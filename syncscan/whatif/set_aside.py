@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncscan.facts.network import Op, ops_of
+from syncscan.facts.network import OutermostOp, ops_of
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, ThreadInterval
@@ -53,7 +53,7 @@ def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding
     )
 
 
-def _gone(ops: Sequence[Op], reads: Sequence[int], shapes: bool) -> Iterator[Op]:
+def _gone(ops: Sequence[OutermostOp], reads: Sequence[int], shapes: bool) -> Iterator[OutermostOp]:
     places = iter(reads)
     read = next(places, None)
     for at, op in enumerate(ops):
@@ -65,7 +65,7 @@ def _gone(ops: Sequence[Op], reads: Sequence[int], shapes: bool) -> Iterator[Op]
             yield op
 
 
-def _feeding(before: Sequence[Op]) -> Iterator[Op]:
+def _feeding(before: Sequence[OutermostOp]) -> Iterator[OutermostOp]:
     """Those right before a read that make what it reads."""
     for op in reversed(before):
         if op.name not in FEEDS:
@@ -73,7 +73,7 @@ def _feeding(before: Sequence[Op]) -> Iterator[Op]:
         yield op
 
 
-def _moves(op: Op) -> bool:
+def _moves(op: OutermostOp) -> bool:
     if op.backward:
         return op.name.rpartition(": ")[2].startswith(MOVES_BACK)
     return op.name.startswith(MOVES)

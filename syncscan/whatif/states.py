@@ -16,7 +16,7 @@ from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Basis, Change, Habit, HabitGain
 from syncscan.model.projection import Projection
-from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, State, States
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.model.step import REPEATABILITY
 from syncscan.model.trace import Category, Trace, once
 from syncscan.whatif.joint import Joint
@@ -119,8 +119,8 @@ def _states(projector: Projector, program: Sequence[Finding], breaking: Sequence
     )
 
 
-def _state(projection: Projection, removed: bool) -> State:
-    return State(projection.launches, removed, projection.predicted_us, projection.range_us)
+def _state(projection: Projection, removed: bool) -> ProjectedState:
+    return ProjectedState(projection.launches, removed, projection.predicted_us, projection.range_us)
 
 
 def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], least_us: float) -> Finding:

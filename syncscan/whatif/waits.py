@@ -40,7 +40,7 @@ class NumberedPoint(NamedTuple):
     point: SyncPoint
 
 
-class Wait(msgspec.Struct, frozen=True):
+class WaitEffect(msgspec.Struct, frozen=True):
     """Effect of a sync point on its thread: within `interval`, the thread's time isn't its own.
 
     All times in ns. `finding` is the number of its finding, NONE if it can't be removed.
@@ -72,7 +72,7 @@ class Wait(msgspec.Struct, frozen=True):
     """How much of that copy goes: the saving of pinning a pageable one, or all of a read-back's own."""
 
 
-def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[Wait]:
+def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[WaitEffect]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
     ruler = _Ruler(trace, launches, [point for _, point in points])
     waits = [ruler.wait(*numbered, awaited) for numbered, awaited in zip(points, ruler.awaited, strict=True)]
@@ -87,7 +87,7 @@ def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]
     ]
 
 
-def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[Wait]) -> list[float]:
+def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[WaitEffect]) -> list[float]:
     """Return the host's time in each wait's op without all waits in that op; 0 except for the op's first wait."""
     lengths = trace.slices.dur.take(np.array(ops, np.int64)).tolist()
     own: dict[int, float] = {}
@@ -150,7 +150,7 @@ class _Ruler:
         self._end = dict(zip(calls, trace.slices.end.take(rows).tolist(), strict=True))
         self._usual: dict[int, float] = {}
 
-    def wait(self, finding: int, point: SyncPoint, awaited: _Awaited) -> Wait:
+    def wait(self, finding: int, point: SyncPoint, awaited: _Awaited) -> WaitEffect:
         """Measure one sync point of this finding, given what it waited for."""
         last, row = self._end[point.calls[-1]], self._blocking(point, awaited.done)
         start, end, done = self._begin[row], self._end[row], awaited.done
@@ -161,7 +161,7 @@ class _Ruler:
         # what the host lost beyond that between waking up and returning is its own time again
         own = int(end - done - wake) if waited and end > done else 0
         copy, saved = self._copy(point)
-        return Wait(
+        return WaitEffect(
             track=point.track,
             interval=Interval(start, max(last - own, start)),
             streams=awaited.streams,

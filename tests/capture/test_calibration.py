@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture import calibration, device
-from syncscan.capture.calibration import Calibration
+from syncscan.capture.calibration import StepTimer
 from syncscan.model.step_times import StepTimes
 
 
@@ -59,7 +59,7 @@ def placed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def timed(machine: Machine, steps: int, **step: Any) -> StepTimes:
-    times = Calibration(steps)
+    times = StepTimer(steps)
     for _ in range(steps):
         machine.step(**step)
         times.mark()
@@ -84,7 +84,7 @@ def test_a_step_s_time_is_its_period_whatever_the_limit(machine: Machine, step: 
 
 def test_one_long_step_moves_the_mean_and_not_what_is_typical(machine: Machine) -> None:
     """As a pause of the garbage collector does."""
-    times = Calibration(10)
+    times = StepTimer(10)
     for k in range(10):
         machine.step(host=5000.0 if k == 4 else 500.0, work=20.0)
         times.mark()
@@ -102,7 +102,7 @@ def test_work_that_the_events_don_t_see_leaves_the_mean(monkeypatch: pytest.Monk
 
 def test_without_a_device_the_host_s_clock_tells_each_step() -> None:
     """Nothing runs on after the host has gone on."""
-    times = Calibration(5)
+    times = StepTimer(5)
     for _ in range(5):
         times.mark()
     told = times.end()

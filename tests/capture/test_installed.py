@@ -11,7 +11,7 @@ import pytest
 
 from syncscan.capture import lines
 from syncscan.capture.installed import naming
-from syncscan.capture.lines import Recording
+from syncscan.capture.lines import RecordedWaits
 from syncscan.capture.sampling import tree
 from syncscan.capture.table import lines_table
 from syncscan.model.libraries import is_library, package_of
@@ -54,7 +54,7 @@ def test_recorded_stacks_and_samples_have_that_name(tmp_path: Path, monkeypatch:
     """Then the program's line is the one that calls the library."""
     pytest.importorskip("torch")
     library = imported(tmp_path / "libs", monkeypatch)
-    recording = Recording()
+    recording = RecordedWaits()
     monkeypatch.setattr(lines._state, "recording", recording)
     library.run(lines.on_sync("stream"))
     files = [file for file, _, _ in lines_table(recording)["frames"]]

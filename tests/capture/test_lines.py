@@ -150,7 +150,7 @@ def test_a_thread_without_frames_borrows_the_training_thread_s_stack(registry: R
     assert [table["frames"][i][2] for i in table["stacks"][row[3]]][:1] == ["bare"]
 
 
-def _recording() -> lines.Recording:
+def _recording() -> lines.RecordedWaits:
     recording = lines._state.recording
     assert recording is not None
     return recording
@@ -202,7 +202,7 @@ def test_without_callbacks_the_synchronises_that_code_asks_for_are_recorded(monk
 @pytest.mark.bench
 def test_a_borrowed_stack_reaches_the_program_however_deep() -> None:
     """The training thread may stand far below the program's own frames; what is cut is cut once the runner's are."""
-    recording = lines.Recording()
+    recording = lines.RecordedWaits()
 
     def nested(depth: int) -> list[lines.Frame]:
         return nested(depth - 1) if depth else recording.trainer_stack()

@@ -86,7 +86,7 @@ def test_a_command_that_steps_nothing_has_its_own_exit_code(tmp_path: Path) -> N
 
 def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`os.environ` stays, the environment that a child inherits doesn't; all is put back."""
-    wanted = processes.Wanted.of(
+    wanted = processes.WantedCaptures.of(
         tmp_path, tmp_path, None, Plan(), Demand(), stacks=False, shapes=False, keep_running=False
     )
     asked = "import os; print('SYNCSCAN_CHILD' in os.environ)"
@@ -103,7 +103,7 @@ def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest
 def test_a_child_s_own_startup_runs_too(tmp_path: Path) -> None:
     """An environment may have a `sitecustomize` of its own."""
     (tmp_path / "sitecustomize.py").write_text("print('own')")
-    wanted = processes.Wanted.of(
+    wanted = processes.WantedCaptures.of(
         tmp_path, tmp_path, None, Plan(), Demand(), stacks=False, shapes=False, keep_running=False
     )
     given = processes.variables(wanted)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture.rounds import Passes, Rounds, can_watch
+from syncscan.capture.rounds import LinePasses, Rounds, can_watch
 from syncscan.facts.loops import Loop, Loops
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python tells of single jumps since 3.12")
@@ -87,7 +87,7 @@ def test_a_pass_over_lines_begins_before_the_first_and_ends_behind_the_last() ->
     """Each time."""
     seen: list[str] = []
     first = inspect.getsourcelines(passing)[1] + 2
-    passes = Passes(passing.__code__, first, first + 1, lambda: seen.append("began"), lambda: seen.append("ended"))
+    passes = LinePasses(passing.__code__, first, first + 1, lambda: seen.append("began"), lambda: seen.append("ended"))
     passes.start()
     passing(seen)
     passes.close()

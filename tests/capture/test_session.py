@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture import callbacks, course, cupti, device, lines
-from syncscan.capture.course import Course
+from syncscan.capture.course import CaptureRun
 from syncscan.capture.session import NO_CALLBACKS, NO_DEVICE, Session, clean_name, default_name, profile
 from syncscan.errors import UsageError
 from syncscan.model.step_times import StepTimes
@@ -166,11 +166,11 @@ def test_a_capture_that_can_t_begin_lets_go_of_everything(
 ) -> None:
     """The loop goes on, and another session can be opened in it."""
 
-    def fail(course: Course) -> None:
+    def fail(course: CaptureRun) -> None:
         raise RuntimeError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Course, "start", fail)
+        patch.setattr(CaptureRun, "start", fail)
         failed = profile(tmp_path, start_at=start_at, **QUICK).__enter__()
         for _ in range(5):
             failed.step()
@@ -187,12 +187,12 @@ def test_the_end_of_the_last_capture_is_told_however_it_ends(tmp_path: Path, mon
         session.finished = lambda: seen.append(Session.running)
         run(session, 20)
 
-    def fail(course: Course) -> None:
+    def fail(course: CaptureRun) -> None:
         raise RuntimeError("no")
 
     captured("complete")
     assert seen == [None]
-    monkeypatch.setattr(Course, "start", fail)
+    monkeypatch.setattr(CaptureRun, "start", fail)
     captured("failed")
     assert seen == [None, None]
 

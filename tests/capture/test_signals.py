@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from syncscan.capture import write
-from syncscan.capture.course import Course
+from syncscan.capture.course import CaptureRun
 from syncscan.capture.session import Session, profile
-from syncscan.capture.signals import Ending
+from syncscan.capture.signals import TerminationHandler
 
 torch = pytest.importorskip("torch")
 
@@ -65,7 +65,7 @@ def test_a_signal_that_comes_while_a_capture_begins_is_handled_when_it_has_begun
     heard: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not a step later: the first step may be one that never ends."""
-    monkeypatch.setattr(Course, "start", terminated(Course.start))
+    monkeypatch.setattr(CaptureRun, "start", terminated(CaptureRun.start))
     with profile(tmp_path, "t", **PLAN):
         assert heard == [signal.SIGTERM]
 
@@ -75,10 +75,10 @@ def test_a_signal_that_comes_while_a_capture_fails_is_handled(
 ) -> None:
     """Though the capture is over then."""
 
-    def failing(course: Course) -> None:
+    def failing(course: CaptureRun) -> None:
         raise RuntimeError("no")
 
-    monkeypatch.setattr(Course, "start", terminated(failing))
+    monkeypatch.setattr(CaptureRun, "start", terminated(failing))
     with profile(tmp_path, "t", **PLAN) as session:
         assert (heard, session.failed) == ([signal.SIGTERM], "RuntimeError: no")
     assert heard == [signal.SIGTERM]
@@ -87,7 +87,7 @@ def test_a_signal_that_comes_while_a_capture_fails_is_handled(
 def test_another_thread_leaves_the_signals_to_the_main_one() -> None:
     """Only the main thread can take the pipe from Python, which would go on to write into a closed one."""
     before = wakeup()
-    ending = Ending(lambda *_: True)
+    ending = TerminationHandler(lambda *_: True)
     pipe = wakeup()
     thread = threading.Thread(target=ending.leave)
     thread.start()

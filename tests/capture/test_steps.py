@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.capture.steps import RARER, Mark, StepMarks
+from syncscan.capture.steps import RARER, OptimizerCall, StepMarks
 
 
 class Optimizer:
@@ -13,7 +13,7 @@ def marks(sequence: str, *, fixed_from: int | None = None) -> str:
     """Play calls of optimizers named by letters; S for a step's end, A for anew, . for nothing."""
     optimizers = {letter: Optimizer() for letter in sequence}
     told = StepMarks()
-    letter_of = {Mark.STEP: "S", Mark.ANEW: "A", Mark.NOTHING: "."}
+    letter_of = {OptimizerCall.STEP: "S", OptimizerCall.ANEW: "A", OptimizerCall.NOTHING: "."}
     return "".join(
         letter_of[told.saw(optimizers[c], fixed=fixed_from is not None and i >= fixed_from)]
         for i, c in enumerate(sequence)
@@ -49,6 +49,6 @@ def test_a_thrown_away_optimizer_makes_room() -> None:
     """As where each epoch makes its own."""
     told = StepMarks()
     first = Optimizer()
-    assert told.saw(first, fixed=True) is Mark.STEP
+    assert told.saw(first, fixed=True) is OptimizerCall.STEP
     del first
-    assert told.saw(Optimizer(), fixed=True) is Mark.STEP
+    assert told.saw(Optimizer(), fixed=True) is OptimizerCall.STEP

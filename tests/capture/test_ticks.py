@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture import signals, ticks
-from syncscan.capture.signals import Ending
+from syncscan.capture.signals import TerminationHandler
 from syncscan.capture.ticks import SIGNAL, NotSampled, Row, Ticks, line_of
 from syncscan.capture.usage import Meter
 from syncscan.facts.program_phases import name_of
@@ -148,7 +148,7 @@ def test_the_watchdog_of_signals_is_not_woken(monkeypatch: pytest.MonkeyPatch, s
     woken: list[bytes] = []
     read = os.read
     monkeypatch.setattr(signals.os, "read", lambda *where: woken.append(read(*where)) or woken[-1])
-    ending = Ending(lambda name, resume: False)
+    ending = TerminationHandler(lambda name, resume: False)
     try:
         sampler.start()
         busy(0.1)
@@ -165,7 +165,7 @@ def test_a_pipe_that_an_event_loop_has_set_meanwhile_stays(sampler: Ticks) -> No
     """It is the loop's own."""
     out, into = os.pipe()
     os.set_blocking(into, False)
-    ending = Ending(lambda name, resume: True)
+    ending = TerminationHandler(lambda name, resume: True)
     try:
         sampler.start()
         signal.set_wakeup_fd(into)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture import usage
-from syncscan.capture.usage import Between, Meter, Read, between, ran
+from syncscan.capture.usage import Meter, Read, UsageDifference, between, ran
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="samples on Linux alone")
 PAGES = 2000
@@ -63,7 +63,10 @@ def test_a_thread_counts_from_its_second_read_on() -> None:
 
 def test_others_are_told_with_what_they_ran_beside() -> None:
     """No more of it than the step's thread was off its core."""
-    parts = [Between(wall=10, off=4, ran={7: 6, 8: 1}, faults=0, system=0), Between(10, 0, {7: 2}, 0, 0)]
+    parts = [
+        UsageDifference(wall=10, off=4, ran={7: 6, 8: 1}, faults=0, system=0),
+        UsageDifference(10, 0, {7: 2}, 0, 0),
+    ]
     assert ran(parts) == {7: (8, 4), 8: (1, 1)}
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed
-from syncscan.model.proof import Proof, Verdict
+from syncscan.model.proof import Proof, ProofVerdict
 from tests.report.test_proof import PROOF
 
 ROOT = Path(__file__).parent.parent.parent
@@ -28,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     def prove(before: str, after: str | None, **rest: Any) -> Proof:
         calls.append({"before": before, "after": after, **rest})
-        return replace(PROOF, projected=rest["projected"], verdict=Verdict(rest["arguments"][-1]))
+        return replace(PROOF, projected=rest["projected"], verdict=ProofVerdict(rest["arguments"][-1]))
 
     monkeypatch.setattr("syncscan.proof.prove.prove", prove)
     return calls
@@ -38,8 +38,8 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(group, ["prove", *words])
 
 
-@pytest.mark.parametrize(("verdict", "code"), [(v, 0 if v is Verdict.PROVEN else 1) for v in Verdict])
-def test_the_exit_code_is_the_verdict(asked: list[dict[str, Any]], verdict: Verdict, code: int) -> None:
+@pytest.mark.parametrize(("verdict", "code"), [(v, 0 if v is ProofVerdict.PROVEN else 1) for v in ProofVerdict])
+def test_the_exit_code_is_the_verdict(asked: list[dict[str, Any]], verdict: ProofVerdict, code: int) -> None:
     """0 for proven, 1 for everything else that was measured."""
     assert run("a.py", "b.py", verdict.value).exit_code == code
 

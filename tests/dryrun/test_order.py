@@ -6,17 +6,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syncscan.dryrun.order import DEFAULT, Order  # noqa: E402
+from syncscan.dryrun.order import DEFAULT, WorkOrder  # noqa: E402
 from syncscan.model.race import RaceKind  # noqa: E402
 
 
-def order() -> tuple[Order, int]:
+def order() -> tuple[WorkOrder, int]:
     """An order with a second stream, and the number of that stream."""
-    made = Order(lambda file: file == __file__)
+    made = WorkOrder(lambda file: file == __file__)
     return made, made.new_stream()
 
 
-def write(on: Order, stream: int, tensor: object) -> None:
+def write(on: WorkOrder, stream: int, tensor: object) -> None:
     on.current = stream
     on.device_work(writes=(tensor,))
 

@@ -7,7 +7,7 @@ from types import CodeType
 
 from syncscan.capture.watch import window
 from syncscan.facts.loops import Loop, Loops
-from syncscan.facts.program_phases import Course, Sample, SeenPhase, phases_of, rounds_of
+from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, phases_of, rounds_of
 from syncscan.model.program_run import PhaseKind
 
 SOURCE = """\
@@ -64,7 +64,7 @@ def seen(rounds: int, *, every: int, between: tuple[tuple[tuple[CodeType, int], 
         samples += [Sample(at + k * MS, MS, FORWARD if k < 8 else STEP) for k in range(1, 10)]
         at += 10 * MS
         ends.append(at)
-    return phases_of(Course(ends, [True] * rounds, STEP), samples, Loops())[0]
+    return phases_of(WatchedSteps(ends, [True] * rounds, STEP), samples, Loops())[0]
 
 
 def test_a_loop_beside_the_steps_loop_is_a_phase() -> None:

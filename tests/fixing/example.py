@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.fixing.edits import Draft, applied
-from syncscan.fixing.job import Job, Outcome
+from syncscan.fixing.job import ProgramJob, RunResult
 from syncscan.fixing.program import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.runs import Runs
@@ -53,10 +53,12 @@ def rewrite(runs: Runs, folder: Path, module: Any, programs: Mapping[str, str]) 
         path.write_text(HEAD + body + "\n")
     (folder / "main.py").write_text(RUN.format(count=len(paths)))
     files = [str(path) for path in paths]
-    before = runs.run(Job(target=str(folder / "main.py"), arguments=[], probed=files))
+    before = runs.run(ProgramJob(target=str(folder / "main.py"), arguments=[], probed=files))
     assert before.code == 0, before.errors
     patched, left = zip(*(_patched(file, before, module) for file in files), strict=True)
-    after = runs.run(Job(target=str(folder / "main.py"), arguments=[], sources=dict(zip(files, patched, strict=True))))
+    after = runs.run(
+        ProgramJob(target=str(folder / "main.py"), arguments=[], sources=dict(zip(files, patched, strict=True)))
+    )
     assert after.code == 0, after.errors
     rows = zip(before.printed.split("\n"), after.printed.split("\n"), strict=True)
     parts = zip(programs, files, patched, left, rows, strict=False)
@@ -66,7 +68,7 @@ def rewrite(runs: Runs, folder: Path, module: Any, programs: Mapping[str, str]) 
     }
 
 
-def _patched(path: str, run: Outcome, module: Any) -> tuple[str, tuple[str, ...]]:
+def _patched(path: str, run: RunResult, module: Any) -> tuple[str, tuple[str, ...]]:
     text = read(path)
     file = File(text, run.observed[path], main=True)
     answers = list(module.find(file))
@@ -77,5 +79,5 @@ def _patched(path: str, run: Outcome, module: Any) -> tuple[str, tuple[str, ...]
     return applied(text.text, draft.edits()), tuple(one.why for one in answers if isinstance(one, Left))
 
 
-def _waits(run: Outcome, path: str) -> int:
+def _waits(run: RunResult, path: str) -> int:
     return sum(count for (file, line), count in waits_of(run).items() if file == path and line > HEAD.count("\n"))

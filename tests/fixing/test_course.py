@@ -10,9 +10,9 @@ import pytest
 
 import syncscan
 from syncscan.errors import ProgramFailed, UsageError
-from syncscan.fixing.course import Course, Options
+from syncscan.fixing.course import Options, PatchBuilder
 from syncscan.fixing.runs import Runs
-from syncscan.model.fix import Fix, Fixed, Gain, Safety
+from syncscan.model.fix import Fix, Fixed, FixGain, Safety
 
 HEAD = 'import torch\nlosses = torch.rand(8, device="cuda").unbind()\n'
 SUM = HEAD + "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
@@ -116,10 +116,10 @@ def test_unsafe_fixes_are_made_on_request() -> None:
 def test_what_gains_nothing_is_not_tried() -> None:
     """By the recording; `everything` tries it all the same."""
     Path("train.py").write_text(SUM)
-    gains = {(str(Path("train.py").absolute()), 5): Gain(0.0, 0.0, 0.0, 0.0)}
-    left = Course("train.py", [], Options(gains=gains)).run()
+    gains = {(str(Path("train.py").absolute()), 5): FixGain(0.0, 0.0, 0.0, 0.0)}
+    left = PatchBuilder("train.py", [], Options(gains=gains)).run()
     assert (left.files, at(left, 5).gains_nothing) == ((), True)
-    assert len(Course("train.py", [], Options(gains=gains, everything=True)).run().files) == 1
+    assert len(PatchBuilder("train.py", [], Options(gains=gains, everything=True)).run().files) == 1
 
 
 def test_a_function_is_fixed_without_a_script() -> None:

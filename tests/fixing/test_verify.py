@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.job import Outcome, Place, Racing
+from syncscan.fixing.job import Racing, RunResult, WaitingLine
 from syncscan.fixing.verify import Reference, same_line, waits_of
 
 
@@ -30,52 +30,52 @@ def test_which_lines_are_the_same(a: str, b: str, same: bool) -> None:
 
 
 def reference(printed: str, again: str | None = None, **more: object) -> Reference:
-    return Reference(Outcome(printed=printed, **more), Outcome(printed=printed if again is None else again, **more))  # type: ignore[arg-type]
+    return Reference(RunResult(printed=printed, **more), RunResult(printed=printed if again is None else again, **more))  # type: ignore[arg-type]
 
 
 def test_the_same_output_is_no_difference() -> None:
-    assert reference("a 1\nb 2\n").differs(Outcome(printed="a 1\nb 2\n")) == ""
+    assert reference("a 1\nb 2\n").differs(RunResult(printed="a 1\nb 2\n")) == ""
 
 
 def test_a_lost_line_is_a_difference() -> None:
     assert (
-        reference("a 1\nb 2\n").differs(Outcome(printed="a 1\n")) == "the patched program prints 1 lines instead of 2"
+        reference("a 1\nb 2\n").differs(RunResult(printed="a 1\n")) == "the patched program prints 1 lines instead of 2"
     )
 
 
 def test_a_changed_integer_is_a_difference() -> None:
-    assert reference("n 1\n").differs(Outcome(printed="n 2\n")) == "the patched program prints 'n 2' instead of 'n 1'"
+    assert reference("n 1\n").differs(RunResult(printed="n 2\n")) == "the patched program prints 'n 2' instead of 'n 1'"
 
 
 def test_numbers_that_differ_from_run_to_run_are_noise() -> None:
     """Only the words of such a line count."""
     noisy = reference("took 1.5 s\n", "took 1.7 s\n")
-    assert noisy.differs(Outcome(printed="took 9.1 s\n")) == ""
-    assert noisy.differs(Outcome(printed="needed 9.1 s\n")) != ""
+    assert noisy.differs(RunResult(printed="took 9.1 s\n")) == ""
+    assert noisy.differs(RunResult(printed="needed 9.1 s\n")) != ""
 
 
 def test_progress_bars_are_compared_part_by_part() -> None:
     """A carriage return ends a line."""
-    assert reference("1/2\r2/2\n").differs(Outcome(printed="2/2\n")) != ""
+    assert reference("1/2\r2/2\n").differs(RunResult(printed="2/2\n")) != ""
 
 
 def test_warnings_may_go_with_their_code() -> None:
     """They quote the line that raises them."""
     before = "train.py:3: UserWarning: slow\n  x = torch.tensor(y)\nerror\n"
-    assert reference("", errors=before).differs(Outcome(errors="error\n")) == ""
-    assert reference("", errors=before).differs(Outcome(errors="")) != ""
+    assert reference("", errors=before).differs(RunResult(errors="error\n")) == ""
+    assert reference("", errors=before).differs(RunResult(errors="")) != ""
 
 
 def test_another_exit_code_is_a_difference() -> None:
     """With the last line of stderr."""
-    failed = Outcome(code=1, errors="Traceback\nValueError: no\n")
+    failed = RunResult(code=1, errors="Traceback\nValueError: no\n")
     assert reference("").differs(failed) == "the patched program ended with exit code 1: ValueError: no"
 
 
 def test_graphs_that_stay_alive_are_a_difference() -> None:
     """Twice as many nodes, and twenty more, are allowed."""
-    assert reference("", graph=40).differs(Outcome(graph=100)) == ""
-    assert "autograd graphs alive" in reference("", graph=40).differs(Outcome(graph=101))
+    assert reference("", graph=40).differs(RunResult(graph=100)) == ""
+    assert "autograd graphs alive" in reference("", graph=40).differs(RunResult(graph=101))
 
 
 def test_other_losses_are_a_difference() -> None:
@@ -84,10 +84,10 @@ def test_other_losses_are_a_difference() -> None:
     def tensors(value: float) -> dict[str, object]:
         return {"shapes": [[1]], "numbers": [[value, value]], "epsilons": [1e-7]}
 
-    def run(value: float) -> Outcome:
+    def run(value: float) -> RunResult:
         steps = [tensors(value)]
         parts = {"losses": steps, "begin": tensors(1.0), "end": tensors(value), "source": "losses"}
-        return Outcome(fingerprint=parts)
+        return RunResult(fingerprint=parts)
 
     reference = Reference(run(1.0), run(1.0))
     assert reference.differs(run(1.0)) == ""
@@ -96,8 +96,8 @@ def test_other_losses_are_a_difference() -> None:
 
 def test_waits_are_counted_by_line() -> None:
     """Several rules may wait in one line."""
-    places = [Place("item", "", "", "a.py", 3, n, "READ", False) for n in (2, 5)]
-    assert waits_of(Outcome(places=places)) == {("a.py", 3): 7}
+    places = [WaitingLine("item", "", "", "a.py", 3, n, "READ", False) for n in (2, 5)]
+    assert waits_of(RunResult(places=places)) == {("a.py", 3): 7}
 
 
 def test_a_race_that_came_in_is_a_difference() -> None:
@@ -105,6 +105,6 @@ def test_a_race_that_came_in_is_a_difference() -> None:
     race = Racing("read-before-copy", "the host reads too early", "/train.py", 4, 2)
     moved = Racing("read-before-copy", "the host reads too early", "/train.py", 9, 7)
     why = "the patched program races: the host reads too early, in line 4"
-    assert reference("a").differs(Outcome(printed="a", races=[race])) == why
-    assert reference("a", races=[race]).differs(Outcome(printed="a", races=[moved])) == ""
-    assert reference("a", races=[race]).differs(Outcome(printed="a", races=[race, moved])) != ""
+    assert reference("a").differs(RunResult(printed="a", races=[race])) == why
+    assert reference("a", races=[race]).differs(RunResult(printed="a", races=[moved])) == ""
+    assert reference("a", races=[race]).differs(RunResult(printed="a", races=[race, moved])) != ""

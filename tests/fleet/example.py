@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncscan.model.fleet import Cause, Fleet, JobFinding, JobRank, Lateness, PathSegment, RankFrom, Unread
+from syncscan.model.fleet import Fleet, JobFinding, JobRank, LateCause, Lateness, PathSegment, RankFrom, Unread
 from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
 
 STEP_US = 10_000.0
@@ -114,8 +114,8 @@ def hostile(text: str) -> Fleet:
 
 
 def _late(step: int, rank: int) -> Lateness:
-    parts = ((Cause.SYNC, 650.0), (Cause.HOST, 50.0))
-    return Lateness(step, rank, 700.0, Cause.SYNC, "item-01c248f7", parts)
+    parts = ((LateCause.SYNC, 650.0), (LateCause.HOST, 50.0))
+    return Lateness(step, rank, 700.0, LateCause.SYNC, "item-01c248f7", parts)
 
 
 def _path(step: int, late: int, other: int) -> tuple[PathSegment, ...]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from syncscan.errors import UsageError
 from syncscan.fleet import gains
 from syncscan.fleet.join import join
-from syncscan.model.fleet import Cause, RankFrom
+from syncscan.model.fleet import LateCause, RankFrom
 from syncscan.model.rank import RankAnalysis, decoded, encoded
 from tests.builder import TraceBuilder
 from tests.fleet.jobs import Step, analyses, traces
@@ -20,7 +20,7 @@ from tests.fleet.jobs import Step, analyses, traces
 def test_a_straggler_is_named_and_the_sync_that_waits_for_it_gains_nothing() -> None:
     """Rank 1 computes 300 µs longer; rank 0 reads a number back and only waits for it."""
     fleet = join(analyses(traces([Step(item=True), Step(first=700)])))
-    assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, Cause.KERNELS)}
+    assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, LateCause.KERNELS)}
     assert [one.late_us for one in fleet.lateness] == pytest.approx([300] * 4, abs=25)
     assert [(f.ranks, f.gain_us) for f in fleet.findings] == [((0,), pytest.approx(0, abs=5))]
 
@@ -33,7 +33,7 @@ def test_a_sync_on_one_rank_costs_the_whole_job() -> None:
     assert finding.gain_us == pytest.approx(200, abs=15)
     assert finding.range_us is not None
     assert finding.range_us[0] <= 200 <= finding.range_us[1]
-    assert {(one.rank, one.cause) for one in fleet.lateness[1:]} == {(0, Cause.SYNC)}
+    assert {(one.rank, one.cause) for one in fleet.lateness[1:]} == {(0, LateCause.SYNC)}
     assert {one.finding for one in fleet.lateness[1:]} == {finding.id}
 
 
@@ -48,7 +48,7 @@ def test_the_later_of_two_syncs_is_all_that_counts() -> None:
 def test_a_late_loader_is_the_input() -> None:
     """Rank 1 spends 1.2 ms of each step in its DataLoader, longer than the device works."""
     fleet = join(analyses(traces([Step(), Step(load=1200)])))
-    assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, Cause.INPUT)}
+    assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, LateCause.INPUT)}
 
 
 def test_equal_ranks_hold_nobody_up() -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from syncscan.fleet.join import join
 from syncscan.fleet.rank import read_rank
-from syncscan.model.fleet import Cause, Fleet
+from syncscan.model.fleet import Fleet, LateCause
 
 JOBS = Path(__file__).parents[2] / "sample_traces/jobs"
 TRUTH = json.loads((JOBS / "truth.json").read_text())
 HOLDS = {
-    "ddp.one_rank_item": (0, Cause.SYNC),
-    "ddp.straggler": (1, Cause.KERNELS),
-    "fsdp2.one_rank_item": (0, Cause.SYNC),
+    "ddp.one_rank_item": (0, LateCause.SYNC),
+    "ddp.straggler": (1, LateCause.KERNELS),
+    "fsdp2.one_rank_item": (0, LateCause.SYNC),
 }
 """Who delays the others, and why, as the job was written."""
 

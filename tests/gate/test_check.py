@@ -11,7 +11,7 @@ import pytest
 from syncscan import api, gate
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
-from syncscan.model.check import Allowance, By, Limit, Rules, Verdict
+from syncscan.model.check import Allowance, By, CheckVerdict, Limit, Rules
 from tests.builder import TraceBuilder
 from tests.gate.story import Sync, program, trace_of
 
@@ -21,7 +21,7 @@ TODAY = datetime.date(2026, 11, 22)
 IDS = tuple(rule.id for rule in api.rules())
 
 
-def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Baseline | None = None) -> Verdict:
+def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Baseline | None = None) -> CheckVerdict:
     rules = Rules(limits=limits, allowed=allowed)
     return api.check(program(ITEM, NONZERO), rules, baseline, TODAY)
 

@@ -16,7 +16,7 @@ from syncscan.errors import UsageError
 from syncscan.gate.match import matched
 from syncscan.gate.sites import NOWHERE, Key
 from syncscan.model.analysis import Analysis
-from syncscan.model.diff import Change, Diff, Kept
+from syncscan.model.diff import Diff, PromiseOutcome, SiteStatus
 from tests.gate.story import Sync, program
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -64,7 +64,7 @@ def test_one_that_came_in_is_told_with_its_line() -> None:
     found = diff(before, after)
     assert told(found)["new"] == ["aten::item:15"]
     assert "gone" not in told(found)
-    assert [c.site.first.where.source for c in found.worse] == [found.of(Change.NEW)[0].site.first.where.source]
+    assert [c.site.first.where.source for c in found.worse] == [found.of(SiteStatus.NEW)[0].site.first.where.source]
 
 
 def test_one_more_where_lines_are_not_known_is_more_often() -> None:
@@ -100,7 +100,7 @@ def test_several_recordings_are_one_state() -> None:
     other = replace(ITEM, op="aten::nonzero", line=50)
     found = api.diff([program(ITEM)], [program(ITEM), program(ITEM, other)])
     assert told(found) == {"same": ["aten::item:10"], "new": ["aten::nonzero:50"]}
-    assert found.of(Change.NEW)[0].site.per_step == 0.5
+    assert found.of(SiteStatus.NEW)[0].site.per_step == 0.5
 
 
 @pytest.mark.parametrize("name", ["maskedloss.v0", "lines"])
@@ -108,7 +108,7 @@ def test_a_recording_and_itself(name: str) -> None:
     """Everything is the same, and the step took as long."""
     analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
     found = api.diff([analysis], [analysis])
-    assert {c.change for c in found.changes} == {Change.SAME}
+    assert {c.change for c in found.changes} == {SiteStatus.SAME}
     assert found.step.saving_us == 0
 
 
@@ -116,7 +116,7 @@ def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
     """With Python frames and without, which give rules other things to go by."""
     lines, stacks = (api.analyze(SAMPLES / f"{name}.pt.trace.json.gz") for name in ("lines", "lines.stacks"))
     found = api.diff([lines], [stacks])
-    assert {c.change for c in found.changes} == {Change.SAME}
+    assert {c.change for c in found.changes} == {SiteStatus.SAME}
     assert not found.step.distinguishable
 
 
@@ -124,14 +124,14 @@ def test_a_wait_that_moved_won_nothing() -> None:
     """Nonzero is gone, unique waits as long now, and the step is what it was: as the replay had said."""
     before, after = (api.analyze(SAMPLES / f"maskedloss.v{n}.pt.trace.json.gz") for n in (0, 1))
     found = api.diff([before], [after])
-    assert [c.site.first.rule for c in found.of(Change.GONE)] == ["nonzero", "scalar-assign"]
-    assert [c.site.first.rule for c in found.of(Change.CHANGED)] == ["unique"]
+    assert [c.site.first.rule for c in found.of(SiteStatus.GONE)] == ["nonzero", "scalar-assign"]
+    assert [c.site.first.rule for c in found.of(SiteStatus.CHANGED)] == ["unique"]
     (moved,) = found.moved
     assert moved.us == pytest.approx(found.gone_wait_us, rel=0.01)
     assert not found.step.distinguishable
     assert found.promise is not None
     assert found.promise.saving_us < 0.005 * found.step.before_us
-    assert found.promise.kept is Kept.YES
+    assert found.promise.kept is PromiseOutcome.YES
 
 
 LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
@@ -143,9 +143,9 @@ def test_each_place_is_told_once_and_the_other_way_round_is_the_mirror(before: l
     """Of m and n lines of a function min(m, n) are the same, the rest is gone or new; swapped it is the other."""
     one, other = ([replace(ITEM, line=n) for n in lines] for lines in (before, after))
     there, back = diff(one, other), diff(other, one)
-    assert len(there.of(Change.SAME)) == min(len(before), len(after))
-    assert len(there.of(Change.NEW)) == len(back.of(Change.GONE)) == max(0, len(after) - len(before))
-    assert len(there.of(Change.GONE)) == len(back.of(Change.NEW)) == max(0, len(before) - len(after))
+    assert len(there.of(SiteStatus.SAME)) == min(len(before), len(after))
+    assert len(there.of(SiteStatus.NEW)) == len(back.of(SiteStatus.GONE)) == max(0, len(after) - len(before))
+    assert len(there.of(SiteStatus.GONE)) == len(back.of(SiteStatus.NEW)) == max(0, len(before) - len(after))
 
 
 def test_both_states_are_needed() -> None:

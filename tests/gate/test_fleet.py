@@ -12,9 +12,9 @@ from syncscan.errors import UsageError
 from syncscan.gate import EMPTY
 from syncscan.gate.fleet_comparison import diff_fleets
 from syncscan.gate.fleet_limits import baseline_of_fleet, check_fleet
-from syncscan.model.check import Allowance, By, Limit, Rules, Verdict
-from syncscan.model.diff import Change, Kept
-from syncscan.model.fleet import Cause, Fleet
+from syncscan.model.check import Allowance, By, CheckVerdict, Limit, Rules
+from syncscan.model.diff import PromiseOutcome, SiteStatus
+from syncscan.model.fleet import Fleet, LateCause
 from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
 from syncscan.report.fleet_diff_story import story_of
 from tests.fleet.example import damaged, even, hostile, job, rank_finding
@@ -23,11 +23,11 @@ from tests.report.example import HOSTILE
 TODAY = datetime.date(2026, 1, 1)
 
 
-def check(fleet: Fleet, *limits: Limit, allowed: tuple[Allowance, ...] = (), comment: str = "") -> Verdict:
+def check(fleet: Fleet, *limits: Limit, allowed: tuple[Allowance, ...] = (), comment: str = "") -> CheckVerdict:
     return check_fleet(fleet, Rules(limits=limits, allowed=allowed), EMPTY, lambda file: comment or None, TODAY)
 
 
-def sentences(verdict: Verdict) -> list[str]:
+def sentences(verdict: CheckVerdict) -> list[str]:
     return [v.sentence for v in verdict.violations]
 
 
@@ -66,7 +66,7 @@ def test_how_long_ranks_hold_each_other_up_is_a_limit() -> None:
     ]
     assert check(job(), Limit(held_up=0.08)).passed
     assert check(job(), Limit(by="rule", glob="nonzero", held_up=0.0)).passed
-    slow = replace(job(), lateness=tuple(replace(x, cause=Cause.KERNELS, finding="") for x in job().lateness))
+    slow = replace(job(), lateness=tuple(replace(x, cause=LateCause.KERNELS, finding="") for x in job().lateness))
     verdict = check(slow, Limit(held_up=0.05))
     assert not verdict.passed
     assert verdict.guilty == ()
@@ -124,11 +124,18 @@ def without_item(**changes: object) -> Fleet:
 def test_what_is_gone_kept_what_was_projected() -> None:
     """The job's step against what its replay had said."""
     found = diff_fleets(job(unprofiled_us=10_000.0), without_item())
-    assert [(c.change, c.site.first.rule) for c in found.changes] == [(Change.GONE, "item"), (Change.SAME, "nonzero")]
+    assert [(c.change, c.site.first.rule) for c in found.changes] == [
+        (SiteStatus.GONE, "item"),
+        (SiteStatus.SAME, "nonzero"),
+    ]
     assert found.step.saving_us == pytest.approx(710)
     assert found.step.distinguishable
     assert found.promise is not None
-    assert (found.promise.saving_us, found.promise.range_us, found.promise.kept) == (700, (600, 800), Kept.YES)
+    assert (found.promise.saving_us, found.promise.range_us, found.promise.kept) == (
+        700,
+        (600, 800),
+        PromiseOutcome.YES,
+    )
     assert (found.before.held_up_us, found.before.holders, found.after.holders) == (700, (0,), ())
     story = story_of(found)
     assert story.verdict == "1 sync removed"
@@ -144,7 +151,7 @@ def test_a_sync_on_more_ranks_is_worse() -> None:
     assert [c.site.first.rule for c in diff_fleets(job(), spread).worse] == ["item"]
     assert diff_fleets(spread, job()).worse == ()
     assert diff_fleets(job(), job()).worse == ()
-    (told,) = story_of(diff_fleets(job(), spread)).changes[Change.CHANGED]
+    (told,) = story_of(diff_fleets(job(), spread)).changes[SiteStatus.CHANGED]
     assert told.numbers == "on 4 of 4, only on rank 0 before"
 
 

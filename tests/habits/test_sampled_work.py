@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan import habits
-from syncscan.habits.sampled_work import PLACES, Kind, spent_on
+from syncscan.habits.sampled_work import PLACES, WorkKind, spent_on
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Basis, Severity
 from syncscan.model.host import USER, HostNode, SampledHost
@@ -124,7 +124,7 @@ def test_a_bar_is_not_charged_with_what_it_goes_through():
         (2, "accelerate", "accelerate/data_loader.py", "__iter__", 100.0),
         (2, USER, "/home/me/data.py", "batches", 200.0),
     )
-    assert spent_on(sampled, Kind.PROGRESS).us == 60.0
+    assert spent_on(sampled, WorkKind.PROGRESS).us == 60.0
 
 
 def test_each_time_is_charged_once():
@@ -138,13 +138,13 @@ def test_each_time_is_charged_once():
         (2, "python", "logging/__init__.py", "Logger.debug", 30.0),
         (1, "transformers", "transformers/tokenization_utils_base.py", "pad", 60.0),
     )
-    spent = {kind: spent_on(sampled, kind).us for kind in Kind}
+    spent = {kind: spent_on(sampled, kind).us for kind in WorkKind}
     assert spent == {
-        Kind.LOADING: 0.0,
-        Kind.PROGRESS: 70.0,
-        Kind.LOGGING: 0.0,
-        Kind.TOKENIZING: 60.0,
-        Kind.COLLATING: 175.0,
+        WorkKind.LOADING: 0.0,
+        WorkKind.PROGRESS: 70.0,
+        WorkKind.LOGGING: 0.0,
+        WorkKind.TOKENIZING: 60.0,
+        WorkKind.COLLATING: 175.0,
     }
 
 
@@ -159,7 +159,7 @@ def test_what_a_loader_without_workers_does_is_that_habit_s():
         (4, "tqdm", "tqdm/std.py", "tqdm.update", 100.0),
     )
     assert found(sampled) == {}
-    assert spent_on(sampled, Kind.LOADING).us == 320.0
+    assert spent_on(sampled, WorkKind.LOADING).us == 320.0
 
 
 def test_the_places_are_packages_folders_and_files():

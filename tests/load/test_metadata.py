@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from syncscan.load import load, reader, reference
 from syncscan.load.damage import DAMAGED_TAIL
-from syncscan.load.metadata import Members
+from syncscan.load.metadata import TopLevelKeys
 from syncscan.load.split import Splitter
 from syncscan.load.valid_json import ValidText
 from tests.load.test_oracle import assert_equal, events, metadata, odd
@@ -151,7 +151,7 @@ def test_a_long_list_behind_the_events_is_parsed_once_it_is_asked_for() -> None:
     samples = [{"cpu": 0, "name": "x" * n} for n in range(400)]
     text = json.dumps({"a": [1], "traceEvents": [{"ph": "X"}], "samples": samples, "b": 2}).encode()
     metadata = reader.read(io.BytesIO(text), "t").info.metadata
-    assert isinstance(metadata, Members)
+    assert isinstance(metadata, TopLevelKeys)
     assert {key: type(value) for key, value in metadata._values.items()} == {"a": list, "samples": Raw, "b": int}
     assert dict(metadata) == {"a": [1], "samples": samples, "b": 2}
     assert metadata["samples"] is metadata["samples"]
@@ -162,4 +162,4 @@ def test_a_long_list_behind_the_events_is_parsed_once_it_is_asked_for() -> None:
 )
 def test_a_number_that_strict_readers_refuse_in_a_long_list(text: bytes, value: Any) -> None:
     """Python's own reader is asked next; where it has no value either, there is none."""
-    assert Members({"a": Raw(text)})["a"] == value
+    assert TopLevelKeys({"a": Raw(text)})["a"] == value

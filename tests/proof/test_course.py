@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from syncscan.errors import ProgramFailed
-from syncscan.model.proof import Fingerprint, Gain, Same, Side, Tensors, Verdict
+from syncscan.model.proof import Fingerprint, ProofGain, ProofVerdict, Same, Side, Tensors
 from syncscan.proof.course import ProofOptions
 from syncscan.proof.prove import measured, verdict
 from syncscan.proof.trial import Ready, TooFewSteps, Turn
@@ -93,7 +93,7 @@ def test_a_real_gain_is_proven_with_three_pairs() -> None:
     """Where every pair says the same, and all processes are ended."""
     world = Fakes(steady(10_000.0, 7_000.0))
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
-    assert (proof.verdict, len(proof.pairs), world.running) == (Verdict.PROVEN, 3, 0)
+    assert (proof.verdict, len(proof.pairs), world.running) == (ProofVerdict.PROVEN, 3, 0)
     assert proof.gain is not None
     assert proof.gain.share == pytest.approx(0.3)
     assert (proof.before_us, proof.after_us) == pytest.approx((10_000, 7_000))
@@ -114,7 +114,7 @@ def test_a_drift_of_the_machine_cancels() -> None:
     world = Fakes(lambda side, turn: 10_000.0 * (1 + 0.01 * turn))
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert all(abs(pair.gain) < 1e-9 for pair in proof.pairs)
-    assert proof.verdict is Verdict.NO_GAIN
+    assert proof.verdict is ProofVerdict.NO_GAIN
 
 
 def test_a_pause_of_the_machine_moves_nothing() -> None:
@@ -125,9 +125,10 @@ def test_a_pause_of_the_machine_moves_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "verdict"), [(10_000.0, Verdict.NO_GAIN), (9_970.0, Verdict.NO_GAIN), (10_500.0, Verdict.SLOWER)]
+    ("after", "verdict"),
+    [(10_000.0, ProofVerdict.NO_GAIN), (9_970.0, ProofVerdict.NO_GAIN), (10_500.0, ProofVerdict.SLOWER)],
 )
-def test_no_gain_is_not_proven(after: float, verdict: Verdict) -> None:
+def test_no_gain_is_not_proven(after: float, verdict: ProofVerdict) -> None:
     """None, one that doesn't matter, and a loss."""
     world = Fakes(steady(10_000.0, after))
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
@@ -138,7 +139,7 @@ def test_a_gain_with_another_result_is_not_proven() -> None:
     """However large it is."""
     world = Fakes(steady(10_000.0, 5_000.0), lambda side, run: 1.0 if side is Side.BEFORE else 1.1)
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
-    assert (proof.verdict, proof.result.same) == (Verdict.DIFFERENT, Same.NO)
+    assert (proof.verdict, proof.result.same) == (ProofVerdict.DIFFERENT, Same.NO)
     assert world.runs == 4 + 2 * 3  # the first program twice more
 
 
@@ -147,8 +148,8 @@ def test_no_further_pair_is_measured_where_a_gain_is_ruled_out() -> None:
     steps = (10_200.0, 10_300.0, 10_400.0)
     world = Fakes(lambda side, turn: 10_000.0 if side is Side.BEFORE else steps[(turn - 1) // 14 % 3])
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
-    assert (proof.verdict, proof.stopped) == (Verdict.SLOWER, "a gain of more than 0.5% is ruled out")
-    assert verdict(Gain(-0.014, -0.037, 0.004), 0.005, Same.YES) is Verdict.NO_GAIN
+    assert (proof.verdict, proof.stopped) == (ProofVerdict.SLOWER, "a gain of more than 0.5% is ruled out")
+    assert verdict(ProofGain(-0.014, -0.037, 0.004), 0.005, Same.YES) is ProofVerdict.NO_GAIN
 
 
 def test_noise_goes_on_until_the_limit() -> None:
@@ -156,7 +157,7 @@ def test_noise_goes_on_until_the_limit() -> None:
     slower = (0.8, 1.2)
     world = Fakes(lambda side, turn: 10_000.0 * (slower[(turn - 1) // 14 % 2] if side is Side.BEFORE else 1.0))
     proof = measured(world, NAMES, ProofOptions(limit_s=60.0), clock=world.clock)
-    assert proof.verdict is Verdict.UNKNOWN
+    assert proof.verdict is ProofVerdict.UNKNOWN
     assert "60 s" in proof.stopped
     assert world.now <= 60
 
@@ -165,14 +166,14 @@ def test_too_short_a_limit_tells_no_gain() -> None:
     """One pair is no interval; what was compared is said all the same."""
     world = Fakes(steady(10_000.0, 7_000.0), start_s=5.0)
     proof = measured(world, NAMES, ProofOptions(limit_s=20.0), clock=world.clock)
-    assert (proof.gain, proof.verdict, proof.result.same) == (None, Verdict.UNKNOWN, Same.YES)
+    assert (proof.gain, proof.verdict, proof.result.same) == (None, ProofVerdict.UNKNOWN, Same.YES)
 
 
 def test_two_that_can_not_run_at_a_time_run_one_after_the_other() -> None:
     """As where the device has memory for one; a note says so."""
     world = Fakes(steady(10_000.0, 7_000.0), at_a_time=1)
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
-    assert (proof.verdict, proof.together, world.running) == (Verdict.PROVEN, False, 0)
+    assert (proof.verdict, proof.together, world.running) == (ProofVerdict.PROVEN, False, 0)
     assert len(proof.notes) == 1
     assert "AABB" in world.log
 
@@ -181,7 +182,7 @@ def test_a_short_script_has_shorter_turns() -> None:
     """As many steps as it has; one with too few is told how many are needed."""
     world = Fakes(steady(10_000.0, 7_000.0), most_steps=60)
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
-    assert (proof.verdict, proof.steps) == (Verdict.PROVEN, 30)
+    assert (proof.verdict, proof.steps) == (ProofVerdict.PROVEN, 30)
     with pytest.raises(ProgramFailed, match="22 are needed"):
         measured(Fakes(steady(1.0, 1.0), most_steps=20), NAMES, ProofOptions(), clock=world.clock)
 

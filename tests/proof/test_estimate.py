@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from syncscan.model.proof import Gain, Pair
+from syncscan.model.proof import Pair, ProofGain
 from syncscan.proof.estimate import MIN_PAIRS, enough, gain_of, quantile
 
 
@@ -68,7 +68,7 @@ def test_a_small_gain_is_seldom_given_up() -> None:
     assert sum(_drawn(0.006, 0.02, 16, lots)[1].high <= 0.005 for _ in range(300)) <= 15
 
 
-def _drawn(truth: float, noise: float, most: int, lots: random.Random) -> tuple[int, Gain]:
+def _drawn(truth: float, noise: float, most: int, lots: random.Random) -> tuple[int, ProofGain]:
     """What a proof says of a gain that is known, with pairs drawn until it would stop, and how many those were."""
     pairs: list[Pair] = []
     while True:

@@ -64,7 +64,7 @@ def test_control_characters_are_not_passed_on() -> None:
 
 def test_a_change_of_many_syncs_keeps_its_figures() -> None:
     """Three ids stand for thirty, and where the line is too long its fix is what gets shorter."""
-    members = tuple(remedies.Member(id=f"rule-{n:08x}", number=n, title="t", where="w") for n in range(30))
+    members = tuple(remedies.RemovedSync(id=f"rule-{n:08x}", number=n, title="t", where="w") for n in range(30))
     told = remedies.RemedyText(
         number=1, what="a copy waits, and 29 more together with it", where="a.py:1 · aten::to, " * 9, members=members,
         habit="", alone_us=1.0, basis=None, saves="622 µs (10%)", doubt="466 µs to 1.96 ms", left="",

@@ -10,7 +10,7 @@ import pytest
 
 from syncscan import api
 from syncscan.gate.config import read_config
-from syncscan.model.check import Allowance, Limit, Rules, Verdict
+from syncscan.model.check import Allowance, CheckVerdict, Limit, Rules
 from syncscan.report import check_json, check_text, github, junit
 from syncscan.report.flagged_limits import flagged_limits
 from tests.gate.story import Sync, program
@@ -19,7 +19,7 @@ from tests.report.example import HOSTILE, hostile
 RULES = Rules(limits=(Limit(syncs=0), Limit(by="scope", glob="loss", wait_ms=0)))
 
 
-def failed() -> Verdict:
+def failed() -> CheckVerdict:
     """One line breaks two limits."""
     return api.check(program(Sync(line=10, file="train.py", waits=100)), RULES)
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan.fixing.course import unified
-from syncscan.model.fix import Change, Fix, Fixed, Gain, Patched, Safety
+from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
 from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
 from tests.report.test_proof import NOISY, PROOF
 from tests.report.test_schemas import wrong
@@ -35,8 +35,8 @@ def fix(line: int, **more: object) -> Fix:
         "how": HOW,
         "waits": 30,
         "applied": True,
-        "changes": (Change(3, 14, 3, 25, "loss.double()"),),
-        "gain": Gain(100.0, 80.0, 120.0, 0.05),
+        "changes": (SourceEdit(3, 14, 3, 25, "loss.double()"),),
+        "gain": FixGain(100.0, 80.0, 120.0, 0.05),
     }
     return Fix(**{**values, **more})  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ MANUAL = fix(
 )
 DROPPED = fix(11, applied=False, verified=False, how="not verified: line 12 of the patched file didn't run", gain=None)
 USELESS = fix(
-    13, applied=False, verified=False, how="not tried: the recording projects no gain", gain=Gain(0.0, 0.0, 0.0, 0.0)
+    13, applied=False, verified=False, how="not tried: the recording projects no gain", gain=FixGain(0.0, 0.0, 0.0, 0.0)
 )
 FILE = Patched("train.py", "/nowhere/train.py", BEFORE, AFTER, "utf-8", unified("train.py", BEFORE, AFTER))
 FIXED = Fixed(

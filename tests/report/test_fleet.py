@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from syncscan.model.fleet import Cause, Fleet, Lateness
+from syncscan.model.fleet import Fleet, LateCause, Lateness
 from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_text
 from syncscan.report.fleet_picture import OUT, picture_of
 from syncscan.report.fleet_story import rank_phrase, story_of
@@ -77,12 +77,15 @@ def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains()
 @pytest.mark.parametrize(
     ("cause", "said"),
     [
-        (Cause.KERNELS, "Rank 0's kernels take longer: even out the work of the ranks, or find what slows its device."),
-        (Cause.INPUT, "Rank 0's DataLoader takes longer: give it more workers, or them less work."),
-        (Cause.HOST, "Rank 0's host takes longer, for no sync: look at what it does meanwhile."),
+        (
+            LateCause.KERNELS,
+            "Rank 0's kernels take longer: even out the work of the ranks, or find what slows its device.",
+        ),
+        (LateCause.INPUT, "Rank 0's DataLoader takes longer: give it more workers, or them less work."),
+        (LateCause.HOST, "Rank 0's host takes longer, for no sync: look at what it does meanwhile."),
     ],
 )
-def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: Cause, said: str) -> None:
+def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: LateCause, said: str) -> None:
     """By what makes it late."""
     late = tuple(replace(x, cause=cause, finding="") for x in job().lateness)
     assert story_of(job(lateness=late)).then == (said,)
@@ -90,7 +93,7 @@ def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: Cause, sai
 
 def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
     """Of a step that it makes twice as long; of a rank that is late by its kernels it says nothing."""
-    late = tuple(replace(x, cause=Cause.HOST, finding="") for x in job().lateness)
+    late = tuple(replace(x, cause=LateCause.HOST, finding="") for x in job().lateness)
     story = story_of(job(lateness=late, unprofiled_us=5_000.0))
     assert story.verdict == "Under the profiler rank 0 delays the job by 700 µs a step (7%)"
     assert story.then == (
@@ -103,7 +106,7 @@ def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
 def test_of_many_that_are_late_each_is_named_briefly() -> None:
     """With the number of steps and the cause."""
     ranks = tuple(replace(r, holds_us=900.0 - 100 * r.number) for r in job(6).ranks)
-    late = tuple(Lateness(step, step, 500.0, Cause.KERNELS) for step in range(3))
+    late = tuple(Lateness(step, step, 500.0, LateCause.KERNELS) for step in range(3))
     story = story_of(replace(job(6), ranks=ranks[:3], lateness=late))
     assert story.verdict == "Ranks 0, 1 and 2 delay the job: by 900 µs, 800 µs, 700 µs a step"
     assert story.reason == "Of 3 steps the latest is rank 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
@@ -154,7 +157,7 @@ def test_of_many_ranks_those_that_stand_out_have_a_row_each() -> None:
     """The others share rows, so that 4,096 ranks are as readable as 40; a page of them stays small."""
     fleet = job(4096, 4)
     odd = range(100, 4000, 100)
-    late = tuple(Lateness(step, rank, 100.0 + rank, Cause.KERNELS) for step in range(4) for rank in odd)
+    late = tuple(Lateness(step, rank, 100.0 + rank, LateCause.KERNELS) for step in range(4) for rank in odd)
     picture = picture_of(replace(fleet, lateness=late))
     assert picture is not None
     alone = [row.label for row in picture.rows if row.alone]

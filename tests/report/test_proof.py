@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan.model.projection import Projection
-from syncscan.model.proof import Difference, Gain, Pair, Proof, Result, Same, Verdict
+from syncscan.model.proof import Difference, Pair, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.model.step import Bound
 from syncscan.report.proof import render_json, render_markdown, render_text
 
@@ -17,8 +17,8 @@ PROOF = Proof(
     before="before.py",
     after="after.py",
     device="NVIDIA H200",
-    verdict=Verdict.PROVEN,
-    gain=Gain(0.3, 0.28, 0.32),
+    verdict=ProofVerdict.PROVEN,
+    gain=ProofGain(0.3, 0.28, 0.32),
     matters=0.005,
     pairs=(Pair(10_000.0, 7_000.0),) * 3,
     result=Result(Same.YES, 5, EQUAL, None, None, "losses"),
@@ -31,7 +31,7 @@ PROOF = Proof(
 )
 NOISY = replace(
     PROOF,
-    verdict=Verdict.DIFFERENT,
+    verdict=ProofVerdict.DIFFERENT,
     result=Result(Same.NO, 5, Difference(0.2, None), Difference(1e-7, None), Difference(2e-7, None), "outputs", "why"),
 )
 
@@ -51,21 +51,21 @@ def test_a_proof_on_a_terminal() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"verdict": Verdict.NO_GAIN, "gain": Gain(0.001, -0.003, 0.004)},
+        ({"verdict": ProofVerdict.NO_GAIN, "gain": ProofGain(0.001, -0.003, 0.004)},
          "Not proven: no difference that matters. "
          "A step takes 9.99 ms instead of 10.0 ms, 0.10% less (-0.30% to 0.40%)."),
-        ({"verdict": Verdict.NO_GAIN, "gain": Gain(-0.014, -0.037, 0.004)},
+        ({"verdict": ProofVerdict.NO_GAIN, "gain": ProofGain(-0.014, -0.037, 0.004)},
          "Not proven: no gain that matters. "
          "A step takes 10.1 ms instead of 10.0 ms, 1.4% more (-0.40% to 3.7%)."),
-        ({"verdict": Verdict.SLOWER, "gain": Gain(-0.1, -0.12, -0.08)},
+        ({"verdict": ProofVerdict.SLOWER, "gain": ProofGain(-0.1, -0.12, -0.08)},
          "Not proven: it is slower. A step takes 11.0 ms instead of 10.0 ms, 10.0% more (8.0% to 12.0%)."),
-        ({"verdict": Verdict.UNKNOWN},
+        ({"verdict": ProofVerdict.UNKNOWN},
          "Not proven: whether it computes the same can't be told. "
          "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)."),
-        ({"verdict": Verdict.UNKNOWN, "gain": Gain(0.3, -0.1, 0.5)},
+        ({"verdict": ProofVerdict.UNKNOWN, "gain": ProofGain(0.3, -0.1, 0.5)},
          "Not proven: the difference isn't known well enough. "
          "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (-10.0% to 50.0%)."),
-        ({"verdict": Verdict.UNKNOWN, "gain": None, "pairs": PROOF.pairs[:1]},
+        ({"verdict": ProofVerdict.UNKNOWN, "gain": None, "pairs": PROOF.pairs[:1]},
          "Not proven. Too few pairs of processes to tell a gain: 1 of 3."),
     ],
 )  # fmt: skip
@@ -88,7 +88,7 @@ def test_another_result_is_said_with_how_it_is_known() -> None:
 @pytest.mark.parametrize(("low", "high", "said"), [(0.1, 0.2, "more"), (0.4, 0.5, "less")])
 def test_a_projection_that_was_wrong_is_said(low: float, high: float, said: str) -> None:
     """Only where the two ranges don't meet."""
-    proof = replace(PROOF, gain=Gain((low + high) / 2, low, high))
+    proof = replace(PROOF, gain=ProofGain((low + high) / 2, low, high))
     assert f"{said} than measured" in render_text(proof)
 
 

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from syncscan.model.interval import Interval
 from syncscan.model.trace import NONE
-from syncscan.whatif.graph import Feed, HostWait, Node, Program, Record, Run, StreamWait
-from syncscan.whatif.waits import Wait
+from syncscan.whatif.graph import Feed, HostRun, HostWait, Node, Record, StepProgram, StreamWait
+from syncscan.whatif.waits import WaitEffect
 
 THREADS, STREAMS, EVENTS, FINDINGS = 2, 2, 2, 5
 ns = st.floats(0.0, 1e6)
 thread, stream, event = st.integers(0, THREADS - 1), st.integers(0, STREAMS - 1), st.integers(0, EVENTS - 1)
 
 
-def program(nodes: Sequence[Node], late: Sequence[float] = ()) -> Program:
+def program(nodes: Sequence[Node], late: Sequence[float] = ()) -> StepProgram:
     """A step of these nodes; by row their feeds end no earlier than `late` after the runs, else when they are done."""
-    works = [feed.work_ns for node in nodes if isinstance(node, Run) for feed in node.feeds]
-    return Program(
+    works = [feed.work_ns for node in nodes if isinstance(node, HostRun) for feed in node.feeds]
+    return StepProgram(
         nodes=tuple(nodes),
         node_host=np.array([getattr(node, "host_ns", 0.0) for node in nodes]),
         late_host=np.array(late or [0.0] * len(works)),
@@ -35,14 +35,14 @@ def program(nodes: Sequence[Node], late: Sequence[float] = ()) -> Program:
 def wait_for(*streams: int, host_ns: float = 0.0, **times: float) -> HostWait:
     """The step's thread waits for these streams, after so much work of its own; the rest of it takes none."""
     free = {"call_ns": 0.0, "wake_ns": 0.0, "after_ns": 0.0, "left_ns": 0.0, "finding": 0, "waited_ns": 0.0}
-    wait = Wait(0, Interval(0, 0), streams, None, **{**free, **times})  # type: ignore[arg-type]
+    wait = WaitEffect(0, Interval(0, 0), streams, None, **{**free, **times})  # type: ignore[arg-type]
     return HostWait(0, host_ns, streams, NONE, wait)
 
 
 @st.composite
 def waits(draw: st.DrawFn) -> HostWait:
     """Any wait of any finding: for streams or an event, with or without a copy."""
-    wait = Wait(
+    wait = WaitEffect(
         track=0,
         interval=Interval(0, 0),
         streams=(),
@@ -63,16 +63,16 @@ def waits(draw: st.DrawFn) -> HostWait:
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
+def programs(draw: st.DrawFn) -> StepProgram:
     """Any program of a few nodes, whose launches fill the launch queue now and then."""
     row = [0]
 
-    def run() -> Run:
+    def run() -> HostRun:
         feeds = []
         for number in draw(st.lists(stream, max_size=STREAMS, unique=True)):
             feeds.append(Feed(number, draw(ns), row[0]))
             row[0] += 1
-        return Run(draw(thread), draw(ns), draw(st.sampled_from([0, 3, 600])) if feeds else 0, tuple(feeds))
+        return HostRun(draw(thread), draw(ns), draw(st.sampled_from([0, 3, 600])) if feeds else 0, tuple(feeds))
 
     others = st.one_of(waits(), st.builds(Record, event, stream), st.builds(StreamWait, event, stream), st.none())
     nodes = [draw(others) or run() for _ in range(draw(st.integers(1, 8)))]

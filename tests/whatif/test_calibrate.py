@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncscan.whatif.calibrate import MAX_SCALE, MAX_STRETCH, MIN_SCALE, MIN_STRETCH, NEAR_ROUNDS, ROUNDS, Times, scales
+from syncscan.whatif.calibrate import (
+    MAX_SCALE,
+    MAX_STRETCH,
+    MIN_SCALE,
+    MIN_STRETCH,
+    NEAR_ROUNDS,
+    ROUNDS,
+    ScaledTime,
+    scales,
+)
 
 TARGET = 1e6
 WITHIN = 1.01 * (MAX_SCALE - MIN_SCALE) / 2**ROUNDS
@@ -38,7 +47,7 @@ def test_the_host_s_scale_is_where_the_step_takes_its_time(lines: list[tuple[flo
     step = Step(lambda scale, stretch: max(host * scale + device * stretch for host, device in lines))
     if not step(MIN_SCALE, 1.0) <= TARGET <= step(MAX_SCALE, 1.0):
         return
-    scale, stretch = scales(Times(step), 0.6, TARGET)
+    scale, stretch = scales(ScaledTime(step), 0.6, TARGET)
     assert MIN_SCALE <= scale <= MAX_SCALE
     assert step(scale, stretch) == pytest.approx(TARGET, rel=0.02)  # a guess that explains the step as well is kept
     if stretch == 1.0 and scale not in (0.6, MAX_SCALE):
@@ -48,7 +57,7 @@ def test_the_host_s_scale_is_where_the_step_takes_its_time(lines: list[tuple[flo
 def test_a_step_of_straight_lines_takes_a_third_of_the_replays() -> None:
     """Halving would take 20, and five are for the ends and for whether the host matters at all."""
     step = Step(lambda scale, stretch: max(4e5 * stretch + 3e5 * scale, 2e5 + 1e6 * scale))
-    scale, stretch = scales(Times(step), 0.6, TARGET)
+    scale, stretch = scales(ScaledTime(step), 0.6, TARGET)
     assert (scale, stretch) == (pytest.approx(0.8, abs=2e-6), 1.0)
     assert step.asked <= 5 + ROUNDS // 3
 
@@ -62,7 +71,7 @@ def test_a_step_that_grows_in_jumps_takes_hardly_more_than_halving(jumps: list[f
     if explained or not step(MIN_SCALE, 1.0) < target <= step(MAX_SCALE, 1.0):
         return
     step.asked = 0
-    scale, _ = scales(Times(step), 0.6, target)
+    scale, _ = scales(ScaledTime(step), 0.6, target)
     assert step.asked <= 5 + ROUNDS + 1
     assert reaches(step, scale, target)
 
@@ -71,13 +80,13 @@ def test_a_step_that_grows_in_jumps_takes_hardly_more_than_halving(jumps: list[f
 def test_where_the_host_can_t_explain_the_time_the_device_s_clocks_do(work: float, stretch: float) -> None:
     """As far as clocks go, and no further."""
     step = Step(lambda _, stretch: work * stretch)
-    assert scales(Times(step), 0.6, TARGET) == (0.6, pytest.approx(stretch, abs=2e-6))
+    assert scales(ScaledTime(step), 0.6, TARGET) == (0.6, pytest.approx(stretch, abs=2e-6))
 
 
 def test_a_second_time_is_found_from_what_is_known_of_the_first() -> None:
     """The ends and whether the host matters are the same, and the first time's place is nearer than they are."""
     step = Step(lambda scale, stretch: max(4e5 * stretch + 3e5 * scale, 2e5 + 1e6 * scale))
-    times = Times(step)
+    times = ScaledTime(step)
     scales(times, 0.6, TARGET)
     step.asked = 0
     assert scales(times, 0.6, 0.9 * TARGET, NEAR_ROUNDS) == (pytest.approx(0.7, abs=2e-3), 1.0)
@@ -89,7 +98,7 @@ def test_what_is_known_leads_there_too(jumps: list[float], part: float, before: 
     """However many times were sought before."""
     step = Step(lambda scale, _: 1e5 + 1e6 * scale + 1e6 * sum(jump <= scale for jump in jumps))
     low, high = step(MIN_SCALE, 1.0), step(MAX_SCALE, 1.0)
-    times, target = Times(step), low + part * (high - low)
+    times, target = ScaledTime(step), low + part * (high - low)
     for other in before:
         scales(times, 0.6, low + other * (high - low))
-    assert reaches(step, scales(times, 0.6, target)[0], target) or scales(Times(step), 0.6, target) == (0.6, 1.0)
+    assert reaches(step, scales(times, 0.6, target)[0], target) or scales(ScaledTime(step), 0.6, target) == (0.6, 1.0)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from syncscan import api
 from syncscan.facts.period import step_intervals
 from syncscan.model.rank import CollectiveNode, RankGraph, RankProgram, RunNode, WaitNode
-from syncscan.whatif.job import Job, Meeting, Removal, Scales, period
+from syncscan.whatif.job import Job, JobRemoval, Meeting, Scales, period
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.rank_graph import corners, graph_of_rank
 from syncscan.whatif.replay import Replay
@@ -38,7 +38,7 @@ def test_one_rank_is_replayed_as_alone(name: str, scales: tuple[float, float]) -
     alone = Replay(projector.graph, *scales)
     job = Job((graph,), {})
     assert period(job, Scales(*scales)) == pytest.approx(period_alone(alone))
-    assert period(job, Scales(*scales), Removal({0: removed})) == pytest.approx(period_alone(alone, removed))
+    assert period(job, Scales(*scales), JobRemoval({0: removed})) == pytest.approx(period_alone(alone, removed))
 
 
 def collective(place: int) -> CollectiveNode:
@@ -84,7 +84,7 @@ def jobs(draw: st.DrawFn) -> Job:
 def test_removing_more_never_costs_time(job: Job) -> None:
     """Neither on one rank nor on all."""
     every = {rank: frozenset({0, 1}) for rank in range(len(job.graphs))}
-    removals = [Removal(), Removal({0: frozenset({0})}), Removal({0: frozenset({0, 1})}), Removal(every)]
+    removals = [JobRemoval(), JobRemoval({0: frozenset({0})}), JobRemoval({0: frozenset({0, 1})}), JobRemoval(every)]
     taken = [period(job, Scales(), removal) for removal in removals]
     assert all(more <= less * 1.0001 + 1e-6 for less, more in itertools.pairwise(taken))
 

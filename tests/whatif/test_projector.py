@@ -194,13 +194,13 @@ def test_a_trace_without_syncs_projects_to_itself() -> None:
 def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is what a projection costs, and why it takes no time: launches between two waits are one node."""
     nodes: list[int] = []
-    step = replay.State.step
+    step = replay.ReplayState.step
 
-    def counted(state: replay.State, program: replay.Scaled, removed: frozenset[int]) -> None:
+    def counted(state: replay.ReplayState, program: replay.Scaled, removed: frozenset[int]) -> None:
         nodes.append(len(program.program.nodes))
         step(state, program, removed)
 
-    monkeypatch.setattr(replay.State, "step", counted)
+    monkeypatch.setattr(replay.ReplayState, "step", counted)
     plan: list[Item] = [*[("launch", 3.0)] * 500, ("read", 0.0)] * 20
     analysis = api.analyze_trace(told(plan, steps=1, warm_up=0).trace())
     nodes.clear()

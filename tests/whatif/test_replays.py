@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncscan.whatif import replay, replays
-from syncscan.whatif.graph import Feed, Graph, Program, Record, Run, StreamWait
+from syncscan.whatif.graph import Feed, Graph, HostRun, Record, StepProgram, StreamWait
 from tests.whatif.programs import EVENTS, FINDINGS, THREADS, program, programs, wait_for
 
 SCALES = ((0.7, 1.1), (1.0, 1.0), (0.4, 1.25))
@@ -23,7 +23,7 @@ SCALES = ((0.7, 1.1), (1.0, 1.0), (0.4, 1.25))
     st.sampled_from([1, 1 << 19]),
 )
 def test_at_once_they_have_the_numbers_of_one_after_the_other(
-    steps: list[Program], asked: list[tuple[frozenset[int], int, bool]], one: int | None, most: int
+    steps: list[StepProgram], asked: list[tuple[frozenset[int], int, bool]], one: int | None, most: int
 ) -> None:
     """Bit for bit: time, waits and their order, the host's work, the device's; of several scales, and of one step."""
     graph = Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS, busy_ns=1e3)
@@ -35,7 +35,7 @@ def test_at_once_they_have_the_numbers_of_one_after_the_other(
         patch.setattr(replays, "MANY", 1)
         patch.setattr(replays, "MOST_NUMBERS", most)
         replays.foresee((replays.Without(together[n], gone, whole) for gone, n, whole in asked), chosen)
-        patch.delattr(replay.State, "step")
+        patch.delattr(replay.ReplayState, "step")
         assert expected == [repr(replay.steady(together[n], gone, chosen, whole)) for gone, n, whole in waiting]
 
 
@@ -43,10 +43,10 @@ def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
     """500 µs of one stream, of which the host reads the 10 µs of another that come behind: 510 a step."""
     step = program(
         [
-            Run(0, 0.0, 1, (Feed(0, 500e3, 0),)),
+            HostRun(0, 0.0, 1, (Feed(0, 500e3, 0),)),
             Record(0, 0),
             StreamWait(0, 1),
-            Run(0, 0.0, 1, (Feed(1, 10e3, 1),)),
+            HostRun(0, 0.0, 1, (Feed(1, 10e3, 1),)),
             wait_for(1),
             wait_for(finding=1),
         ]

@@ -8,7 +8,7 @@ from syncscan import api
 from syncscan.load import with_steps
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
-from syncscan.whatif.graph import Run
+from syncscan.whatif.graph import HostRun
 from syncscan.whatif.replayed_steps import find_steps
 from syncscan.whatif.waits import NumberedPoint
 from tests.builder import MAIN, TraceBuilder
@@ -41,7 +41,7 @@ def test_without_steps_the_busiest_thread_is_the_steps_own(waits: bool) -> None:
     """The one that launches and waits most often, wherever the trace lists it."""
     analysis = api.analyze_trace(two_threads(waits))
     points = [NumberedPoint(0, o.sync) for f in analysis.findings for o in f.occurrences]
-    runs = [node for node in build(find_steps(analysis.trace, points)).programs[0].nodes if isinstance(node, Run)]
+    runs = [node for node in build(find_steps(analysis.trace, points)).programs[0].nodes if isinstance(node, HostRun)]
     launched = [sum(run.launches for run in runs if run.thread == thread) for thread in range(2)]
     assert launched == ([12, 20] if waits else [60, 20])
 

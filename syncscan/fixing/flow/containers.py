@@ -6,43 +6,43 @@ import ast
 from typing import TYPE_CHECKING
 
 from syncscan.fixing.flow import functions, numbers
-from syncscan.fixing.flow.taint import Origin, Shape, Stuck, Taint
+from syncscan.fixing.flow.taint import ContainerShape, Origin, Stuck, Taint
 
 if TYPE_CHECKING:
-    from syncscan.fixing.flow.walk import Walk
+    from syncscan.fixing.flow.walk import NumberWalk
 
 _PUTS = frozenset("append insert appendleft".split())
 _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
 """Methods of containers that don't look at what is inside."""
 _HOLDERS = {
-    "list": Shape.LIST,
-    "collections.deque": Shape.LIST,
-    "dict": Shape.DICT,
-    "collections.defaultdict": Shape.DICT,
+    "list": ContainerShape.LIST,
+    "collections.deque": ContainerShape.LIST,
+    "dict": ContainerShape.DICT,
+    "collections.defaultdict": ContainerShape.DICT,
 }
 
 
-def method(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
+def method(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
     """Follow `x.append(node)` and `x.update(loss=node)`; return whether the call is one of these."""
     if isinstance(call.func, ast.Name) and call.func.id == "dict" and any(k.value is node for k in call.keywords):
-        walk.push(call, taint.holding(Shape.DICT), origin)
+        walk.push(call, taint.holding(ContainerShape.DICT), origin)
         return True
     if not isinstance(call.func, ast.Attribute):
         return False
     receiver, name = call.func.value, call.func.attr
     shape = holder(walk, receiver)
-    if name in _PUTS and shape is Shape.LIST:
+    if name in _PUTS and shape is ContainerShape.LIST:
         walk.note_copy(node)
         inside(walk, receiver, taint, origin)
         return True
-    if name == "update" and shape is Shape.DICT and any(k.value is node for k in call.keywords):
+    if name == "update" and shape is ContainerShape.DICT and any(k.value is node for k in call.keywords):
         walk.note_copy(node)
         inside(walk, receiver, taint, origin)
         return True
     return False
 
 
-def holder(walk: Walk, node: ast.expr) -> Shape | None:
+def holder(walk: NumberWalk, node: ast.expr) -> ContainerShape | None:
     """Return what kind of container an expression always is, by what the run saw."""
     types = walk.file.types(node)
     cell = walk.cell(node) if not types and isinstance(node, ast.Name | ast.Attribute) else None
@@ -51,34 +51,38 @@ def holder(walk: Walk, node: ast.expr) -> Shape | None:
     return _HOLDERS.get(next(iter(types))) if len(types) == 1 else None
 
 
-def store(walk: Walk, target: ast.Subscript, taint: Taint, origin: Origin) -> None:
+def store(walk: NumberWalk, target: ast.Subscript, taint: Taint, origin: Origin) -> None:
     """Follow `x[i] = number` and `x["loss"] += number`."""
-    if taint.shape is Shape.NUMBER and holder(walk, target.value) is not None:
+    if taint.shape is ContainerShape.NUMBER and holder(walk, target.value) is not None:
         inside(walk, target.value, taint, origin)
     else:
         walk.stuck(target, "is stored where the analysis can't follow it", origin)
 
 
-def inside(walk: Walk, container: ast.expr, taint: Taint, origin: Origin) -> None:
+def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) -> None:
     """Mark an expression's container as holding the number from here on."""
     shape = holder(walk, container)
     if shape is None:
         walk.stuck(container, "is stored where the analysis can't follow it", origin)
         return
-    if shape is Shape.LIST and taint.shape in (Shape.DICT, Shape.TUPLE):
-        shape = Shape.ROWS if taint.shape is Shape.DICT else Shape.PAIRS
-    elif taint.shape is not Shape.NUMBER:
+    if shape is ContainerShape.LIST and taint.shape in (ContainerShape.DICT, ContainerShape.TUPLE):
+        shape = ContainerShape.ROWS if taint.shape is ContainerShape.DICT else ContainerShape.PAIRS
+    elif taint.shape is not ContainerShape.NUMBER:
         walk.stuck(container, "is stored in a nested container", origin)
         return
-    if shape is Shape.LIST and isinstance(container, ast.Subscript) and holder(walk, container.value) is Shape.DICT:
-        container, shape = container.value, Shape.TABLE
+    if (
+        shape is ContainerShape.LIST
+        and isinstance(container, ast.Subscript)
+        and holder(walk, container.value) is ContainerShape.DICT
+    ):
+        container, shape = container.value, ContainerShape.TABLE
     cell = walk.cell(container) if isinstance(container, ast.Name | ast.Attribute) else None
     if cell is None:
         raise Stuck(container, "is stored where no name reaches it after the loop", origin)
     walk.hold(cell, container, taint.holding(shape), origin)
 
 
-def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
+def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
     """Follow a use of a container that holds the number."""
     if isinstance(parent, ast.Attribute):
         _method_of(walk, node, parent, taint, origin)
@@ -86,7 +90,7 @@ def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origi
         _element(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
         return
-    elif numbers.is_sum(parent) and taint.shape is Shape.LIST:
+    elif numbers.is_sum(parent) and taint.shape is ContainerShape.LIST:
         walk._summed(node, taint, origin)
     elif isinstance(parent, ast.Call | ast.keyword):
         _handed(walk, node, parent, taint, origin)
@@ -95,7 +99,7 @@ def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origi
     elif isinstance(parent, ast.Assign | ast.AnnAssign):
         _assigned(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.AugAssign) and isinstance(parent.op, ast.Add) and node is parent.value:
-        inside(walk, parent.target, Taint(Shape.NUMBER, taint.types), origin)
+        inside(walk, parent.target, Taint(ContainerShape.NUMBER, taint.types), origin)
     elif isinstance(parent, ast.Return):
         walk._in_Return(parent, node, taint, origin)
     elif isinstance(parent, ast.Tuple) and isinstance(walk.file.parents[parent], ast.Return | ast.Assign):
@@ -106,29 +110,33 @@ def use(walk: Walk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origi
         walk.stuck(node, "is inspected inside the loop", origin)
 
 
-def _method_of(walk: Walk, node: ast.expr, parent: ast.Attribute, taint: Taint, origin: Origin) -> None:
+def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: Taint, origin: Origin) -> None:
     call = walk.file.parents[parent]
     called = isinstance(call, ast.Call) and call.func is parent
     if called and parent.attr in _HARMLESS:
         return
-    if called and parent.attr == "get" and taint.shape is Shape.DICT:
+    if called and parent.attr == "get" and taint.shape is ContainerShape.DICT:
         assert isinstance(call, ast.Call)
-        walk.push(call, Taint(Shape.NUMBER, taint.types), origin)
+        walk.push(call, Taint(ContainerShape.NUMBER, taint.types), origin)
     else:
         walk.stuck(node, "is inspected inside the loop", origin)
 
 
-def _element(walk: Walk, node: ast.expr, parent: ast.Subscript, taint: Taint, origin: Origin) -> None:
+def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Taint, origin: Origin) -> None:
     if not isinstance(parent.ctx, ast.Load):
         return
     types = walk.file.types(parent)
-    inner = {Shape.ROWS: Shape.DICT, Shape.PAIRS: Shape.TUPLE, Shape.TABLE: Shape.LIST}.get(taint.shape)
+    inner = {
+        ContainerShape.ROWS: ContainerShape.DICT,
+        ContainerShape.PAIRS: ContainerShape.TUPLE,
+        ContainerShape.TABLE: ContainerShape.LIST,
+    }.get(taint.shape)
     if inner is not None and not isinstance(parent.slice, ast.Slice):
         walk.push(parent, taint.holding(inner), origin)
     elif isinstance(parent.slice, ast.Slice):
         walk.stuck(node, "is inspected inside the loop", origin)
     elif types and types <= {"float", "int", "bool"}:
-        walk.push(parent, Taint(Shape.NUMBER, frozenset(types)), origin)
+        walk.push(parent, Taint(ContainerShape.NUMBER, frozenset(types)), origin)
     else:
         walk.stuck(parent, "is used by code that didn't run", origin)
 
@@ -136,29 +144,31 @@ def _element(walk: Walk, node: ast.expr, parent: ast.Subscript, taint: Taint, or
 def _is_asked(parent: ast.AST, node: ast.expr, taint: Taint) -> bool:
     """Return whether a use only needs the length or the keys: `if losses`, `not losses`, `"loss" in row`."""
     if isinstance(parent, ast.Compare):
-        keyed = taint.shape in (Shape.DICT, Shape.TABLE)
+        keyed = taint.shape in (ContainerShape.DICT, ContainerShape.TABLE)
         return keyed and node in parent.comparators and isinstance(parent.ops[0], ast.In | ast.NotIn)
     if isinstance(parent, ast.If | ast.While | ast.IfExp):
         return node is parent.test
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
 
 
-def _handed(walk: Walk, node: ast.expr, parent: ast.Call | ast.keyword, taint: Taint, origin: Origin) -> None:
+def _handed(walk: NumberWalk, node: ast.expr, parent: ast.Call | ast.keyword, taint: Taint, origin: Origin) -> None:
     call = parent if isinstance(parent, ast.Call) else walk.file.parents[parent]
     assert isinstance(call, ast.Call)
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    whole = taint.shape in (Shape.DICT, Shape.TUPLE)
+    whole = taint.shape in (ContainerShape.DICT, ContainerShape.TUPLE)
     if name in _PUTS and isinstance(call.func, ast.Attribute) and whole:
         inside(walk, call.func.value, taint, origin)
     elif name in ("extend", "update") and isinstance(call.func, ast.Attribute) and holder(walk, call.func.value):
-        inside(walk, call.func.value, Taint(Shape.NUMBER, taint.types), origin)
+        inside(walk, call.func.value, Taint(ContainerShape.NUMBER, taint.types), origin)
     elif (function := functions.callee(walk.file, call)) is not None:
         walk.enter(function, call, node, taint, origin)
     else:
         walk.stuck(node, f"is passed to {ast.unparse(call.func)}(), which may inspect it", origin)
 
 
-def _assigned(walk: Walk, node: ast.expr, parent: ast.Assign | ast.AnnAssign, taint: Taint, origin: Origin) -> None:
+def _assigned(
+    walk: NumberWalk, node: ast.expr, parent: ast.Assign | ast.AnnAssign, taint: Taint, origin: Origin
+) -> None:
     """Follow a new container to its name; refuse a second name for a known one."""
     if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         walk.stuck(node, "gets a second name inside the loop", origin)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from syncscan.fixing.flow.sites import Site
+from syncscan.fixing.flow.sites import NumberRead
 from syncscan.fixing.flow.taint import Origin, Stuck
-from syncscan.fixing.flow.walk import Walk
+from syncscan.fixing.flow.walk import NumberWalk
 from syncscan.fixing.program import File
 
 MOST = 40
 """Choices that are tried."""
 
 
-def followed(file: File, site: Site, reads: Iterable[ast.expr]) -> Walk | Stuck:
+def followed(file: File, site: NumberRead, reads: Iterable[ast.expr]) -> NumberWalk | Stuck:
     """Return the way of a number whose read is deferred as far as possible, or where and why the host needs it."""
-    walk = Walk(file, site, frozenset(reads))
+    walk = NumberWalk(file, site, frozenset(reads))
     first: Stuck | None = None
     for _ in range(MOST):
         walk.anew()
@@ -33,7 +33,7 @@ def followed(file: File, site: Site, reads: Iterable[ast.expr]) -> Walk | Stuck:
     return first or Stuck(site.node, "takes a path that the analysis can't follow")
 
 
-def _closer(walk: Walk, stuck: Stuck) -> bool:
+def _closer(walk: NumberWalk, stuck: Stuck) -> bool:
     """Take the next loop for what led to where the host needs the number; False where there is none."""
     origin = stuck.origin or walk.origins.get(walk.site.node)
     while origin is not None:
@@ -44,7 +44,7 @@ def _closer(walk: Walk, stuck: Stuck) -> bool:
     return False
 
 
-def _next(walk: Walk, origin: Origin, node: ast.AST) -> bool:
+def _next(walk: NumberWalk, origin: Origin, node: ast.AST) -> bool:
     """Take the outermost inner loop that doesn't hold the node."""
     rest = origin.homes[1:]
     while rest:
@@ -58,7 +58,7 @@ def _next(walk: Walk, origin: Origin, node: ast.AST) -> bool:
     return False
 
 
-def _forget(walk: Walk, origin: Origin) -> None:
+def _forget(walk: NumberWalk, origin: Origin) -> None:
     """Forget origins that came of this one: with another loop they may not be there."""
     while True:
         of_it = [

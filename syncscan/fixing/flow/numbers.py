@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from syncscan.fixing.edits import Render, Template
 from syncscan.fixing.flow.sites import callable_source
-from syncscan.fixing.flow.taint import Cell, Origin, Shape, Taint
+from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Taint
 
 if TYPE_CHECKING:
-    from syncscan.fixing.flow.walk import Walk
+    from syncscan.fixing.flow.walk import NumberWalk
 
 _OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -21,7 +21,7 @@ _SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 _NOT_RUN = "is used by code that didn't run"
 
 
-def arithmetic(walk: Walk, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
+def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
     """Follow `node + x` and `x * node`."""
     other = parent.right if node is parent.left else parent.left
     if isinstance(parent.op, ast.Mod) and "str" in walk.file.types(parent.left):
@@ -38,7 +38,9 @@ def arithmetic(walk: Walk, parent: ast.BinOp, node: ast.expr, taint: Taint, orig
         )
 
 
-def _with_number(walk: Walk, parent: ast.BinOp, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
+def _with_number(
+    walk: NumberWalk, parent: ast.BinOp, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin
+) -> None:
     types = frozenset(walk.file.types(parent))
     if not types or not types <= {"float", "int", "bool"}:
         walk.stuck(node, _NOT_RUN, origin)
@@ -50,21 +52,21 @@ def _with_number(walk: Walk, parent: ast.BinOp, node: ast.expr, other: ast.expr,
         walk.stuck(node, "may grow beyond 64 bits", origin)
         return
     _coerce(walk, node, taint, types)
-    walk.push(parent, Taint(Shape.NUMBER, types), origin)
+    walk.push(parent, Taint(ContainerShape.NUMBER, types), origin)
 
 
-def _stays_small(walk: Walk, node: ast.expr, other: ast.expr) -> bool:
+def _stays_small(walk: NumberWalk, node: ast.expr, other: ast.expr) -> bool:
     """Return whether a product of integers doesn't feed on itself: the read itself times something undeferred."""
     return node is walk.site.node and other not in walk.tainted
 
 
-def _may_be_zero(walk: Walk, node: ast.expr) -> bool:
+def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return not node.value
     return walk.file.seen(node).zero
 
 
-def _coerce(walk: Walk, node: ast.expr, taint: Taint, types: frozenset[str]) -> None:
+def _coerce(walk: NumberWalk, node: ast.expr, taint: Taint, types: frozenset[str]) -> None:
     """Write a number so that torch computes with it as Python does: integers that meet floats in double precision."""
     walk.how.computed = True
     whole = taint.types <= {"int", "bool"}
@@ -74,7 +76,7 @@ def _coerce(walk: Walk, node: ast.expr, taint: Taint, types: frozenset[str]) -> 
         _convert(walk, node, "long", "int")
 
 
-def _convert(walk: Walk, node: ast.expr, method: str, kind: str) -> None:
+def _convert(walk: NumberWalk, node: ast.expr, method: str, kind: str) -> None:
     if node is walk.site.node:
         walk.how.types |= {kind}
         return
@@ -87,7 +89,7 @@ def _convert(walk: Walk, node: ast.expr, method: str, kind: str) -> None:
     walk.changed.add(walk.file.function_of(node))
 
 
-def with_tensor(walk: Walk, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
+def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
     """Give a device tensor the deferred number as a tensor, with a dtype that changes nothing."""
     tensor = walk.file.device_tensor(other)
     assert tensor is not None
@@ -103,7 +105,7 @@ def with_tensor(walk: Walk, node: ast.expr, other: ast.expr, taint: Taint, origi
         _cast(walk, node, tensor.dtype)
 
 
-def _cast(walk: Walk, node: ast.expr, dtype: str) -> None:
+def _cast(walk: NumberWalk, node: ast.expr, dtype: str) -> None:
     inner = walk.draft.nodes.get(node)
 
     def cast(render: Render) -> str:
@@ -113,7 +115,7 @@ def _cast(walk: Walk, node: ast.expr, dtype: str) -> None:
     walk.changed.add(walk.file.function_of(node))
 
 
-def comparison(walk: Walk, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
+def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
     """Follow `node < x` and `node is None`."""
     sides = [parent.left, *parent.comparators]
     of_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
@@ -131,10 +133,10 @@ def comparison(walk: Walk, parent: ast.Compare, node: ast.expr, taint: Taint, or
         walk.stuck(node, "controls what runs next", origin)
         return
     walk.how.computed = True
-    walk.push(parent, Taint(Shape.NUMBER, frozenset({"bool"})), origin)
+    walk.push(parent, Taint(ContainerShape.NUMBER, frozenset({"bool"})), origin)
 
 
-def branch(walk: Walk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
+def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
     """Follow `if x < best: best = x`, which becomes `best = torch.where(x < best, x, best)`."""
     given = [_given(walk, statement) for statement in parent.body]
     if not isinstance(node, ast.Compare) or parent.orelse or not all(given) or _is_elif(walk, parent):
@@ -158,10 +160,10 @@ def branch(walk: Walk, parent: ast.If, node: ast.expr, taint: Taint, origin: Ori
             return
     _write_branch(walk, parent, pairs)
     for target, value in pairs:
-        walk.bind(target, Taint(Shape.NUMBER, frozenset(walk.file.types(value))), origin)
+        walk.bind(target, Taint(ContainerShape.NUMBER, frozenset(walk.file.types(value))), origin)
 
 
-def _write_branch(walk: Walk, parent: ast.If, pairs: list[tuple[ast.expr, ast.expr]]) -> None:
+def _write_branch(walk: NumberWalk, parent: ast.If, pairs: list[tuple[ast.expr, ast.expr]]) -> None:
     text = walk.file.text
     flag = walk.file.fresh("better")
     between = text.line_end + text.indent(parent)
@@ -177,7 +179,7 @@ def _write_branch(walk: Walk, parent: ast.If, pairs: list[tuple[ast.expr, ast.ex
     walk.changed.add(walk.file.function_of(parent))
 
 
-def _given(walk: Walk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
+def _given(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
     """Return target and value of a plain assignment of a number; None for other statements."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
@@ -187,7 +189,7 @@ def _given(walk: Walk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
     return (target, value) if plain and not calls else None
 
 
-def _put_off(walk: Walk, value: ast.expr) -> bool:
+def _put_off(walk: NumberWalk, value: ast.expr) -> bool:
     """Return whether a value is deferred, through this read or another one."""
     if any(n in walk.reads or n in walk.tainted for n in ast.walk(value)):
         return True
@@ -195,7 +197,7 @@ def _put_off(walk: Walk, value: ast.expr) -> bool:
     return cell is not None and any(cell == held for held, _ in walk.cells)
 
 
-def _number_types(walk: Walk, target: ast.expr) -> set[str]:
+def _number_types(walk: NumberWalk, target: ast.expr) -> set[str]:
     """Return the types that a name has where it is read."""
     cell = walk.cell(target)
     if cell is None:
@@ -203,16 +205,16 @@ def _number_types(walk: Walk, target: ast.expr) -> set[str]:
     return {t for use in walk.uses(cell) for t in walk.file.types(use)}
 
 
-def _is_elif(walk: Walk, node: ast.If) -> bool:
+def _is_elif(walk: NumberWalk, node: ast.If) -> bool:
     outer = walk.file.parents[node]
     return isinstance(outer, ast.If) and node in outer.orelse
 
 
-def _words(walk: Walk, node: ast.expr) -> list[str]:
+def _words(walk: NumberWalk, node: ast.expr) -> list[str]:
     return re.findall(r"[\w.]+", walk.file.text.code(node))
 
 
-def added(walk: Walk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
+def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
     """Follow `total += node`."""
     if not isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
         walk.stuck(node, "is needed by the host here", origin)
@@ -233,10 +235,10 @@ def added(walk: Walk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origi
         return
     result = frozenset({"float"} if "float" in types else {"int"})
     _coerce(walk, node, taint, result)
-    walk.bind(target, Taint(Shape.NUMBER, result), origin)
+    walk.bind(target, Taint(ContainerShape.NUMBER, result), origin)
 
 
-def in_place(walk: Walk, cell: Cell, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
+def in_place(walk: NumberWalk, cell: Cell, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
     """Follow `x += y` with a deferred x."""
     value, target = statement.value, statement.target
     known = value in walk.tainted or walk.is_number(value)
@@ -255,7 +257,7 @@ def in_place(walk: Walk, cell: Cell, statement: ast.AugAssign, taint: Taint, ori
         walk.added[statement] = cell
 
 
-def _types_of_target(walk: Walk, target: ast.expr) -> set[str]:
+def _types_of_target(walk: NumberWalk, target: ast.expr) -> set[str]:
     """Return the types of a sum's target: of all its assigned values, and where it is read."""
     if isinstance(target, ast.Subscript):
         return _types_of_entry(walk, target) or set(walk.file.seen(target.value).elements)
@@ -266,7 +268,7 @@ def _types_of_target(walk: Walk, target: ast.expr) -> set[str]:
     return (types - {"NoneType"}) | given_types(walk, target)
 
 
-def _types_of_entry(walk: Walk, target: ast.Subscript) -> set[str]:
+def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
     """Return the types that the displays of a dictionary give an entry; empty if they don't show it."""
     cell = walk.cell(target.value) if isinstance(target.value, ast.Name | ast.Attribute) else None
     types: set[str] = set()
@@ -282,7 +284,7 @@ def _types_of_entry(walk: Walk, target: ast.Subscript) -> set[str]:
     return types
 
 
-def given_types(walk: Walk, target: ast.expr) -> set[str]:
+def given_types(walk: NumberWalk, target: ast.expr) -> set[str]:
     """Return the types of the values that plain assignments give a name."""
     if not isinstance(target, ast.Name):
         return set()
@@ -295,7 +297,7 @@ def given_types(walk: Walk, target: ast.expr) -> set[str]:
     return types
 
 
-def assigned_value(walk: Walk, store: ast.expr) -> ast.expr | None:
+def assigned_value(walk: NumberWalk, store: ast.expr) -> ast.expr | None:
     """Return what an assignment gives a target; None where that isn't written beside it."""
     parent = walk.file.parents[store]
     if isinstance(parent, ast.Assign):
@@ -310,7 +312,7 @@ def assigned_value(walk: Walk, store: ast.expr) -> ast.expr | None:
     return None
 
 
-def write_sum(walk: Walk, statement: ast.AugAssign) -> None:
+def write_sum(walk: NumberWalk, statement: ast.AugAssign) -> None:
     """Write `x = x + y` for `x += y`."""
     sign = _SIGN[type(statement.op)]
     value = statement.value
@@ -324,7 +326,7 @@ def write_sum(walk: Walk, statement: ast.AugAssign) -> None:
     walk.draft.replace(statement, sum_of)
 
 
-def function(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
+def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
     """Follow a call of a numeric function; return whether it is one."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name in ("float", "int", "bool") and len(call.args) == 1:
@@ -349,7 +351,7 @@ def function(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: O
     return _torch_function(walk, call, node, taint, origin)
 
 
-def _cast_call(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:
+def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:
     """Follow `float(x)` of a deferred x; return whether a tensor can replace it."""
     if not (taint.types == {name} or (name in ("float", "int") and taint.types <= {"int", "bool"})):
         return False
@@ -368,7 +370,7 @@ def _cast_call(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin:
 
     walk.draft.replace(call, source)
     walk.changed.add(walk.file.function_of(call))
-    walk.push(call, Taint(Shape.NUMBER, taint.types if by_tensor else frozenset({name})), origin)
+    walk.push(call, Taint(ContainerShape.NUMBER, taint.types if by_tensor else frozenset({name})), origin)
     return True
 
 
@@ -379,17 +381,17 @@ def is_sum(node: ast.AST) -> bool:
     return node.func.id == "sum" and len(node.args) == 1 and not node.keywords
 
 
-def _power(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
+def _power(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
     other = call.args[1] if node is call.args[0] else call.args[0]
     types = frozenset(walk.file.types(call))
     if not (walk.is_number(other) or other in walk.tainted) or types != {"float"}:
         walk.stuck(node, "is combined with something that isn't a number", origin)
         return
     _coerce(walk, node, taint, types)
-    walk.push(call, Taint(Shape.NUMBER, types), origin)
+    walk.push(call, Taint(ContainerShape.NUMBER, types), origin)
 
 
-def _extreme(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> None:
+def _extreme(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> None:
     """Follow `min(a, b)`: b if b < a, otherwise a, with NaN too."""
     first, second = call.args
     kinds = walk.file.types(first) | walk.file.types(second)
@@ -412,14 +414,14 @@ def _extreme(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: O
 
     walk.draft.replace(call, where)
     walk.changed.add(walk.file.function_of(call))
-    walk.push(call, Taint(Shape.NUMBER, frozenset(kinds)), origin)
+    walk.push(call, Taint(ContainerShape.NUMBER, frozenset(kinds)), origin)
 
 
 def _first(name: str, value: ast.expr) -> Template:
     return lambda render: f"{name} = {render(value)}"
 
 
-def _word_for(walk: Walk, statement: ast.stmt, taken: list[str]) -> str:
+def _word_for(walk: NumberWalk, statement: ast.stmt, taken: list[str]) -> str:
     """Return a name for an expression that is written twice, after its target."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     target = targets[0]
@@ -433,7 +435,7 @@ def _is_square(node: ast.expr) -> bool:
     return isinstance(node.right, ast.Constant) and node.right.value in (2, 4)
 
 
-def _torch_function(walk: Walk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
+def _torch_function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
     """Follow `x.pow(node)` and `torch.mul(x, node)`; return whether it is such a call."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _TAKES_TENSORS or call.keywords:
         return False

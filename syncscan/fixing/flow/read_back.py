@@ -6,14 +6,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from syncscan.fixing.flow import numbers
-from syncscan.fixing.flow.taint import Attribute, Cell, Local, Origin, Shape, Stuck, Taint
+from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program import Loop
 
 if TYPE_CHECKING:
-    from syncscan.fixing.flow.walk import Walk
+    from syncscan.fixing.flow.walk import NumberWalk
 
 
-def write(walk: Walk, origin: Origin) -> None:
+def write(walk: NumberWalk, origin: Origin) -> None:
     """Put what reads the cells of an origin after its loop.
 
     Raises:
@@ -31,7 +31,7 @@ def write(walk: Walk, origin: Origin) -> None:
         walk.draft.put_behind(home, "\n".join(lines(walk, path, cell, taint, home)))
 
 
-def lines(walk: Walk, path: str, cell: Cell, taint: Taint, home: Loop | None = None) -> list[str]:
+def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | None = None) -> list[str]:
     """Return the lines that read what a path holds.
 
     Args:
@@ -41,25 +41,25 @@ def lines(walk: Walk, path: str, cell: Cell, taint: Taint, home: Loop | None = N
         taint: what it holds.
         home: the loop behind which that is; None for somewhere inside.
     """
-    if taint.shape is Shape.NUMBER:
+    if taint.shape is ContainerShape.NUMBER:
         return [_number(walk, path, cell, taint)]
-    if taint.shape is Shape.DICT:
+    if taint.shape is ContainerShape.DICT:
         return [f"{path}.update({{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}})"]
-    if taint.shape is Shape.ROWS:
+    if taint.shape is ContainerShape.ROWS:
         return _rows(walk, path)
-    if taint.shape is Shape.PAIRS:
+    if taint.shape is ContainerShape.PAIRS:
         return _pairs(walk, path)
-    if taint.shape is Shape.TABLE:
+    if taint.shape is ContainerShape.TABLE:
         values = walk.file.fresh("values")
         return [f"for {values} in {path}.values():", *(f"    {line}" for line in _mixed(walk, values))]
-    if taint.shape is Shape.TUPLE:
+    if taint.shape is ContainerShape.TUPLE:
         raise Stuck(walk.site.node, "is stored in a tuple")
     if home is not None and isinstance(cell, Local) and _is_whole(walk, cell, home):
         return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
     return _mixed(walk, path)
 
 
-def _number(walk: Walk, path: str, cell: Cell, taint: Taint) -> str:
+def _number(walk: NumberWalk, path: str, cell: Cell, taint: Taint) -> str:
     """Return the line that reads one name: by its type if that is always the same, else with a check for tensors."""
     if isinstance(cell, Local) and len(taint.types) == 1:
         name = next(iter(taint.types))
@@ -69,7 +69,7 @@ def _number(walk: Walk, path: str, cell: Cell, taint: Taint) -> str:
     return f"{path} = {path}.item() if torch.is_tensor({path}) else {path}"
 
 
-def _given_types(walk: Walk, cell: Local) -> set[str]:
+def _given_types(walk: NumberWalk, cell: Local) -> set[str]:
     """Return the types that assignments give a name; `unknown` for a store without a visible value."""
     types: set[str] = set()
     for store in walk.file.names(cell.scope, cell.name):
@@ -80,7 +80,7 @@ def _given_types(walk: Walk, cell: Local) -> set[str]:
     return types
 
 
-def _rows(walk: Walk, path: str) -> list[str]:
+def _rows(walk: NumberWalk, path: str) -> list[str]:
     """Return the lines that read all tensors in a list of dictionaries, one copy per dtype."""
     row, k, v, cells, dtype = map(walk.file.fresh, ("row", "k", "v", "cells", "dtype"))
     return [
@@ -91,7 +91,7 @@ def _rows(walk: Walk, path: str) -> list[str]:
     ]
 
 
-def _pairs(walk: Walk, path: str) -> list[str]:
+def _pairs(walk: NumberWalk, path: str) -> list[str]:
     """Return the lines that read all tensors in a list of tuples, one copy per dtype."""
     i, k, row, v, cells, dtype = map(walk.file.fresh, ("i", "k", "row", "v", "cells", "dtype"))
     same = _is_of(v, dtype)
@@ -103,7 +103,7 @@ def _pairs(walk: Walk, path: str) -> list[str]:
     ]
 
 
-def _mixed(walk: Walk, path: str) -> list[str]:
+def _mixed(walk: NumberWalk, path: str) -> list[str]:
     """Return the lines that read, in place, the tensors of a list that may hold numbers too; one copy per dtype."""
     at, k, v, dtype = map(walk.file.fresh, ("at", "k", "v", "dtype"))
     return [
@@ -118,7 +118,7 @@ def _is_of(value: str, dtype: str) -> str:
     return f"if torch.is_tensor({value}) and {value}.dtype == {dtype}"
 
 
-def _is_whole(walk: Walk, cell: Local, home: Loop) -> bool:
+def _is_whole(walk: NumberWalk, cell: Local, home: Loop) -> bool:
     """Return whether a list starts empty before the loop, gets only deferred numbers, and has no other name."""
     file = walk.file
     empty = []
@@ -145,7 +145,7 @@ def _is_whole(walk: Walk, cell: Local, home: Loop) -> bool:
     return len(empty) == 1 and empty[0] in block and block.index(empty[0]) < block.index(home)
 
 
-def _puts_off(walk: Walk, name: ast.Name) -> bool:
+def _puts_off(walk: NumberWalk, name: ast.Name) -> bool:
     """Return whether a use of a list in the loop appends a deferred number or only needs the length."""
     file = walk.file
     parent = file.parents[name]
@@ -157,12 +157,12 @@ def _puts_off(walk: Walk, name: ast.Name) -> bool:
     return isinstance(parent, ast.If | ast.UnaryOp | ast.Subscript)
 
 
-def _is_put_off(walk: Walk, node: ast.expr) -> bool:
+def _is_put_off(walk: NumberWalk, node: ast.expr) -> bool:
     """Return whether a value is certainly a tensor."""
     return node in walk.tainted and (node in walk.reads or _all_put_off(walk, node))
 
 
-def _all_put_off(walk: Walk, node: ast.expr) -> bool:
+def _all_put_off(walk: NumberWalk, node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
         return any(_is_put_off(walk, side) for side in (node.left, node.right) if side in walk.tainted)
     if isinstance(node, ast.Name):
@@ -178,7 +178,7 @@ def _is_behind(statement: ast.stmt, home: Loop) -> bool:
     return statement.lineno > (home.end_lineno or home.lineno)
 
 
-def _is_used_behind(walk: Walk, cell: Cell, home: Loop) -> bool:
+def _is_used_behind(walk: NumberWalk, cell: Cell, home: Loop) -> bool:
     """Return whether anything may use a cell after the loop."""
     if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
@@ -186,7 +186,7 @@ def _is_used_behind(walk: Walk, cell: Cell, home: Loop) -> bool:
     return any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)
 
 
-def _is_another_s(walk: Walk, cell: Local) -> bool:
+def _is_another_s(walk: NumberWalk, cell: Local) -> bool:
     """Return whether a name is a parameter, whose container the caller holds too."""
     arguments = getattr(cell.scope, "args", None)
     if arguments is None:
@@ -194,7 +194,7 @@ def _is_another_s(walk: Walk, cell: Local) -> bool:
     return cell.name in [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def _is_there(walk: Walk, cell: Local, home: Loop) -> bool:
+def _is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
     """Return whether a name is bound before the loop."""
     if _is_another_s(walk, cell):
         return True
@@ -208,7 +208,7 @@ def _is_there(walk: Walk, cell: Local, home: Loop) -> bool:
     return False
 
 
-def _may_assign(walk: Walk, home: Loop, cell: Local) -> bool:
+def _may_assign(walk: NumberWalk, home: Loop, cell: Local) -> bool:
     scope = walk.file.scope_of(home)
     return walk.file.declares_global(scope, cell.name)
 

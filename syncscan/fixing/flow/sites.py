@@ -23,7 +23,7 @@ FRESH = frozenset(
 _INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
 
 
-class Site(msgspec.Struct, frozen=True):
+class NumberRead(msgspec.Struct, frozen=True):
     """A read of one number: `x.item()`, `float(x)`, `int(x)`, `x.detach().cpu().item()`."""
 
     node: ast.expr
@@ -42,7 +42,7 @@ class Site(msgspec.Struct, frozen=True):
     __hash__ = object.__hash__
 
 
-def sites(file: File) -> list[Site]:
+def sites(file: File) -> list[NumberRead]:
     """Return the reads of numbers that the host waited for, in the order of the text."""
     result = []
     for node in file.nodes:
@@ -52,7 +52,7 @@ def sites(file: File) -> list[Site]:
     return result
 
 
-def _unique(file: File, node: ast.Compare) -> Site | None:
+def _unique(file: File, node: ast.Compare) -> NumberRead | None:
     """Return the read in a test whether a tensor of integers has several values: `torch.unique(x).numel() > 1`."""
     if len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
         return None
@@ -64,7 +64,7 @@ def _unique(file: File, node: ast.Compare) -> Site | None:
     seen = file.seen(of)
     if seen.shortest < 1 or not isinstance(of, ast.Name | ast.Attribute):
         return None
-    return Site(node, of, tensor, True, "bool", file.seen(node).count, _ONE_VALUE[key])
+    return NumberRead(node, of, tensor, True, "bool", file.seen(node).count, _ONE_VALUE[key])
 
 
 def _values(node: ast.expr) -> ast.expr | None:
@@ -94,7 +94,7 @@ _ONE_VALUE: dict[tuple[type, object], bool] = {
 """A comparison of the number of different values → what it says where there is one."""
 
 
-def _site(file: File, call: ast.Call) -> Site | None:
+def _site(file: File, call: ast.Call) -> NumberRead | None:
     receiver = _read(call)
     if receiver is None:
         return None
@@ -111,7 +111,7 @@ def _site(file: File, call: ast.Call) -> Site | None:
         return None
     if number == "int" and tensor.dtype not in _INTEGERS:
         return None  # it cuts, and raises for what isn't finite
-    return Site(call, of, tensor, detached, number, file.seen(call).count)
+    return NumberRead(call, of, tensor, detached, number, file.seen(call).count)
 
 
 def _read(call: ast.Call) -> ast.expr | None:
@@ -152,7 +152,7 @@ class Deferral(msgspec.Struct):
     """Whether a tensor takes it, so that its own type serves."""
 
 
-def written(file: File, site: Site, how: Deferral, render: Render) -> str:
+def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
     """Return the source of a read that is deferred: `loss.detach().double()`."""
     source = primary(site.of, render)
     if site.equal is not None:
@@ -166,7 +166,7 @@ def written(file: File, site: Site, how: Deferral, render: Render) -> str:
     return source + _converted(site, how)
 
 
-def _converted(site: Site, how: Deferral) -> str:
+def _converted(site: NumberRead, how: Deferral) -> str:
     copied = ".clone()" if how.kept else ""
     if how.raw:
         return f"{how.cast}" or copied
@@ -183,7 +183,7 @@ def _converted(site: Site, how: Deferral) -> str:
     return copied
 
 
-def _needs_detach(file: File, site: Site) -> bool:
+def _needs_detach(file: File, site: NumberRead) -> bool:
     if site.tensor.dtype in _INTEGERS or _is_of_detached(site.of):
         return False
     return any(t.grad for t in file.seen(site.of).tensors) or not _without_gradients(file, site.node)
@@ -238,7 +238,7 @@ def callable_source(source: str) -> str:
     return source if binds else f"({source})"
 
 
-def copies(file: File, site: Site, region: list[ast.AST]) -> bool:
+def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
     """Return whether a deferred read needs a copy, because its memory may change before it is read.
 
     Args:
@@ -299,4 +299,4 @@ def writes_to(node: ast.AST, name: str) -> bool:
     return False
 
 
-__all__ = ["Deferral", "Site", "callable_source", "copies", "primary", "sites", "writes_to", "written"]
+__all__ = ["Deferral", "NumberRead", "callable_source", "copies", "primary", "sites", "writes_to", "written"]

@@ -10,7 +10,7 @@ import msgspec
 from syncscan.fixing.program import Loop, Scope
 
 
-class Shape(enum.Enum):
+class ContainerShape(enum.Enum):
     """Kind of container that holds a deferred number."""
 
     NUMBER = "number"
@@ -31,11 +31,11 @@ class Shape(enum.Enum):
 class Taint(msgspec.Struct, frozen=True):
     """A deferred value."""
 
-    shape: Shape = Shape.NUMBER
+    shape: ContainerShape = ContainerShape.NUMBER
     types: frozenset[str] = frozenset()
     """Types of the numbers in the unchanged program: `float`, `int`, `bool`."""
 
-    def holding(self, shape: Shape) -> Taint:
+    def holding(self, shape: ContainerShape) -> Taint:
         """Return a container of such numbers."""
         return Taint(shape, self.types)
 
@@ -97,4 +97,4 @@ class Stuck(Exception):
         self.node, self.why, self.origin, self.shown = node, why, origin, shown
 
 
-__all__ = ["Attribute", "Cell", "Local", "Origin", "Shape", "Stuck", "Taint"]
+__all__ = ["Attribute", "Cell", "ContainerShape", "Local", "Origin", "Stuck", "Taint"]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import containers, functions, numbers, read_back
-from syncscan.fixing.flow.sites import Deferral, Site, copies, written
-from syncscan.fixing.flow.taint import Attribute, Cell, Local, Origin, Shape, Stuck, Taint
+from syncscan.fixing.flow.sites import Deferral, NumberRead, copies, written
+from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program import File, Function, Scope
 
 _FORBIDDEN = frozenset("locals globals vars exec eval".split())
@@ -21,7 +21,7 @@ RARE = 2
 """Where the host needs the number it may be read, if it runs at most once for so many reads that are deferred."""
 
 
-class Walk:
+class NumberWalk:
     """Follows one deferred number.
 
     Args:
@@ -30,7 +30,7 @@ class Walk:
         reads: all reads of the file: what they give is a number, and may be deferred too.
     """
 
-    def __init__(self, file: File, site: Site, reads: frozenset[ast.expr]) -> None:
+    def __init__(self, file: File, site: NumberRead, reads: frozenset[ast.expr]) -> None:
         self.file, self.site, self.reads = file, site, reads
         self.origins: dict[ast.expr, Origin] = {}
         self.anew()
@@ -130,7 +130,7 @@ class Walk:
             return
         self.tainted[node] = taint
         parent = self.file.parents[node]
-        if taint.shape is not Shape.NUMBER:
+        if taint.shape is not ContainerShape.NUMBER:
             containers.use(self, node, parent, taint, origin)
             return
         follow: Callable[..., None] | None = getattr(self, f"_in_{type(parent).__name__}", None)
@@ -222,10 +222,10 @@ class Walk:
         if node in parent.keys:
             self.stuck(node, "is a key, which the host needs", origin)
         else:
-            self.push(parent, taint.holding(Shape.DICT), origin)
+            self.push(parent, taint.holding(ContainerShape.DICT), origin)
 
     def _in_List(self, parent: ast.List, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        self.push(parent, taint.holding(Shape.LIST), origin)
+        self.push(parent, taint.holding(ContainerShape.LIST), origin)
 
     def _in_GeneratorExp(
         self, parent: ast.GeneratorExp | ast.ListComp, node: ast.expr, taint: Taint, origin: Origin
@@ -233,7 +233,7 @@ class Walk:
         if node is not parent.elt:
             self.stuck(node, "controls what runs next", origin)
         elif isinstance(parent, ast.ListComp):
-            self.push(parent, taint.holding(Shape.LIST), origin)
+            self.push(parent, taint.holding(ContainerShape.LIST), origin)
         elif numbers.is_sum(self.file.parents[parent]):
             self._summed(parent, taint, origin)
         else:
@@ -250,7 +250,7 @@ class Walk:
             self.stuck(parent, "is added to other numbers", origin)
             return
         self.how.computed = True
-        self.push(call, Taint(Shape.NUMBER, types), origin)
+        self.push(call, Taint(ContainerShape.NUMBER, types), origin)
 
     def _in_Tuple(self, parent: ast.Tuple, node: ast.expr, taint: Taint, origin: Origin) -> None:
         assign = self.file.parents[parent]
@@ -259,7 +259,7 @@ class Walk:
         if isinstance(assign, ast.Return):
             self._in_Return(assign, node, taint, origin)
         elif isinstance(assign, ast.Call) and parent in assign.args:
-            self.push(parent, taint.holding(Shape.TUPLE), origin)
+            self.push(parent, taint.holding(ContainerShape.TUPLE), origin)
         elif targets and all(isinstance(t, ast.Tuple) and len(t.elts) == len(parent.elts) for t in targets):
             for target in targets:
                 self.bind(target.elts[at], taint, origin)  # type: ignore[attr-defined]
@@ -325,7 +325,7 @@ class Walk:
         if known == joined:
             return
         self.cells[cell, origin] = joined
-        if joined.shape is not Shape.NUMBER:
+        if joined.shape is not ContainerShape.NUMBER:
             self._check_second_names(cell, origin)
         self._lasts(cell, path, joined, origin)
         self._use_all(cell, joined, origin)
@@ -339,7 +339,7 @@ class Walk:
         if isinstance(cell, Attribute):
             self._check_hidden(cell, origin)
         for statement in self.sums(cell):
-            if taint.shape is Shape.NUMBER and (inner or self.in_region(statement, origin)):
+            if taint.shape is ContainerShape.NUMBER and (inner or self.in_region(statement, origin)):
                 numbers.in_place(self, cell, statement, taint, origin)
 
     def _check_second_names(self, cell: Cell, origin: Origin) -> None:
@@ -436,7 +436,7 @@ class Walk:
             self.lasting.setdefault(origin, {})[own] = (cell, taint)
             return
         inner = isinstance(cell, Local) and cell.scope is function and cell.scope is not self.file.tree
-        if inner and (taint.shape is Shape.NUMBER or not self._is_parameter(function, own)):
+        if inner and (taint.shape is ContainerShape.NUMBER or not self._is_parameter(function, own)):
             return
         self._outlives(cell, own, root, taint, function, origin)
 
@@ -645,4 +645,4 @@ def _has_yield(function: ast.AST) -> bool:
     return any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(function))
 
 
-__all__ = ["Walk"]
+__all__ = ["NumberWalk"]

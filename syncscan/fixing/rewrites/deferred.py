@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import clocks
 from syncscan.fixing.flow.homes import followed
-from syncscan.fixing.flow.sites import Site, sites
+from syncscan.fixing.flow.sites import NumberRead, sites
 from syncscan.fixing.flow.taint import Stuck
 from syncscan.fixing.program import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -37,7 +37,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
             yield _one(file, site, nodes)
 
 
-def _one(file: File, site: Site, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
+def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
     if clocks.is_timed(file, site.node):
         return Left(site.node, TIMED)
     way = followed(file, site, nodes)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.sites import Site, sites
+from syncscan.fixing.flow.sites import NumberRead, sites
 from syncscan.fixing.program import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -38,7 +38,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
             )
 
 
-def _comprehension(file: File, site: Site) -> Draft | None:
+def _comprehension(file: File, site: NumberRead) -> Draft | None:
     parent = file.parents[site.node]
     if not isinstance(parent, ast.GeneratorExp | ast.ListComp) or len(parent.generators) != 1:
         return None
@@ -58,14 +58,14 @@ def _comprehension(file: File, site: Site) -> Draft | None:
     return None
 
 
-def _keeps_type(site: Site) -> bool:
+def _keeps_type(site: NumberRead) -> bool:
     """Return whether `tolist` gives numbers of this type."""
     dtype = site.tensor.dtype
     kind = "bool" if dtype == "bool" else "int" if "int" in dtype else "float"
     return kind == site.type
 
 
-def _loop(file: File, site: Site) -> Draft | None:
+def _loop(file: File, site: NumberRead) -> Draft | None:
     """Return the draft for `t[i].item()` in a loop over i."""
     loops = file.loops_of(site.node)
     of = site.of

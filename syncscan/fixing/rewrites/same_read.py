@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.sites import Site, sites
+from syncscan.fixing.flow.sites import NumberRead, sites
 from syncscan.fixing.program import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -31,7 +31,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
             yield _proposal(file, site, loops[0])
 
 
-def _stays(file: File, site: Site, loop: Loop) -> bool:
+def _stays(file: File, site: NumberRead, loop: Loop) -> bool:
     """Return whether what is read is the same tensor, unchanged, as long as the loop runs."""
     of = site.of
     base = questions.root(of)
@@ -50,7 +50,7 @@ def _stays(file: File, site: Site, loop: Loop) -> bool:
     return not optimizer and not any(questions.is_written(file, base.id, node) for node in nodes)
 
 
-def _proposal(file: File, site: Site, loop: Loop) -> Proposal:
+def _proposal(file: File, site: NumberRead, loop: Loop) -> Proposal:
     draft = Draft(file.text)
     word = file.text.code(site.of).rpartition(".")[2].partition("[")[0]
     name = file.fresh(f"{word}_value") if not file.is_new(word) else word

@@ -38,7 +38,7 @@ from syncscan.habits.rules import (
 from syncscan.model.habit import Advice, Habit
 
 
-class Rule(Protocol):
+class HabitRule(Protocol):
     """A module with a rule for one habit; its file name is the habit's id with underscores.
 
     Its docstring has a summary line and then, as `## …`, the headings of `habits.documentation.HEADINGS` except those
@@ -52,7 +52,7 @@ class Rule(Protocol):
         ...
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[HabitRule, ...] = (
     timing_sync_in_loop,
     timed_transfer,
     no_warm_up,

@@ -49,7 +49,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
-from syncscan.habits.sampled_work import Kind, gained, kinds
+from syncscan.habits.sampled_work import WorkKind, gained, kinds
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.units import duration
@@ -139,7 +139,7 @@ def _touched(sampled: SampledHost) -> Touched | None:
     used = sampled.used
     if used is None or used.fault_us is None:
         return None
-    elsewhere = (Kind.LOADING, Kind.COLLATING)
+    elsewhere = (WorkKind.LOADING, WorkKind.COLLATING)
     own = [kind not in elsewhere for kind in kinds(sampled.nodes)]
     pages = tuple(n if counts else 0.0 for n, counts in zip(used.faults_in, own, strict=True))
     if not sum(pages):

@@ -48,9 +48,9 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.habits.capturable import LEAST_LAUNCHES, Breaks, Capturable, capturable
+from syncscan.habits.capturable import LEAST_LAUNCHES, Capturable, GraphBreaks, capturable
 from syncscan.habits.context import LEAST_NS, Context
-from syncscan.habits.graph_readiness import Run, runs_of, segments, splits
+from syncscan.habits.graph_readiness import LaunchRun, runs_of, segments, splits
 from syncscan.habits.said_elsewhere import begun_in, said_elsewhere
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase
@@ -105,7 +105,7 @@ def find(context: Context) -> Iterable[Habit]:
     if not context.launch_bound or context.launch_count < LEAST_LAUNCHES or _steady(context) < STEADY:
         return
     elsewhere = said_elsewhere(context)
-    launches, breaks = _launches(context, elsewhere), Breaks.of(context)
+    launches, breaks = _launches(context, elsewhere), GraphBreaks.of(context)
     parts = capturable(context, launches, breaks)
     whole = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(launches)
     parts = [part for part in parts if whole or part.length_ns * context.host_scale >= WORTH_NS]
@@ -142,7 +142,7 @@ def _evidence(context: Context, parts: Sequence[Capturable], took: float, mean_n
     ]
 
 
-def _calls(parts: Sequence[Capturable] | Sequence[Run]) -> Int64:
+def _calls(parts: Sequence[Capturable] | Sequence[LaunchRun]) -> Int64:
     return np.concatenate([np.zeros(0, np.int64), *(part.calls for part in parts)])
 
 
@@ -165,7 +165,7 @@ def _holds(part: Capturable, other: ThreadInterval) -> bool:
     return min(i.begin for i in part.host) <= other.begin and other.end <= max(i.end for i in part.host)
 
 
-def _changes(context: Context, whole: bool, runs: Sequence[Run]) -> tuple[Change, ...]:
+def _changes(context: Context, whole: bool, runs: Sequence[LaunchRun]) -> tuple[Change, ...]:
     """Return the step without these launches: as one graph if it holds all of it, and as a compiled network.
 
     An optimizer isn't compiled with its network; only a graph of the whole step saves its launches.
@@ -179,7 +179,7 @@ def _changes(context: Context, whole: bool, runs: Sequence[Run]) -> tuple[Change
     return Change(host=host), Change(host=host, work=work), _compiled(context, network, kernels, max(COSTS), 1.0)
 
 
-def _compiled(context: Context, runs: Sequence[Run], kernels: Int64, costs: float, stay: float) -> Change:
+def _compiled(context: Context, runs: Sequence[LaunchRun], kernels: Int64, costs: float, stay: float) -> Change:
     """Return the change to one call per run, which costs `costs` times the usual, with kernels fused."""
     host = (
         interval._replace(begin=min(interval.begin + _call_ns(context, run, costs), interval.end))
@@ -189,7 +189,7 @@ def _compiled(context: Context, runs: Sequence[Run], kernels: Int64, costs: floa
     return Change(host=tuple(host), work=tuple((row, stay) for row in kernels.tolist() if stay < 1.0))
 
 
-def _call_ns(context: Context, run: Run, costs: float) -> int:
+def _call_ns(context: Context, run: LaunchRun, costs: float) -> int:
     """Return the host time of a compiled call that replaces the run, on the scale of the recording."""
     return int(costs * (CALL_NS + PARAMETER_NS * run.parameters) / context.host_scale)
 

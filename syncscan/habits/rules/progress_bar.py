@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.sampled_work import Kind, sampled_habit
+from syncscan.habits.sampled_work import WorkKind, sampled_habit
 from syncscan.model.habit import Advice, Area, Habit
 
 ADVICE = Advice(
@@ -62,4 +62,4 @@ ADVICE = Advice(
 
 def find(context: Context) -> Iterable[Habit]:
     """Return the habit for functions of tqdm, rich and Lightning's bars, without what they iterate over, by samples."""
-    return sampled_habit(context, ADVICE, Kind.PROGRESS)
+    return sampled_habit(context, ADVICE, WorkKind.PROGRESS)

@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
-from syncscan.habits.sampled_work import Kind, sampled_habit
+from syncscan.habits.sampled_work import WorkKind, sampled_habit
 from syncscan.model.habit import Advice, Area, Habit
 
 ADVICE = Advice(
@@ -57,4 +57,4 @@ ADVICE = Advice(
 
 def find(context: Context) -> Iterable[Habit]:
     """Return the habit for functions of tokenizers outside of a DataLoader, by samples."""
-    return sampled_habit(context, ADVICE, Kind.TOKENIZING)
+    return sampled_habit(context, ADVICE, WorkKind.TOKENIZING)

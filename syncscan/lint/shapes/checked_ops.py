@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint.names import argument, constant, is_true, splats
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import ValueKind
 
 RULES = ("linalg-check", "clip-grad", "distribution-args", "argument-check", "ctc-loss")
 LOOKS_AT = (ast.Call,)
@@ -25,7 +25,7 @@ _DISTRIBUTIONS = frozenset(
 )
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Return a call that checks on the host what the device computed."""
     node = site.node
     if not isinstance(node, ast.Call):
@@ -39,18 +39,18 @@ def find(site: Site) -> Hit | None:
     if name in ("cov", "corrcoef", "istft") and site.waits_for(site.value(argument(node, "input", 0))):
         return Hit("argument-check", f"{name} reads a value back to check its arguments", "Compute it by hand.")
     lengths = [site.value(argument(node, n, at)) for n, at in (("input_lengths", 2), ("target_lengths", 3))]
-    if name == "nn.functional.ctc_loss" and site.waits_for(*(v for v in lengths if v.kind is not Kind.CPU)):
+    if name == "nn.functional.ctc_loss" and site.waits_for(*(v for v in lengths if v.kind is not ValueKind.CPU)):
         return Hit("ctc-loss", "ctc_loss copies its lengths to the host", "Pass lists, or tensors of the CPU.")
     return _linalg(site, node, name) or _distribution(site, node, name)
 
 
-def _linalg(site: Site, node: ast.Call, name: str) -> Hit | None:
+def _linalg(site: LintSite, node: ast.Call, name: str) -> Hit | None:
     op = name.removeprefix("linalg.")
     checked = name.startswith("linalg.") and (op in _LINALG or op in _WITHOUT)
     if not checked and name not in _OLD:
         return None
     value = site.value(argument(node, "input", 0) or argument(node, "A", 0))
-    if value.kind is Kind.UNKNOWN and site.place:
+    if value.kind is ValueKind.UNKNOWN and site.place:
         value = site.value(node)
     if splats(node) or not site.waits_for(value):
         return None
@@ -63,7 +63,7 @@ def _linalg(site: Site, node: ast.Call, name: str) -> Hit | None:
     return Hit("linalg-check", f"linalg.{op} waits for its error flag", fix)
 
 
-def _distribution(site: Site, node: ast.Call, name: str) -> Hit | None:
+def _distribution(site: LintSite, node: ast.Call, name: str) -> Hit | None:
     if not name.startswith("distributions.") or name.rpartition(".")[2] not in _DISTRIBUTIONS or splats(node):
         return None
     values = [site.value(a) for a in (*node.args, *(k.value for k in node.keywords))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 from syncscan.lint.tree import walk
 
 RULES = ("checkpoint-save",)
@@ -12,7 +12,7 @@ LOOKS_AT = (ast.Call,)
 _FIX = "Copy the state to pinned memory and write it on another thread: torch.distributed.checkpoint.async_save."
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a call that saves a module's or an optimizer's state, as the code shows it."""
     node = site.node
     if not isinstance(node, ast.Call) or site.torch(node) != "save" or not node.args:

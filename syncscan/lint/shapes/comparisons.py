@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 
 RULES = ("equal", "allclose")
 LOOKS_AT = (ast.Call,)
@@ -14,7 +14,7 @@ _FIXES = {
 }
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Return a comparison of whole tensors."""
     if not isinstance(site.node, ast.Call):
         return None

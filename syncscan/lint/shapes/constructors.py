@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint.names import argument
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import ValueKind
 
 RULES = ("tensor-constructor", "tensor-of-tensors")
 LOOKS_AT = (ast.Call,)
@@ -16,7 +16,7 @@ _FIX = (
 )
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a tensor made of host data on a device, in code that runs in each step."""
     node = site.node
     if not isinstance(node, ast.Call) or not node.args:
@@ -40,12 +40,12 @@ def find(site: Site) -> Hit | None:
     return Hit("tensor-constructor", "a constructor copies its data to the device and waits", _FIX)
 
 
-def _holds_tensors(data: ast.expr, site: Site) -> bool:
+def _holds_tensors(data: ast.expr, site: LintSite) -> bool:
     if isinstance(data, ast.List | ast.Tuple):
         return any(site.waits_for(site.value(element)) for element in data.elts)
     return isinstance(data, ast.ListComp) and site.waits_for(site.value(data))
 
 
-def _of_host(data: ast.expr, site: Site) -> bool:
+def _of_host(data: ast.expr, site: LintSite) -> bool:
     """Return whether `as_tensor` copies anything; a tensor that is there already is returned unchanged."""
-    return isinstance(data, ast.List | ast.Tuple | ast.Constant) or site.value(data).kind is Kind.HOST
+    return isinstance(data, ast.List | ast.Tuple | ast.Constant) or site.value(data).kind is ValueKind.HOST

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 
 RULES = ("contains",)
 LOOKS_AT = (ast.Compare,)
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Return a test for membership of a tensor."""
     node = site.node
     if not isinstance(node, ast.Compare):

@@ -6,8 +6,8 @@ import ast
 
 from syncscan.lint.evaluate import is_cpu
 from syncscan.lint.names import argument
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import ValueKind
 from syncscan.model.finding import Confidence
 
 RULES = ("cpu", "pageable-readback")
@@ -18,7 +18,7 @@ _FIX = (
 )
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a copy to the host of a tensor, or a call of `cpu()`, which only tensors have."""
     if not isinstance(site.node, ast.Call):
         return None
@@ -28,7 +28,7 @@ def find(site: Site) -> Hit | None:
     if of is None:
         return None
     value = site.value(of)
-    unclear = value.kind in (Kind.UNKNOWN, Kind.OUTPUT) and bool(site.place)
+    unclear = value.kind in (ValueKind.UNKNOWN, ValueKind.OUTPUT) and bool(site.place)
     if not (unclear or site.waits_for(value)):
         return None
     confidence = Confidence.LOW if unclear else Confidence.MEDIUM

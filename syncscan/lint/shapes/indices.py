@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import TENSOR, Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import TENSOR, ValueKind
 
 RULES = ("tensor-index", "scalar-assign", "cpu-index")
 LOOKS_AT = (ast.Subscript,)
@@ -19,7 +19,7 @@ _LIST = (
 _ON_HOST = "Keep the tensor on the device too, or take the index from where the host knows it."
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a tensor as a slice's bound, an index that is a list or has no dimensions, or an assigned number."""
     node = site.node
     if not isinstance(node, ast.Subscript):
@@ -29,7 +29,7 @@ def find(site: Site) -> Hit | None:
         return Hit("tensor-index", "a slice waits for its bound, a tensor", _INDEX)
     given = [site.value(part) for part in parts if not isinstance(part, ast.Slice)]
     whole = site.value(node.value)
-    if whole.kind in (Kind.TENSOR, Kind.OUTPUT) and any(v.listed for v in given):
+    if whole.kind in (ValueKind.TENSOR, ValueKind.OUTPUT) and any(v.listed for v in given):
         sure = whole if whole.tensor else TENSOR
         return (
             Hit("cpu-index", "an index that is a list is copied to the device", _LIST) if site.waits_for(sure) else None
@@ -38,9 +38,9 @@ def find(site: Site) -> Hit | None:
     if not indices or not site.waits_for(*indices) or any(v.mask for v in indices):
         return None
     if isinstance(node.ctx, ast.Load):
-        if whole.kind is Kind.CPU:  # torch takes no other index of a device there than a number
+        if whole.kind is ValueKind.CPU:  # torch takes no other index of a device there than a number
             return Hit("tensor-index", "a tensor on the host waits for its index, a tensor on the device", _ON_HOST)
-        if any(v.scalar for v in indices) and whole.kind is not Kind.UNKNOWN:
+        if any(v.scalar for v in indices) and whole.kind is not ValueKind.UNKNOWN:
             return Hit("tensor-index", "an index waits for its number, a tensor", _INDEX)
         return None
     value = site.evaluator.assigned_value
@@ -54,5 +54,5 @@ def find(site: Site) -> Hit | None:
     )
 
 
-def _bounds(part: ast.Slice, site: Site) -> bool:
+def _bounds(part: ast.Slice, site: LintSite) -> bool:
     return any(bound is not None and site.waits_for(site.value(bound)) for bound in (part.lower, part.upper, part.step))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind, Value
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import Value, ValueKind
 
 RULES = ("number-argument",)
 LOOKS_AT = (ast.Call,)
@@ -19,14 +19,14 @@ _FIX = (
 )
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a tensor as an argument that takes numbers, by itself or in a shape."""
     node = site.node
     if not isinstance(node, ast.Call):
         return None
     name = site.evaluator.names.of(node.func)
     receiver = site.method(*_SHAPED)
-    shaped = receiver is not None and site.value(receiver).kind in (Kind.TENSOR, Kind.OUTPUT)
+    shaped = receiver is not None and site.value(receiver).kind in (ValueKind.TENSOR, ValueKind.OUTPUT)
     takes = name == "range" or site.torch(node) in _SIZED or shaped
     if not takes or not any((v.scalar or name == "range") and site.waits_for(v) for v in _sizes(node, site)):
         return None
@@ -34,7 +34,7 @@ def find(site: Site) -> Hit | None:
     return Hit("number-argument", f"{called} waits for a tensor that it takes as a number", _FIX)
 
 
-def _sizes(call: ast.Call, site: Site) -> Iterator[Value]:
+def _sizes(call: ast.Call, site: LintSite) -> Iterator[Value]:
     """Yield the arguments given as sizes: each argument, and each element of a shape."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg in ("size", "shape"))]
     for argument in given:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import ValueKind
 from syncscan.model.finding import Confidence
 
 RULES = ("item", "nan-guard")
@@ -17,7 +17,7 @@ _FIX = (
 _GUARD = "Count on the device (bad += torch.isnan(loss)) and read the count every some steps."
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a read of a number from a tensor, or from what can only be one."""
     if not isinstance(site.node, ast.Call):
         return None
@@ -30,7 +30,7 @@ def find(site: Site) -> Hit | None:
     if of is None:
         return None
     value = site.value(of)
-    unclear = value.kind in (Kind.UNKNOWN, Kind.OUTPUT) and spelling == ".item()" and bool(site.place)
+    unclear = value.kind in (ValueKind.UNKNOWN, ValueKind.OUTPUT) and spelling == ".item()" and bool(site.place)
     if not (unclear or site.waits_for(value)):
         return None
     if value.test:

@@ -6,7 +6,7 @@ import ast
 import re
 
 from syncscan.lint.names import key
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 
 RULES = ("grad-scaler",)
 LOOKS_AT = (ast.Call,)
@@ -15,7 +15,7 @@ _OPTIMIZER = re.compile(r"optim|(^|[._])opt\d?$", re.I)
 _FIX = "Use a fused optimizer (fused=True): it takes found_inf on the device. Or train in bfloat16 without a scaler."
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match an optimizer's step that a scaler decides about; the severity is low, as the scaler may be switched off."""
     node = site.node
     if not isinstance(node, ast.Call) or not site.place or len(node.args) != 1:

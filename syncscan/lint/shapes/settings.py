@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint.names import argument, is_true
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 
 RULES = ("anomaly-mode", "batch-norm-momentum")
 LOOKS_AT = (ast.Call,)
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match anomaly mode with a check for NaN, or a normalization that counts its batches."""
     node = site.node
     if not isinstance(node, ast.Call):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 
 RULES = ("print-tensor", "log-scalar")
 LOOKS_AT = ("shown",)
@@ -12,7 +12,7 @@ _FIX = (
 )
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a tensor in code that prints, formats or logs."""
     if not site.shown_by or not site.waits_for(value := site.value(site.node)):
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint.names import argument, splats
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import ValueKind
 
 _MASK = (
     "Keep the shape: torch.where with three arguments, or work with the mask itself; torch.nonzero_static with a bound."
@@ -37,7 +37,7 @@ RULES = (*dict.fromkeys(rule for rule, _ in _OPS.values()), "nms")
 LOOKS_AT = (ast.Call,)
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a call of such an op without the argument that would avoid the wait."""
     node = site.node
     if not isinstance(node, ast.Call) or splats(node):
@@ -54,7 +54,7 @@ def find(site: Site) -> Hit | None:
     short = site.torch(node) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
     value = site.value(of)
     named = site.torch(node) != ""
-    if value.kind is Kind.UNKNOWN and named:
+    if value.kind is ValueKind.UNKNOWN and named:
         value = site.value(node)
     if not site.waits_for(value) or _spared(short, node, site, named):
         return None
@@ -63,7 +63,7 @@ def find(site: Site) -> Hit | None:
     return Hit(rule, f"{name} waits for the size of its result", fix)
 
 
-def _spared(op: str, node: ast.Call, site: Site, named: bool) -> bool:
+def _spared(op: str, node: ast.Call, site: LintSite, named: bool) -> bool:
     """Return whether the arguments avoid the wait."""
     at = 1 if named else 0
     if op == "where":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import ValueKind
 
 RULES = ("explicit-sync", "timing", "empty-cache", "barrier", "object-collective", "pin-memory")
 LOOKS_AT = (ast.Call,)
@@ -20,7 +20,7 @@ _WAIT = (
 _TIMING = "Record events in the loop and read elapsed_time after it: a recorded event costs the host next to nothing."
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a call that waits for a device, a stream, an event or the other ranks."""
     node = site.node
     if not isinstance(node, ast.Call) or not (site.place or site.in_loop):
@@ -31,7 +31,7 @@ def find(site: Site) -> Hit | None:
         return Hit("empty-cache", "empty_cache waits for the device and gives its memory back", fix)
     if _DEVICE.match(name):
         return _waits(site, "the program waits for the device")
-    if (of := site.method("synchronize")) is not None and site.value(of).kind is Kind.EVENT:
+    if (of := site.method("synchronize")) is not None and site.value(of).kind is ValueKind.EVENT:
         return _waits(site, "the program waits for an event or a stream")
     if name in ("distributed.barrier", "distributed.monitored_barrier"):
         return Hit(
@@ -43,15 +43,15 @@ def find(site: Site) -> Hit | None:
     return _pins(site)
 
 
-def _waits(site: Site, title: str) -> Hit:
+def _waits(site: LintSite, title: str) -> Hit:
     if site.timed:
         return Hit("timing", f"timing code waits: {title}", _TIMING, seldom=True)
     return Hit("explicit-sync", title, _WAIT)
 
 
-def _pins(site: Site) -> Hit | None:
+def _pins(site: LintSite) -> Hit | None:
     of = site.method("pin_memory")
-    if of is None or not site.place or site.value(of).kind not in (Kind.CPU, Kind.BATCH):
+    if of is None or not site.place or site.value(of).kind not in (ValueKind.CPU, ValueKind.BATCH):
         return None
     return Hit(
         "pin-memory",

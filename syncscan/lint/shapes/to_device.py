@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint.names import argument
-from syncscan.lint.shape import Hit, Site
-from syncscan.lint.values import Kind
+from syncscan.lint.shape import Hit, LintSite
+from syncscan.lint.values import ValueKind
 
 RULES = ("to-device",)
 LOOKS_AT = (ast.Call,)
@@ -17,7 +17,7 @@ _MADE = (
 )
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a blocking copy of a loader's batch, or of a tensor that was just made on the CPU."""
     node = site.node
     if not isinstance(node, ast.Call) or not (site.place or site.in_loop):
@@ -29,9 +29,9 @@ def find(site: Site) -> Hit | None:
     if of is None or site.asynchronous:
         return None
     value = site.value(of)
-    if value.kind is Kind.BATCH:
+    if value.kind is ValueKind.BATCH:
         reason = f"The loader (line {value.line}) doesn't pin its memory." if value.line and not value.pinned else ""
         return Hit("to-device", "a batch is copied to the device with a wait", _BATCH, seen=reason)
-    if value.kind is Kind.CPU and site.place:
+    if value.kind is ValueKind.CPU and site.place:
         return Hit("to-device", "a tensor of the CPU is copied to the device with a wait", _MADE)
     return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 
 RULES = ("tolist",)
 LOOKS_AT = (ast.Call,)
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a list of a tensor's values; arrays and frames have the same method."""
     of = site.method("tolist")
     if of is None or not site.waits_for(site.value(of)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.shape import Hit, Site
+from syncscan.lint.shape import Hit, LintSite
 
 RULES = ("tensor-bool", "nan-guard")
 LOOKS_AT = ("question",)
@@ -19,7 +19,7 @@ _GUARD = (
 )
 
 
-def find(site: Site) -> Hit | None:
+def find(site: LintSite) -> Hit | None:
     """Match a question for the truth value of a comparison, or of a tensor with one element."""
     value = site.value(site.node)
     if not site.waits_for(value):

@@ -41,7 +41,7 @@ class Drawn(msgspec.Struct, frozen=True):
     color: str = ""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class SliceKind(msgspec.Struct, frozen=True):
     """Properties that many slices share; `args` omits their length."""
 
     name: str
@@ -49,7 +49,7 @@ class Kind(msgspec.Struct, frozen=True):
     color: str
 
 
-class Times(msgspec.Struct, frozen=True, eq=False):
+class IdleSlices(msgspec.Struct, frozen=True, eq=False):
     """Slices of several kinds as int64 columns of one length: ns on the trace's clock, ascending and disjoint."""
 
     begin: Int64
@@ -89,7 +89,7 @@ class Lanes:
         yield _encode(self._label("process_labels", self.pid, labels="syncscan"))
         yield _encode(self._label("process_sort_index", self.pid, sort_index=-1))
 
-    def row_apart(self, name: str, cat: str, times: Times, kinds: Sequence[Kind]) -> Iterator[bytes]:
+    def row_apart(self, name: str, cat: str, times: IdleSlices, kinds: Sequence[SliceKind]) -> Iterator[bytes]:
         """Yield one row of many disjoint slices of few kinds; each slice shows its length.
 
         Args:
@@ -112,7 +112,7 @@ class Lanes:
             before, between, behind, end = around[kind]
             yield f'{before}{start!r}{between}{lasting!r}{behind}"{length}"{end}'.encode()
 
-    def _around_times(self, kind: Kind, cat: str, tid: int) -> list[str]:
+    def _around_times(self, kind: SliceKind, cat: str, tid: int) -> list[str]:
         """Return the text of a slice of this kind, split where its start, duration and displayed length belong."""
         event = self._slice(Drawn(0, 0, kind.name, kind.args, kind.color), cat, tid)
         event |= {"ts": _GAP, "dur": _GAP, "args": {"length": _GAP, **event["args"]}}

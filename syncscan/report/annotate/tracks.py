@@ -14,8 +14,8 @@ from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, DRAWN, Trace
-from syncscan.report.annotate.idle import Cause, IdleTimes, idle_times
-from syncscan.report.annotate.lanes import Arrow, Drawn, Kind, Lanes, Times
+from syncscan.report.annotate.idle import IdleCause, IdleTimes, idle_times
+from syncscan.report.annotate.lanes import Arrow, Drawn, IdleSlices, Lanes, SliceKind
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
@@ -170,15 +170,15 @@ def _steps(analysis: Analysis) -> list[Drawn]:
     ]
 
 
-def _times(idle: IdleTimes, around: Interval | None) -> Times:
+def _times(idle: IdleTimes, around: Interval | None) -> IdleSlices:
     begin, end, cause = idle.begin, idle.end, idle.cause
     if around is None:
-        return Times(begin, end, cause)
+        return IdleSlices(begin, end, cause)
     touched = slice(end.searchsorted(around.begin), begin.searchsorted(around.end, side="right"))
-    return Times(begin[touched], end[touched], cause[touched])
+    return IdleSlices(begin[touched], end[touched], cause[touched])
 
 
-def _idle_kind(cause: Cause) -> Kind:
+def _idle_kind(cause: IdleCause) -> SliceKind:
     name, args = f"idle: {cause.kind}", {"cause": _CAUSES[cause.kind]}
     if cause.finding:
         name += f" · {cause.finding.rule}"
@@ -187,7 +187,7 @@ def _idle_kind(cause: Cause) -> Kind:
             "fix": cause.finding.diagnosis.fix,
             "finding": cause.finding.id,
         }
-    return Kind(name, args, _IDLE_COLORS[cause.kind])
+    return SliceKind(name, args, _IDLE_COLORS[cause.kind])
 
 
 _CAUSES = {
