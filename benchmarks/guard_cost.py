@@ -2,7 +2,7 @@
 
 Printed are the ratio of a step without syncs under a guard to the same step without (median of alternating blocks),
 what single calls take longer, what a seen sync takes longer, and how long pageable copies to a busy device take by size
-(`guarding.copies.STAGED_BYTES` is the largest that returned at once).
+(`guarding.blocking_copies.STAGED_BYTES` is the largest that returned at once).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import syncscan
-from syncscan.guarding import copies
+from syncscan.guarding import blocking_copies
 
 ROUNDS = 300
 """Bursts of each call, with a guard and without."""
@@ -147,7 +147,7 @@ def main() -> None:
     for name, us in call_us().items():
         print(f"{name:>38}  {us:+.3f} µs")
     print(".item() on an idle device: {:.2f} µs, seen by a guard {:.2f} µs".format(*sync_us()))
-    print(f"pageable to a busy device, by bytes (STAGED_BYTES is {copies.STAGED_BYTES}):")
+    print(f"pageable to a busy device, by bytes (STAGED_BYTES is {blocking_copies.STAGED_BYTES}):")
     for size, ms in pageable_ms().items():
         print(f"{size:>12}  {ms:8.3f} ms")
 

@@ -13,7 +13,7 @@ import click
 from syncscan import api
 from syncscan.api import RuleDoc
 from syncscan.cli import COMMANDS, group
-from syncscan.fixing.documentation import section as fixes
+from syncscan.fixing.rule_notes import section as fixes
 
 SCHEMAS = Path(__file__).parent.parent / "syncscan" / "schemas"
 EXAMPLES = Path(__file__).parent / "examples"

@@ -19,7 +19,7 @@ from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
 from syncscan.facts.integrity import integrity_of
 from syncscan.habits import documentation
 from syncscan.host import host_of
-from syncscan.host.program_run import run_of
+from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence, Severity
 from syncscan.model.names import is_step

@@ -113,7 +113,7 @@ class _Loop:
     """Detects whether a cell is a loop: then its optimizer's steps are the steps."""
 
     def __init__(self, session: Any) -> None:
-        from syncscan.capture.steps import StepMarks
+        from syncscan.capture.optimizer_steps import StepMarks
 
         self._session, self._marks = session, StepMarks()
         self._remove: Callable[[], None] = lambda: None
@@ -135,7 +135,7 @@ class _Loop:
         self._remove = optimizers.register_optimizer_step_post_hook(self._stepped).remove
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
-        from syncscan.capture.steps import OptimizerCall
+        from syncscan.capture.optimizer_steps import OptimizerCall
 
         if self._marks.saw(optimizer, fixed=True) is not OptimizerCall.STEP:
             return

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from syncscan.dryrun.compiles import NO_GPU, Compiles
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.program import ProgramPart, parts_of, run_of
+from syncscan.dryrun.program_parts import ProgramPart, parts_of, run_of
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ def process(machine: Machine) -> Callable[[], dict[str, Any]]:
     """Everything that a guard touches while it is armed."""
     import warnings
 
-    from syncscan.guarding import process as guarded
+    from syncscan.guarding import dispatch as guarded
 
     def state() -> dict[str, Any]:
         scope = importlib.import_module("torch.autograd.profiler").record_function

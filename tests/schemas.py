@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from syncscan.capture import course
+from syncscan.capture import capture_run
 from syncscan.capture.document import CaptureDocument
 from syncscan.gate.baseline import Baseline
 from syncscan.model import fleet, saved_fleet
@@ -80,7 +80,7 @@ KINDS = {
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
-    "capture": Kind(CaptureDocument, course.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
+    "capture": Kind(CaptureDocument, capture_run.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""
 

@@ -11,13 +11,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.attribute.backward import ForwardOps
+from syncscan.attribute.candidate_lines import candidates
 from syncscan.attribute.excerpts import at_hand, with_excerpts
-from syncscan.attribute.guess import candidates
 from syncscan.attribute.indexed import settled
 from syncscan.attribute.phase import Phases
 from syncscan.attribute.place import PickedLines, modules, parse, pick
-from syncscan.attribute.program import path_in_program, program_root
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
+from syncscan.attribute.start_folder import path_in_program, program_root
 from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
 from syncscan.facts.frames import frames_around

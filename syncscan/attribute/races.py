@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from syncscan.attribute.program import path_in_program, program_root
+from syncscan.attribute.start_folder import path_in_program, program_root
 from syncscan.model.capture import CaptureTable, Frame
 from syncscan.model.race import Race, RaceLine
 from syncscan.model.short_id import short_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from syncscan.attribute.guess import reads_on
+from syncscan.attribute.candidate_lines import reads_on
 from syncscan.attribute.source_file import OWN, SourceFiles, function_with
 from syncscan.model.finding import Source, Use
 

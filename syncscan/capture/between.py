@@ -20,7 +20,7 @@ from syncscan.facts.program_phases import SeenPhase, rounds_of
 from syncscan.model.program_run import PhaseKind
 
 if TYPE_CHECKING:
-    from syncscan.capture.course import CaptureOrder, CaptureRun
+    from syncscan.capture.capture_run import CaptureOrder, CaptureRun
 
 LEAST = 0.03
 """Least fraction of the run's time from which a phase is recorded."""

@@ -22,7 +22,7 @@ def _install() -> None:
     import sys
 
     try:
-        from syncscan.capture.child import ChildRunner
+        from syncscan.capture.captured_process import ChildRunner
         from syncscan.capture.processes import WantedCaptures
 
         runner = ChildRunner(WantedCaptures.read(os.environ[VARIABLE]))

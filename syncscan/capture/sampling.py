@@ -22,7 +22,7 @@ from typing import Any
 
 from syncscan.capture.calibration import StepTimer
 from syncscan.capture.installed import naming
-from syncscan.capture.table import Interned, Json
+from syncscan.capture.lines_table import Interned, Json
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
 from syncscan.capture.usage import Meter, Read, UsageDifference, ran
 from syncscan.capture.usage import between as spans

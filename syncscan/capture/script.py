@@ -20,10 +20,10 @@ from syncscan.capture.explained import Explained
 from syncscan.capture.imports import when_imported
 from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerHook
+from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
-from syncscan.capture.steps import OptimizerCall, StepMarks
 from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3

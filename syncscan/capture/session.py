@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from syncscan.capture import device, fork, lines, write
-from syncscan.capture.course import CaptureOrder, CaptureRun
+from syncscan.capture.capture_run import CaptureOrder, CaptureRun
 from syncscan.capture.demand import Demand
 from syncscan.capture.plan import Plan
 from syncscan.capture.signals import TerminationHandler, Wish, can_handle

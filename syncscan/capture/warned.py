@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.capture.lines import Frame
-from syncscan.capture.table import trimmed
+from syncscan.capture.lines_table import trimmed
 
 MESSAGE = "called a synchronizing CUDA operation"
 

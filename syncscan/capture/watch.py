@@ -19,8 +19,8 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from syncscan.capture.installed import naming
-from syncscan.capture.pace import prefetched
-from syncscan.capture.table import Json
+from syncscan.capture.lines_table import Json
+from syncscan.capture.paced_steps import prefetched
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of

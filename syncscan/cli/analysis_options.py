@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from syncscan.cli import lean, memory
+from syncscan.cli import lean, memory_limit
 from syncscan.cli.finite import Finite
 from syncscan.cli.progress import reading
 
@@ -87,12 +87,12 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     cache = click.option(
         "--cache", is_flag=True, help="Cache the parsed trace next to TRACE, to read it faster next time."
     )
-    return step_ms(_of_steps(process(memory.option(cache(_asking(command))))))
+    return step_ms(_of_steps(process(memory_limit.option(cache(_asking(command))))))
 
 
 def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add those that mean something of several recordings at once: a step's time, or a process, is of one alone."""
-    return _of_steps(memory.option(_asking(command)))
+    return _of_steps(memory_limit.option(_asking(command)))
 
 
 def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +102,7 @@ def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
         type=Finite(min=0, min_open=True),
         help="The job's step time without the profiler, in milliseconds.",
     )
-    return step_ms(_of_steps(memory.option_of_processes(_asking(command))))
+    return step_ms(_of_steps(memory_limit.option_of_processes(_asking(command))))
 
 
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -179,7 +179,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
 @contextlib.contextmanager
 def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
     """End a step with every step of the program's optimizer; the last one ends the program."""
-    from syncscan.capture.steps import OptimizerCall, StepMarks
+    from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
     from syncscan.dryrun.optimizers import after_steps
 
     marks, done = StepMarks(), 0

@@ -44,7 +44,7 @@ def command(name: str, trace: str | None, form: str, analysis_options: AnalysisO
 
 def _fixes(page: str) -> str:
     """Return the section about `syncscan fix` for the rule that a page is about."""
-    from syncscan.fixing.documentation import section
+    from syncscan.fixing.rule_notes import section
 
     heading = re.search(r"^# ([\w-]+): ", page, re.M)
     return section(heading[1]) if heading else ""

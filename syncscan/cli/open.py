@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan import files
-from syncscan.cli import memory
+from syncscan.cli import memory_limit
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
@@ -76,7 +76,7 @@ def command(
         trace_view.check()
     analysis = viewed(analysis_options.analysis_of(trace), view)
     warn(analysis.warnings)
-    memory.lift(click.get_current_context())
+    memory_limit.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)
 
 

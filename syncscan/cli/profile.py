@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from syncscan.cli import memory
+from syncscan.cli import memory_limit
 from syncscan.cli.needs import given, name
 from syncscan.errors import UsageError
 from syncscan.report.printable import printable
@@ -96,7 +96,7 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
     type=click.Choice(["html", "tensorboard", "perfetto"]),
     help="Show the trace in a browser afterwards, until Ctrl-C.",
 )
-@memory.option_of_reading
+@memory_limit.option_of_reading
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -358,7 +358,7 @@ def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collec
     from syncscan.cli.terminal import colors, width
     from syncscan.report import text
 
-    with memory.limited(max_memory) as most:
+    with memory_limit.limited(max_memory) as most:
         analysis = api.analyze(path, max_memory=most)
         warn(warning for warning in analysis.warnings if warning not in said)
         deliver(text.render(analysis, width=width(), color=colors()), None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from syncscan.cli import memory
+from syncscan.cli import memory_limit
 from syncscan.cli.output import refuse, say, warn
 
 
@@ -14,7 +14,7 @@ from syncscan.cli.output import refuse, say, warn
 @click.argument("trace")
 @click.option("-o", "--output", required=True, metavar="OUT", help="Output file; compressed if its name ends in .gz.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
-@memory.option
+@memory_limit.option
 def command(trace: str, output: str, force: bool, max_memory: int | None) -> None:
     """Write as much of TRACE as can be read as valid JSON, and say what was repaired and what is lost.
 

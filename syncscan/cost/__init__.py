@@ -2,8 +2,8 @@
 
 from syncscan.cost.collectives import collectives_of
 from syncscan.cost.merge import merged_findings, without_preparation
-from syncscan.cost.processes import apart
 from syncscan.cost.read_again import name_repeated_reads
+from syncscan.cost.select_process import apart
 from syncscan.cost.step import step_summary
 from syncscan.cost.wait_and_bubble import costs_of
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from syncscan.detect.waits import PROMPT_NS
-from syncscan.facts.clocks import HOST_NS
+from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
 from syncscan.model.arrays import Bool, Int32, Int64, distinct, numbered_pairs

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from syncscan.detect.awaited import AwaitedWork, place_of
 from syncscan.detect.blocking_call import BlockingCall, direction, wait_of_row
+from syncscan.detect.blocking_launches import blocking_launch
 from syncscan.detect.held_copies import HeldCopies
-from syncscan.detect.launches import blocking_launch
-from syncscan.detect.polling import polls
+from syncscan.detect.polling_loops import polls
 from syncscan.detect.sync_rows import unseen_waits
 from syncscan.detect.waits import Waits
 from syncscan.facts.closing_sync import profiler_syncs

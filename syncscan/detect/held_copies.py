@@ -14,7 +14,7 @@ import numpy as np
 from syncscan.detect.awaited import SHORT_NS, AwaitedWork
 from syncscan.detect.blocking_call import direction
 from syncscan.detect.waits import SHORTEST_NS
-from syncscan.facts.clocks import HOST_NS
+from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.event_records import TRIES
 from syncscan.model.arrays import Int64

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from syncscan.facts.clocks import HOST_NS
+from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.finding import Place

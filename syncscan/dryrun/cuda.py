@@ -17,7 +17,7 @@ from syncscan.dryrun.order import DEFAULT
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recording import DryWait
 from syncscan.dryrun.session import DryRunSession
-from syncscan.dryrun.waits import synchronize
+from syncscan.dryrun.wait_table import synchronize
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)

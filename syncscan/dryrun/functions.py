@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from syncscan.dryrun import places, waits
+from syncscan.dryrun import tensor_memory, wait_table
 from syncscan.dryrun.ops import in_float
-from syncscan.dryrun.places import DEVICE, HOST, PINNED
 from syncscan.dryrun.session import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.shared_arrays import tensor_of
-from syncscan.dryrun.values import mark_of
+from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
+from syncscan.dryrun.value_marks import mark_of
 from syncscan.dryrun.watched_arrays import WatchedArray, read_whole, watch
 
 torch: Any = importlib.import_module("torch")
@@ -60,7 +60,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         name = getattr(func, "__name__", "")
         if name == "__get__":
             answer = _PROPERTIES.get(getattr(getattr(func, "__self__", None), "__name__", ""))
-            if answer is not None and places.place_of(args[0]) == DEVICE:
+            if answer is not None and tensor_memory.place_of(args[0]) == DEVICE:
                 return answer(args[0])
             return func(*args, **kwargs)
         if (
@@ -79,7 +79,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def run(self, func: Any, name: str, args: Any, kwargs: Any, place: Any, **call: Any) -> Any:
         """Run a call that the session knows of meanwhile."""
         session = self._session
-        composed = waits.COMPOSED.get(name)
+        composed = wait_table.COMPOSED.get(name)
         if composed is not None:
             call["quiet"] = True
         recording = session.recording
@@ -93,8 +93,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         session.calls.append(TorchCall(name, args, kwargs, place, **call))
         try:
             result = in_float(func, args, kwargs) if _of_half_waves(name, args) else func(*args, **kwargs)
-            if name in waits.ON_HOST:
-                places.put(result[waits.ON_HOST[name]], HOST)
+            if name in wait_table.ON_HOST:
+                tensor_memory.put(result[wait_table.ON_HOST[name]], HOST)
             return result
         except RuntimeError as error:
             if name == "repeat_interleave" and _OTHER_SIZE in str(error) and _on_device(args):
@@ -119,7 +119,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         if device is None and not pin:
             if name in _COPIES_DATA and like is None:
                 self._read_elements(args)
-            if name in _COPIES_DATA and like is not None and places.place_of(like) == DEVICE:
+            if name in _COPIES_DATA and like is not None and tensor_memory.place_of(like) == DEVICE:
                 return self._constructed(func, name, args, kwargs, DEVICE, like)
             return self.run(func, name, args, kwargs, Unsaid)
         if device is not None and not is_device(device) and torch.device(device).type not in ("cpu", "cuda"):
@@ -134,7 +134,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def _constructed(self, func: Any, name: str, args: Any, kwargs: Any, place: str | None, like: Any) -> Any:
         """Run a constructor that copies Python's or another tensor's values."""
         if name != "new_tensor" and like is not None:
-            if name == "tensor" or places.place_of(like) != place:
+            if name == "tensor" or tensor_memory.place_of(like) != place:
                 dtype = kwargs.get("dtype") or like.dtype
                 source = like.detach() if name == "tensor" else like
                 return self.move(source, place, dtype, copy=True)
@@ -151,7 +151,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         if name in ("as_tensor", "asarray"):
             with self._session.calling(TorchCall(name, place=HOST, moving=True)):
                 result = result.clone()
-        self._session.wait(*_if_any(result, waits.to_device(size=result.numel() * result.element_size())))
+        self._session.wait(*_if_any(result, wait_table.to_device(size=result.numel() * result.element_size())))
         self._session.recording.op("aten::lift_fresh")
         return _placed(result, DEVICE)
 
@@ -162,9 +162,9 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
                 if not value or isinstance(value[0], int | float):
                     continue
                 self._read_elements(value)
-            elif isinstance(value, _Tensor) and places.place_of(value) == DEVICE:
+            elif isinstance(value, _Tensor) and tensor_memory.place_of(value) == DEVICE:
                 self._session.recording.op("aten::empty")
-                self._session.wait(waits.item())
+                self._session.wait(wait_table.item())
 
     def move(
         self,
@@ -182,13 +182,13 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         options = {"dtype": dtype or tensor.dtype}
         if memory_format is not None:
             options["memory_format"] = memory_format
-        origin = places.place_of(tensor)
+        origin = tensor_memory.place_of(tensor)
         if (origin == DEVICE) == (place == DEVICE):
             return self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": copy}, Unsaid)
         self._session.recording.call()
         goal = PINNED if place != DEVICE and non_blocking else place  # torch pins what is read back asynchronously
         source = (origin, tensor)
-        copy_waits = tuple(waits.copy(source, goal, *_TO, non_blocking=non_blocking))
+        copy_waits = tuple(wait_table.copy(source, goal, *_TO, non_blocking=non_blocking))
         result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
         self._copied(tensor, result, origin, goal, non_blocking)
         self._session.seen += 1
@@ -231,7 +231,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             rest.insert(0, given.pop("other"))
         if rest and isinstance(rest[0], _Tensor):
             other = rest.pop(0)
-            place, dtype = places.place_of(other), other.dtype
+            place, dtype = tensor_memory.place_of(other), other.dtype
         elif rest and not isinstance(rest[0], torch.dtype):
             place = _place_named(rest.pop(0))
             if rest and (rest[0] is None or isinstance(rest[0], torch.dtype)):
@@ -243,7 +243,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         given.pop("device", None)
         for name, value in zip(("non_blocking", "copy"), rest, strict=False):
             given[name] = value
-        origin = places.place_of(tensor)
+        origin = tensor_memory.place_of(tensor)
         if place is Unsaid or (place is None and origin != DEVICE):
             place = origin
         return self.move(tensor, place, dtype, **given)
@@ -261,7 +261,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
     def cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.cpu`."""
-        if places.place_of(args[0]) != DEVICE:
+        if tensor_memory.place_of(args[0]) != DEVICE:
             return func(*args, **kwargs)
         return self.move(args[0], HOST, **kwargs)
 
@@ -270,7 +270,9 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         tensor, target = args[0], (args[1] if len(args) > 1 else kwargs.get("dtype"))
         if target is None:
             type_name = str(func(tensor))
-            return type_name.replace("torch.", "torch.cuda.", 1) if places.place_of(tensor) == DEVICE else type_name
+            return (
+                type_name.replace("torch.", "torch.cuda.", 1) if tensor_memory.place_of(tensor) == DEVICE else type_name
+            )
         if isinstance(target, torch.dtype):
             return self.run(func, "type", args, kwargs, Unsaid)
         name = target if isinstance(target, str) else f"{target.__module__}.{target.__name__}"
@@ -279,9 +281,9 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
     def numpy(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.numpy`, which only a tensor on the host has."""
-        if places.place_of(args[0]) != DEVICE:
+        if tensor_memory.place_of(args[0]) != DEVICE:
             array = func(*args, **kwargs)
-            return self._watched(array, args[0]) if places.place_of(args[0]) == PINNED else array
+            return self._watched(array, args[0]) if tensor_memory.place_of(args[0]) == PINNED else array
         if not kwargs.get("force"):
             raise TypeError(
                 "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
@@ -292,23 +294,23 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     def tolist(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.tolist`, which copies all values, and dispatches nothing on a CPU."""
         tensor = args[0]
-        if self._session.order.open_copies and places.place_of(tensor) != DEVICE:
+        if self._session.order.open_copies and tensor_memory.place_of(tensor) != DEVICE:
             self._host_reads(tensor)
-        if places.place_of(tensor) == DEVICE:
+        if tensor_memory.place_of(tensor) == DEVICE:
             recording = self._session.recording
             recording.call()
             recording.op("aten::resolve_conj")
             recording.op("aten::resolve_neg")
             self._session.seen += 1
             size = tensor.numel() * tensor.element_size()
-            self._session.wait(*_if_any(tensor, replace(waits.to_host(size=size), value=self._mark(tensor))))
+            self._session.wait(*_if_any(tensor, replace(wait_table.to_host(size=size), value=self._mark(tensor))))
         with self._session.calling(TorchCall("tolist", place=HOST, moving=True)):
             return func(*args, **kwargs)
 
     def as_array(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.__array__`, by which numpy takes a tensor: of one in pinned memory the array is watched."""
         array = func(*args, **kwargs)
-        return self._watched(array, args[0]) if places.place_of(args[0]) == PINNED else array
+        return self._watched(array, args[0]) if tensor_memory.place_of(args[0]) == PINNED else array
 
     def _watched(self, array: Any, tensor: Any) -> Any:
         """Return an array of a tensor's memory that tells the order of work of its uses."""
@@ -324,7 +326,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
     def get_device(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.get_device`."""
-        return 0 if places.place_of(args[0]) == DEVICE else func(*args, **kwargs)
+        return 0 if tensor_memory.place_of(args[0]) == DEVICE else func(*args, **kwargs)
 
 
 _OTHER_SIZE = "allocated size does not match"
@@ -353,7 +355,7 @@ def _place_named(value: Any) -> Any:
 
 def _placed(result: Any, place: str | None) -> Any:
     if isinstance(result, _Tensor):
-        places.put(result, place)
+        tensor_memory.put(result, place)
     elif isinstance(result, list | tuple):
         for one in result:
             _placed(one, place)
@@ -361,7 +363,7 @@ def _placed(result: Any, place: str | None) -> Any:
 
 
 def _on_device(values: Any) -> bool:
-    return any(isinstance(value, _Tensor) and places.place_of(value) == DEVICE for value in values)
+    return any(isinstance(value, _Tensor) and tensor_memory.place_of(value) == DEVICE for value in values)
 
 
 def _if_any(tensor: Any, wait: Any) -> Any:

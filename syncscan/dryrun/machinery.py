@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from syncscan.dryrun import places
+from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.places import DEVICE
 from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.tensor_memory import DEVICE
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)
@@ -154,7 +154,7 @@ class _Machinery:
 def _device_of(lists: Any) -> Any:
     first = next((tensor for tensor in lists[0] if tensor is not None), None)
     with torch._C.DisableTorchFunction():
-        on_device = first is not None and places.place_of(first) == DEVICE
+        on_device = first is not None and tensor_memory.place_of(first) == DEVICE
     return CUDA if on_device else torch.device("cpu")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from syncscan.dryrun.recording import DryWait
-from syncscan.dryrun.waits import item, read
+from syncscan.dryrun.wait_table import item, read
 
 QUIET = ("MaxBackward", "MinBackward", "MedianBackward", "NanmedianBackward", "AmaxBackward", "AminBackward")
 """Nodes of the backward pass that look at values on a CPU but not on a GPU (FunctionsManual.cpp)."""

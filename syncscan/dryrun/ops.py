@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from syncscan.dryrun import nodes, places, waits
-from syncscan.dryrun.places import DEVICE, HOST
+from syncscan.dryrun import nodes, tensor_memory, wait_table
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.session import DryRunSession, TorchCall, Unsaid
+from syncscan.dryrun.tensor_memory import DEVICE, HOST
 from syncscan.dryrun.uses_of_ops import UsesOfOps
-from syncscan.dryrun.values import mark_of
+from syncscan.dryrun.value_marks import mark_of
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
-_place_of, _put = places.place_of, places.put
+_place_of, _put = tensor_memory.place_of, tensor_memory.put
 
 _NUMBERS = {"__bool__": ("aten::is_nonzero",), "is_nonzero": ("aten::is_nonzero",)}
 """Functions that read a number, and the op that is around `aten::item` there; others have none."""
@@ -77,8 +77,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             if on_device:
                 if name not in _KEEPS:
                     _put_all(result, DEVICE)
-                if name in waits.ON_HOST:
-                    _put(result[waits.ON_HOST[name]], HOST)
+                if name in wait_table.ON_HOST:
+                    _put(result[wait_table.ON_HOST[name]], HOST)
                 self._uses.of_device(func, name, args, kwargs, result)
             elif not tensors:
                 place = self._made_in(call)
@@ -101,7 +101,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 return in_float(func, args, kwargs)
             if not on_device or not _LACKS_KERNEL.search(str(error)):
                 raise
-            if name.partition("::")[0] in waits.KNOWN:  # the others are counted as not understood already
+            if name.partition("::")[0] in wait_table.KNOWN:  # the others are counted as not understood already
                 self._session.not_understood(f"{name}, which no CPU runs: its results are zeros")
             return _zeros(func, args, kwargs, error)
 
@@ -134,10 +134,12 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
     def _waits(self, call: TorchCall, name: str, overload: str, tags: Sequence[Any], args: Any, kwargs: Any) -> None:
         session = self._session
         session.seen += 1
-        if name.partition("::")[0] not in waits.KNOWN:
+        if name.partition("::")[0] not in wait_table.KNOWN:
             session.not_understood(name)
         node = torch._C._current_autograd_node()
-        op_waits = waits.waits_of(waits.DispatchedOp(overload, args, kwargs, "" if node is None else node.name()), tags)
+        op_waits = wait_table.waits_of(
+            wait_table.DispatchedOp(overload, args, kwargs, "" if node is None else node.name()), tags
+        )
         if node is not None:
             op_waits = (*self._of_node(node), *op_waits)
         if not op_waits:
@@ -266,7 +268,7 @@ def _move_lists(indices: Any, call: TorchCall) -> None:
     """
     own = [given for given in torch.utils._pytree.tree_leaves(call.args) if isinstance(given, _Tensor)]
     for index in indices:
-        of_list = isinstance(index, _Tensor) and not any(places.same_memory(index, given) for given in own)
+        of_list = isinstance(index, _Tensor) and not any(tensor_memory.same_memory(index, given) for given in own)
         if of_list and _place_of(index) is HOST:
             _put(index, DEVICE)
 

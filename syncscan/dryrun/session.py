@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncscan.dryrun.order import WorkOrder
-from syncscan.dryrun.program import ProgramPart
+from syncscan.dryrun.program_parts import ProgramPart
 from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, ProgramPoint, Stack
 from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
 from syncscan.dryrun.ways import Ways

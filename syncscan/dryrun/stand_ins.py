@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from syncscan.dryrun.session import DryRunSession
-from syncscan.dryrun.waits import synchronize
+from syncscan.dryrun.wait_table import synchronize
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)

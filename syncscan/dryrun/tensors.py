@@ -6,11 +6,11 @@ import contextlib
 import importlib
 from typing import Any
 
-from syncscan.dryrun import places
+from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.places import DEVICE, HOST, PINNED
 from syncscan.dryrun.session import DryRunSession, TorchCall
-from syncscan.dryrun.waits import to_device, to_host
+from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
+from syncscan.dryrun.wait_table import to_device, to_host
 
 torch: Any = importlib.import_module("torch")
 
@@ -28,10 +28,10 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
 
     def pin_memory(this: Any, device: Any = None) -> Any:
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
-            if places.place_of(this) == PINNED:  # torch returns the tensor itself
+            if tensor_memory.place_of(this) == PINNED:  # torch returns the tensor itself
                 return this
             pinned = this.detach().clone()
-            places.put(pinned, PINNED)
+            tensor_memory.put(pinned, PINNED)
         return pinned
 
     def record_stream(this: Any, stream: Any) -> None:
@@ -40,24 +40,24 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
 
     def is_pinned(this: Any, device: Any = None) -> bool:
         with torch._C.DisableTorchFunction():
-            return places.place_of(this) == PINNED
+            return tensor_memory.place_of(this) == PINNED
 
     def deepcopy(this: Any, memo: Any) -> Any:
         with torch._C.DisableTorchFunction():
-            place = places.place_of(this)
+            place = tensor_memory.place_of(this)
         if place != DEVICE:
             read(this)
             return deep_copied(this, memo)
         with session.calling(TorchCall("deepcopy", moving=True)):  # it stays on the device
             copied = deep_copied(this, memo)
         with torch._C.DisableTorchFunction():
-            places.put(copied, DEVICE)
+            tensor_memory.put(copied, DEVICE)
         return copied
 
     def read(this: Any) -> None:
         """Note that the host reads a tensor of its own, which dispatches nothing on a CPU."""
         with torch._C.DisableTorchFunction():
-            if session.order.open_copies and this.layout == torch.strided and places.place_of(this) != DEVICE:
+            if session.order.open_copies and this.layout == torch.strided and tensor_memory.place_of(this) != DEVICE:
                 session.order.host_reads(this)
 
     def reduced(this: Any, protocol: int) -> Any:
@@ -86,17 +86,17 @@ def _storages(session: DryRunSession, patches: Patches) -> None:
     tag, moved = torch.serialization.location_tag, storage_kind.to
 
     def location_tag(storage: Any) -> Any:
-        if places.of_storage(_untyped(storage)) != DEVICE:
+        if tensor_memory.of_storage(_untyped(storage)) != DEVICE:
             return tag(storage)
         session.wait(to_host("aten::to", "aten::_to_copy", "aten::copy_", size=storage.nbytes()))
         return "cuda:0"
 
     def onto(storage: Any) -> Any:
-        if places.of_storage(storage) == DEVICE:
+        if tensor_memory.of_storage(storage) == DEVICE:
             return storage
         made = storage.clone()
         session.wait(to_device(size=storage.nbytes()))
-        places.note(made, DEVICE)
+        tensor_memory.note(made, DEVICE)
         return made
 
     def to(storage: Any, *, device: Any, non_blocking: bool = False) -> Any:
@@ -105,11 +105,11 @@ def _storages(session: DryRunSession, patches: Patches) -> None:
         return moved(storage, device=device, non_blocking=non_blocking)
 
     def cpu(storage: Any) -> Any:
-        if places.of_storage(storage) != DEVICE:
+        if tensor_memory.of_storage(storage) != DEVICE:
             return from_cuda(storage)
         session.wait(to_host(size=storage.nbytes()))
         made = storage.clone()
-        places.note(made, HOST)
+        tensor_memory.note(made, HOST)
         return made
 
     from_cuda = storage_kind.cpu

@@ -6,9 +6,9 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from syncscan.dryrun import places
+from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.order import WorkOrder
-from syncscan.dryrun.places import DEVICE, PINNED
+from syncscan.dryrun.tensor_memory import DEVICE, PINNED
 
 torch: Any = importlib.import_module("torch")
 _Tensor = torch.Tensor
@@ -58,7 +58,7 @@ class UsesOfOps:
 
     def _copies(self, target: Any, source: Any, non_blocking: bool = False) -> bool:
         """Note a copy between host and device; False where it is none."""
-        to, of = places.place_of(target), places.place_of(source)
+        to, of = tensor_memory.place_of(target), tensor_memory.place_of(source)
         order = self._order
         if (to == DEVICE) == (of == DEVICE):
             return False
@@ -110,4 +110,4 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def _on_device(value: Any) -> Iterable[Any]:
-    return (tensor for tensor in _tensors(value) if places.place_of(tensor) == DEVICE)
+    return (tensor for tensor in _tensors(value) if tensor_memory.place_of(tensor) == DEVICE)

@@ -51,8 +51,8 @@ def fix(
     from pathlib import Path
 
     from syncscan.errors import UsageError
-    from syncscan.fixing.course import Options, PatchBuilder
-    from syncscan.fixing.gains import gains_of
+    from syncscan.fixing.patch_builder import Options, PatchBuilder
+    from syncscan.fixing.recorded_gains import gains_of
 
     file, colon, function = program.rpartition(":")
     if not (colon and function.isidentifier() and not Path(program).exists()):

@@ -7,7 +7,7 @@ import ast
 import msgspec
 
 from syncscan.fixing import questions
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 
 _LINEAR = frozenset("neg float double detach clone".split())
 _METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid".split())

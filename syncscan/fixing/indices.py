@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 
 
 def index_list(file: File, node: ast.expr) -> bool:

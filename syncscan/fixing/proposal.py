@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 from syncscan.model.fix import Safety
 
 

@@ -6,9 +6,9 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from syncscan.fixing.flow.sites import writes_to
-from syncscan.fixing.job import Tensor
-from syncscan.fixing.program import File
+from syncscan.fixing.flow.number_reads import writes_to
+from syncscan.fixing.messages import Tensor
+from syncscan.fixing.program_file import File
 
 _SIDE_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 _CHANGES = frozenset("backward step zero_grad append pop extend update train eval next read write".split())

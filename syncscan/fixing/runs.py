@@ -12,7 +12,7 @@ from types import TracebackType
 import msgspec
 
 from syncscan.errors import MissingExtra, installing
-from syncscan.fixing.job import ProgramJob, RunResult
+from syncscan.fixing.messages import ProgramJob, RunResult
 
 BOOT = """\
 import sys

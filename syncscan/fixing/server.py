@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from syncscan.fixing.job import ProgramJob, RunResult
+from syncscan.fixing.messages import ProgramJob, RunResult
 
 POLL_S = 0.01
 
@@ -28,7 +28,7 @@ POLL_S = 0.01
 def main() -> None:
     """Answer until stdin ends: a line of JSON a job, `[job file, outcome file, seconds]`."""
     importlib.import_module("torch._dynamo")  # an optimizer's first step imports it: once here, not in each fork
-    importlib.import_module("syncscan.fixing.child")
+    importlib.import_module("syncscan.fixing.job_process")
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
@@ -70,10 +70,10 @@ def alone(job_file: str, outcome_file: str) -> None:
     job = msgspec.msgpack.decode(Path(job_file).read_bytes(), type=ProgramJob)
     os.chdir(job.folder)
     _redirect(Path(job.output))
-    from syncscan.fixing import child
+    from syncscan.fixing import job_process
 
     try:
-        outcome = child.run(job)
+        outcome = job_process.run(job)
     except BaseException as error:
         traceback.print_exc()
         outcome = RunResult(code=1, failure=f"{type(error).__name__}: {error}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from syncscan.fixing.job import RunResult
+from syncscan.fixing.messages import RunResult
 from syncscan.model.proof import Fingerprint, Same, Tensors
 from syncscan.proof import sameness
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from syncscan.errors import MissingExtra, ProgramFailed, UsageError, installing
 from syncscan.fleet.outcome import TraceOutcome, outcome_of
-from syncscan.load.memory import PART
+from syncscan.load.memory_check import PART
 from syncscan.load.redaction import redacted
 from syncscan.load.stored import reason
 from syncscan.version import __version__

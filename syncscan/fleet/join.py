@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from syncscan.fleet.clocks import RankClocks, clocks_of
-from syncscan.fleet.gains import JobProjector
+from syncscan.fleet.job_gains import JobProjector
 from syncscan.fleet.lateness import (
     CollectiveArrivals,
     StepLateness,

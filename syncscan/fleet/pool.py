@@ -22,7 +22,7 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fleet.outcome import TraceOutcome
-from syncscan.load import memory
+from syncscan.load import memory_check
 from syncscan.load.second_process import ALONE
 
 LEAST_BYTES = 400_000_000
@@ -55,7 +55,7 @@ def workers_for(traces: int, jobs: int | None = None, max_memory: int | None = N
         jobs: how many processes; by default one a processor, as far as there is memory for them.
         max_memory: bytes that they may take together; by default most of what is free.
     """
-    most = memory.available() if max_memory is None else max_memory
+    most = memory_check.available() if max_memory is None else max_memory
     if jobs is None:
         jobs = _processors() if most is None else min(_processors(), max(1, most // LEAST_BYTES))
     return Workers(max(1, min(jobs, traces)), most)

@@ -7,7 +7,7 @@ import pickle
 import sys
 
 from syncscan.fleet.outcome import outcome_of
-from syncscan.load import memory
+from syncscan.load import memory_check
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
         os.dup2(2, 1)  # what a library prints is no answer
         most = pickle.load(sys.stdin.buffer)
         if most is not None:
-            memory.hold_to(most)
+            memory_check.hold_to(most)
         while True:
             try:
                 path, options = pickle.load(sys.stdin.buffer)

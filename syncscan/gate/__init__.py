@@ -6,8 +6,8 @@ from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, 
 from syncscan.gate.comparison import diff
 from syncscan.gate.config import found_from, limit_of, read_config, share
 from syncscan.gate.guesses import exempt
-from syncscan.gate.likeness import liken
 from syncscan.gate.limits import DEFAULT, check
+from syncscan.gate.recording_costs import liken
 from syncscan.gate.written import Written
 
 __all__ = [

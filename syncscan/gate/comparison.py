@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from syncscan.gate.habit_changes import habit_changes
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key, joined, sites_of
-from syncscan.gate.steps import difference, options, step_change
+from syncscan.gate.step_change import difference, options, step_change
 from syncscan.gate.unrelated import UNRELATED, unrelated
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import (

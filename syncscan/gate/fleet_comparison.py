@@ -12,7 +12,7 @@ from syncscan.gate.comparison import COARSE, LEAST
 from syncscan.gate.fleet_sites import most_often, sites_of
 from syncscan.gate.match import matched
 from syncscan.gate.sites import Key
-from syncscan.gate.steps import AGAIN, HOST_AGAIN, NORMAL, STRETCH, difference
+from syncscan.gate.step_change import AGAIN, HOST_AGAIN, NORMAL, STRETCH, difference
 from syncscan.model.diff import Promise, PromiseOutcome, SiteStatus, Spread, StepChange
 from syncscan.model.fleet import Fleet, JobFinding
 from syncscan.model.fleet_diff import FleetDiff, JobChange, JobSite, JobState

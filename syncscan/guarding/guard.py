@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
-from syncscan.guarding import allowed, export, process, scopes
+from syncscan.guarding import allowed, dispatch, export, scopes
 from syncscan.guarding.rule import written_reason
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
 
@@ -71,14 +71,14 @@ class Guard:
         self._warmup = warmup
         self._scope = scope
         self._all = threads == "all"
-        self._thread = process.EVERY_THREAD
+        self._thread = dispatch.EVERY_THREAD
         self._in_step = 0
         self._passes = allowed.FirstPasses()
         self._shown: dict[Any, Any] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Guard:
-        self._thread = process.EVERY_THREAD if self._all else threading.get_ident()
+        self._thread = dispatch.EVERY_THREAD if self._all else threading.get_ident()
         if self.steps >= self._warmup:
             self._arm()
         return self
@@ -86,7 +86,7 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.armed:
             self.armed = False
-            process.disarm(self, self._thread)
+            dispatch.disarm(self, self._thread)
 
     def step(self) -> None:
         """Mark the end of a step: the limit applies to each step, and the guard is armed after `warmup` steps."""
@@ -177,7 +177,7 @@ class Guard:
     def _arm(self) -> None:
         """Start watching; a no-op without a device."""
         if device.vendor() is not None:
-            process.arm(self, self._thread)
+            dispatch.arm(self, self._thread)
             self.armed = True
 
 

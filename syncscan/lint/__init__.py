@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterable, Mapping
 
 from syncscan.facts.allow_comments import Comment, comments_in
+from syncscan.lint.file_walk import FileWalk, Found
 from syncscan.lint.shapes import ANYWHERE, SHAPES
 from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
-from syncscan.lint.walk import FileWalk, Found
 from syncscan.model.finding import Cause, Diagnosis, Severity
 from syncscan.model.guess import Allowed, Guess, Linted
 from syncscan.model.rule_doc import RuleDoc

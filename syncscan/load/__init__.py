@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from syncscan.load import memory, reader, second_process
+from syncscan.load import memory_check, reader, second_process
 from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
 from syncscan.load.cache import Cache, cache_beside
 from syncscan.load.folder import find, named_as_trace, natural, traces_among
@@ -42,7 +42,7 @@ def load(
         MissingExtra: a package for this kind of address or compression isn't installed.
     """
     with uncollected():
-        return _load(os.fspath(path), progress, piece, memory.available() if max_memory is None else max_memory)
+        return _load(os.fspath(path), progress, piece, memory_check.available() if max_memory is None else max_memory)
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def _read(
 
 def _share(name: str, piece: int, size: int, turns: second_process.Turns, most: int | None) -> object:
     """Return the second process's share; it reads up to the same size, or it would split a growing file elsewhere."""
-    memory.hold_to_half()
+    memory_check.hold_to_half()
     with open_bytes(name) as stream:
         stream.end_at(size)
         return reader.read_share(stream, name, piece, turns, None if most is None else most // 2)

@@ -11,7 +11,7 @@ import msgspec
 from isal import isal_zlib
 from msgspec.structs import replace
 
-from syncscan.load import memory
+from syncscan.load import memory_check
 from syncscan.load.saved import linked, require
 from syncscan.model.saved import SavedTrace
 from syncscan.model.trace import Trace
@@ -55,7 +55,7 @@ class Cache(msgspec.Struct, frozen=True):
         Raises:
             TraceTooLarge: it doesn't fit.
         """
-        most = memory.available() if max_memory is None else max_memory
+        most = memory_check.available() if max_memory is None else max_memory
         try:
             line, _, body = self.place.read_bytes().partition(b"\n")
             head = msgspec.json.decode(line, type=_Head)

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
+from syncscan.load.conversions import LONGEST_US, Float64, copy_name, nanoseconds, process_group, text_of
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, TraceEvent
 from syncscan.load.fields import FIELDS, Field, fields_of, getter
 from syncscan.load.table import Arrays, Table, Values
 from syncscan.load.typed_events import Grouped
-from syncscan.load.values import LONGEST_US, Float64, copy_name, nanoseconds, process_group, text_of
 from syncscan.model.arrays import Int32, Int64
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from syncscan.load.conversions import id_of, number_of, text_of
 from syncscan.load.fields import FIELDS, args_type
-from syncscan.load.values import id_of, number_of, text_of
 from syncscan.model.trace import NONE
 
 

@@ -10,10 +10,10 @@ from pathlib import Path, PurePath
 
 from syncscan.errors import SyncscanError, TraceNotFound
 from syncscan.load.byte_stream import ByteStream, open_bytes
+from syncscan.load.conversions import id_of
 from syncscan.load.metadata import metadata_before
 from syncscan.load.saved import named_as_saved
 from syncscan.load.split import Splitter
-from syncscan.load.values import id_of
 from syncscan.model.trace import NONE
 
 _NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)

@@ -18,7 +18,7 @@ from syncscan.load.event import DECODER, event_of
 from syncscan.load.event_list import EventList, Lost, head_of, no_event
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
-from syncscan.load.memory import require
+from syncscan.load.memory_check import require
 from syncscan.load.metadata import TextAfterEvents, metadata_before
 from syncscan.load.salvage import Salvaged, has_not_numbers, plain_numbers
 from syncscan.load.second_process import SecondProcess, Turns

@@ -10,11 +10,11 @@ import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
+from syncscan.load.conversions import copy_name, id_of, nanoseconds, number_of, process_group, text_of
 from syncscan.load.damage import Damage
 from syncscan.load.fields import fields_of
 from syncscan.load.info import trace_info
 from syncscan.load.link import linked_trace
-from syncscan.load.values import copy_name, id_of, nanoseconds, number_of, process_group, text_of
 from syncscan.model.trace import DRAWN, NONE, Category, Flows, Trace, Track
 
 

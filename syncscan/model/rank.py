@@ -97,7 +97,7 @@ class RunNode(msgspec.Struct, frozen=True, array_like=True, tag="run"):
 
 
 class WaitNode(msgspec.Struct, frozen=True, array_like=True, tag="wait"):
-    """A thread waits for streams or an event; see `whatif.waits.Wait` for the fields."""
+    """A thread waits for streams or an event; see `whatif.wait_effects.WaitEffect` for the fields."""
 
     thread: Number
     host_ns: float

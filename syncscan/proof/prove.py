@@ -12,8 +12,8 @@ from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.projection import Projection
 from syncscan.model.proof import Fingerprint, Proof, ProofGain, ProofVerdict, Result, Same, Side
 from syncscan.proof import estimate, sameness
-from syncscan.proof.course import LIMIT_S, MATTERS, SEEDED, Opens, PairedTiming, ProofOptions, Run, running
-from syncscan.proof.program import ComparedProgram, program
+from syncscan.proof.compared_program import ComparedProgram, program
+from syncscan.proof.paired_timing import LIMIT_S, MATTERS, SEEDED, Opens, PairedTiming, ProofOptions, Run, running
 from syncscan.proof.trial import Trials
 from syncscan.proof.worktree import at_revision
 

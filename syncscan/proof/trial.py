@@ -15,13 +15,13 @@ from typing import Any
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.proof import Fingerprint, Side, Tensors
-from syncscan.proof.process import Process
-from syncscan.proof.program import ComparedProgram
+from syncscan.proof.child_process import Process
+from syncscan.proof.compared_program import ComparedProgram
 
 BOOT = """\
 import sys
 sys.path[:] = [{root!r}, *filter(None, sys.path)]
-from syncscan.capture.trial import main
+from syncscan.capture.trial_process import main
 main()
 """
 """Runs this syncscan in a process whose folder may hold another; a script's folder then takes the place of `root`."""

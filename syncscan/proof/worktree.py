@@ -17,7 +17,7 @@ from pathlib import Path
 from syncscan.errors import UsageError
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library
-from syncscan.proof.program import ComparedProgram
+from syncscan.proof.compared_program import ComparedProgram
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
 from syncscan.model.likeness import Likeness
 from syncscan.report.document import Range, about
-from syncscan.report.dry import sizes
+from syncscan.report.dry_run import sizes
 from syncscan.report.phrases import whereabouts
 
 

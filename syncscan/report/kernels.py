@@ -8,7 +8,7 @@ from syncscan.facts.device_share import alike, without_profiler
 from syncscan.facts.kernel_shares import KernelShare, kernel_shares
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, StepSummary
-from syncscan.report import dry
+from syncscan.report import dry_run
 from syncscan.report.host import TextTable
 from syncscan.report.names import shown
 from syncscan.report.units import duration
@@ -22,7 +22,7 @@ TITLE = "The kernels that take most of the device's time"
 
 def shares(analysis: Analysis) -> tuple[KernelShare, ...]:
     """Return the kernels that take most of a step, the longest first; none of a dry run."""
-    return () if dry.is_dry(analysis) else kernel_shares(analysis.trace, SHOWN)
+    return () if dry_run.is_dry(analysis) else kernel_shares(analysis.trace, SHOWN)
 
 
 def leads(analysis: Analysis) -> bool:

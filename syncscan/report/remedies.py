@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
-from syncscan.report import dry, states
+from syncscan.report import dry_run, states
 from syncscan.report.phrases import (
     figure,
     measurable,
@@ -135,8 +135,8 @@ def _together(fixes: list[str]) -> str:
 
 def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> RemedyText:
     step = analysis.step
-    if dry.is_dry(analysis):
-        saves, doubt = dry.to_change(f, analysis)
+    if dry_run.is_dry(analysis):
+        saves, doubt = dry_run.to_change(f, analysis)
     else:
         costs = f"waits {waited(f.wait_us, step)}, device idle {waited(f.bubble_us, step)} behind it"
         saves, doubt = UNTIMED if step.waits_withheld else costs, "not projected"

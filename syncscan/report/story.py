@@ -16,7 +16,7 @@ from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.race import Race
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
-from syncscan.report import compile_breaks, dry, habits, host, kernels, program_run, races, remedies
+from syncscan.report import compile_breaks, dry_run, habits, host, kernels, program_run, races, remedies
 from syncscan.report.habits import HabitText
 from syncscan.report.phrases import (
     lacking,
@@ -159,11 +159,11 @@ class Story(Conclusion, frozen=True, kw_only=True):
 
 def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
     """Return the conclusion of an analysis; the list of changes keeps what its view shows."""
-    entries, timeless = remedies.describe(analysis), dry.is_dry(analysis)
+    entries, timeless = remedies.describe(analysis), dry_run.is_dry(analysis)
     listed = {f.id for f in shown.findings} | {h.id for h in shown.habits}
     return Conclusion(
-        verdict=dry.verdict(analysis) if timeless else analysis.step.bound.verdict.capitalize(),
-        summary=dry.summary(analysis) if timeless else _summary(analysis, entries),
+        verdict=dry_run.verdict(analysis) if timeless else analysis.step.bound.verdict.capitalize(),
+        summary=dry_run.summary(analysis) if timeless else _summary(analysis, entries),
         nothing=_nothing(analysis, entries),
         remedies=tuple(r for r in entries if r.habit in listed or any(m.id in listed for m in r.members)),
         then=_then(analysis, entries),
@@ -177,17 +177,17 @@ def story_of(analysis: Analysis) -> Story:
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
     findings = {f.id: _finding(numbers[f.id], f, analysis) for f in shown.findings}
     habit_texts = {habit.id: habit for habit in habits.describe(analysis, replayed(analysis.step))}
-    timeless = dry.is_dry(analysis)
+    timeless = dry_run.is_dry(analysis)
     return Story(
         **asdict(conclusion),
         bound=analysis.step.bound,
-        reason=dry.reason(analysis) if timeless else analysis.step.reason,
+        reason=dry_run.reason(analysis) if timeless else analysis.step.reason,
         lacking=() if timeless else tuple(lacking(analysis)),
         findings=tuple(findings.values()),
         habits=tuple(habit_texts.values()),
         ranked=tuple(findings.get(x.id) or habit_texts[x.id] for x in shown.ranked),
-        ranking=dry.ranking(analysis) if timeless else RANKED,
-        to_do=dry.title(analysis) if timeless else remedies.title(conclusion.remedies),
+        ranking=dry_run.ranking(analysis) if timeless else RANKED,
+        to_do=dry_run.title(analysis) if timeless else remedies.title(conclusion.remedies),
         timed=not timeless,
         costed=not timeless or analysis.likeness is not None,
         hidden=_hidden(shown.hidden),
@@ -207,7 +207,7 @@ def story_of(analysis: Analysis) -> Story:
         races=analysis.races,
         races_sentence=races.sentence(analysis),
         phases=tuple(phases_of(analysis.trace)),
-        steps_found=dry.steps(analysis) if timeless else sentences(steps_found(analysis), _without_lines(analysis)),
+        steps_found=dry_run.steps(analysis) if timeless else sentences(steps_found(analysis), _without_lines(analysis)),
         warnings=analysis.warnings,
         next=_next(analysis, conclusion.remedies),
     )
@@ -281,9 +281,9 @@ def _share(f: Finding, step_us: float) -> str:
     return percent(f.gain.recoverable_us, step_us) if f.gain and known else ""
 
 
-def _figures(f: Finding, analysis: Analysis) -> dry.Figures:
+def _figures(f: Finding, analysis: Analysis) -> dry_run.Figures:
     whole = replayed(analysis.step)
-    return dry.Figures(
+    return dry_run.Figures(
         saves=saving(f.gain.recoverable_us, whole) if f.gain else NOT_PROJECTED,
         share=_share(f, whole),
         doubt=_doubt(f, whole),
@@ -293,19 +293,19 @@ def _figures(f: Finding, analysis: Analysis) -> dry.Figures:
 
 
 def _circumstances(f: Finding, analysis: Analysis) -> Iterator[str]:
-    timeless = dry.is_dry(analysis)
+    timeless = dry_run.is_dry(analysis)
     if f.diagnosis.intended and not timeless:
         yield "intended"
     if f.where.phase is Phase.BACKWARD:
         yield "backward"
     if timeless:
-        yield from dry.circumstances(f, analysis)
+        yield from dry_run.circumstances(f, analysis)
     elif abs(f.per_step - 1) >= 0.005:
         yield times(f.per_step)
 
 
 def _finding(number: int, f: Finding, analysis: Analysis) -> FindingText:
-    costs = dry.figures(f, analysis) if dry.is_dry(analysis) else _figures(f, analysis)
+    costs = dry_run.figures(f, analysis) if dry_run.is_dry(analysis) else _figures(f, analysis)
     return FindingText(
         of=f,
         number=number,

@@ -12,7 +12,7 @@ from syncscan.guarding.guard import Guard
 from syncscan.guarding.seen import GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.testing.dry import DryRun
+from syncscan.testing.dry_run import DryRun
 
 LONGEST = 1000
 """Steps recorded of a test; more are run, and left out."""

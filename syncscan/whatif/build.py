@@ -22,7 +22,7 @@ from syncscan.model.trace import NONE
 from syncscan.whatif.events import EventEdge, EventRecord
 from syncscan.whatif.graph import BLOCK, Collective, Feed, Graph, HostRun, HostWait, Node, StepProgram
 from syncscan.whatif.replayed_steps import ReplayedSteps
-from syncscan.whatif.waits import WaitEffect
+from syncscan.whatif.wait_effects import WaitEffect
 
 NOTHING_APART = np.zeros(0, np.int64)
 

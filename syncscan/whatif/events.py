@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from syncscan.facts.clocks import STREAM_NS
+from syncscan.facts.clock_tolerance import STREAM_NS
 from syncscan.facts.event_records import TRIES, EventRecords, UsedStreams
 from syncscan.model.arrays import Int64, grouped
 from syncscan.model.interval import Interval

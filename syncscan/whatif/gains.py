@@ -16,8 +16,8 @@ from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import all_but_one, worth_removing
 from syncscan.whatif.outlook import outlook
 from syncscan.whatif.overlap import overlaps
-from syncscan.whatif.pace import STEADY
 from syncscan.whatif.projector import NO_LAUNCHES, Projector
+from syncscan.whatif.steadiness import STEADY
 
 WEIGHED = 25
 """Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from syncscan.model.arrays import Float64
 from syncscan.model.rank import Record, StreamWait
 from syncscan.model.trace import NONE
-from syncscan.whatif.waits import WaitEffect
+from syncscan.whatif.wait_effects import WaitEffect
 
 BLOCK = 128
 """Most launches per node: the granularity of the launch queue's limit."""

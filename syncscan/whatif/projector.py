@@ -24,16 +24,16 @@ from syncscan.whatif.bound import bound_of, unsettled
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.compiled import Launching, Reach
+from syncscan.whatif.compile_changes import Launching, Reach
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.outlook import NOTHING
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps, with_change
-from syncscan.whatif.schedule import StepSchedules
 from syncscan.whatif.selectors import select
 from syncscan.whatif.surroundings import Surroundings, surroundings_of
-from syncscan.whatif.waits import NumberedPoint
+from syncscan.whatif.unfold import StepSchedules
+from syncscan.whatif.wait_effects import NumberedPoint
 
 MOST_UNSURE = 0.5
 """A time is taken to be known within this part of it at least: of a few steps that differ more nothing can be said."""

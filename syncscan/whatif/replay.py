@@ -18,8 +18,8 @@ import numpy as np
 from syncscan.model.rank import WaitNode
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, Graph, Move, StepProgram
-from syncscan.whatif.pace import BEGIN, Pace, PaceMark, left_of
-from syncscan.whatif.waits import WaitEffect
+from syncscan.whatif.steadiness import BEGIN, Pace, PaceMark, left_of
+from syncscan.whatif.wait_effects import WaitEffect
 
 Own = TypeVar("Own", bound="ReplayState")
 

@@ -21,7 +21,7 @@ from syncscan.whatif.events import EventEdge, Events, first_waiters
 from syncscan.whatif.launches import Launches, find_launches
 from syncscan.whatif.overlap import ahead, launched_in
 from syncscan.whatif.threads import find_threads
-from syncscan.whatif.waits import NumberedPoint, WaitEffect, find_waits, held_launches
+from syncscan.whatif.wait_effects import NumberedPoint, WaitEffect, find_waits, held_launches
 
 MAX_STEPS = 6
 """Steps that are replayed of a long trace: those at even ranks of length, so that their mean is the trace's."""

@@ -17,9 +17,9 @@ import numpy as np
 from syncscan.model.arrays import Bool, Float64
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import LAUNCH_QUEUE, RECORD, RUN, STREAM_WAIT, WAIT, HostWait, Move
-from syncscan.whatif.pace import BEGIN, MAX_CYCLES, MIN_CYCLES, SAME, STEADY
 from syncscan.whatif.replay import Question, Replay, Scaled, Steady
-from syncscan.whatif.waits import WaitEffect
+from syncscan.whatif.steadiness import BEGIN, MAX_CYCLES, MIN_CYCLES, SAME, STEADY
+from syncscan.whatif.wait_effects import WaitEffect
 
 MANY = 16
 """Number of sets from which columns cost less than single replays: numpy takes as long for one number as for a hundred,

@@ -6,7 +6,7 @@ import pytest
 
 from syncscan.capture import explicit, lines
 from syncscan.capture.entry_points import replaced
-from syncscan.capture.table import lines_table
+from syncscan.capture.lines_table import lines_table
 
 torch = pytest.importorskip("torch")
 

@@ -12,8 +12,8 @@ import pytest
 from syncscan.capture import lines
 from syncscan.capture.installed import naming
 from syncscan.capture.lines import RecordedWaits
+from syncscan.capture.lines_table import lines_table
 from syncscan.capture.sampling import tree
-from syncscan.capture.table import lines_table
 from syncscan.model.libraries import is_library, package_of
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture import callbacks, device, lines
-from syncscan.capture.table import COLUMNS, lines_table
+from syncscan.capture.lines_table import COLUMNS, lines_table
 
 torch = pytest.importorskip("torch")
 

@@ -13,8 +13,8 @@ import pytest
 
 from syncscan.capture import processes
 from syncscan.capture.demand import Demand
+from syncscan.capture.lines_table import trimmed
 from syncscan.capture.plan import Plan
-from syncscan.capture.table import trimmed
 
 pytest.importorskip("torch")
 

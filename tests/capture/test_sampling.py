@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from syncscan import api
-from syncscan.capture import course, device, lines, main_script, sampling
+from syncscan.capture import capture_run, device, lines, main_script, sampling
 from syncscan.capture.plan import Plan
 from syncscan.capture.sampling import LEAST_SAMPLES, RATE, SETTLE, NotSampled, Place, Row, Sampling, tree
 from syncscan.capture.session import NO_DEVICE, Session, profile
@@ -209,7 +209,7 @@ def test_a_profiler_of_the_program_s_own_is_not_sampled(tmp_path: Path, monkeypa
     """Its steps are not as they are without one."""
     said: list[str] = []
     session = profile(tmp_path, sample=5.0, notify=said.append, **QUICK)
-    session.wrote = lambda path: monkeypatch.setattr(course.recorder, "profiling", lambda: True)
+    session.wrote = lambda path: monkeypatch.setattr(capture_run.recorder, "profiling", lambda: True)
     assert run(session, 20).complete
     assert said[-1] == "The host's time wasn't sampled: the program runs a profiler of its own."
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from syncscan.capture import callbacks, course, cupti, device, lines
-from syncscan.capture.course import CaptureRun
+from syncscan.capture import callbacks, capture_run, cupti, device, lines
+from syncscan.capture.capture_run import CaptureRun
 from syncscan.capture.session import NO_CALLBACKS, NO_DEVICE, Session, clean_name, default_name, profile
 from syncscan.errors import UsageError
 from syncscan.model.step_times import StepTimes
@@ -104,7 +104,7 @@ def test_a_step_time_that_is_too_uncertain_to_scale_by_is_said_and_stored(
     used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one and the same sentence; not where no device was used, for then nothing is scaled by it."""
-    monkeypatch.setattr(course, "Calibration", Noisy)
+    monkeypatch.setattr(capture_run, "StepTimer", Noisy)
     monkeypatch.setattr(device, "used", lambda: used)
     monkeypatch.setattr(device, "drain", lambda: None)
     said: list[str] = []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from syncscan.capture import write
-from syncscan.capture.course import CaptureRun
+from syncscan.capture.capture_run import CaptureRun
 from syncscan.capture.session import Session, profile
 from syncscan.capture.signals import TerminationHandler
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from syncscan.capture import lines, silent
-from syncscan.capture.table import lines_table
+from syncscan.capture.lines_table import lines_table
 
 torch = pytest.importorskip("torch")
 

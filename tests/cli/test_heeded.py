@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from syncscan import api, gate
-from syncscan.cli import COMMANDS, group, memory
+from syncscan.cli import COMMANDS, group, memory_limit
 from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
 from syncscan.model.analysis import Analysis
@@ -231,9 +231,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
     made = Runs(tmp_path, monkeypatch)
     monkeypatch.setattr("syncscan.capture.session.default_name", lambda: "default")
-    monkeypatch.setattr("syncscan.load.memory.available", lambda: 8 << 30)
+    monkeypatch.setattr("syncscan.load.memory_check.available", lambda: 8 << 30)
     monkeypatch.setattr("syncscan.cli.explain.colors", lambda: True)
-    made.stand_in("syncscan.cli.memory.limited", memory.limited)
+    made.stand_in("syncscan.cli.memory_limit.limited", memory_limit.limited)
     made.stand_in("syncscan.api.analyze", analyze)
     made.stand_in("syncscan.fleet.analyze_fleet", lambda *args, **kwargs: job())
     made.stand_in("syncscan.cli.open.show", lambda analysis, *args: click.echo(html.render(analysis)))

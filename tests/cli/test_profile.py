@@ -222,7 +222,7 @@ def test_a_trace_that_needs_more_memory_than_is_allowed_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is written all the same, and can be read where there is more."""
-    monkeypatch.setattr("syncscan.load.memory.EVENT_BYTES", 10**9)
+    monkeypatch.setattr("syncscan.load.memory_check.EVENT_BYTES", 10**9)
     result = run(tmp_path, LOOP, "--max-memory=400M", "100")
     assert isinstance(result.exception, TraceTooLarge)
     assert len(list((tmp_path / "out").iterdir())) == 1

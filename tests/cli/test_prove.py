@@ -101,7 +101,7 @@ def after():
 
 def test_from_two_functions_to_a_verdict(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In processes of their own, with turns a tenth as long; a busy machine has no time for the third pair."""
-    monkeypatch.setattr("syncscan.proof.course.TURN_S", 0.02)
+    monkeypatch.setattr("syncscan.proof.paired_timing.TURN_S", 0.02)
     result = run("--limit", "20s", "--format", "json", "step.py:before", "step.py:after")
     proof = json.loads(result.stdout)
     assert proof["result"]["same"] == "same"

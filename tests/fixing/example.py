@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.fixing.edits import Draft, applied
-from syncscan.fixing.job import ProgramJob, RunResult
-from syncscan.fixing.program import File
+from syncscan.fixing.messages import ProgramJob, RunResult
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
+from syncscan.fixing.proposal_trial import compatible
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.text import read
-from syncscan.fixing.trial import compatible
 from syncscan.fixing.verify import waits_of
 
 HEAD = """\

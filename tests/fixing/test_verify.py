@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.fixing.job import Racing, RunResult, WaitingLine
+from syncscan.fixing.messages import Racing, RunResult, WaitingLine
 from syncscan.fixing.verify import Reference, same_line, waits_of
 
 

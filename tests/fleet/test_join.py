@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan.errors import UsageError
-from syncscan.fleet import gains
+from syncscan.fleet import job_gains
 from syncscan.fleet.join import join
 from syncscan.model.fleet import LateCause, RankFrom
 from syncscan.model.rank import RankAnalysis, decoded, encoded
@@ -144,7 +144,7 @@ def test_of_a_large_job_the_ranks_that_come_last_are_enough(monkeypatch: pytest.
     ranks = [Step(item=k == 7, host=200, first=430 if k == 9 else 400 - k % 5) for k in range(40)]
     analysed = analyses(traces(ranks), step_ms=0.965)
     whole = join(analysed)
-    monkeypatch.setattr(gains, "MANY_NODES", 100)
+    monkeypatch.setattr(job_gains, "MANY_NODES", 100)
     some = join(analysed)
     assert some.findings[0].gain_us == pytest.approx(whole.findings[0].gain_us, abs=2)
     assert some.findings[0].gain_us == pytest.approx(170, abs=15)

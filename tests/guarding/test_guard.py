@@ -415,6 +415,6 @@ def test_backward_s_threads_count_for_who_called_backward(machine: Machine, monk
 
     with syncscan.guard() as guard:
         # The caller waits in C, so that this function's frame is its innermost; here it waits in `join`.
-        monkeypatch.setattr("syncscan.guarding.process._ENGINE", frozenset({"join", "_wait_for_tstate_lock", "wait"}))
+        monkeypatch.setattr("syncscan.guarding.dispatch._ENGINE", frozenset({"join", "_wait_for_tstate_lock", "wait"}))
         _engine_run_backward()
     assert guard.count == 1

@@ -12,7 +12,7 @@ import pytest
 
 import syncscan
 from benchmarks import guard_cost
-from syncscan.guarding import copies
+from syncscan.guarding import blocking_copies
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
@@ -82,7 +82,7 @@ def busy() -> None:
     torch.cuda._sleep(200_000_000)
 
 
-@pytest.mark.parametrize("size", [copies.STAGED_BYTES, 256 * copies.STAGED_BYTES])
+@pytest.mark.parametrize("size", [blocking_copies.STAGED_BYTES, 256 * blocking_copies.STAGED_BYTES])
 def test_a_pageable_copy_to_the_device_waits_when_it_is_large(size: int) -> None:
     """Up to `STAGED_BYTES` the driver takes it at once; the guard says what the clock says."""
     host = torch.ones(size // 4)
@@ -94,7 +94,7 @@ def test_a_pageable_copy_to_the_device_waits_when_it_is_large(size: int) -> None
         host.to("cuda", non_blocking=True)
         waited = time.perf_counter() - begin
     torch.cuda.synchronize()
-    assert bool(guard.count) is (waited > 0.02) is (size > copies.STAGED_BYTES)
+    assert bool(guard.count) is (waited > 0.02) is (size > blocking_copies.STAGED_BYTES)
 
 
 def test_raising_comes_up_through_torch(x: Any) -> None:

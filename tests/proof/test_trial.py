@@ -10,7 +10,7 @@ import pytest
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.proof import Side
-from syncscan.proof.program import program
+from syncscan.proof.compared_program import program
 from syncscan.proof.trial import TooFewSteps, Trials
 
 pytest.importorskip("torch")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from syncscan.fixing.course import unified
+from syncscan.fixing.patch_builder import unified
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
 from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
 from tests.report.test_proof import NOISY, PROOF

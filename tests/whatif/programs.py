@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from syncscan.model.interval import Interval
 from syncscan.model.trace import NONE
 from syncscan.whatif.graph import Feed, HostRun, HostWait, Node, Record, StepProgram, StreamWait
-from syncscan.whatif.waits import WaitEffect
+from syncscan.whatif.wait_effects import WaitEffect
 
 THREADS, STREAMS, EVENTS, FINDINGS = 2, 2, 2, 5
 ns = st.floats(0.0, 1e6)

@@ -12,7 +12,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.whatif import gains
 from syncscan.whatif.gains import REPLAYED, WEIGHED
-from syncscan.whatif.pace import STEADY
+from syncscan.whatif.steadiness import STEADY
 from tests.whatif.story import Item, analysed, real, told
 
 kinds = st.sampled_from(["launch", "side", "work", "read", "wait"])

@@ -10,7 +10,7 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.graph import HostRun
 from syncscan.whatif.replayed_steps import find_steps
-from syncscan.whatif.waits import NumberedPoint
+from syncscan.whatif.wait_effects import NumberedPoint
 from tests.builder import MAIN, TraceBuilder
 
 WORKER = MAIN + 1

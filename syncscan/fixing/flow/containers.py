@@ -9,7 +9,7 @@ from syncscan.fixing.flow import functions, numbers
 from syncscan.fixing.flow.taint import ContainerShape, Origin, Stuck, Taint
 
 if TYPE_CHECKING:
-    from syncscan.fixing.flow.walk import NumberWalk
+    from syncscan.fixing.flow.number_walk import NumberWalk
 
 _PUTS = frozenset("append insert appendleft".split())
 _HARMLESS = frozenset("clear append extend insert reverse update keys".split())

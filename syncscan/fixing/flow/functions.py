@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing.program import File, Function
+from syncscan.fixing.program_file import File, Function
 
 
 def callee(file: File, call: ast.Call) -> Function | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from syncscan.fixing.flow.sites import NumberRead
+from syncscan.fixing.flow.number_reads import NumberRead
+from syncscan.fixing.flow.number_walk import NumberWalk
 from syncscan.fixing.flow.taint import Origin, Stuck
-from syncscan.fixing.flow.walk import NumberWalk
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 
 MOST = 40
 """Choices that are tried."""

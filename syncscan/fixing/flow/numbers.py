@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from syncscan.fixing.edits import Render, Template
-from syncscan.fixing.flow.sites import callable_source
+from syncscan.fixing.flow.number_reads import callable_source
 from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Taint
 
 if TYPE_CHECKING:
-    from syncscan.fixing.flow.walk import NumberWalk
+    from syncscan.fixing.flow.number_walk import NumberWalk
 
 _OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)

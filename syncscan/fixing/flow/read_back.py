@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from syncscan.fixing.flow import numbers
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program import Loop
+from syncscan.fixing.program_file import Loop
 
 if TYPE_CHECKING:
-    from syncscan.fixing.flow.walk import NumberWalk
+    from syncscan.fixing.flow.number_walk import NumberWalk
 
 
 def write(walk: NumberWalk, origin: Origin) -> None:

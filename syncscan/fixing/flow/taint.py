@@ -7,7 +7,7 @@ import enum
 
 import msgspec
 
-from syncscan.fixing.program import Loop, Scope
+from syncscan.fixing.program_file import Loop, Scope
 
 
 class ContainerShape(enum.Enum):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syncscan.fixing import clocks
+from syncscan.fixing import clock_reads
 from syncscan.fixing.flow.homes import followed
-from syncscan.fixing.flow.sites import NumberRead, sites
+from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.flow.taint import Stuck
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
@@ -38,7 +38,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
-    if clocks.is_timed(file, site.node):
+    if clock_reads.is_timed(file, site.node):
         return Left(site.node, TIMED)
     way = followed(file, site, nodes)
     if isinstance(way, Stuck):

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import functions
-from syncscan.fixing.program import File, Function
+from syncscan.fixing.program_file import File, Function
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 

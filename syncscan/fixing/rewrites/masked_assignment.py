@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.gathered import gathered
-from syncscan.fixing.job import Tensor
-from syncscan.fixing.program import File
+from syncscan.fixing.messages import Tensor
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import clocks, questions
+from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import functions
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
@@ -84,10 +84,12 @@ def _is_between_reads(file: File, statement: ast.stmt) -> bool:
     """Return whether a clock is read in the neighboring statements, or on both sides in the same function."""
     block = file.block_of(statement)
     at = block.index(statement)
-    if any(clocks.reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
+    if any(clock_reads.reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
         return True
     lines = [
-        n.lineno for n in ast.walk(file.function_of(statement)) if isinstance(n, ast.Call) and clocks.is_clock(file, n)
+        n.lineno
+        for n in ast.walk(file.function_of(statement))
+        if isinstance(n, ast.Call) and clock_reads.is_clock(file, n)
     ]
     return any(n < statement.lineno for n in lines) and any(n >= statement.lineno for n in lines)
 
@@ -103,8 +105,8 @@ def _is_timer(file: File, node: ast.AST) -> bool:
         for owner in types
         for name in ("__enter__", "__exit__")
     )
-    return any(m is not None and clocks.reads_clock(file, m) for m in methods) or any(
-        clocks.reads_clock(file, item.context_expr) for item in node.items
+    return any(m is not None and clock_reads.reads_clock(file, m) for m in methods) or any(
+        clock_reads.reads_clock(file, item.context_expr) for item in node.items
     )
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.sites import NumberRead, sites
-from syncscan.fixing.program import File, Loop
+from syncscan.fixing.flow.number_reads import NumberRead, sites
+from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 

@@ -15,7 +15,7 @@ from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, Template
 from syncscan.fixing.flow import functions
 from syncscan.fixing.indices import index_list, moved
-from syncscan.fixing.program import File
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 

@@ -1,0 +1,376 @@
+"""Run the phases of one capture, and write a trace file for each of its cycles."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from syncscan.capture import cupti, cycle_recorder, device, lines, write
+from syncscan.capture.between import PhaseRecording
+from syncscan.capture.calibration import StepTimer
+from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
+from syncscan.capture.plan import Plan, StepPurpose
+from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
+from syncscan.capture.ticks import Row
+from syncscan.capture.watch import Watch
+from syncscan.model.step_times import StepTimes
+
+SCHEMA = "syncscan.capture/1"
+
+UNSAMPLED = "The host's time wasn't sampled: {}"
+UNEVEN, LOOK = 0.15, 14
+"""Spread of the timed steps' middle half, as a fraction of a step, from which this many more steps are left alone
+before the first cycle, so that a period of up to eight shows."""
+OTHER_PROFILER = "The program runs its own profiler, and torch allows one at a time: the capture waits for it."
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOrder:
+    """The capture and its destination: `out` is the folder, `name` the prefix of file names."""
+
+    plan: Plan
+    out: Path
+    name: str
+    stacks: bool = False
+    shapes: bool = False
+
+
+class CaptureRun:
+    """One capture. Whatever error it raises, `abandon` switches everything off.
+
+    `paths` holds its traces so far, `times` the steps' times once they were measured.
+
+    Args:
+        order: what is captured.
+        began: how many steps of the loop had ended when it began.
+        say: what to tell the user with.
+        wrote: what to call with each trace, and whether it holds a part of a cycle alone.
+        give_way: called when the program starts a profiler of its own in a cycle.
+        guarded: runs what the program's own loops call, so that none of its failures reaches the program.
+        of_phase: what is stored of the phase that this records, where it isn't the steps themselves.
+        grows: whether something may be added to its traces later on.
+    """
+
+    def __init__(
+        self,
+        order: CaptureOrder,
+        began: int,
+        say: Callable[[str], None],
+        wrote: Callable[[Path, bool], None],
+        give_way: Callable[[], None],
+        guarded: Callable[[Callable[[], None]], None] = lambda action: action(),
+        of_phase: dict[str, Any] | None = None,
+        grows: bool = False,
+    ) -> None:
+        self.order, self.began, self.ended = order, began, 0
+        self.paths: list[Path] = []
+        self.times: StepTimes | None = None
+        self._say, self._wrote, self._give_way = say, wrote, give_way
+        self._guarded, self._of_phase = guarded, of_phase
+        self._grows = grows or order.plan.sample > 0
+        self._plan = order.plan
+        self._phases = order.plan.phases()
+        self._left = 0
+        self._first = began
+        self._active_from = 0
+        self._cycles = 0
+        self._calibration: StepTimer | None = None
+        self._undisturbed = True
+        self._recorder: CycleRecorder | None = None
+        self._sampling: Sampling | None = None
+        self._watch = Watch(sampled=order.plan.sample > 0)
+        self._between: PhaseRecording | None = None
+        self._looked = False
+        self._traces: list[tuple[Path, dict[str, Any]]] = []
+        self._clocks: dict[str, Any] = {}
+        self._notes: list[str] = []
+
+    @property
+    def over(self) -> bool:
+        """Return whether it has run to its end."""
+        return not self._phases
+
+    @property
+    def profiling(self) -> bool:
+        """Return whether the profiler is on, in a warm-up or a recorded step."""
+        return self._recorder is not None or (self._between is not None and self._between.profiling)
+
+    @property
+    def unprofiled(self) -> bool:
+        """Return whether it hasn't reached its first cycle."""
+        return (
+            self._cycles == 0
+            and not self.over
+            and self._phases[0][0] in (StepPurpose.SETTLE, StepPurpose.CALIBRATE, StepPurpose.LOOK)
+        )
+
+    def start(self) -> None:
+        """Begin with the first step."""
+        self._enter()
+        self._watch.start()
+
+    def step(self) -> None:
+        """Handle the end of a step, and the begin of the next."""
+        self._watch.mark()
+        self.ended += 1
+        if self._sampling is not None and self._sampling.step():
+            return
+        if self._between is not None:
+            self._between.step()
+            if not self._between.over:
+                return
+        self._left -= 1
+        if self._calibration is not None:
+            self._calibration.mark()
+        if self._left:
+            if self._recorder is not None:
+                self._recorder.step()
+            return
+        phase, _ = self._phases.pop(0)
+        if phase is StepPurpose.CALIBRATE:
+            self._calibrated()
+        elif phase is StepPurpose.ACTIVE:
+            self.save(cut=False)
+        elif phase is StepPurpose.SAMPLE:
+            self._sampled()
+        elif phase is StepPurpose.BETWEEN:
+            self._end_between()
+        if phase in (StepPurpose.CALIBRATE, StepPurpose.LOOK):
+            self._set_period()
+        if self._phases:
+            self._enter()
+
+    def cut(self) -> None:
+        """End early, and write what there is; the capture is over anyway if all cycles are recorded."""
+        if self._between is not None:
+            self._phases.clear()
+            self._end_between()
+        elif self._sampling is not None:
+            self._phases.clear()
+            self._sampled()
+        else:
+            self.save(cut=True)
+            self._watch.close()
+
+    def save(self, *, cut: bool) -> None:
+        """End the cycle, if one is active, and write it as far as it was recorded.
+
+        Args:
+            cut: the step that runs now is not complete.
+        """
+        recording = self._recorder
+        if recording is None:
+            return
+        recorded = recording.recording
+        self._look("recorded")
+        profiler, taken = recording.finish(cut=cut)
+        self._recorder = None  # only now: `abandon` switches off what `finish` couldn't
+        self._watch.settle()
+        if recording.cupti.kept is not None:
+            self._note(
+                f"CUPTI stays attached to the captured process ({recording.cupti.kept}): until its end, steps take"
+                " 5 to 25 % longer than before, also those that a later capture times."
+            )
+        if not recorded:
+            return
+        self._watch.recorded(self._active_from, self._watch.steps - self._active_from)
+        metadata = self.metadata(taken)
+        path = write.write_trace(profiler, self.order.out, self.order.name, metadata)
+        self.paths.append(path)
+        if self._grows:
+            self._traces.append((path, metadata))
+        self._cycles += not cut
+        self._wrote(path, cut)
+
+    def abandon(self) -> None:
+        """Switch everything off, and discard the current recording."""
+        recording, self._recorder = self._recorder, None
+        sampling, self._sampling = self._sampling, None
+        self._calibration = None
+        with ExitStack() as off:  # all of it, though one fails
+            off.callback(lines.end)
+            off.callback(self._watch.close)
+            if self._between is not None:
+                off.callback(self._between.close)
+            if recording is not None:
+                off.callback(recording.close)
+            if sampling is not None:
+                off.callback(sampling.close)
+
+    def metadata(self, taken: dict[str, Any]) -> dict[str, Any]:
+        """Return the metadata stored in the trace under the key "syncscan".
+
+        Args:
+            taken: what the recorder saw of the cycle.
+        """
+        times = self.times
+        return {
+            "schema": SCHEMA,
+            "syncscan": importlib.import_module("syncscan").__version__,
+            "unprofiled_step_us": times.typical if times else None,
+            "unprofiled_quartiles_us": times.quartiles if times else None,
+            "unprofiled_mean_us": times.mean if times else None,
+            "unprofiled_steps_us": [round(us, 3) for us in times.each] if times else [],
+            "unprofiled_period": times.period if times else 1,
+            "unprofiled_clock": times.clock if times else None,
+            "unprofiled_undisturbed": self._undisturbed if times else None,
+            "calibrated_steps": self.order.plan.calibrate if times else 0,
+            "device_drained": True,
+            "first_step": self._first,
+            "notes": list(self._notes),
+            **taken,
+            **({"run": self._watch.record()} if self._of_phase is None else {"phase": self._of_phase}),
+            **({"clocks": dict(self._clocks)} if self._clocks else {}),
+        }
+
+    def _enter(self) -> None:
+        """Begin the next phase."""
+        if (
+            self._recorder is None
+            and self._phases[0][0] in (StepPurpose.WARMUP, StepPurpose.ACTIVE)
+            and cycle_recorder.profiling()
+        ):
+            self._say(OTHER_PROFILER)
+            self._phases.insert(0, (StepPurpose.WAIT, 1))
+        phase, self._left = self._phases[0]
+        if phase is StepPurpose.ACTIVE:
+            self._first = self.began + self.ended
+            self._active_from = self._watch.steps
+        if phase is StepPurpose.CALIBRATE:
+            self._undisturbed = not cupti.stays_attached and not cycle_recorder.profiling()
+            self._calibration = StepTimer(self._left)
+        elif phase is StepPurpose.SAMPLE:
+            self._start_sampling()
+        elif phase is StepPurpose.BETWEEN:
+            self._start_between()
+        elif self._recorder is not None:
+            self._recorder.step()
+        elif phase in (StepPurpose.WARMUP, StepPurpose.ACTIVE):
+            self._record(self._left if phase is StepPurpose.WARMUP else 0)
+
+    def _calibrated(self) -> None:
+        if self._calibration is None:
+            return
+        self.times, self._calibration = self._calibration.end(), None
+        self._look("calibrated")
+        advice = self.times.advice() if device.used() else None  # on a CPU no gain is scaled by it
+        if advice is not None:
+            self._note(advice)
+
+    def _note(self, sentence: str) -> None:
+        """Tell the user, and readers of this trace and later ones."""
+        if sentence not in self._notes:
+            self._notes.append(sentence)
+        self._say(sentence)
+
+    def _record(self, warmup: int) -> None:
+        plan = self._plan
+        self._watch.rest()
+        self._watch.disturb("profiler")
+        first = self._cycles * plan.cycle + plan.wait
+        self._recorder = CycleRecorder(
+            Cycle(first, warmup, plan.active, self.order.stacks, self.order.shapes), self._give_way
+        )
+        self._recorder.start()
+
+    def _start_sampling(self) -> None:
+        """Start sampling; if that isn't possible, the capture is over."""
+        try:
+            if cycle_recorder.profiling():
+                raise NotSampled("the program runs a profiler of its own.")
+            self._watch.rest()
+            self._sampling = Sampling(self.order.plan.sample, self.times.typical if self.times else None)
+        except NotSampled as reason:
+            self._phases.clear()
+            self._say(UNSAMPLED.format(reason))
+
+    def _sampled(self) -> None:
+        """Add the samples to the traces of this capture."""
+        sampling, self._sampling = self._sampling, None
+        if sampling is None:
+            return
+        more: dict[str, Any] = {}
+        try:
+            more["host"] = sampling.finish(self._between_steps)
+        except NotSampled as reason:
+            self._say(UNSAMPLED.format(reason))
+        more["run"] = self._watch.record()
+        self.add(more)
+
+    def _between_steps(self, rows: Sequence[Row]) -> set[int]:
+        """Return when samples of phases between the steps were taken; the watch gets all samples."""
+        self._watch.add(rows, PERIOD_NS)
+        return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
+
+    def add(self, more: dict[str, Any], failed: str = UNSAMPLED) -> None:
+        """Add to the metadata of this capture's traces.
+
+        Args:
+            more: keys and values of the table.
+            failed: a sentence with a placeholder for the reason, said if that fails.
+        """
+        try:
+            for number, (path, metadata) in enumerate(self._traces):
+                write.write_metadata(path, metadata, {**metadata, **more})
+                self._traces[number] = path, {**metadata, **more}
+        except OSError as error:
+            self._say(failed.format(f"it can't be added to the trace ({error.strerror or error})."))
+
+    def _set_period(self) -> None:
+        """Let cycles hold whole periods, where steps differ periodically; observe more steps where that is unclear."""
+        if not self._plan.auto or self._of_phase is not None:
+            return
+        period, spread = self._watch.period(), self.times.quartiles if self.times else None
+        unclear = period == 1 and spread is not None and spread[1] - spread[0] > UNEVEN * self._typical()
+        if unclear and not self._looked:
+            self._looked = True
+            self._phases.insert(0, (StepPurpose.LOOK, LOOK))
+        elif period > 1 and self._plan.active % period:
+            self._plan = self._plan.of_period(period)
+            self._phases = [(p, self._plan.active if p is StepPurpose.ACTIVE else n) for p, n in self._phases]
+        if period > 1 and self.times is not None:
+            self.times = replace(self.times, period=period)
+
+    def _typical(self) -> float:
+        return self.times.typical if self.times else 0.0
+
+    def _start_between(self) -> None:
+        """Start recording phases between the steps; if none is worth it, the capture is over."""
+        self._between = PhaseRecording(self.order, self._watch, self._course_of, self._guarded)
+        if self._between.over:
+            self._phases.clear()
+            self._end_between()
+        else:
+            self._watch.sample()
+
+    def _end_between(self) -> None:
+        """Note in the steps' traces which phases have their own."""
+        between, self._between = self._between, None
+        if between is None:
+            return
+        between.close()
+        self._watch.rest()
+        if between.written or between.missing:
+            self.add({"run": self._watch.record(between.written, between.missing)})
+        self._watch.close()
+
+    def _course_of(self, order: CaptureOrder, stored: dict[str, Any]) -> CaptureRun:
+        """Return a course of its own for a phase."""
+
+        def wrote(path: Path, cut: bool) -> None:
+            self._say(f"wrote {path.name}, of what the program does between its steps: {stored['name']}")
+
+        stored = {**stored, "of": self.paths[-1].name if self.paths else ""}
+        return CaptureRun(order, self.ended, self._say, wrote, self._give_way, self._guarded, stored)
+
+    def _look(self, when: str) -> None:
+        """Store the device's clocks."""
+        clocks = device.clocks()
+        if clocks is not None:
+            self._clocks[when] = clocks

@@ -1,0 +1,176 @@
+"""Record the steps of one cycle with torch's profiler, and the facts that it can't see.
+
+Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronizations and
+at garbage collections, the debug mode, CUPTI. Whatever way a cycle ends, all of it is off afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from syncscan.capture import device, fork, lines, lines_table
+from syncscan.capture.cupti import Attachment
+from syncscan.capture.garbage import Garbage
+from syncscan.capture.warned import Warned
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """How one cycle runs under the profiler.
+
+    `first` is the number of its first step, for the trace's `ProfilerStep#N`; `warmup` steps come before `active` ones.
+    """
+
+    first: int
+    warmup: int
+    active: int
+    stacks: bool = False
+    shapes: bool = False
+
+
+def profiling() -> bool:
+    """Return whether a profiler of torch's is on; starting another would silently discard the recordings of both."""
+    return bool(importlib.import_module("torch").autograd._profiler_enabled())
+
+
+class CycleRecorder:
+    """One cycle under the profiler.
+
+    Args:
+        cycle: what is recorded.
+        yield_to: called when the program starts a profiler of its own during the cycle, before that one starts.
+    """
+
+    def __init__(self, cycle: Cycle, yield_to: Callable[[], None]) -> None:
+        self.cycle = cycle
+        self.cupti = Attachment()
+        self._yield_to = yield_to
+        self._ended = 0
+        self._profiler: Any = None
+        self._warned = Warned()
+        self._garbage = Garbage()
+        self._undo = ExitStack()
+
+    @property
+    def recording(self) -> bool:
+        """Return whether the current step is recorded."""
+        return self._profiler is not None and self._ended >= self.cycle.warmup
+
+    def start(self) -> None:
+        """Begin with the first step."""
+        self._undo.callback(fork.in_child(self._forked))
+        self._undo.callback(self.cupti.release)
+        self._profiler = self._made()
+        self._undo.callback(self._stop)
+        self._do(self._profiler.__enter__)
+        self._undo.callback(self._alone())
+        self._undo.callback(lines.end)
+        self._undo.callback(self._warned.close)
+        self._undo.callback(self._garbage.close)
+        self._follow()
+
+    def step(self) -> None:
+        """Continue with the next step of the cycle."""
+        self._warned.close()
+        self._ended += 1
+        self._do(self._profiler.step)
+        self._follow()
+
+    def finish(self, *, cut: bool) -> tuple[Any, Json]:
+        """End the cycle: switch everything off, and return the profiler and the callbacks' records.
+
+        Args:
+            cut: the step that runs now is not complete.
+        """
+        profiler, number = self._profiler, self.cycle.first + self._ended
+        recording = lines.end()  # before the profiler's own closing synchronization calls back
+        self.close()
+        taken: Json = {"lines": None, "events": [], "unfinished_step": number if cut else None}
+        taken["collections"] = [list(collection) for collection in self._garbage.collections]
+        if recording is not None:
+            taken["lines"] = lines_table.lines_table(recording, None if lines.exact() else self._warned.stacks)
+            taken["events"] = [list(event) for event in recording.events]
+        return profiler, taken
+
+    def close(self) -> None:
+        """Switch everything off, in any state and despite failures."""
+        try:
+            self._undo.close()
+        finally:
+            self._profiler = None
+
+    def _made(self) -> Any:
+        torch_profiler = importlib.import_module("torch.profiler")
+        profiler = torch_profiler.profile(
+            schedule=functools.partial(_action, torch_profiler.ProfilerAction, self.cycle),
+            with_stack=self.cycle.stacks,
+            record_shapes=self.cycle.shapes,
+        )
+        profiler.step_num = self.cycle.first
+        return profiler
+
+    def _follow(self) -> None:
+        """Start what records facts that the profiler can't see for the coming step: collections, and the lines."""
+        if self.recording:
+            self._garbage.open()
+        if device.backend() is None:
+            return
+        if self.recording:
+            lines.begin()
+        elif self._ended == self.cycle.warmup - 1 and not lines.exact():
+            self._warned.open()
+
+    def _do(self, action: Callable[[], Any]) -> None:
+        """Run an action without torch's warning that events are cleared between cycles, which some versions give."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
+            action()
+
+    def _stop(self) -> None:
+        """Stop torch's profiler; in a warm-up step torch would start it first, only to stop it at once.
+
+        Starting attaches CUPTI, with threads of its own: they must be there before the one that lets go is looked for.
+        """
+        profiler = self._profiler
+        with ExitStack() as stop:  # runs from its last line to its first, all of it though one fails
+            stop.callback(profiler.__exit__, None, None, None)
+            stop.callback(self.cupti.before_stop)
+            if profiler.profiler is not None and not self.recording:
+                profiler.start_trace()
+                profiler.current_action = importlib.import_module("torch.profiler").ProfilerAction.RECORD
+
+    def _alone(self) -> Callable[[], None]:
+        """Give way to a profiler of the program's own, instead of both being ended."""
+        kind = importlib.import_module("torch.autograd.profiler").profile
+        original = kind._prepare_trace
+
+        @functools.wraps(original)
+        def prepare(started: Any) -> Any:
+            self._yield_to()
+            return original(started)
+
+        def restore() -> None:
+            kind._prepare_trace = original
+
+        kind._prepare_trace = prepare
+        return restore
+
+    def _forked(self) -> None:
+        """Undo everything in a forked child: no recording may continue, and the profiler mustn't be touched."""
+        lines.end()
+        self._warned.close()
+        self._garbage.close()
+        importlib.import_module("torch").autograd._enable_record_function(False)
+
+
+def _action(actions: Any, cycle: Cycle, number: int) -> Any:
+    """Return torch's profiler action for a step; it requests step 0 before it knows the first number."""
+    return actions.WARMUP if max(0, number - cycle.first) < cycle.warmup else actions.RECORD

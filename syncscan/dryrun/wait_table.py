@@ -1,0 +1,400 @@
+"""Tabulate what the host waits for on CUDA in an op with its arguments: everything that C++ does out of sight.
+
+Each row's chain is the one that the recordings in `sample_traces/rules` and the catalogue show, so that the rules that
+name the waits of traces name these too. What isn't in the table waits for nothing, unless torch tags the op as one
+whose result the host has to see (`data_dependent_output`, `dynamic_output_shape`).
+
+Facts: torch 2.13 sources and recordings of torch 2.11 on an H200, whose measured truth the tests hold the table to.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.recording import DryWait
+
+STAGED_BYTES = 1 << 20
+"""Size up to which a pageable copy with non_blocking returns at once: it did for 256 KB and waited for 16 MB (H200,
+torch 2.11), as the driver stages small copies. The border between them isn't measured."""
+LONG_ROW = 2048
+"""`mode` sorts rows up to this length in one kernel, longer ones with Thrust (TensorModeKernel.cu)."""
+
+_READ = ("aten::item", "aten::_local_scalar_dense")
+_TO = ("aten::to", "aten::_to_copy", "aten::copy_")
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchedOp:
+    """An op as torch dispatches it, before it runs, with torch's modes off."""
+
+    name: str
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    node: str = ""
+    """The node of the backward pass that calls it; empty outside of backward."""
+
+    def arg(self, at: int, name: str, otherwise: Any = None) -> Any:
+        """Return an argument by position or name."""
+        return self.args[at] if len(self.args) > at else self.kwargs.get(name, otherwise)
+
+
+def read() -> DryWait:
+    """Return a copy of one number into pinned memory that is awaited."""
+    return DryWait((), copy="Memcpy DtoH (Device -> Pinned)", size=8)
+
+
+def item(*outer: str) -> DryWait:
+    """Return a read of one number by `item`, below these ops."""
+    return DryWait((*outer, *_READ), copy="Memcpy DtoH (Device -> Pinned)", size=4)
+
+
+def to_host(*ops: str, size: int = 8, pinned: bool = False) -> DryWait:
+    """Return an awaited copy to the host."""
+    return DryWait(ops or _TO, copy=f"Memcpy DtoH (Device -> {'Pinned' if pinned else 'Pageable'})", size=size)
+
+
+def to_device(*ops: str, size: int = 8, pinned: bool = False) -> DryWait:
+    """Return an awaited copy to the device."""
+    return DryWait(ops or _TO, copy=f"Memcpy HtoD ({'Pinned' if pinned else 'Pageable'} -> Device)", size=size)
+
+
+def synchronize(*ops: str, call: str = "cudaStreamSynchronize") -> DryWait:
+    """Return a synchronize without a copy: Thrust's, MAGMA's, or the program's own."""
+    return DryWait(ops, calls=(call,))
+
+
+def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[DryWait]:
+    """Yield what a copy between host and device waits for.
+
+    Args:
+        source, target: places of the two (`places`), with the tensor that is copied as `source[1]`.
+        ops: the ops around the copy.
+        non_blocking: as the program asked.
+    """
+    (origin, tensor), goal = source, target
+    size = tensor.numel() * tensor.element_size()
+    pinned = tensor_memory.PINNED in (origin, goal)
+    if not size or (origin == tensor_memory.DEVICE) == (goal == tensor_memory.DEVICE):
+        return
+    if goal == tensor_memory.DEVICE:
+        if not non_blocking or (not pinned and size > STAGED_BYTES):
+            yield to_device(*ops, size=size, pinned=pinned)
+    elif not non_blocking:
+        yield to_host(*ops, size=size, pinned=pinned)
+    elif not pinned:  # no synchronize follows, and the call waits all the same
+        yield DryWait(ops, ("cudaMemcpyAsync",), "Memcpy DtoH (Device -> Pageable)", size)
+
+
+def _on_device(tensor: Any) -> bool:
+    return (
+        isinstance(tensor, importlib.import_module("torch").Tensor)
+        and tensor_memory.place_of(tensor) == tensor_memory.DEVICE
+    )
+
+
+def _is_mask(tensor: Any) -> bool:
+    torch = importlib.import_module("torch")
+    return tensor is not None and tensor.dtype in (torch.bool, torch.uint8)
+
+
+def _is_copied(given: Any, op: DispatchedOp) -> bool:
+    """Return whether an index or a value is on the host and the indexed tensor isn't."""
+    return not _on_device(given) and _on_device(op.args[0])
+
+
+def _index(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the count of a device mask, and the copy of a host index; a host mask doesn't wait (since 2.9)."""
+    outer = "aten::index"
+    for index in op.args[1]:
+        if index is None:
+            continue
+        if _is_mask(index):
+            if _on_device(index):
+                yield read().inside(outer, "aten::nonzero")
+        elif _is_copied(index, op):
+            yield to_device(outer, *_TO, size=_bytes(index))
+
+
+def _index_put(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the waits of reading by index, except that one mask with a host number fills; other numbers are copied."""
+    outer = ("aten::index_put_", "aten::_index_put_impl_")
+    indices, value = [index for index in op.args[1] if index is not None], op.args[2]
+    number = value.numel() == 1 and not _on_device(value)
+    if number and len(indices) == 1 and _is_mask(indices[0]):
+        return
+    for index in indices:
+        if _is_mask(index):
+            if _on_device(index):
+                yield read().inside(*outer, "aten::nonzero")
+        elif _is_copied(index, op):
+            yield to_device(*outer, *_TO, size=_bytes(index))
+    if _is_copied(value, op) and not op.node.startswith("IndexPutBackward"):  # it makes its own on the device
+        yield to_device(*outer, *_TO, size=_bytes(value))
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.numel() * tensor.element_size())
+
+
+def _copy(op: DispatchedOp) -> Iterable[DryWait]:
+    target, source = op.args[0], op.args[1]
+    origin, goal = tensor_memory.place_of(source), tensor_memory.place_of(target)
+    return copy((origin, source), goal, "aten::copy_", non_blocking=bool(op.arg(2, "non_blocking", False)))
+
+
+def _scalar(op: DispatchedOp) -> Iterable[DryWait]:
+    if _on_device(op.args[0]):
+        yield item()
+
+
+def _equal(op: DispatchedOp) -> Iterable[DryWait]:
+    a, b = op.args[0], op.args[1]
+    if a.shape == b.shape and a.numel() and not tensor_memory.same_memory(a, b):
+        yield item("aten::equal")
+
+
+def _value_on_device(at: int, *outer: str) -> Callable[[DispatchedOp], Iterable[DryWait]]:
+    """Yield the read of a value on the device by ops that convert it to a number."""
+
+    def waits(op: DispatchedOp) -> Iterable[DryWait]:
+        if len(op.args) > at and _on_device(op.args[at]):
+            yield item(*outer)
+
+    return waits
+
+
+def _fill(op: DispatchedOp) -> Iterable[DryWait]:
+    if _on_device(op.args[1]) and not _on_device(op.args[0]):
+        yield item("aten::fill_")
+
+
+def _unique(op: DispatchedOp) -> Iterable[DryWait]:
+    if not op.args[0].numel():  # nothing is launched (UniqueCub.cu)
+        return
+    if _is_mask(op.args[0]):
+        yield to_host(op.name)
+    else:
+        yield item(op.name)
+
+
+def _bincount(op: DispatchedOp) -> Iterable[DryWait]:
+    torch = importlib.import_module("torch")
+    if op.args[0].dtype != torch.uint8:
+        yield to_host(op.name, *_TO)
+    yield item(op.name)
+
+
+def _histc(op: DispatchedOp) -> Iterable[DryWait]:
+    if op.arg(2, "min", 0) == op.arg(3, "max", 0):
+        yield from (to_host(op.name, *_TO), to_host(op.name, *_TO))
+
+
+def _repeat_interleave(op: DispatchedOp) -> Iterable[DryWait]:
+    if op.arg(1, "output_size") is None:
+        yield from (item("aten::repeat_interleave", "aten::repeat_interleave") for _ in range(2))
+
+
+def _segment_reduce(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the check of lengths; offsets aren't checked (SegmentReduce.cpp)."""
+    if op.kwargs.get("lengths") is not None and not op.kwargs.get("unsafe", False):
+        yield from (item("aten::segment_reduce") for _ in range(2))
+
+
+def _ctc_lengths(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the read of lengths on the device, and the copies of lengths and of the targets' offsets to it."""
+    yield from (to_host("aten::ctc_loss", *_TO) for lengths in op.args[2:4] if _on_device(lengths))
+    yield from (to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))
+
+
+def _mode(op: DispatchedOp) -> Iterable[DryWait]:
+    tensor, dim = op.args[0], op.arg(1, "dim", -1)
+    if tensor.dim() and tensor.shape[dim] > LONG_ROW:
+        yield synchronize("aten::mode")
+
+
+def _sparse_bmm(op: DispatchedOp) -> Iterable[DryWait]:
+    if op.args[0].is_sparse:
+        yield synchronize(op.name, call="cudaDeviceSynchronize")
+
+
+def _coalesce(op: DispatchedOp) -> Iterable[DryWait]:
+    if op.args[0]._nnz() >= 2:
+        yield synchronize("aten::coalesce", "aten::_coalesce")
+
+
+def _normal(op: DispatchedOp) -> Iterable[DryWait]:
+    deviation = op.arg(1, "std")
+    if _on_device(deviation):
+        yield item("aten::normal")
+
+
+def _number_arguments(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the read of a number that is a tensor on the device."""
+    yield from (item(op.name) for value in (*op.args, *op.kwargs.values()) if _on_device(value))
+
+
+def _of_sparse(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
+    """Yield the waits of an op for a sparse tensor that it doesn't have for a dense one."""
+    return lambda op: waits if op.args[0].is_sparse else ()
+
+
+def _unbind(op: DispatchedOp) -> Iterable[DryWait]:
+    """Yield the read of a nested tensor's lengths."""
+    if op.args[0].is_nested:
+        yield to_host()
+
+
+def _of_padded(wait: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
+    """Yield the waits of an op for a nested tensor, whose lengths it needs."""
+    torch = importlib.import_module("torch")
+    return lambda op: (wait,) if op.args[0].is_nested and op.args[0].layout == torch.strided else ()
+
+
+def _always(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
+    return lambda op: waits
+
+
+def _unless_empty(*waits: DryWait) -> Callable[[DispatchedOp], Iterable[DryWait]]:
+    """Yield the waits of an op for matrices with elements; nothing is computed for empty ones."""
+    return lambda op: waits if op.args[0].numel() else ()
+
+
+_CHECK = _always(item("aten::_linalg_check_errors"))
+_SVD = _unless_empty(to_host("aten::_linalg_svd", *_TO))
+
+WAITS: dict[str, Callable[[DispatchedOp], Iterable[DryWait]]] = {
+    # numbers
+    "aten::_local_scalar_dense": _scalar,
+    "aten::equal": _equal,
+    "aten::allclose": _always(item("aten::allclose")),
+    "aten::masked_fill.Tensor": _value_on_device(2, "aten::masked_fill", "aten::masked_fill_"),
+    "aten::masked_fill_.Tensor": _value_on_device(2, "aten::masked_fill_"),
+    "aten::index_fill.int_Tensor": _value_on_device(3, "aten::index_fill", "aten::index_fill_"),
+    "aten::index_fill_.int_Tensor": _value_on_device(3, "aten::index_fill_"),
+    "aten::fill_.Tensor": _fill,
+    "aten::linspace": _number_arguments,
+    "aten::logspace": _number_arguments,
+    # copies
+    "aten::copy_": _copy,
+    # shapes
+    "aten::nonzero": _always(read().inside("aten::nonzero")),
+    "aten::argwhere": _always(read().inside("aten::argwhere", "aten::nonzero")),
+    "aten::index.Tensor": _index,
+    "aten::_unsafe_index.Tensor": _index,
+    "aten::index_put": _index_put,
+    "aten::index_put_": _index_put,
+    "aten::_index_put_impl_": _index_put,
+    "aten::_unsafe_index_put": _index_put,
+    "aten::masked_select": _always(read().inside("aten::masked_select", "aten::nonzero")),
+    "aten::masked_scatter_backward": _always(
+        read().inside("aten::masked_scatter_backward", "aten::masked_select", "aten::nonzero")
+    ),
+    "aten::_unique": _unique,
+    "aten::_unique2": _unique,
+    "aten::unique_consecutive": _unique,
+    "aten::unique_dim": _always(synchronize("aten::unique_dim")),
+    "aten::unique_dim_consecutive": _always(synchronize("aten::unique_consecutive", "aten::unique_dim_consecutive")),
+    "aten::bincount": _bincount,
+    "aten::histc": _histc,
+    "aten::repeat_interleave.Tensor": _repeat_interleave,
+    "aten::segment_reduce": _segment_reduce,
+    "aten::mode": _mode,
+    "aten::_ctc_loss.Tensor": _ctc_lengths,
+    "aten::_ctc_loss": _always(*(to_device("aten::ctc_loss", "aten::_ctc_loss", *_TO) for _ in range(3))),
+    "aten::_ctc_loss_backward": _always(*(to_device("aten::_ctc_loss_backward", *_TO) for _ in range(3))),
+    "torchvision::nms": _always(read().inside("torchvision::nms", "aten::masked_select", "aten::nonzero")),
+    # sparse
+    "aten::_coalesce": _coalesce,
+    "aten::_to_sparse": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
+    "aten::_to_sparse.sparse_dim": _always(read().inside("aten::to_sparse", "aten::_to_sparse", "aten::nonzero")),
+    "aten::_to_sparse_csr": _always(read().inside("aten::to_sparse_csr", "aten::_to_sparse_csr", "aten::nonzero")),
+    "aten::_to_sparse_csc": _always(read().inside("aten::to_sparse_csc", "aten::_to_sparse_csc", "aten::nonzero")),
+    "aten::bmm": _sparse_bmm,
+    "aten::_sparse_softmax": _always(synchronize("aten::_sparse_softmax")),
+    "aten::_sparse_log_softmax": _always(synchronize("aten::_sparse_log_softmax")),
+    "aten::index_select": _of_sparse(item("aten::index_select")),
+    "aten::_sparse_sum": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
+    "aten::_sparse_sum.dim": _always(synchronize("aten::_sparse_sum", "aten::_coalesce")),
+    # nested
+    "aten::unbind": _unbind,
+    "aten::to_padded_tensor": _of_padded(to_host("aten::to_padded_tensor", *_TO)),
+    # checks
+    "aten::linalg_pinv": _unless_empty(to_host("aten::linalg_pinv", "aten::_linalg_svd", *_TO)),
+    "aten::fake_quantize_per_channel_affine_cachemask": _always(
+        *(item("aten::fake_quantize_per_channel_affine") for _ in range(2))
+    ),
+    "aten::_linalg_check_errors": _CHECK,
+    "aten::_linalg_svd": _SVD,
+    "aten::_linalg_eigh": _always(item("aten::_linalg_eigh", "aten::_linalg_check_errors")),
+    "aten::linalg_eig": _always(item("aten::linalg_eig")),
+    "aten::_linalg_eigvals": _always(item("aten::linalg_eigvals", "aten::_linalg_eigvals")),
+    "aten::linalg_lstsq": _always(item("aten::linalg_lstsq", "aten::_linalg_check_errors")),
+    "aten::linalg_ldl_solve": _unless_empty(synchronize("aten::linalg_ldl_solve", call="cudaDeviceSynchronize")),
+    "aten::cholesky": _unless_empty(item("aten::cholesky", "aten::_linalg_check_errors")),
+    "aten::linalg_matrix_exp": _always(read().inside("aten::linalg_matrix_exp", "aten::nonzero")),
+    "aten::normal.Tensor_Tensor": _normal,
+    "aten::normal.float_Tensor": _normal,
+}
+"""Op, with the overload where needed, → its waits if one of its tensors is on the device."""
+
+
+def _one_hot(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
+    classes = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
+    if classes == -1:
+        yield item("aten::one_hot")
+
+
+def _sparse_tensor(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
+    """Yield the read of the greatest indices without a given size, or if invariants are checked."""
+    invariants = importlib.import_module("torch").sparse.check_sparse_tensor_invariants
+    checked = kwargs.get("check_invariants")
+    sized = len(args) > 2 or kwargs.get("size") is not None
+    if not sized or (invariants.is_enabled() if checked is None else checked):
+        yield from (item("aten::sparse_coo_tensor") for _ in range(2))
+
+
+def _nothing(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[DryWait]:
+    return ()
+
+
+COMPOSED: dict[str, Callable[[Sequence[Any], dict[str, Any]], Iterable[DryWait]]] = {
+    "one_hot": _one_hot,
+    "sparse_coo_tensor": _sparse_tensor,
+    "quantile": _nothing,
+    "nanquantile": _nothing,
+    "_assert_async": _nothing,
+}
+"""Functions that call other ops on a CPU than on a GPU, where these checks don't exist or run on the device
+(Onehot.cpp, Sorting.cpp): their waits there, whatever happens inside them here."""
+
+ON_HOST = {"aten::_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
+"""Op or function → the result that is on the host whatever its arguments: sizes of batches, lengths."""
+
+KNOWN = frozenset(
+    "aten prim prims profiler torchvision quantized c10d _c10d_functional inductor mkldnn mkl rngprims sparse "
+    "debugprims higher_order nested_tensor nvprims static_runtime symm_mem".split()
+)
+"""Namespaces of ops whose CUDA code this table covers; others belong to extensions."""
+
+
+def waits_of(op: DispatchedOp, tags: Sequence[Any]) -> tuple[DryWait, ...]:
+    """Yield what the host waits for in an op with a tensor on the device as argument.
+
+    Args:
+        op: its name with the overload, as the table has it.
+        tags: torch's own of this op.
+    """
+    row = WAITS.get(op.name) or WAITS.get(op.name.partition(".")[0])
+    if row is not None:
+        bare = replace(op, name=op.name.partition(".")[0])
+        return tuple(row(bare))
+    if any(str(tag) in _DEPENDENT for tag in tags):
+        return (read().inside(op.name.partition(".")[0]),)
+    return ()
+
+
+_DEPENDENT = ("Tag.data_dependent_output", "Tag.dynamic_output_shape", "data_dependent_output", "dynamic_output_shape")

@@ -1,0 +1,57 @@
+"""Finds code that reads a clock: what is timed must go on waiting where it waits."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.fixing.flow import functions
+from syncscan.fixing.program_file import File
+
+_CLOCKS = frozenset(
+    "time perf_counter perf_counter_ns monotonic monotonic_ns time_ns process_time process_time_ns default_timer "
+    "now clock elapsed elapsed_time timeit tic toc tick stopwatch".split()
+)
+
+
+def is_timed(file: File, node: ast.expr) -> bool:
+    """Return whether each turn of a loop around a node, or around a call of its function, times it by itself."""
+    calls = [node]
+    function = file.function_of(node)
+    if not isinstance(function, ast.Module):
+        calls += functions.calls_of(file, function) or []
+    return any(_is_inside(file, call, loop) for call in calls for loop in file.loops_of(call))
+
+
+def _is_inside(file: File, node: ast.expr, loop: ast.AST) -> bool:
+    lines = [n.lineno for n in ast.walk(loop) if isinstance(n, ast.Call) and is_clock(file, n)]
+    return any(n < node.lineno for n in lines) and any(n > node.lineno for n in lines)
+
+
+def reads_clock(file: File, node: ast.AST) -> bool:
+    """Return whether something in a node reads a clock."""
+    return any(isinstance(inner, ast.Call) and is_clock(file, inner) for inner in ast.walk(node))
+
+
+def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
+    """Return whether a call reads a clock: a known one under any name, or a function of the file that reads one."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in _CLOCKS or name in _names_of_clocks(file) or "timer" in ast.unparse(call.func).lower():
+        return True
+    function = functions.callee(file, call) if depth else None
+    inner = (n for n in ast.walk(function) if isinstance(n, ast.Call)) if function is not None else ()
+    return any(is_clock(file, n, depth - 1) for n in inner)
+
+
+def _names_of_clocks(file: File) -> set[str]:
+    """Return the names under which the file imports or stores clocks."""
+    names = set()
+    for node in file.nodes:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname for alias in node.names if alias.name in _CLOCKS and alias.asname}
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
+            word = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id
+            names |= {t.id for t in node.targets if isinstance(t, ast.Name) and word in _CLOCKS}
+    return names
+
+
+__all__ = ["is_clock", "is_timed", "reads_clock"]

@@ -1,0 +1,302 @@
+"""Finds the expressions that read one number from the device, and writes their deferred form."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import msgspec
+
+from syncscan.fixing.edits import Render
+from syncscan.fixing.messages import Tensor
+from syncscan.fixing.program_file import File
+
+PEELED = frozenset({"cpu", "detach"})
+"""Methods between a tensor and the read of its number that have nothing to do any more."""
+FRESH = frozenset(
+    "sum mean max min any all prod norm amax amin std var median argmax argmin count_nonzero item float double long "
+    "int clone abs sqrt square pow exp log sigmoid tanh add sub mul div neg logsumexp numel dot "
+    "cross_entropy mse_loss l1_loss nll_loss smooth_l1_loss binary_cross_entropy binary_cross_entropy_with_logits "
+    "kl_div cosine_similarity".split()
+)
+"""Functions and methods whose result is memory of its own."""
+_INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
+
+
+class NumberRead(msgspec.Struct, frozen=True):
+    """A read of one number: `x.item()`, `float(x)`, `int(x)`, `x.detach().cpu().item()`."""
+
+    node: ast.expr
+    of: ast.expr
+    """The tensor that is read, without what only led to the read: `x`."""
+    tensor: Tensor
+    detached: bool
+    """Whether the source says already that no gradient flows."""
+    type: str
+    """Type of the number: `float`, `int`, `bool`."""
+    count: int
+    """How often it ran."""
+    equal: bool | None = None
+    """Value of `torch.unique(x).numel() > 1` if all elements are equal; None for other reads."""
+
+    __hash__ = object.__hash__
+
+
+def sites(file: File) -> list[NumberRead]:
+    """Return the reads of numbers that the host waited for, in the order of the text."""
+    result = []
+    for node in file.nodes:
+        if isinstance(node, ast.Call | ast.Compare) and file.seen(node).waits:
+            site = _site(file, node) if isinstance(node, ast.Call) else _unique(file, node)
+            result += [site] if site else []
+    return result
+
+
+def _unique(file: File, node: ast.Compare) -> NumberRead | None:
+    """Return the read in a test whether a tensor of integers has several values: `torch.unique(x).numel() > 1`."""
+    if len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
+        return None
+    of = _values(node.left)
+    tensor = file.device_tensor(of) if of is not None else None
+    key = type(node.ops[0]), node.comparators[0].value
+    if of is None or tensor is None or tensor.dtype not in _INTEGERS - {"bool"} or key not in _ONE_VALUE:
+        return None
+    seen = file.seen(of)
+    if seen.shortest < 1 or not isinstance(of, ast.Name | ast.Attribute):
+        return None
+    return NumberRead(node, of, tensor, True, "bool", file.seen(node).count, _ONE_VALUE[key])
+
+
+def _values(node: ast.expr) -> ast.expr | None:
+    """Return `x` of `torch.unique(x).numel()`, `len(x.unique())`, `torch.unique(x).shape[0]`, `x.unique().size(0)`."""
+    inner: ast.expr | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("numel", "size"):
+        inner = node.func.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+        inner = node.args[0]
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        inner = node.value.value
+    if not isinstance(inner, ast.Call) or not isinstance(inner.func, ast.Attribute) or inner.func.attr != "unique":
+        return None
+    if inner.keywords or len(inner.args) > 1:
+        return None
+    return inner.args[0] if inner.args else inner.func.value
+
+
+_ONE_VALUE: dict[tuple[type, object], bool] = {
+    (ast.Gt, 1): False,
+    (ast.NotEq, 1): False,
+    (ast.GtE, 2): False,
+    (ast.Eq, 1): True,
+    (ast.LtE, 1): True,
+    (ast.Lt, 2): True,
+}
+"""A comparison of the number of different values → what it says where there is one."""
+
+
+def _site(file: File, call: ast.Call) -> NumberRead | None:
+    receiver = _read(call)
+    if receiver is None:
+        return None
+    types = file.types(call)
+    if len(types) != 1 or not types <= {"float", "int", "bool"}:
+        return None
+    of, detached = _peeled(receiver)
+    tensor = file.device_tensor(of)
+    seen = file.seen(of)
+    if tensor is None or seen.shortest != 1 or seen.longest != 1:
+        return None
+    number = next(iter(types))
+    if number == "bool" and tensor.dtype != "bool":
+        return None
+    if number == "int" and tensor.dtype not in _INTEGERS:
+        return None  # it cuts, and raises for what isn't finite
+    return NumberRead(call, of, tensor, detached, number, file.seen(call).count)
+
+
+def _read(call: ast.Call) -> ast.expr | None:
+    """Return the tensor that a call reads a number from: `x` of `x.item()`, `float(x)`, `float(x.item())`."""
+    function = call.func
+    if isinstance(function, ast.Attribute) and function.attr in ("item", "tolist"):
+        return function.value if not call.args and not call.keywords else None
+    if isinstance(function, ast.Name) and function.id in ("float", "int", "bool") and not call.keywords:
+        return call.args[0] if len(call.args) == 1 and not isinstance(call.args[0], ast.Starred) else None
+    return None
+
+
+def _peeled(node: ast.expr) -> tuple[ast.expr, bool]:
+    detached = False
+    while True:
+        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if method is None or method.attr not in PEELED or node.args or node.keywords:  # type: ignore[attr-defined]
+            break
+        detached = detached or method.attr == "detach"
+        node = method.value
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        detached = True
+    return node, detached
+
+
+class Deferral(msgspec.Struct):
+    """How a deferred read is written."""
+
+    computed: bool = False
+    """Whether something is computed of it: in double precision then, as Python does."""
+    kept: bool = False
+    """Whether it has to be a copy, as what it is read of may change before it is read."""
+    types: frozenset[str] = frozenset()
+    """Types that the number has to have besides its own: `float` for an integer."""
+    cast: str = ""
+    """Conversion for a tensor that takes the number; empty if the dtypes agree."""
+    raw: bool = False
+    """Whether a tensor takes it, so that its own type serves."""
+
+
+def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
+    """Return the source of a read that is deferred: `loss.detach().double()`."""
+    source = primary(site.of, render)
+    if site.equal is not None:
+        alone = isinstance(file.parents[site.node], ast.Assign)
+        test = f"{source}.amax() {'==' if site.equal else '!='} {source}.amin()"
+        return (test if alone else f"({test})") + (f"{_converted(site, how)}" if not alone else "")
+    if site.tensor.dims:
+        source += ".squeeze()"
+    if (not site.detached and _needs_detach(file, site)) or (site.detached and not _is_data(site.of)):
+        source += ".detach()"
+    return source + _converted(site, how)
+
+
+def _converted(site: NumberRead, how: Deferral) -> str:
+    copied = ".clone()" if how.kept else ""
+    if how.raw:
+        return f"{how.cast}" or copied
+    dtype = "bool" if site.equal is not None else site.tensor.dtype
+    to_float = site.type == "float" or "float" in how.types
+    if to_float and dtype == "float64":
+        return ".clone()"
+    if to_float and (how.computed or dtype in _INTEGERS):
+        return ".double()"
+    if not to_float and how.computed and dtype not in ("int64", "bool"):
+        return ".long()"
+    if "int" in how.types and dtype == "bool":
+        return ".long()"
+    return copied
+
+
+def _needs_detach(file: File, site: NumberRead) -> bool:
+    if site.tensor.dtype in _INTEGERS or _is_of_detached(site.of):
+        return False
+    return any(t.grad for t in file.seen(site.of).tensors) or not _without_gradients(file, site.node)
+
+
+def _is_of_detached(node: ast.expr) -> bool:
+    """Return whether a chain starts at a tensor without gradient: `p.grad.norm()`, `x.detach().max()`."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        if isinstance(node, ast.Attribute) and node.attr in ("grad", "data"):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+            return True
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return False
+
+
+def _without_gradients(file: File, node: ast.AST) -> bool:
+    """Return whether the source turns gradients off here."""
+    inner = node
+    for outer in file.ancestors(node):
+        items = outer.items if isinstance(outer, ast.With) and inner in outer.body else []
+        if any(_turns_off(item.context_expr) for item in items):
+            return True
+        if isinstance(outer, ast.FunctionDef):
+            return any(_turns_off(d) for d in outer.decorator_list)
+        inner = outer
+    return False
+
+
+def _turns_off(node: ast.expr) -> bool:
+    function = node.func if isinstance(node, ast.Call) else node
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("no_grad", "inference_mode")
+
+
+def _is_data(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "data"
+
+
+def primary(node: ast.expr, render: Render) -> str:
+    """Return the source of an expression so that a method can be called on it."""
+    return callable_source(render(node))
+
+
+def callable_source(source: str) -> str:
+    """Return the source of an expression so that a method can be called on it: in parentheses, where it needs them."""
+    try:
+        whole, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
+    except SyntaxError:  # several lines, or a number
+        return f"({source})"
+    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(whole)
+    return source if binds else f"({source})"
+
+
+def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
+    """Return whether a deferred read needs a copy, because its memory may change before it is read.
+
+    Args:
+        file: the program.
+        site: the read.
+        region: the nodes that run until it is read.
+    """
+    of = site.of
+    if site.equal is not None:
+        return False
+    if isinstance(of, ast.BinOp | ast.Compare | ast.UnaryOp):
+        return False
+    if isinstance(of, ast.Call):
+        name = of.func.attr if isinstance(of.func, ast.Attribute) else getattr(of.func, "id", "")
+        if name in FRESH:
+            return False
+    root = _root(of)
+    if root is None or not isinstance(of, ast.Name):
+        return True
+    loops = file.loops_of(site.node)
+    given = [n for n in region if isinstance(n, ast.Assign) and _assigns(n, root.id)]
+    inner = [n for n in given if loops and file.within(n, loops[-1])]
+    if not inner or not all(isinstance(n.value, ast.Call | ast.BinOp | ast.UnaryOp) for n in given):
+        return True
+    return any(writes_to(n, root.id) for n in region)
+
+
+def _root(node: ast.expr) -> ast.Name | None:
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return None
+    return node
+
+
+def _assigns(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+
+
+def writes_to(node: ast.AST, name: str) -> bool:
+    """Return whether a node writes into the tensor of this name: `x += y`, `x.mul_(y)`, `x[0] = y`, `out=x`."""
+    if isinstance(node, ast.AugAssign):
+        root = _root(node.target)
+        return root is not None and root.id == name
+    if isinstance(node, ast.Assign):
+        targets = [t for t in node.targets if isinstance(t, ast.Subscript)]
+        return any((root := _root(t)) is not None and root.id == name for t in targets)
+    if isinstance(node, ast.keyword):
+        return node.arg == "out" and isinstance(node.value, ast.Name) and node.value.id == name
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        method = node.func.attr
+        if re.fullmatch(r"[a-z0-9]\w*_", method) and method != "requires_grad_":
+            roots = [_root(part) for part in (node.func.value, *node.args)]
+            return any(root is not None and root.id == name for root in roots)
+    return False
+
+
+__all__ = ["Deferral", "NumberRead", "callable_source", "copies", "primary", "sites", "writes_to", "written"]

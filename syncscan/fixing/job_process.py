@@ -1,0 +1,299 @@
+"""Runs one job on the CPU with a simulated GPU, in a process of its own, and returns the outcome.
+
+Runs in a process of its own, which is the program's from then on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from syncscan import api
+from syncscan.capture import target as targets
+from syncscan.capture.fingerprint import Fingerprinting
+from syncscan.capture.main_script import run_main
+from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
+from syncscan.dryrun.optimizers import after_steps
+from syncscan.dryrun.pretence import Pretence
+from syncscan.dryrun.session import DryRunSession
+from syncscan.fixing import instrument
+from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
+from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
+from syncscan.model.finding import Cause, Finding, Use
+from syncscan.model.libraries import is_library
+from syncscan.model.race import TEXTS
+
+SEED = 0
+FINGERPRINTED = 200
+"""Steps whose losses are compared."""
+LOOKS, EVERY = 30, 3
+"""The graphs that are alive are counted in the first steps, each third."""
+
+
+class _Enough(BaseException):
+    """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
+
+
+class _Fingerprinting(Fingerprinting):
+    """Reads parameters without telling the simulated device."""
+
+    def _stepping(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        with _unseen():
+            super()._stepping(optimizer, arguments, keywords)
+
+
+@contextlib.contextmanager
+def _unseen() -> Iterator[None]:
+    """Run torch's functions directly, so that nothing counts as the program's work."""
+    torch = importlib.import_module("torch")
+    modes = importlib.import_module("torch.utils._python_dispatch")
+    with torch._C.DisableTorchFunction(), modes._disable_current_modes():
+        yield
+
+
+def run(job: ProgramJob) -> RunResult:
+    """Run the program of a job, to its end or for as many steps as it asks."""
+    pretence = Pretence()
+    codes = _Codes(job)
+    session = pretence.begin()
+    recorder = ProbeRecorder(lambda: session.recording.waits)
+    recorder.install()
+    _seed()
+    steps = _Steps(job, session)
+    with codes.used(), _covered(job.covered) as lines:
+        code = steps.followed(lambda: _run(job, codes, steps))
+        if isinstance(sys.stdout, object):
+            _end()
+    with _unseen():
+        fingerprint = steps.fingerprint.result()
+    pretence.end()
+    outcome = RunResult(
+        code=code,
+        waits=session.recording.waits,
+        gaps=[f"{what} ({file}:{line})" for what, _, file, line in session.gaps()],
+        files=_user_files(job),
+        observed=recorder.observed(job.probed) if job.probed else {},
+        lines={file: sorted(ran) for file, ran in lines.items()},
+        fingerprint=fingerprint,
+        steps=steps.count,
+        graph=steps.graph,
+        ended_early=steps.ended_early,
+        races=_races(session),
+    )
+    if outcome.waits:
+        outcome.places = [_place(finding) for finding in api.analyze_pretended(session.trace()).findings]
+    return outcome
+
+
+class _Codes:
+    """Gives Python the texts of a job in place of its files, with probes where the job asks for them."""
+
+    def __init__(self, job: ProgramJob) -> None:
+        self._texts = dict(job.sources)
+        self._first = {file: number * FILES_APART for number, file in enumerate(job.probed)}
+
+    def of(self, path: str) -> CodeType | None:
+        """Return the code that runs in place of a file; None if the file runs as it is."""
+        if path in self._first:
+            text = self._texts.get(path) or _text_of(path)
+            return instrument.probed(text, path, self._first[path])
+        if path in self._texts:
+            return compile(self._texts[path], path, "exec", dont_inherit=True)
+        return None
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Make imports use these codes, and `inspect` their texts."""
+        linecache = importlib.import_module("linecache")
+        for path, text in self._texts.items():
+            linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        original = SourceFileLoader.get_code
+
+        def get_code(loader: Any, name: str) -> CodeType | None:
+            return self.of(loader.get_filename(name)) or original(loader, name)
+
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign,assignment]
+        try:
+            yield
+        finally:
+            SourceFileLoader.get_code = original  # type: ignore[method-assign]
+
+
+def _text_of(path: str) -> str:
+    from syncscan.fixing.text import read
+
+    return read(path).text
+
+
+class _Steps:
+    """Counts the optimizer's steps, and fingerprints what they compute."""
+
+    def __init__(self, job: ProgramJob, session: DryRunSession) -> None:
+        self._most, self._session = job.steps, session
+        self._marks = StepMarks()
+        self._by_calls = bool(job.function)
+        self.fingerprint = _Fingerprinting(rounded=False)
+        self.count = self.graph = 0
+        self.ended_early = False
+
+    def followed(self, program: Callable[[], int]) -> int:
+        """Run a program whose optimizers' steps are steps; its exit code."""
+        with after_steps(self._stepped):
+            try:
+                return program()
+            finally:
+                self._session.recording.step(None)
+
+    def ended(self, returned: Any = None) -> None:
+        """End a step.
+
+        Raises:
+            _Enough: it was the last.
+        """
+        with _unseen():
+            if self.count < FINGERPRINTED:
+                self.fingerprint.step(returned)
+        if self.count < LOOKS and self.count % EVERY == 0:
+            self.graph = max(self.graph, _alive())
+        self.count += 1
+        if self._most and self.count > self._most:
+            self._session.recording.step(None)
+            self.ended_early = True
+            raise _Enough
+        self._session.recording.step(self.count)
+
+    def _stepped(self, optimizer: Any) -> None:
+        if self._by_calls:
+            return
+        mark = self._marks.saw(optimizer, fixed=False)
+        if mark is OptimizerCall.ANEW:
+            self.fingerprint.forget()
+        if mark is not OptimizerCall.NOTHING:
+            self.ended()
+
+
+def _alive() -> int:
+    """Return the number of autograd graph nodes that are alive."""
+    torch = importlib.import_module("torch")
+    with torch._C.DisableTorchFunction():
+        tensors = (o for o in gc.get_objects() if issubclass(type(o), torch.Tensor))
+        todo = [t.grad_fn for t in tensors if t.grad_fn is not None]
+    seen: set[Any] = set()
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo += [inner for inner, _ in node.next_functions]
+    return len(seen)
+
+
+def _run(job: ProgramJob, codes: _Codes, steps: _Steps) -> int:
+    if not job.function:
+        return run_main(job.target, job.arguments, module=job.module, ends_quietly=_Enough, code_of=codes.of).code
+    try:
+        function = targets.load(job.target).function(job.function)
+        for _ in range(job.steps + 1 if job.steps else 4):
+            steps.ended(function())
+    except _Enough:
+        return 0
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end() -> None:
+    """Run exit handlers and flush streams, as the interpreter does at its end."""
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+@contextlib.contextmanager
+def _covered(files: list[str]) -> Iterator[dict[str, set[int]]]:
+    """Note the lines of these files that run."""
+    lines: dict[str, set[int]] = {file: set() for file in files}
+
+    def entered(frame: FrameType, event: str, argument: Any) -> Any:
+        ran = lines.get(frame.f_code.co_filename)
+        if ran is None:
+            return None
+
+        def line(frame: FrameType, event: str, argument: Any) -> Any:
+            ran.add(frame.f_lineno)
+            return line
+
+        return line(frame, event, argument)
+
+    if files:
+        sys.settrace(entered)
+        importlib.import_module("threading").settrace(entered)
+    try:
+        yield lines
+    finally:
+        sys.settrace(None)
+
+
+def _user_files(job: ProgramJob) -> list[str]:
+    """Return the Python files that ran and belong to no library."""
+    named = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    files = {str(Path(file).absolute()) for file in named if isinstance(file, str) and file.endswith(".py")}
+    own = Path(job.target)
+    if own.suffix == ".py":
+        files.add(str(own.absolute()))
+    return sorted(file for file in files if not is_library(file) and "syncscan" not in Path(file).parts)
+
+
+def _races(session: DryRunSession) -> list[Racing]:
+    """Return the races that a run met."""
+    return [
+        Racing(
+            kind=race.kind.value,
+            title=TEXTS[race.kind].title,
+            file=str(Path(race.second[0]).absolute()),
+            line=race.second[1],
+            earlier=race.first[1] if race.first else 0,
+        )
+        for race in session.order.races.values()
+    ]
+
+
+def _place(finding: Finding) -> WaitingLine:
+    source, diagnosis = finding.where.source, finding.diagnosis
+    steers = finding.where.use is Use.STEERS or diagnosis.cause in (Cause.SHAPE, Cause.CTRL)
+    return WaitingLine(
+        rule=finding.rule,
+        title=diagnosis.title,
+        advice=diagnosis.fix,
+        file=str(Path(source.file).absolute()) if source else "",
+        line=source.line if source else 0,
+        count=finding.count,
+        cause=diagnosis.cause.value,
+        steers=steers,
+    )
+
+
+def _seed() -> None:
+    """Seed Python, NumPy and torch; the program may do so again."""
+    random.seed(SEED)
+    importlib.import_module("torch").manual_seed(SEED)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(SEED)
+
+
+__all__ = ["run"]

@@ -1,0 +1,375 @@
+"""Finds, writes and verifies the changes of one program."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from syncscan.errors import ProgramFailed
+from syncscan.fixing.edits import applied
+from syncscan.fixing.line_map import change, moved_lines, span
+from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
+from syncscan.fixing.program_file import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
+from syncscan.fixing.rewrites import REWRITES
+from syncscan.fixing.runs import Runs
+from syncscan.fixing.text import Text, read
+from syncscan.fixing.verify import TOLERANCE, Reference
+from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
+from syncscan.model.view import matches
+
+PASSES = 3
+"""A fix may clear the way for another one."""
+SELDOM = 3
+"""Waits in the whole run below which a place isn't spoken of."""
+SHORTER = 20
+"""Steps of a program that has come to no end within the limit."""
+VERIFIED = "both versions ran dry: this wait is gone, no new one came in, output and results agree"
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a patch, as in `syncscan.fix`."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    unsafe: bool = False
+    unverified: bool = False
+    everything: bool = False
+    gains: Mapping[tuple[str, int], FixGain] = {}
+    """Projected gains of a recording, by absolute path and line."""
+    steps: int = 0
+    limit_s: float = 120.0
+    progress: Callable[[str], None] = lambda sentence: None
+
+
+class PatchBuilder:
+    """Builds the patch of one program.
+
+    Args:
+        target: a script's path, or a module's name.
+        arguments: what the script finds in `sys.argv[1:]`.
+        options: what is wanted.
+        function: of `FILE.py:FUNCTION`; empty for a script.
+        module: `target` is a module's name.
+    """
+
+    def __init__(
+        self, target: str, arguments: Sequence[str], options: Options, *, function: str = "", module: bool = False
+    ) -> None:
+        self._job = ProgramJob(target, list(arguments), function=function, module=module, steps=options.steps)
+        self._options = options
+        self._originals: dict[str, Text] = {}
+        self._texts: dict[str, Text] = {}
+        self._lines: dict[str, list[int]] = {}
+        """Original line of each current line, by file."""
+        self._fixes: list[Fix] = []
+        self._tried: set[tuple[str, str, int]] = set()
+        """Path, rewrite and line of what isn't to be proposed again."""
+        self._left: dict[tuple[str, int], str] = {}
+        self._unfinished = ""
+        """Why the program doesn't come to its end, so that nothing can be verified."""
+        self._notes: list[str] = []
+
+    def run(self) -> Fixed:
+        """Find, write and verify.
+
+        Raises:
+            ProgramFailed: the program fails before it has waited for anything.
+            MissingExtra: torch isn't installed.
+        """
+        began = time.monotonic()
+        with Runs(self._options.limit_s) as runs:
+            before = after = self._first(runs)
+            self._take_files(before)
+            for _ in range(PASSES):
+                outcome = self._pass(runs, after)
+                if outcome is None:
+                    break
+                after = outcome
+        return self._fixed(before, after, time.monotonic() - began)
+
+    def _first(self, runs: Runs) -> RunResult:
+        self._options.progress("running the program dry")
+        first = runs.run(self._made())
+        if first.failure and first.code == -1 and not self._job.steps:
+            self._notes.append(
+                f"The program didn't end within {self._options.limit_s:g} s; it was stopped after {SHORTER} steps."
+            )
+            self._job.steps = SHORTER
+            first = runs.run(self._made())
+        if first.failure or (first.code and not first.places):
+            why = first.failure or f"it ends with exit code {first.code}"
+            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", _last(first))
+        if first.code:
+            self._unfinished = f"the program ends with exit code {first.code}"
+            self._notes.append(f"The program fails, so its fixes can't be verified: {_last(first)}")
+        self._notes += [f"It is unknown whether {gap} waits." for gap in first.gaps]
+        return first
+
+    def _made(self, **changes: object) -> ProgramJob:
+        sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text}
+        return msgspec.structs.replace(self._job, **{"sources": sources, **changes})
+
+    def _take_files(self, first: RunResult) -> None:
+        """Read the user's files in which the program waits."""
+        waiting = {place.file for place in first.places}
+        for path in first.files:
+            if path in waiting:
+                text = read(path)
+                self._originals[path] = self._texts[path] = text
+                self._lines[path] = list(range(1, len(text.lines) + 1))
+
+    def _pass(self, runs: Runs, now: RunResult) -> RunResult | None:
+        """Find what can be fixed in the program as it is now, and fix it; None where nothing was."""
+        paths = sorted(self._texts)
+        if not paths:
+            return None
+        self._options.progress("observing its expressions")
+        probed = runs.run(self._made(probed=paths))
+        if probed.failure or probed.code != now.code:
+            self._notes.append(
+                f"The program fails when its expressions are observed, so nothing can be fixed: {_last(probed)}"
+            )
+            return None
+        files = {path: self._file(path, probed) for path in paths}
+        wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
+        if not wanted:
+            return None
+        trial = ProposalTrial(runs, files, Reference(now, probed), self._changed)
+        passed = self._verified(trial, compatible(files, wanted))
+        return self._accepted(passed) if passed is not None else None
+
+    def _file(self, path: str, run: RunResult) -> File:
+        job = self._job
+        main = not job.function and not job.module and str(Path(job.target).absolute()) == path
+        return File(self._texts[path], run.observed.get(path, Observed()), main=main)
+
+    def _changed(self, texts: dict[str, str]) -> ProgramJob:
+        sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
+        return self._made(sources=sources, covered=sorted(texts))
+
+    # what is proposed
+
+    def _proposed(self, path: str, file: File, now: RunResult) -> list[Proposal]:
+        """Return the proposals to try, and note what rewrites leave to the author."""
+        result: list[Proposal] = []
+        places = [place for place in now.places if place.file == path]
+        for rewrite in REWRITES:
+            for one in rewrite.find(file):
+                if isinstance(one, Left):
+                    self._left.setdefault((path, self._was(path, span(one.node)[0])), one.why)
+                    continue
+                proposal = msgspec.structs.replace(one, rule=_rule_at(places, one), title=one.title or rewrite.TITLE)
+                if self._is_wanted(path, proposal):
+                    result.append(proposal)
+        return result
+
+    def _is_wanted(self, path: str, proposal: Proposal) -> bool:
+        options, rule = self._options, proposal.rule
+        key = path, proposal.rewrite, self._was(path, span(proposal.node)[0])
+        if key in self._tried or (proposal.safety is Safety.UNSAFE and not options.unsafe):
+            return False
+        if (options.select and not matches(rule, options.select)) or matches(rule, options.ignore):
+            return False
+        gain = options.gains.get((path, key[2]))
+        if gain is not None and gain.high_us <= 0 and not options.everything:
+            self._tried.add(key)
+            self._note(path, proposal, "not tried: the recording projects no gain", applied=False)
+            return False
+        return True
+
+    def _was(self, path: str, line: int) -> int:
+        lines = self._lines[path]
+        return lines[line - 1] if 0 < line <= len(lines) else line
+
+    # what passes
+
+    def _verified(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
+        """Take all at once, or else what passes together with those before it."""
+        self._options.progress(f"verifying {len(wanted)} changes")
+        at_once = trial.of(wanted)
+        if isinstance(at_once, str):
+            self._options.progress(f"all changes together fail ({at_once}); trying them one by one")
+        passed = self._one_by_one(trial, wanted) if isinstance(at_once, str) else at_once
+        if passed is None or self._options.unverified or not (passed.not_run or self._unfinished):
+            return passed
+        return self._only_verified(trial, passed)
+
+    def _one_by_one(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
+        last: Passed | None = None
+        for group in together(wanted):
+            passed = trial.of([*(last.wanted if last else []), *group])
+            if isinstance(passed, Passed):
+                last = passed
+                continue
+            for path, proposal in group:
+                self._refuse(path, proposal, f"tried and dropped: {passed}")
+        return last
+
+    def _only_verified(self, trial: ProposalTrial, passed: Passed) -> Passed | None:
+        """Leave out what has lines that didn't run."""
+        rest: Wanted = []
+        for number, (path, proposal) in enumerate(passed.wanted):
+            how = self._how(passed, number)
+            if how == VERIFIED:
+                rest.append((path, proposal))
+            else:
+                self._refuse(path, proposal, how)
+        if not rest:
+            return None
+        again = trial.of(rest)
+        return again if isinstance(again, Passed) else None
+
+    def _how(self, passed: Passed, number: int) -> str:
+        if self._unfinished:
+            return f"not verified: {self._unfinished}"
+        if number in passed.not_run:
+            return f"not verified: line {passed.not_run[number]} of the patched file didn't run"
+        return VERIFIED
+
+    def _refuse(self, path: str, proposal: Proposal, how: str) -> None:
+        self._tried.add((path, proposal.rewrite, self._was(path, span(proposal.node)[0])))
+        self._note(path, proposal, how, applied=False)
+
+    def _accepted(self, passed: Passed) -> RunResult:
+        """Make it part of the patch."""
+        for number, (path, proposal) in enumerate(passed.wanted):
+            self._note(path, proposal, self._how(passed, number), applied=True)
+        for path, edits in passed.edits.items():
+            text = self._texts[path]
+            new = applied(text.text, edits)
+            self._lines[path] = [self._was(path, line) for line in moved_lines(text, edits, new)]
+            self._texts[path] = msgspec.structs.replace(text, text=new)
+        return passed.run
+
+    # what comes of it
+
+    def _note(self, path: str, proposal: Proposal, how: str, *, applied: bool) -> None:
+        """Note a fix for each statement that it is about."""
+        text = self._texts[path]
+        fresh = text.text == self._originals[path].text
+        changes = tuple(change(text, edit) for edit in proposal.draft.edits()) if fresh else ()
+        for node in (proposal.node, *proposal.group):
+            begin, end = (self._was(path, n) for n in span(node))
+            self._fixes.append(
+                Fix(
+                    file=_short(path),
+                    line=begin,
+                    end_line=end,
+                    rule=proposal.rule,
+                    rewrite=proposal.rewrite,
+                    title=proposal.title,
+                    change=proposal.change,
+                    safety=proposal.safety,
+                    why=proposal.why,
+                    verified=how == VERIFIED,
+                    how=how,
+                    waits=proposal.waits,
+                    applied=applied,
+                    changes=changes,
+                    gain=self._options.gains.get((path, begin)),
+                )
+            )
+
+    def _fixed(self, before: RunResult, after: RunResult, seconds: float) -> Fixed:
+        fixes = [fix for fix in self._fixes if fix.applied]
+        spoken = {(f.file, line) for f in fixes for line in range(f.line, f.end_line + 1)}
+        for fix in self._fixes:
+            if not fix.applied and (fix.file, fix.line) not in spoken:
+                fixes.append(fix)
+                spoken.add((fix.file, fix.line))
+        for place in before.places:
+            key = _short(place.file), place.line
+            if place.count >= SELDOM and place.file in self._originals and key not in spoken:
+                spoken.add(key)
+                fixes.append(self._manual(place))
+        return Fixed(
+            program=self._command(),
+            fixes=tuple(sorted(fixes, key=lambda fix: (fix.file, fix.line, fix.rewrite))),
+            files=tuple(self._patched(path) for path in sorted(self._texts) if self._is_changed(path)),
+            waits_before=sum(place.count for place in before.places),
+            waits_after=sum(place.count for place in after.places),
+            tolerance=TOLERANCE,
+            seconds=seconds,
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    def _command(self) -> str:
+        """Return the program as the user named it, quoted for a shell."""
+        job = self._job
+        target = f"{job.target}:{job.function}" if job.function else job.target
+        return shlex.join([*(["-m"] if job.module else []), target, *job.arguments])
+
+    def _is_changed(self, path: str) -> bool:
+        return self._texts[path].text != self._originals[path].text
+
+    def _patched(self, path: str) -> Patched:
+        before, after = self._originals[path], self._texts[path]
+        name = _short(path)
+        return Patched(name, path, before.text, after.text, before.encoding, unified(name, before.text, after.text))
+
+    def _manual(self, place: WaitingLine) -> Fix:
+        return Fix(
+            file=_short(place.file),
+            line=place.line,
+            end_line=place.line,
+            rule=place.rule,
+            rewrite="",
+            title=place.title,
+            change=place.advice,
+            safety=Safety.MANUAL,
+            why=self._left.get((place.file, place.line)) or _why(place),
+            verified=False,
+            how="",
+            waits=place.count,
+            applied=False,
+            gain=self._options.gains.get((place.file, place.line)),
+        )
+
+
+def unified(name: str, before: str, after: str) -> str:
+    """Return the difference of two texts as `git apply` takes it."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    path = name.lstrip("/")
+    lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
+    """Return the rule of a wait as the dry run names it."""
+    begin, end = span(proposal.node)
+    rules = {place.rule for place in places if begin <= place.line <= end}
+    return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
+
+
+def _why(place: WaitingLine) -> str:
+    """Return why a wait is left to the author when no rewrite handles it."""
+    if place.cause == "SHAPE":
+        return "the number of elements is the size of a later tensor, which the host needs"
+    if place.cause in ("CTRL", "CHECK"):
+        return "the value controls what the host runs next"
+    if place.cause == "LOG":
+        return "the value is printed or logged in every step; log it less often if that is enough"
+    return "no rewrite handles this pattern"
+
+
+def _short(path: str) -> str:
+    """Return a path relative to the working directory if it lies below."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
+
+
+def _last(run: RunResult) -> str:
+    lines = [line for line in run.errors.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "It wrote nothing to stderr."
+
+
+__all__ = ["Options", "PatchBuilder", "unified"]

@@ -1,0 +1,197 @@
+"""Receives what the probes of a running program report."""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from syncscan.dryrun import tensor_memory
+from syncscan.fixing import instrument
+from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
+
+MOST = 2_000
+"""Values of one expression that are looked at closely; more are only counted."""
+SHAPES = 8
+ELEMENTS = 64
+"""Elements of a container whose types are noted."""
+COMPARED = 512
+"""Bytes of a tensor that are compared."""
+_PLAIN = (int, float, bool, str, type(None))
+"""Types whose equal values are the same."""
+FILES_APART = 10_000_000
+"""Between the numbers of two files' nodes."""
+
+
+class ProbeRecorder:
+    """Collects the values, waits and nesting that probes report.
+
+    Args:
+        waits: how many waits the run has met so far.
+    """
+
+    def __init__(self, waits: Callable[[], int]) -> None:
+        self._waits = waits
+        self._torch = importlib.import_module("torch")
+        self._seen: dict[int, Observations] = {}
+        self._tensors: dict[int, dict[Tensor, None]] = {}
+        self._objects: dict[int, tuple[object, object]] = {}
+        self._in_blocks: dict[tuple[int, int], tuple[int, object, object]] = {}
+        self._entered: dict[int, Entered] = {}
+        self._inside: dict[int, set[int]] = {}
+        self._running: list[tuple[int, int]] = []
+        """Number and entry of each loop and function that runs, outermost first."""
+        self._began: list[int] = []
+
+    def install(self) -> None:
+        """Put the functions that probes call among the builtins."""
+        functions = {
+            instrument.SEEN: self.saw,
+            instrument.BEGIN: self._waits,
+            instrument.INSIDE: self.inside,
+            instrument.MARK: self._mark,
+            instrument.MARKED: self._marked,
+        }
+        for name, function in functions.items():
+            setattr(builtins, name, function)
+
+    def saw(self, number: int, before: int, value: Any) -> Any:
+        """Note an expression's value, and how often the host waited for it; return the value."""
+        seen = self._seen.get(number)
+        if seen is None:
+            seen = self._seen[number] = Observations()
+        seen.count += 1
+        seen.waits += self._waits() - before
+        if seen.count <= MOST:
+            with self._torch._C.DisableTorchFunction():
+                self._look(number, seen, value)
+        return value
+
+    def inside(self, number: int) -> _Block:
+        """Return a context in which a loop or function runs."""
+        return _Block(self._running, number, self._enter)
+
+    def observed(self, files: Iterable[str]) -> dict[str, Observed]:
+        """Return the notes of each file, its nodes numbered from 0."""
+        result = {file: Observed() for file in files}
+        names = list(result)
+        for number, seen in self._seen.items():
+            seen.tensors = list(self._tensors.get(number, ()))
+            seen.changes_in = [n % FILES_APART for n in seen.changes_in if n // FILES_APART == number // FILES_APART]
+            result[names[number // FILES_APART]].seen[number % FILES_APART] = seen
+        for number, entered in self._entered.items():
+            first = number // FILES_APART * FILES_APART
+            entered.inside = sorted(n - first for n in self._inside[number] if 0 <= n - first < FILES_APART)
+            result[names[number // FILES_APART]].entered[number % FILES_APART] = entered
+        return result
+
+    def _enter(self, number: int) -> int:
+        """Note that a loop or function begins, and return the number of this entry."""
+        entered = self._entered.setdefault(number, Entered())
+        entered.count += 1
+        self._inside.setdefault(number, set()).update(block for block, _ in self._running)
+        return entered.count
+
+    def _mark(self, number: int) -> None:
+        self._began.append(self._waits())
+
+    def _marked(self, number: int) -> None:
+        before = self._began.pop() if self._began else self._waits()
+        seen = self._seen.setdefault(number, Observations())
+        seen.count += 1
+        seen.waits += self._waits() - before
+
+    def _look(self, number: int, seen: Observations, value: Any) -> None:
+        kind = type(value)
+        name = self._name(kind)
+        if name not in seen.types:
+            seen.types.append(name)
+        if isinstance(value, self._torch.Tensor):
+            self._look_at_tensor(number, seen, value)
+        elif kind in (int, float, bool):
+            seen.zero = seen.zero or not value
+        elif kind in (list, tuple, dict) or name == "collections.deque":
+            self._look_at_container(seen, value)
+        self._compare(number, seen, value)
+
+    def _name(self, kind: type) -> str:
+        if issubclass(kind, self._torch.Tensor):
+            return "torch.Tensor" if kind in (self._torch.Tensor, self._torch.nn.Parameter) else kind.__qualname__
+        return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+    def _look_at_tensor(self, number: int, seen: Observations, value: Any) -> None:
+        place = tensor_memory.place_of(value)
+        tensor = Tensor(
+            dtype=str(value.dtype).removeprefix("torch."),
+            dims=value.dim(),
+            on_device=place == tensor_memory.DEVICE,
+            pinned=place == tensor_memory.PINNED,
+            grad=bool(value.requires_grad),
+            leaf=bool(value.is_leaf),
+        )
+        self._tensors.setdefault(number, {})[tensor] = None
+        shape = list(value.shape)
+        if len(seen.shapes) < SHAPES and shape not in seen.shapes:
+            seen.shapes.append(shape)
+        self._measure(seen, value.numel())
+        seen.version = max(seen.version, 0 if value.is_inference() else value._version)
+
+    def _look_at_container(self, seen: Observations, value: Any) -> None:
+        self._measure(seen, len(value))
+        inner = value.values() if isinstance(value, dict) else value
+        for element, _ in zip(inner, range(ELEMENTS), strict=False):
+            name = self._name(type(element))
+            if name not in seen.elements:
+                seen.elements.append(name)
+
+    def _measure(self, seen: Observations, length: int) -> None:
+        seen.shortest, seen.longest = min(seen.shortest, length), max(seen.longest, length)
+
+    def _compare(self, number: int, seen: Observations, value: Any) -> None:
+        """Note whether the value is still the first one, unchanged: in the whole run, and in each running loop."""
+        plain = type(value) in _PLAIN or isinstance(value, (self._torch.device, self._torch.dtype))
+        state = (value if plain else id(value), self._version(value))
+        if seen.steady and self._objects.setdefault(number, (state, value))[0] != state:
+            seen.steady = False
+            self._objects[number] = (None, None)
+        for block, entry in self._running:
+            if block in seen.changes_in:
+                continue
+            first = self._in_blocks.get((number, block))
+            if first is None or first[0] != entry:
+                self._in_blocks[number, block] = (entry, state, value)
+            elif first[1] != state:
+                seen.changes_in.append(block)
+                self._in_blocks[number, block] = (entry, None, None)
+
+    def _version(self, value: Any) -> object:
+        """Return what changes when a tensor, or a list of numbers, is written to."""
+        if isinstance(value, self._torch.Tensor):
+            return (0 if value.is_inference() else value._version), *self._content(value)
+        if type(value) is not list:
+            return 0
+        return len(value), repr([v for v in value[:ELEMENTS] if type(v) in (int, float, bool)])
+
+    def _content(self, tensor: Any) -> tuple[int, bytes]:
+        """Return where a tensor lies and its first bytes: optimizers write to tensors whose version stays."""
+        address = tensor.data_ptr()
+        if not address or not tensor.is_contiguous() or tensor.device.type != "cpu":
+            return address, b""
+        return address, ctypes.string_at(address, min(tensor.numel() * tensor.element_size(), COMPARED))
+
+
+class _Block:
+    """Context of a running loop or function."""
+
+    __slots__ = ("_enter", "_number", "_running")
+
+    def __init__(self, running: list[tuple[int, int]], number: int, enter: Callable[[int], int]) -> None:
+        self._running, self._number, self._enter = running, number, enter
+
+    def __enter__(self) -> None:
+        self._running.append((self._number, self._enter(self._number)))
+
+    def __exit__(self, *_: object) -> None:
+        self._running.pop()

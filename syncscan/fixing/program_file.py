@@ -1,0 +1,252 @@
+"""One file of the program: its tree, the observations of a run, and queries about names, loops and functions."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
+from syncscan.fixing.text import Text
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Loop = ast.For | ast.AsyncFor | ast.While
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+NOTHING = Observations()
+
+
+class File:
+    """A file that ran, with the observations of that run.
+
+    Args:
+        text: its text.
+        observed: the notes of a run of exactly this text.
+        main: whether the file is the script itself, whose module-level names no other file imports.
+    """
+
+    def __init__(self, text: Text, observed: Observed, *, main: bool = False) -> None:
+        self.text = text
+        self.main = main
+        self.tree = ast.parse(text.text)
+        self.nodes = list(ast.walk(self.tree))
+        self._numbers = {node: number for number, node in enumerate(self.nodes)}
+        self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        self._observed = observed
+        self._names: dict[tuple[Scope, str], list[ast.Name]] = defaultdict(list)
+        self._bound: dict[Scope, set[str]] = defaultdict(set)
+        self._elsewhere: dict[Scope, set[str]] = defaultdict(set)
+        self._outer: dict[Scope, set[str]] = defaultdict(set)
+        self._attributes: dict[str, list[ast.Attribute]] = defaultdict(list)
+        self._bind()
+        for node in self.nodes:
+            if isinstance(node, ast.Name):
+                self._names[self.home_of(node), node.id].append(node)
+            elif isinstance(node, ast.Attribute):
+                self._attributes[node.attr].append(node)
+
+    # what a run saw
+
+    def seen(self, node: ast.AST) -> Observations:
+        """Return what was seen of an expression; of a literal nothing, as its text tells all."""
+        return self._observed.seen.get(self._numbers[node], NOTHING)
+
+    def entered(self, node: ast.AST) -> Entered:
+        """Return how often a loop or function ran."""
+        return self._observed.entered.get(self._numbers[node], Entered())
+
+    def ran_inside(self, function: ast.AST, loop: ast.AST) -> bool:
+        """Return whether the run entered a function while a loop was running."""
+        return self._numbers[loop] in self.entered(function).inside
+
+    def is_steady(self, node: ast.expr, loop: ast.AST) -> bool:
+        """Return whether each run of a loop saw one unchanged object in an expression and in all of its parts."""
+        parts = (n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript))
+        return not any(self._numbers[loop] in self.seen(part).changes_in for part in parts)
+
+    def own_waits(self, node: ast.AST) -> int:
+        """Return how often the host waited for an expression or assignment itself, without its parts."""
+        return self.seen(node).waits - sum(self._waits_inside(child) for child in ast.iter_child_nodes(node))
+
+    def _waits_inside(self, node: ast.AST) -> int:
+        own = self._observed.seen.get(self._numbers[node])
+        if own is not None:
+            return own.waits
+        if isinstance(node, ast.Lambda):
+            return 0
+        return sum(self._waits_inside(child) for child in ast.iter_child_nodes(node))
+
+    def types(self, node: ast.expr) -> set[str]:
+        """Return the types of an expression's values; empty where it never ran."""
+        if isinstance(node, ast.Constant):
+            return {type(node.value).__name__}
+        return set(self.seen(node).types)
+
+    def tensors(self, node: ast.expr) -> tuple[Tensor, ...]:
+        """Return the kinds of tensors that an expression gave; empty where it gave something else too, or never ran."""
+        seen = self.seen(node)
+        return tuple(seen.tensors) if seen.types == ["torch.Tensor"] else ()
+
+    def device_tensor(self, node: ast.expr) -> Tensor | None:
+        """Return the kind of tensor that an expression always gave, where that lay on the device; None for others."""
+        tensors = self.tensors(node)
+        if not tensors or not all(t.on_device for t in tensors):
+            return None
+        first = tensors[0]
+        return first if all((t.dtype, t.dims) == (first.dtype, first.dims) for t in tensors) else None
+
+    def is_number(self, node: ast.expr) -> bool:
+        """Return whether an expression always was a Python number."""
+        types = self.types(node)
+        return bool(types) and types <= {"int", "float", "bool"}
+
+    # the tree
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around a node, innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """Return the innermost statement that holds a node, or that it is."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next(n for n in self.ancestors(node) if isinstance(n, ast.stmt))
+
+    def scope_of(self, node: ast.AST) -> Scope:
+        """Return the function, lambda or module in whose body a node stands; a function stands outside of itself."""
+        for inner, outer in zip([node, *self.ancestors(node)], self.ancestors(node), strict=False):
+            if isinstance(outer, ast.Module):
+                return outer
+            in_body = isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) and inner in outer.body
+            if in_body or (isinstance(outer, ast.Lambda) and inner is outer.body):
+                return outer  # type: ignore[return-value]
+        return self.tree
+
+    def function_of(self, node: ast.AST) -> Function | ast.Module:
+        """Return the `def` or module in whose body a node stands."""
+        scope: ast.AST = self.scope_of(node)
+        while isinstance(scope, ast.Lambda):
+            scope = self.scope_of(scope)
+        return scope  # type: ignore[return-value]
+
+    def class_of(self, function: ast.AST) -> ast.ClassDef | None:
+        """Return the class whose method a function is."""
+        parent = self.parents.get(function)
+        return parent if isinstance(parent, ast.ClassDef) else None
+
+    def loops_of(self, node: ast.AST) -> list[Loop]:
+        """Return the loops of the same function in whose body a node stands, outermost first."""
+        loops: list[Loop] = []
+        inner = node
+        for outer in self.ancestors(node):
+            if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+                break
+            if (isinstance(outer, ast.For | ast.AsyncFor) and (inner in outer.body)) or (
+                isinstance(outer, ast.While) and (inner in outer.body or inner is outer.test)
+            ):
+                loops.append(outer)
+            inner = outer
+        return loops[::-1]
+
+    def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the statements among which a statement stands."""
+        parent = self.parents[statement]
+        for _, field in ast.iter_fields(parent):
+            if isinstance(field, list) and statement in field:
+                return field
+        return [statement]
+
+    def within(self, node: ast.AST, outer: ast.AST) -> bool:
+        """Return whether a node is another one or lies inside it."""
+        return node is outer or any(n is outer for n in self.ancestors(node))
+
+    # names
+
+    def names(self, scope: Scope, name: str) -> list[ast.Name]:
+        """Return all uses of a name that is bound in a scope, those in functions inside of it too."""
+        return self._names[scope, name]
+
+    def attributes(self, name: str) -> list[ast.Attribute]:
+        """Return all attributes of this name."""
+        return self._attributes[name]
+
+    def home_of(self, name: ast.Name) -> Scope:
+        """Return the scope that a name is bound in; the module for what is bound nowhere."""
+        for outer in self.ancestors(name):
+            if isinstance(outer, _COMPREHENSIONS) and name.id in _targets(outer):
+                return outer  # type: ignore[return-value]
+        scope: Scope = self.scope_of(name)
+        while True:
+            if name.id in self._bound[scope] or isinstance(scope, ast.Module):
+                return scope
+            if name.id in self._elsewhere[scope]:
+                return self.tree
+            scope = self.scope_of(scope)
+
+    def declares_global(self, scope: Scope, name: str) -> bool:
+        """Return whether a function may assign this module-level name."""
+        return scope is self.tree or name in self._elsewhere[scope]
+
+    def is_new(self, name: str) -> bool:
+        """Return whether no node of the file has this name."""
+        return not any(
+            getattr(node, "id", None) == name
+            or getattr(node, "arg", None) == name
+            or getattr(node, "name", None) == name
+            for node in self.nodes
+        )
+
+    def fresh(self, name: str, *taken: str) -> str:
+        """Return a name that the file doesn't use, and that isn't among others."""
+        if self.is_new(name) and name not in taken:
+            return name
+        return next(n for k in range(2, 1000) if self.is_new(n := f"{name}_{k}") and n not in taken)
+
+    def _bind(self) -> None:
+        for node in self.nodes:
+            if isinstance(node, ast.Global):
+                self._elsewhere[self.scope_of(node)] |= set(node.names)
+            elif isinstance(node, ast.Nonlocal):
+                self._outer[self.scope_of(node)] |= set(node.names)
+        for node in self.nodes:
+            scope = self.scope_of(node)
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                if not self._in_comprehension(node):
+                    self._add(scope, node.id)
+            elif isinstance(node, ast.arg):
+                owner = next(
+                    n
+                    for n in self.ancestors(node)
+                    if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                )
+                self._bound[owner].add(node.arg)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                if not isinstance(self.parents[node], ast.ClassDef):
+                    self._add(scope, node.name)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for alias in node.names:
+                    self._add(scope, (alias.asname or alias.name).partition(".")[0])
+            elif isinstance(node, ast.ExceptHandler) and node.name:
+                self._add(scope, node.name)
+
+    def _add(self, scope: Scope, name: str) -> None:
+        if name not in self._elsewhere[scope] | self._outer[scope]:
+            self._bound[scope].add(name)
+
+    def _in_comprehension(self, name: ast.Name) -> bool:
+        for outer in self.ancestors(name):
+            if isinstance(outer, ast.stmt):
+                return False
+            if isinstance(outer, ast.comprehension):
+                return self.within(name, outer.target)
+        return False
+
+
+def _targets(comprehension: ast.AST) -> set[str]:
+    generators = comprehension.generators  # type: ignore[attr-defined]
+    return {n.id for g in generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+
+
+__all__ = ["File", "Function", "Loop", "Scope"]

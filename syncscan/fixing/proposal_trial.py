@@ -1,0 +1,188 @@
+"""Tries proposals: runs the program with them, and accepts or rejects them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from syncscan.fixing.edits import Clash, Draft, Edit, applied
+from syncscan.fixing.line_map import moved_lines, span, statement_lines, written_lines
+from syncscan.fixing.messages import ProgramJob, RunResult
+from syncscan.fixing.program_file import File
+from syncscan.fixing.proposal import Proposal
+from syncscan.fixing.runs import Runs
+from syncscan.fixing.verify import Reference, waits_of
+
+Wanted = list[tuple[str, Proposal]]
+"""Proposals, each with its file's path."""
+
+
+class Passed(msgspec.Struct):
+    """Proposals that leave the program's results unchanged and remove waits."""
+
+    run: RunResult
+    wanted: Wanted
+    edits: dict[str, list[Edit]]
+    not_run: dict[int, int]
+    """By the proposal's place in `wanted`: a line of the patched file that is its own and didn't run."""
+
+
+class ProposalTrial:
+    """Tries the proposals of one pass.
+
+    Args:
+        runs: runs programs.
+        files: as they are now.
+        reference: what the program does as it is now.
+        job: makes a job of these texts in the place of files, whose lines are noted.
+    """
+
+    def __init__(
+        self, runs: Runs, files: dict[str, File], reference: Reference, job: Callable[[dict[str, str]], ProgramJob]
+    ) -> None:
+        self._runs, self._files, self._reference, self._job = runs, files, reference, job
+        self._before = waits_of(reference.first)
+
+    def of(self, wanted: Wanted) -> Passed | str:
+        """Run the program with all of these.
+
+        Returns:
+            What came of it, or why it won't do: the end of a sentence.
+        """
+        try:
+            edits = self._edits(wanted)
+        except Clash:
+            return "it conflicts with another fix"
+        texts = {path: applied(self._files[path].text.text, ours) for path, ours in edits.items()}
+        for text in texts.values():
+            try:
+                ast.parse(text)
+            except SyntaxError as error:
+                return f"the patched file isn't valid Python: {error.msg}"
+        run = self._runs.run(self._job(texts))
+        why = self._reference.differs(run) or self._waits(wanted, edits, texts, run)
+        return why or Passed(run, wanted, edits, self._not_run(wanted, edits, texts, run))
+
+    def _edits(self, wanted: Iterable[tuple[str, Proposal]]) -> dict[str, list[Edit]]:
+        drafts: dict[str, Draft] = {}
+        for path, proposal in wanted:
+            drafts.setdefault(path, Draft(self._files[path].text)).merge(proposal.draft)
+        for path, draft in drafts.items():
+            _import_torch(self._files[path], draft)
+        return {path: draft.edits() for path, draft in drafts.items()}
+
+    def _waits(self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult) -> str:
+        """Return why the waits of a run fail the trial: one is left, or a new one came in."""
+        origins = {p: moved_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
+        written = {p: written_lines(self._files[p].text, ours, texts[p]) for p, ours in edits.items()}
+        after: dict[tuple[str, int], int] = {}
+        added = 0
+        shown = {(p, line) for p, one in wanted for node in one.reads for line in _lines(node)}
+        for (file, line), count in waits_of(run).items():
+            lines = origins.get(file)
+            key = (file, line) if lines is None or not 0 < line <= len(lines) else (file, lines[line - 1])
+            if key in shown:
+                added += max(0, count - self._before[key])
+            elif lines is not None and line in written[file] and not self._before[key]:
+                added += count
+            else:
+                after[key] = after.get(key, 0) + count
+        more = [key for key, count in after.items() if count > self._before[key]]
+        if more:
+            return f"line {more[0][1]} would wait {after[more[0]]} times instead of {self._before[more[0]]}"
+        removed = sum(p.waits for _, p in wanted)
+        if added * 2 > removed:
+            return f"reading the values back would wait {added} times, to save {removed} waits"
+        return self._still(wanted, after)
+
+    def _still(self, wanted: Wanted, after: dict[tuple[str, int], int]) -> str:
+        by_lines: dict[tuple[str, int, int], int] = {}
+        for path, proposal in wanted:
+            if not proposal.group:
+                key = path, *span(proposal.node)
+                by_lines[key] = by_lines.get(key, 0) + proposal.waits
+        for (path, begin, end), waits in by_lines.items():
+            lines = range(begin, end + 1)
+            was = sum(self._before[path, line] for line in lines)
+            now = sum(after.get((path, line), 0) for line in lines)
+            if was and was - now < min(waits, was) / 2:
+                return f"line {begin} still waits, {now} times"
+        return ""
+
+    def _not_run(
+        self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult
+    ) -> dict[int, int]:
+        result: dict[int, int] = {}
+        for path, text in texts.items():
+            ran = set(run.lines.get(path, []))
+            written = written_lines(self._files[path].text, edits[path], text)
+            missing = sorted(line for line in statement_lines(text) & set(written) if line not in ran)
+            for number, (file, proposal) in enumerate(wanted):
+                own = [line for line in missing if file == path and _is_of(written[line], proposal)]
+                if own:
+                    result[number] = own[0]
+        return result
+
+
+def _lines(node: ast.AST) -> range:
+    begin, end = span(node)
+    return range(begin, end + 1)
+
+
+def _is_of(edit: Edit, proposal: Proposal) -> bool:
+    """Return whether an edit contains one of the proposal's edits."""
+    return any(own.begin >= edit.begin and own.end <= edit.end for own in proposal.draft.edits())
+
+
+def compatible(files: dict[str, File], wanted: Wanted) -> Wanted:
+    """Return those that don't clash with one before them; the others get their turn in the next pass."""
+    drafts: dict[str, Draft] = {}
+    result: Wanted = []
+    taken: set[ast.AST] = set()
+    for path, proposal in wanted:
+        own = {proposal.node, *proposal.group}
+        if own & taken:
+            continue
+        draft = drafts.setdefault(path, Draft(files[path].text)).copy()
+        try:
+            draft.merge(proposal.draft)
+            draft.edits()
+        except Clash:
+            continue
+        drafts[path] = draft
+        taken |= own
+        result.append((path, proposal))
+    return result
+
+
+def together(wanted: Wanted) -> list[Wanted]:
+    """Return groups of proposals that change a node or put lines beside a statement in common."""
+    groups: list[Wanted] = []
+    for path, proposal in wanted:
+        own = _places(proposal)
+        joined = [g for g in groups if any(p == path and own & _places(other) for p, other in g)]
+        groups = [g for g in groups if g not in joined]
+        groups.append([*(one for g in joined for one in g), (path, proposal)])
+    return groups
+
+
+def _places(proposal: Proposal) -> set[ast.AST]:
+    return {*proposal.draft.nodes, *proposal.draft.before} - {proposal.node}
+
+
+def _import_torch(file: File, draft: Draft) -> None:
+    """Import torch where the new lines name it and the file doesn't."""
+    words = "".join(edit.text for edit in draft.edits())
+    imports = [n for n in file.nodes if isinstance(n, ast.Import)]
+    names = {(a.asname or a.name).partition(".")[0] for n in imports for a in n.names}
+    if "torch." not in words or "torch" in names:
+        return
+    body: Sequence[ast.stmt] = [n for n in file.tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+    body = [n for n in body if not (isinstance(n, ast.ImportFrom) and n.module == "__future__")]
+    if body:
+        draft.put_before(body[0], "import torch")
+
+
+__all__ = ["Passed", "ProposalTrial", "compatible", "together"]

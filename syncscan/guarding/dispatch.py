@@ -1,0 +1,214 @@
+"""Pass each sync of the process to the guards of the thread that made it, while any guard is armed.
+
+Torch's debug mode warns of blocking copies and stream synchronizations, in the thread that makes them; that costs
+nothing where nothing waits. Others are hooked by name: device and event synchronizations (`capture.explicit`), calls
+that wait below torch (`capture.silent`), non-blocking copies (`copies`). The first guard switches all of it on, the
+last one off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any, Protocol
+
+from syncscan.capture import explicit, fork, silent
+from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.guarding import blocking_copies, filters, scopes
+
+WARNING = "called a synchronizing"
+"""Prefix of torch's warning "… CUDA operation" (c10/cuda/CUDAFunctions.cpp, unchanged from torch 1.10 to 2.14)."""
+PROTOTYPE = "Synchronization debug mode is a prototype"
+"""Torch's warning when the mode is first set in a process."""
+
+_ENGINE = frozenset({"_engine_run_backward", "backward", "grad"})
+"""Functions of torch that wait in C for the autograd engine: the first since torch 2.1, the others before."""
+
+EVERY_THREAD = 0
+"""Thread number of guards for all threads."""
+
+
+class Guarding(Protocol):
+    """Receiver of syncs."""
+
+    def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
+        """Record a sync.
+
+        Args:
+            kind: "stream" (a blocking copy or stream synchronization), "device", "event", "copy" (a non-blocking one
+                that blocks its thread) or "call" (one that waits below torch).
+            frame: the frame that made it; None where the thread has none.
+            thread: whose it is (`threading.get_ident`).
+        """
+
+
+class _Thread(threading.local):
+    telling = False
+    setting = False
+
+
+_lock = threading.RLock()
+_armed: dict[int, list[Guarding]] = {}
+_undo = ExitStack()
+_thread = _Thread()
+_users_mode = 0
+"""The debug mode that the program has chosen, also while a guard's is on; it is restored afterwards."""
+
+
+def arm(guard: Guarding, thread: int) -> None:
+    """Pass the syncs of one thread, or of `EVERY_THREAD`, to a guard from now on."""
+    with _lock:
+        if not _armed:
+            _switch_on()
+        _armed[thread] = [*_armed.get(thread, ()), guard]
+
+
+def disarm(guard: Guarding, thread: int) -> None:
+    """Stop passing syncs to a guard; with the last guard everything is restored."""
+    with _lock:
+        left = [other for other in _armed.get(thread, ()) if other is not guard]
+        if left:
+            _armed[thread] = left
+        else:
+            _armed.pop(thread, None)
+        if not _armed:
+            _undo.close()
+
+
+def tell(kind: str, frame: FrameType | None) -> None:
+    """Pass a sync of the calling thread, at this frame or in its callees, to the guards."""
+    if _thread.telling:  # by a guard's own callback or writer
+        return
+    thread = threading.get_ident()
+    _thread.telling = True
+    try:
+        for owner in _waiting_in_backward() if _in_backward(thread) else [EVERY_THREAD, thread]:
+            for guard in _armed.get(owner, ()):
+                guard.saw(kind, frame, owner or thread)
+    finally:
+        _thread.telling = False
+
+
+def _in_backward(thread: int) -> bool:
+    """Return whether the thread belongs to the autograd engine, and works for a caller of `backward()`."""
+    if thread in _armed or sys.modules.get("torch") is None:
+        return False
+    return bool(importlib.import_module("torch")._C._current_graph_task_id() != -1)
+
+
+def _waiting_in_backward() -> list[int]:
+    """Return the guarded threads that are in `backward()` now."""
+    innermost = sys._current_frames()
+    inside = [owner for owner in _armed if owner in innermost and innermost[owner].f_code.co_name in _ENGINE]
+    return [EVERY_THREAD, *inside]
+
+
+def _switch_on() -> None:
+    try:
+        _undo.callback(filters.put_first(_Warnings()))
+        _undo.callback(replaced(_by_name()))
+        _undo.callback(blocking_copies.watch(lambda: tell("copy", sys._getframe(2))))
+        _undo.callback(scopes.watch())
+        _debug_mode_on()
+        _undo.callback(fork.in_child(_in_child))
+    except BaseException:
+        _undo.close()
+        raise
+
+
+class _Warnings:
+    """A message of a warnings filter that intercepts the debug mode's warnings."""
+
+    def match(self, text: str) -> bool:
+        """Pass a sync to the guards; return whether to hide this warning from others."""
+        if WARNING not in text:
+            return _thread.setting and PROTOTYPE in text
+        tell("stream", _calling(sys._getframe(1)))
+        if _users_mode == 2:
+            raise RuntimeError("called a synchronizing CUDA operation")
+        return _users_mode == 0
+
+
+def _calling(frame: FrameType | None) -> FrameType | None:
+    """Return the frame that warns: CPython's C `warn` has no frame, the Python one has some."""
+    while frame is not None and frame.f_globals.get("__name__") in ("warnings", "_py_warnings"):
+        frame = frame.f_back
+    return frame
+
+
+def _by_name() -> list[tuple[str, str, Callable[[Function], Function | Method]]]:
+    """Return names of torch that wait without a debug mode warning; it does warn for CUDA streams."""
+    places: list[tuple[str, str, Callable[[Function], Function | Method]]]
+    places = [(path, name, _telling(kind)) for path, name, kind in explicit.ENTRY_POINTS if path != "torch.cuda.Stream"]
+    return places + [(path, name, _telling("call", path == "torch.Tensor")) for path, name in silent.ENTRY_POINTS]
+
+
+def _telling(kind: str, on_tensors: bool = False) -> Callable[[Function], Function | Method]:
+    def wrap(original: Function) -> Function | Method:
+        def called(*arguments: Any, **keywords: Any) -> Any:
+            if kind != "call" or _waits(arguments):
+                tell(kind, sys._getframe(1))
+            return original(*arguments, **keywords)
+
+        return Method(original, called) if on_tensors else called
+
+    return wrap
+
+
+def _waits(arguments: tuple[Any, ...]) -> bool:
+    """Return whether a call of `silent` waits: for a tensor only on a device, and if it isn't coalesced already."""
+    tensor = arguments[0] if arguments else None
+    if tensor is None or not hasattr(tensor, "is_cpu"):
+        return True
+    return not (tensor.is_cpu or (tensor.is_sparse and tensor.is_coalesced()))
+
+
+def _debug_mode_on() -> None:
+    """Set torch's debug mode to "warn"; the mode that the program sets meanwhile applies after the last guard."""
+    global _users_mode
+    inner = importlib.import_module("torch")._C
+    change = getattr(inner, "_cuda_set_sync_debug_mode", None)
+    if change is None:
+        return
+    _users_mode = inner._cuda_get_sync_debug_mode()
+    _undo.callback(lambda: _quietly(change, _users_mode))
+    _quietly(change, 1)
+    _undo.callback(
+        replaced(
+            [
+                ("torch._C", "_cuda_set_sync_debug_mode", _choosing),
+                ("torch._C", "_cuda_get_sync_debug_mode", lambda _: lambda: _users_mode),
+            ]
+        )
+    )
+
+
+def _choosing(original: Function) -> Function:
+    def choose(mode: Any) -> None:
+        global _users_mode
+        if mode not in (0, 1, 2):
+            original(mode)  # raises what torch raises
+        else:
+            _users_mode = mode
+
+    return choose
+
+
+def _quietly(change: Function, mode: int) -> None:
+    _thread.setting = True
+    try:
+        change(mode)
+    finally:
+        _thread.setting = False
+
+
+def _in_child() -> None:
+    """Disable the guards in a forked child: they belong to the parent."""
+    global _lock
+    _lock = threading.RLock()
+    _armed.clear()
+    _undo.close()

@@ -1,0 +1,559 @@
+"""Find the lint warnings in one file's tree: walk each function in order, with what is known of its names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from syncscan.lint.contexts import NOWHERE, CodeContext, Function, Places, seldom
+from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
+from syncscan.lint.hints import attributes_of, hints_of, parameters_of
+from syncscan.lint.names import FileNames, constant, key
+from syncscan.lint.shape import Hit, LintSite, Shape
+from syncscan.lint.tree import children, walk, walk_own
+from syncscan.lint.values import HOST, TENSOR, UNKNOWN, ValueKind, either
+
+_COLD = re.compile(r"is_tracing|is_scripting|is_compiling|is_exporting|is_torchdynamo_compiling|is_fx_tracing")
+_SHOWN = ("print", "logging", "logger", "log", "wandb", "writer", "tqdm", "pbar", "progress_bar", "warnings")
+_LOG_METHODS = frozenset(
+    "debug info warning error critical log add_scalar add_scalars set_postfix set_description write print "
+    "log_metrics".split()
+)
+_ASKS = ("bool", "any", "all", "max", "min", "sorted")
+"""Builtins that ask for truth values: of what they are given, or of what comparing its elements gives."""
+_OTHERS = ("mps", "xpu", "hpu", "npu", "xla", "tpu", "meta")
+"""Devices that aren't CUDA's, as a program asks for them."""
+_MANY = 2000
+"""Names that a function seldom has."""
+_CLOCKS = re.compile(r"(perf_counter|monotonic|time\.time|elapsed_time|\btime\(\))")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A hit, and where it is."""
+
+    hit: Hit
+    node: ast.expr
+    function: str
+    scope: tuple[str, ...]
+    place: CodeContext
+    in_loop: bool
+    guard: str
+    """The condition that lets it run seldom, as it is written; empty without."""
+    allowed: str
+    """The reason of the allowed block around it."""
+
+
+class _Around(msgspec.Struct, frozen=True):
+    """Context of a statement: the function, place, loops and conditions around it."""
+
+    function: str = ""
+    place: CodeContext = NOWHERE
+    loops: int = 0
+    scope: tuple[str, ...] = ()
+    guard: str = ""
+    allowed: str = ""
+    cold: bool = False
+    timed: bool = False
+
+
+class FileWalk:
+    """Walks one file.
+
+    Args:
+        tree: of the file.
+        shapes: which code to look for in what runs often; the first that knows an expression names it.
+        anywhere: those of them that look at all code.
+    """
+
+    def __init__(self, tree: ast.Module, shapes: Sequence[Shape], anywhere: Sequence[Shape]) -> None:
+        self._tree = tree
+        self._often, self._anywhere = _by_what_they_look_at(shapes), _by_what_they_look_at(anywhere)
+        self._names, self._places = FileNames(tree), Places(tree)
+        self._found: dict[tuple[int, int, str], Found] = {}
+        self._later: list[Callable[[], None]] = []
+        self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
+        self._attributes: dict[ast.ClassDef, tuple[Environment, frozenset[str]]] = {}
+        self._made: list[ast.expr] = []
+        """Expressions that stand in no source; kept, as values are remembered by identity."""
+
+    def found(self) -> list[Found]:
+        """All hits, in the order of their lines."""
+        self._block(self._tree.body, _Around(timed=_reads_clock(self._tree)))
+        while self._later:
+            self._later.pop()()
+        return sorted(self._found.values(), key=lambda f: (f.node.lineno, f.node.col_offset))
+
+    # Statements
+
+    def _block(self, statements: Sequence[ast.stmt], around: _Around) -> None:
+        for statement in statements:
+            self._statement(statement, around)
+
+    def _statement(self, node: ast.stmt, around: _Around) -> None:
+        method = getattr(self, f"_of_{type(node).__name__}", None)
+        if method:
+            method(node, around)
+            return
+        for child in children(node):
+            if isinstance(child, ast.expr):
+                self._look(child, around)
+            elif isinstance(child, ast.stmt):
+                self._statement(child, around)
+
+    def _of_FunctionDef(self, node: Function, around: _Around, owner: ast.ClassDef | None = None) -> None:
+        self._evaluator.environment.pop(node.name, None)
+        evaluator = self._evaluator
+        self._later.append(lambda: self._function(node, around, owner, dict(evaluator.environment)))
+
+    _of_AsyncFunctionDef = _of_FunctionDef
+
+    def _function(self, node: Function, around: _Around, owner: ast.ClassDef | None, outer: Environment) -> None:
+        own = self._places.of_function(node)
+        nested = around.function and not owner
+        name = f"{around.function}.{node.name}" if around.function else node.name
+        attributes, modules = self._attributes_of(owner) if owner else ({}, frozenset())
+        environment = {**outer, **attributes, **parameters_of(node)}
+        place = own or (around.place if nested and around.place else NOWHERE)
+        inner = _Around(name, place, allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
+                        cold=_is_never(node) or (around.cold and not own), timed=_reads_clock(node))  # fmt: skip
+        is_module = modules.__contains__
+        before, self._evaluator = (
+            self._evaluator,
+            Evaluator(self._names, environment, hints_of(node, self._names), is_module),
+        )
+        self._block(node.body, inner)
+        self._evaluator = before
+
+    def _attributes_of(self, owner: ast.ClassDef) -> tuple[Environment, frozenset[str]]:
+        if owner not in self._attributes:
+            self._attributes[owner] = attributes_of(owner, self._names)
+        return self._attributes[owner]
+
+    def _of_ClassDef(self, node: ast.ClassDef, around: _Around) -> None:
+        name = f"{around.function}.{node.name}" if around.function else node.name
+        for statement in node.body:
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._of_FunctionDef(statement, replace(around, function=name), node)
+            elif isinstance(statement, ast.ClassDef):
+                self._of_ClassDef(statement, replace(around, function=name))
+
+    def _of_Assign(self, node: ast.Assign, around: _Around) -> None:
+        self._look(node.value, around)
+        for target in node.targets:
+            self._target(target, node.value, around)
+
+    def _of_AnnAssign(self, node: ast.AnnAssign, around: _Around) -> None:
+        if node.value is not None:
+            self._look(node.value, around)
+            self._target(node.target, node.value, around)
+
+    def _target(self, target: ast.expr, value: ast.expr, around: _Around) -> None:
+        self._assigned(target, value, around)
+        pairwise = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
+        if pairwise and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
+            values = [self._evaluator.value(v) for v in value.elts]  # type: ignore[attr-defined]
+            for one, its in zip(target.elts, values, strict=True):  # type: ignore[attr-defined]
+                self._evaluator.assign(one, its)
+        elif isinstance(value, ast.Constant) and value.value is None:
+            self._evaluator.forget(target)
+        else:
+            known_as = self._evaluator.value(value)
+            unpacked = isinstance(target, ast.Tuple | ast.List) and known_as.kind is ValueKind.TENSOR
+            self._evaluator.assign(target, known_as.but(scalar=False) if unpacked else known_as)
+
+    def _assigned(self, target: ast.expr, value: ast.expr, around: _Around) -> None:
+        """Look at the targets that are expressions themselves: `x[mask] = value`."""
+        if isinstance(target, ast.Tuple | ast.List):
+            for element in target.elts:
+                self._assigned(element, value, around)
+        elif isinstance(target, ast.Subscript):
+            self._look(target.value, around)
+            self._look(target.slice, around)
+            self._evaluator.assigned_value = value
+            self._ask_shapes(target, around)
+            self._evaluator.assigned_value = None
+
+    def _of_AugAssign(self, node: ast.AugAssign, around: _Around) -> None:
+        self._look(node.value, around)
+        if isinstance(node.target, ast.Subscript):
+            self._look(node.target.value, around)
+            self._look(node.target.slice, around)
+            read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
+            self._made.append(read)
+            self._ask_shapes(read, around)
+        elif written := key(node.target):
+            read_name = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
+            self._made.append(read_name)
+            self._evaluator.bind(written, self._evaluator.value(read_name))
+
+    def _of_If(self, node: ast.If, around: _Around) -> None:
+        self._truth(node.test, "if", around)
+        yes, no = self._refined(node.test)
+        unused = _is_cold_test(node.test)
+        body = replace(around, guard=around.guard or _guard(node.test))
+        body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
+        other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
+        if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't told apart
+            self._block(node.body, body)
+            self._block(node.orelse, other)
+            return
+        before = dict(self._evaluator.environment)
+        if_true = self._branch(node.body, yes, body)
+        self._evaluator.replace(before)
+        if_false = self._branch(node.orelse, no, other)
+        if unused:  # what the branch of another device makes of a name doesn't hold on this one
+            self._evaluator.replace(if_false if unused == "body" else if_true)
+            return
+        self._evaluator.replace(_merged(if_true, if_false, node))
+
+    def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: _Around) -> Environment:
+        for name, value in refined.items():
+            self._evaluator.bind(name, value)
+        self._block(body, around)
+        return dict(self._evaluator.environment)
+
+    def _of_While(self, node: ast.While, around: _Around) -> None:
+        inner = self._inside(node, around)
+        self._truth(node.test, "while", inner)
+        self._block(node.body, inner)
+        self._truth(node.test, "while", inner)
+        self._block(node.orelse, around)
+
+    def _of_For(self, node: ast.For, around: _Around) -> None:
+        self._look(node.iter, around)
+        self._loop_target(node.target, node.iter)
+        self._block(node.body, self._inside(node, around))
+        self._block(node.orelse, around)
+
+    _of_AsyncFor = _of_For
+
+    def _loop_target(self, target: ast.expr, iterated: ast.expr) -> None:
+        element = self._evaluator.element(iterated)
+        name = self._names.of(iterated.func).rpartition(".")[2] if isinstance(iterated, ast.Call) else ""
+        first_is_number = (
+            name in ("enumerate", "items", "named_parameters")
+            and isinstance(target, ast.Tuple)
+            and len(target.elts) == 2
+        )
+        if first_is_number:
+            self._evaluator.assign(target.elts[0], HOST)  # type: ignore[attr-defined]
+            self._evaluator.assign(target.elts[1], element)  # type: ignore[attr-defined]
+        else:
+            self._evaluator.assign(target, element)
+
+    def _inside(self, loop: ast.For | ast.AsyncFor | ast.While, around: _Around) -> _Around:
+        place = self._places.of_loop(loop) or around.place or self._places.of_running(loop)
+        return replace(around, loops=around.loops + 1, place=place)
+
+    def _of_With(self, node: ast.With | ast.AsyncWith, around: _Around) -> None:
+        for item in node.items:
+            self._look(item.context_expr, around)
+            if item.optional_vars is not None:
+                self._evaluator.assign(item.optional_vars, UNKNOWN)
+            around = self._within(item.context_expr, around)
+        self._block(node.body, around)
+
+    _of_AsyncWith = _of_With
+
+    def _within(self, context: ast.expr, around: _Around) -> _Around:
+        if not isinstance(context, ast.Call):
+            return around
+        name = self._names.of(context.func)
+        if name.endswith("record_function") and context.args:
+            label = context.args[0]
+            text = label.value if isinstance(label, ast.Constant) else f"{{{ast.unparse(label)}}}"
+            return replace(around, scope=(*around.scope, str(text)[:80]))
+        return replace(around, allowed=_allowed_by([context], self._names) or around.allowed)
+
+    def _of_Try(self, node: ast.Try, around: _Around) -> None:
+        self._block(node.body, around)
+        for handler in node.handlers:
+            self._block(handler.body, replace(around, cold=True))
+        self._block(node.orelse, around)
+        self._block(node.finalbody, around)
+
+    _of_TryStar = _of_Try
+
+    def _of_Match(self, node: ast.Match, around: _Around) -> None:
+        self._look(node.subject, around)
+        for case in node.cases:
+            self._block(case.body, around)
+
+    def _of_Assert(self, node: ast.Assert, around: _Around) -> None:
+        self._truth(node.test, "assert", around)
+
+    def _of_Raise(self, node: ast.Raise, around: _Around) -> None:
+        """Skip a raise: what its message costs doesn't matter."""
+
+    def _of_Return(self, node: ast.Return, around: _Around) -> None:
+        if node.value is not None:
+            self._look(node.value, around)
+
+    # Expressions
+
+    def _look(self, node: ast.expr, around: _Around) -> None:
+        """Ask the shapes about an expression and all inside of it, innermost first."""
+        special = getattr(self, f"_look_{type(node).__name__}", None)
+        if special:
+            special(node, around)
+            return
+        self._children(node, around)
+        self._ask_shapes(node, around)
+
+    def _children(self, node: ast.AST, around: _Around) -> None:
+        for child in children(node):
+            if isinstance(child, ast.expr):
+                self._look(child, around)
+            elif isinstance(child, ast.keyword):
+                self._look(child.value, around)
+
+    def _look_Lambda(self, node: ast.Lambda, around: _Around) -> None:
+        """Skip a lambda: it runs elsewhere, if at all."""
+
+    def _look_ListComp(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, around: _Around
+    ) -> None:
+        before = self._evaluator.replace(dict(self._evaluator.environment))
+        inner = replace(around, loops=around.loops + 1, place=around.place or self._place_of(node))
+        for generator in node.generators:
+            self._look(generator.iter, around)
+            self._loop_target(generator.target, generator.iter)
+            for test in generator.ifs:
+                self._truth(test, "if", inner)
+        for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            self._look(element, inner)
+        self._evaluator.replace(before)
+
+    def _place_of(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> CodeContext:
+        """Return the place of a comprehension that goes over a data loader; `NOWHERE` for others."""
+        names = (n for generator in node.generators for n in walk(generator.iter) if isinstance(n, ast.expr))
+        if any(self._evaluator.value(name).kind is ValueKind.LOADER for name in names):
+            return CodeContext(f"a loop over a data loader (line {node.lineno})", evaluation=True)
+        return NOWHERE
+
+    _look_SetComp = _look_GeneratorExp = _look_DictComp = _look_ListComp
+
+    def _look_NamedExpr(self, node: ast.NamedExpr, around: _Around) -> None:
+        self._look(node.value, around)
+        self._evaluator.assign(node.target, self._evaluator.value(node.value))
+
+    def _look_IfExp(self, node: ast.IfExp, around: _Around) -> None:
+        self._truth(node.test, "if", around)
+        yes, no = self._refined(node.test)
+        for branch, refined in ((node.body, yes), (node.orelse, no)):
+            before = self._evaluator.replace({**self._evaluator.environment, **refined})
+            self._look(branch, around)
+            self._evaluator.replace(before)
+
+    def _look_BoolOp(self, node: ast.BoolOp, around: _Around) -> None:
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        before = self._evaluator.environment
+        for value in node.values[:-1]:
+            self._truth(value, word, around)
+            yes, no = self._refined(value)
+            self._evaluator.replace({**self._evaluator.environment, **(yes if word == "and" else no)})
+        self._look(node.values[-1], around)
+        self._evaluator.replace(before)
+
+    def _look_UnaryOp(self, node: ast.UnaryOp, around: _Around) -> None:
+        if isinstance(node.op, ast.Not):
+            self._truth(node.operand, "not", around)
+        else:
+            self._children(node, around)
+
+    def _look_JoinedStr(self, node: ast.JoinedStr, around: _Around) -> None:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self._look(part.value, around)
+                self._ask_shapes(part.value, around, shown_by="an f-string")
+
+    def _look_Call(self, node: ast.Call, around: _Around) -> None:
+        self._children(node, around)
+        name = self._names.of(node.func)
+        arguments = [*node.args, *(k.value for k in node.keywords)]
+        if name in _ASKS[:1] and len(node.args) == 1:
+            self._ask_shapes(node.args[0], around, question="bool")
+        elif name in ("any", "all") and len(node.args) == 1:
+            self._asks_of_elements(name, node.args[0], around)
+        elif name in ("max", "min") and len(node.args) > 1 and any(self._evaluator.value(a).tensor for a in node.args):
+            self._ask_shapes(node, around, question=name)
+        if shown := self._shows(node, name):
+            for value in arguments:
+                inner = value.values if isinstance(value, ast.Dict) else [value]
+                for one in inner:
+                    self._ask_shapes(one, around, shown_by=shown)
+        self._ask_shapes(node, around)
+
+    def _asks_of_elements(self, name: str, of: ast.expr, around: _Around) -> None:
+        if isinstance(of, ast.GeneratorExp | ast.ListComp) and self._evaluator.value(of).tensor:
+            before = self._evaluator.replace(dict(self._evaluator.environment))
+            for generator in of.generators:
+                self._loop_target(generator.target, generator.iter)
+            self._ask_shapes(of.elt, replace(around, loops=around.loops + 1), question=name)
+            self._evaluator.replace(before)
+
+    def _shows(self, call: ast.Call, name: str) -> str:
+        """Return the name of what a call prints or logs with; empty for others."""
+        if name in ("print", "str", "repr", "format"):
+            return name
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LOG_METHODS:
+            return ""
+        owner = name.rpartition(".")[0].rpartition(".")[2].lstrip("_")
+        if call.func.attr in ("add_scalar", "add_scalars", "set_postfix", "set_description"):
+            return call.func.attr
+        return f"{owner}.{call.func.attr}" if owner in _SHOWN else ""
+
+    def _truth(self, node: ast.expr, word: str, around: _Around) -> None:
+        """Python asks for the truth value of an expression: of its parts, where it is `and`, `or` or `not`."""
+        if isinstance(node, ast.BoolOp):
+            before = self._evaluator.environment
+            for value in node.values:
+                self._truth(value, word, around)
+                yes, no = self._refined(value)
+                self._evaluator.replace(
+                    {**self._evaluator.environment, **(yes if isinstance(node.op, ast.And) else no)}
+                )
+            self._evaluator.replace(before)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self._truth(node.operand, word, around)
+        else:
+            self._look(node, around)
+            self._ask_shapes(node, around, question=word)
+
+    def _ask_shapes(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
+        kind = "question" if question else "shown" if shown_by else type(node)
+        shapes = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
+        if not shapes:
+            return
+        site = LintSite(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
+        hit = next((hit for shape in shapes if (hit := shape.find(site))), None)
+        if hit:
+            at = (node.lineno, node.col_offset, hit.rule)
+            in_loop = around.loops > 0
+            match = Found(hit, node, around.function, around.scope, around.place, in_loop, around.guard, around.allowed)
+            self._found.setdefault(at, match)
+
+    # Conditions
+
+    def _refined(self, test: ast.expr) -> tuple[Environment, Environment]:
+        """Return what a condition says of names where it is true, and where it isn't: `isinstance(x, torch.Tensor)`."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            yes, no = self._refined(test.operand)
+            return no, yes
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            both: Environment = {}
+            for value in test.values:
+                both |= self._refined(value)[0]
+            return both, {}
+        if not isinstance(test, ast.Call) or len(test.args) < 1 or not (written := key(test.args[0])):
+            return {}, {}
+        name = self._names.of(test.func)
+        is_type = name == "isinstance" and len(test.args) == 2
+        if name == "torch.is_tensor" or (
+            is_type and self._names.of(test.args[1]) in ("torch.Tensor", "torch.nn.Parameter")
+        ):
+            as_known = self._evaluator.value(test.args[0])
+            return {
+                written: as_known if as_known.kind in (ValueKind.CPU, ValueKind.TENSOR, ValueKind.BATCH) else TENSOR
+            }, {written: HOST}
+        return ({written: HOST}, {}) if is_type and not _mentions_tensor(test.args[1]) else ({}, {})
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """Return an expression that reads the name of a target."""
+    return ast.copy_location(ast.parse(key(target), mode="eval").body, target)
+
+
+def _guard(test: ast.expr) -> str:
+    """Return a condition as written if what it guards runs in some steps only; empty for others."""
+    return _short(test) if seldom(test) else ""
+
+
+def _short(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _mentions_tensor(node: ast.expr) -> bool:
+    return any("Tensor" in key(part) for part in walk(node) if isinstance(part, ast.expr))
+
+
+def _gives_up(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block ends in an error: it runs once at most."""
+    return bool(body) and isinstance(body[-1], ast.Raise)
+
+
+def _is_cold_test(test: ast.expr) -> str:
+    """Which branch doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
+    negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    inner = test.operand if isinstance(test, ast.UnaryOp) and negated else test
+    if isinstance(inner, ast.Call):
+        name = key(inner.func)
+        if _COLD.search(name):
+            return "else" if negated else "body"
+        if name.endswith("cuda.is_available"):
+            return "body" if negated else "else"
+    if (
+        isinstance(inner, ast.Compare)
+        and len(inner.ops) == 1
+        and any(is_cpu(side) or constant(side) in _OTHERS for side in (inner.left, *inner.comparators))
+    ):
+        return "body" if isinstance(inner.ops[0], ast.Eq) else "else" if isinstance(inner.ops[0], ast.NotEq) else ""
+    if (
+        isinstance(inner, ast.Compare)
+        and len(inner.ops) == 1
+        and any(constant(side) == "cuda" for side in (inner.left, *inner.comparators))
+    ):
+        return "else" if isinstance(inner.ops[0], ast.Eq) else "body" if isinstance(inner.ops[0], ast.NotEq) else ""
+    return ""
+
+
+def _is_never(node: Function) -> bool:
+    """Whether a function stands for what doesn't run on a device: collating, reading data, tests."""
+    return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
+
+
+def _reads_clock(scope: Function | ast.Module) -> bool:
+    return any(
+        isinstance(part, ast.Attribute | ast.Name) and _CLOCKS.search(key(part)) is not None for part in walk_own(scope)
+    )
+
+
+def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
+    """Return the reason of `syncscan.allow("…")` among contexts or decorators; empty without."""
+    for context in contexts:
+        if isinstance(context, ast.Call) and names.of(context.func) == "syncscan.allow" and context.args:
+            reason = constant(context.args[0])
+            return str(reason) if reason else "a reason that is computed"
+    return ""
+
+
+def _merged(one: Environment, other: Environment, node: ast.If) -> Environment:
+    """Return the values of names after an if: as both branches have them, or as the one that goes on."""
+    if _leaves(node.body):
+        return other
+    if _leaves(node.orelse):
+        return one
+    return {
+        name: either(one.get(name, other.get(name, UNKNOWN)), other.get(name, one.get(name, UNKNOWN)))
+        for name in one | other
+    }
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+
+
+def _by_what_they_look_at(shapes: Sequence[Shape]) -> dict[object, list[Shape]]:
+    by_kind: dict[object, list[Shape]] = {}
+    for shape in shapes:
+        for what in shape.LOOKS_AT:
+            by_kind.setdefault(what, []).append(shape)
+    return by_kind
+
+
+__all__ = ["FileWalk", "Found"]

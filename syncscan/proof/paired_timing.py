@@ -1,0 +1,217 @@
+"""Programs that can be started go in, pairs of processes that were timed come out, until their difference is known.
+
+A pair of processes is started, one of each program. Both run on until they have warmed up; then one is held at the end
+of a step while the other's are timed, A B B A A B B A, so that what changes on the machine from second to second
+changes both. Of each program's turns the median counts, which a pause of the machine doesn't move; a turn is the mean
+of its steps, so that what a program does every few steps counts. The next pair begins with the other program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from syncscan.errors import ProgramFailed
+from syncscan.model.proof import Fingerprint, Pair, ProofGain, Side
+from syncscan.proof import estimate, sameness
+from syncscan.proof.trial import Ready, TooFewSteps, Turn
+
+LIMIT_S = 300.0
+MATTERS = 0.005
+SEEDED = 10
+"""Number of compared steps; enough to recognize the rarest optimizer (`capture.optimizer_steps.RARER`)."""
+TURN_S = 0.2
+"""How long a turn lasts, about: long beside reading the clock and short beside what changes on a machine."""
+FEWEST, MOST = 4, 200
+"""Steps of a turn."""
+TURNS, SLOW_TURNS, FEWEST_TURNS = 12, 4, 2
+SLOW_US = 50_000.0
+"""Steps from this on make turns longer than `TURN_S` would have them, so there are fewer."""
+WARM = 10
+"""Steps that a program makes before its first turn, at most; see `capture.paced_steps`."""
+ORDER = (0, 1, 1, 0)
+
+
+class Opened(Protocol):
+    """A program in a process of its own; see `proof.trial.Trial`."""
+
+    def ready(self) -> Ready:
+        """Wait until it has warmed up."""
+        ...
+
+    def turn(self, steps: int) -> Turn:
+        """Time so many of its steps."""
+        ...
+
+    def fingerprint(self) -> tuple[Fingerprint, str]:
+        """Return the fingerprint of its seeded steps, and the device's name."""
+        ...
+
+    def close(self) -> None:
+        """Let it end."""
+        ...
+
+    def kill(self) -> None:
+        """End it without waiting for what it does at its end."""
+        ...
+
+
+Run = tuple[Side, bool]
+"""A program, and whether each of its parameters is moved by a rounding error first."""
+
+
+class Opens(Protocol):
+    """Starts programs in fresh processes; see `proof.trial.Trials`."""
+
+    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False) -> Opened:
+        """Start one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProofOptions:
+    """Options of a comparison, as in `prove`."""
+
+    limit_s: float = LIMIT_S
+    matters: float = MATTERS
+    steps: int = SEEDED
+    tolerance: float = sameness.TOLERANCE
+    apart: bool = False
+    progress: Callable[[str], None] = field(default=lambda sentence: None)
+
+
+@contextlib.contextmanager
+def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[list[Opened]]:
+    """Programs in processes of their own, for as long as the context lasts; if it is left by an error they are killed.
+
+    Args:
+        trials: starts them.
+        runs: each program, and whether with rounding errors.
+        seeded: of how many steps a fingerprint is wanted.
+    """
+    opened: list[Opened] = []
+    try:
+        for side, rounded in runs:
+            opened.append(trials.open(side, seeded=seeded, rounded=rounded))
+        yield opened
+    except BaseException:
+        for trial in opened:
+            trial.kill()
+        raise
+    for trial in opened:
+        trial.close()
+
+
+class PairedTiming:
+    """Measures pair after pair until the gain is known, or the time is over."""
+
+    def __init__(self, trials: Opens, options: ProofOptions, clock: Callable[[], float], deadline: float) -> None:
+        self._trials, self._options, self._now, self._deadline = trials, options, clock, deadline
+        self.apart = options.apart
+        self.pairs: list[Pair] = []
+        self.stopped, self.clock = "", ""
+        self.notes: list[str] = []
+        self._turns, self._steps, self._lead, self._fitted = 0, 0, 2, False
+
+    @property
+    def steps(self) -> int:
+        """Steps that are timed in each process of a pair."""
+        return self._turns // 2 * self._steps
+
+    def run(self) -> None:
+        """Measure until `stopped` says why not to go on.
+
+        Raises:
+            ProgramFailed: a program fails, or makes too few steps.
+        """
+        while not self.stopped:
+            began = self._now()
+            try:
+                self.pairs.append(self._pair())
+            except TimeoutError:
+                self.stopped = self._over()
+                return
+            gain = estimate.gain_of(self.pairs)
+            self._tell(gain)
+            self.stopped = estimate.enough(self.pairs, self._options.matters)
+            if not self.stopped and 2 * self._now() - began > self._deadline:
+                self.stopped = self._over()
+
+    def _over(self) -> str:
+        return f"the limit of {self._options.limit_s:g} s leaves no time for another pair"
+
+    def _tell(self, gain: ProofGain | None) -> None:
+        known = f", {gain.share:.1%} ({gain.low:.1%} to {gain.high:.1%})" if gain else ""
+        self._options.progress(f"pair {len(self.pairs)}: {self.pairs[-1].gain:.1%} less{known}")
+
+    def _pair(self) -> Pair:
+        """Measure a pair; anew with fewer steps where a script has fewer, and apart where both can't run at a time."""
+        while True:
+            try:
+                return self._pair_apart() if self.apart else self._pair_together()
+            except TooFewSteps as short:
+                self._fit(short)
+            except ProgramFailed as failed:
+                if self.apart or self.pairs:
+                    raise
+                self.apart = True
+                self.notes.append(f"Both can't run at the same time, so one ran after the other. {failed.message}")
+
+    def _pair_together(self) -> Pair:
+        with running(self._trials, [(side, False) for side in self._sides()]) as opened:
+            self._lead = max(trial.ready().lead for trial in opened)
+            self._plan(opened)
+            taken: tuple[list[float], list[float]] = ([], [])
+            for k in range(self._turns):
+                which = ORDER[k % 4]
+                taken[which].append(self._turn(opened[which], self._steps))
+        return self._as_pair([statistics.median(times) for times in taken])
+
+    def _pair_apart(self) -> Pair:
+        means: list[float] = []
+        for side in self._sides():
+            with running(self._trials, [(side, False)]) as (trial,):
+                self._lead = trial.ready().lead
+                self._plan((trial,), anew=not means)
+                means.append(self._turn(trial, self.steps))
+        return self._as_pair(means)
+
+    def _turn(self, trial: Opened, steps: int) -> float:
+        turn = trial.turn(steps)
+        self.clock = turn.clock
+        return turn.mean_us
+
+    def _sides(self) -> tuple[Side, Side]:
+        """Return the program to run first, alternating between pairs."""
+        return (Side.BEFORE, Side.AFTER) if len(self.pairs) % 2 == 0 else (Side.AFTER, Side.BEFORE)
+
+    def _as_pair(self, means: Sequence[float]) -> Pair:
+        by_side = dict(zip(self._sides(), means, strict=True))
+        return Pair(by_side[Side.BEFORE], by_side[Side.AFTER])
+
+    def _plan(self, opened: Sequence[Opened], *, anew: bool = True) -> None:
+        """Let each warm up alone, and decide how many steps the turns of this pair have: both make the same ones."""
+        step_us = max(self._turn(trial, FEWEST) for trial in opened)
+        if anew and not self._fitted:
+            self._turns = TURNS if step_us < SLOW_US else SLOW_TURNS
+            self._steps = max(FEWEST, min(MOST, math.ceil(TURN_S * 1e6 / max(step_us, 1.0))))
+
+    def _fit(self, short: TooFewSteps) -> None:
+        """Make do with the steps that a script has.
+
+        Raises:
+            TooFewSteps: that isn't possible.
+        """
+        warm, lead = WARM + self._lead + FEWEST, self._lead
+        for turns in (TURNS, SLOW_TURNS, FEWEST_TURNS):
+            each = 1 if self.apart else turns // 2
+            steps = (short.steps - warm - each * lead) // (turns // 2)
+            if steps >= FEWEST and turns * steps < (self._turns or math.inf) * (self._steps or math.inf):
+                self._turns, self._steps, self._fitted = turns, steps, True
+                return
+        needed = warm + lead + FEWEST
+        raise TooFewSteps(f"{short.message} {needed} are needed to time it.", short.steps)

@@ -1,0 +1,248 @@
+"""Measure the waits of sync points: which call blocked the host, what it waited for, what else it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from syncscan.facts.clock_tolerance import HOST_NS
+from syncscan.facts.full_queue import held_by_queue
+from syncscan.model.arrays import median, quantile
+from syncscan.model.finding import Place, Removal, SyncPoint
+from syncscan.model.interval import Interval, ThreadInterval
+from syncscan.model.names import is_torch_op
+from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
+from syncscan.model.trace import NONE, Trace
+from syncscan.whatif.events import EventRecord
+from syncscan.whatif.launches import Launches
+from syncscan.whatif.pinned_copies import Copies
+
+USUAL_CALL_NS = 10_000.0
+"""Most time of a runtime call without a wait if the trace has no shorter call of its name."""
+USUAL_WAKE_NS = 10_000.0
+"""Time from the device's end until the host continues if the trace has no wait to measure it."""
+MAX_WAKE_NS = 200_000.0
+"""A longer wake-up has another cause (another thread, the GIL) and stays the host's own time."""
+
+
+READS = frozenset({"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"})
+"""Ops that only bring a number to the host."""
+
+
+class NumberedPoint(NamedTuple):
+    """A sync point, and the number of its finding; NONE for one that can't be removed."""
+
+    finding: int
+    point: SyncPoint
+
+
+class WaitEffect(msgspec.Struct, frozen=True):
+    """Effect of a sync point on its thread: within `interval`, the thread's time isn't its own.
+
+    All times in ns. `finding` is the number of its finding, NONE if it can't be removed.
+    """
+
+    track: int
+    interval: Interval
+    streams: tuple[int, ...]
+    """Numbers of the streams that it waited for, unless an event says it better."""
+    event: EventRecord | None
+    call_ns: float
+    """Cost of the call when there is nothing to wait for."""
+    wake_ns: float
+    """How long after the device the host continues."""
+    after_ns: float
+    """Time of the sync point's calls after the blocking one."""
+    left_ns: float
+    """Host time that remains after removing the call, since an asynchronous copy must still be launched."""
+    finding: int
+    waited_ns: float
+    """How long it waited in the trace."""
+    read_ns: float = 0.0
+    """Host time that goes with it besides the wait: a read-back's op, or the staging of a pageable copy."""
+    op_ns: float = 0.0
+    """Host time of the whole op around it, for a replacement without the op."""
+    copy: int = NONE
+    """Stream of its copy that becomes shorter or goes, or NONE."""
+    copy_ns: float = 0.0
+    """How much of that copy goes: the saving of pinning a pageable one, or all of a read-back's own."""
+
+
+def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[WaitEffect]:
+    """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
+    ruler = _Ruler(trace, launches, [point for _, point in points])
+    waits = [ruler.wait(*numbered, awaited) for numbered, awaited in zip(points, ruler.awaited, strict=True)]
+    wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
+    usual = median(wakes) if wakes else USUAL_WAKE_NS
+    op = [_outermost(trace, point) for _, point in points]
+    read = [_read(trace, point, outermost) for (_, point), outermost in zip(points, op, strict=True)]
+    own = zip(_own_times(trace, read, waits), _own_times(trace, op, waits), strict=True)
+    return [
+        replace(w, wake_ns=w.wake_ns if w.waited_ns > 0 else usual, read_ns=w.read_ns + of_read, op_ns=of_op)
+        for w, (of_read, of_op) in zip(waits, own, strict=True)
+    ]
+
+
+def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[WaitEffect]) -> list[float]:
+    """Return the host's time in each wait's op without all waits in that op; 0 except for the op's first wait."""
+    lengths = trace.slices.dur.take(np.array(ops, np.int64)).tolist()
+    own: dict[int, float] = {}
+    for op, length, wait in zip(ops, lengths, waits, strict=True):
+        if op != NONE:
+            own[op] = own.get(op, float(length)) - (wait.interval[1] - wait.interval[0])
+    return [max(0.0, own.pop(op, 0.0)) for op in ops]
+
+
+def _outermost(trace: Trace, point: SyncPoint) -> int:
+    """Return the outermost of torch's own ops around a sync point, or NONE, that is, what the program calls.
+
+    NONE for a call of the allocator, since whatever requested memory stays.
+    """
+    call = trace.name(point.calls[0])
+    if frees(call) or allocates(call):
+        return NONE
+    for row in point.ops:
+        if is_torch_op(trace.name(row)):
+            return row
+    return NONE
+
+
+def _read(trace: Trace, point: SyncPoint, outermost: int) -> int:
+    """Return the op that goes with a removed sync point, NONE if all of it stays.
+
+    Nothing stays of a read-back: without a profiler, `.item()` takes the host 8 to 11 µs on an idle device, and the
+    `detach()` in its place 0.5 µs (H200, torch 2.11). If the kernels stay, only the read inside their op goes.
+    """
+    if point.diagnosis.removal is Removal.NOTHING:
+        return outermost
+    if point.diagnosis.removal is Removal.KERNELS:
+        return next((row for row in point.ops if trace.name(row) in READS), NONE)
+    return NONE
+
+
+class _Awaited(NamedTuple):
+    """Numbers of the streams that a call waited for, and when they were done (ns; 0 if they had nothing to do)."""
+
+    streams: tuple[int, ...]
+    done: int
+    event: EventRecord | None = None
+
+
+class _Ruler:
+    """Measures the sync points of one trace.
+
+    Args:
+        trace: any trace.
+        launches: launches of the replayed steps.
+        points: all sync points to measure.
+    """
+
+    def __init__(self, trace: Trace, launches: Launches, points: Sequence[SyncPoint]) -> None:
+        self.trace, self.launches, self.points = trace, launches, points
+        calls = [call for point in points for call in point.calls]
+        rows = np.array(calls, np.int64)
+        self.copies = Copies(trace, calls)
+        self._begin = dict(zip(calls, trace.slices.ts.take(rows).tolist(), strict=True))
+        self._end = dict(zip(calls, trace.slices.end.take(rows).tolist(), strict=True))
+        self._usual: dict[int, float] = {}
+
+    def wait(self, finding: int, point: SyncPoint, awaited: _Awaited) -> WaitEffect:
+        """Measure one sync point of this finding, given what it waited for."""
+        last, row = self._end[point.calls[-1]], self._blocking(point, awaited.done)
+        start, end, done = self._begin[row], self._end[row], awaited.done
+        if is_query(point.api):  # a loop of queries waits, and none of them does
+            start = point.ts
+        waited = done > start
+        wake = min(max(float(end - done), 0.0), MAX_WAKE_NS) if waited else 0.0
+        # what the host lost beyond that between waking up and returning is its own time again
+        own = int(end - done - wake) if waited and end > done else 0
+        copy, saved = self._copy(point)
+        return WaitEffect(
+            track=point.track,
+            interval=Interval(start, max(last - own, start)),
+            streams=awaited.streams,
+            event=awaited.event,
+            call_ns=min(float(end - start), self._usual_call(row)) if waited else float(end - start),
+            wake_ns=wake,
+            after_ns=float(last - end),
+            left_ns=self._left(point, row),
+            finding=finding,
+            waited_ns=float(max(0, done - start)),
+            read_ns=self._staged(point, row),
+            copy=copy,
+            copy_ns=saved,
+        )
+
+    def _copy(self, point: SyncPoint) -> tuple[int, float]:
+        """Return the stream of its copy (or NONE), and how much of the copy the removal saves, ns."""
+        of = self.copies.whole if point.diagnosis.removal is Removal.NOTHING else self.copies.saved
+        for row in point.calls:
+            copy = of(row)
+            if copy and copy[0] in self.launches.streams:
+                return self.launches.streams.index(copy[0]), copy[1]
+        return NONE, 0.0
+
+    @property
+    def awaited(self) -> list[_Awaited]:
+        """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count."""
+        streams = [self._streams(point.awaited.streams) if point.awaited else () for point in self.points]
+        before = [point.awaited.before if point.awaited else 0 for point in self.points]
+        ended = [self.launches.done(k, np.array(before, np.int64)).tolist() for k in range(len(self.launches.streams))]
+        awaited = []
+        for at, (point, numbers) in enumerate(zip(self.points, streams, strict=True)):
+            done = max([ended[number][at] for number in numbers], default=0)
+            of_event = numbers and point.awaited and point.awaited.of_event
+            awaited.append(_Awaited(numbers, done, EventRecord(before[at], numbers[0]) if of_event else None))
+        return awaited
+
+    def _streams(self, awaited: Sequence[Place]) -> tuple[int, ...]:
+        """Return the numbers of these streams, without unnumbered ones."""
+        return tuple([number for number, place in enumerate(self.launches.streams) if place in awaited])
+
+    def _blocking(self, point: SyncPoint, done: int) -> int:
+        """Return the call that was in progress when the awaited work ended; the last one without any.
+
+        A call that had returned by then counts within HOST_NS only if no other does, since the copy of a read-back
+        returns before its synchronize does the waiting.
+        """
+        for skew in (0, HOST_NS):
+            for row in point.calls:
+                if self._begin[row] < done <= self._end[row] + skew:
+                    return row
+        return point.calls[-1]
+
+    def _left(self, point: SyncPoint, row: int) -> float:
+        """Return what remains of the call without the wait: an asynchronous copy must still be launched."""
+        stays = point.diagnosis.removal in (Removal.ASYNC_COPY, Removal.PINNED_COPY)
+        return self._usual_call(row) if stays and is_memcpy(self.trace.name(row)) else 0.0
+
+    def _staged(self, point: SyncPoint, row: int) -> float:
+        """Return how long the host fills the driver's staging buffers before the blocking call, which pinning saves.
+
+        The call that copies pageable memory returns when the last of it is staged, and the synchronize after it then
+        waits for next to nothing.
+        """
+        if point.diagnosis.removal is not Removal.PINNED_COPY:
+            return 0.0
+        s, name = self.trace.slices, self.trace.name
+        staging = [call for call in point.calls[: point.calls.index(row)] if is_memcpy(name(call))]
+        return sum(max(0.0, float(s.dur[call]) - self._usual_call(call)) for call in staging)
+
+    def _usual_call(self, row: int) -> float:
+        """Return the cost of a call of this name without a wait: a low quantile of those in the trace."""
+        name = self.trace.slices.name.item(row)
+        if name not in self._usual:
+            self._usual[name] = min(quantile(self.trace.lengths_like(row), 0.1), USUAL_CALL_NS)
+        return self._usual[name]
+
+
+def held_launches(trace: Trace, launches: Launches) -> list[ThreadInterval]:
+    """Return where launches took long because the launch queue was full; the replay waits there by itself."""
+    held = held_by_queue(trace, launches.calls, launches.issued, launches.returned)
+    long = np.flatnonzero(held)
+    columns = (launches.tracks[long], launches.issued[long], launches.issued[long] + held[long])
+    return [ThreadInterval(*interval) for interval in zip(*(c.tolist() for c in columns), strict=True)]

@@ -1,0 +1,71 @@
+"""A program is held between orders, and the steps of each are timed."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from syncscan.capture import calibration, paced_steps
+from syncscan.capture.paced_steps import LEAD, WARMUP, Channel, Pacer
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that a test counts up."""
+    now = [0.0]
+    monkeypatch.setattr(paced_steps.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(calibration.time, "perf_counter_ns", lambda: int(now[0] * 1e9))
+    return now
+
+
+def paced(orders: list[int], clock: list[float], step_s: float) -> tuple[int, list[dict[str, object]]]:
+    """How many steps a program makes that is given these orders, and what it answers."""
+    (read, write), (back, answers) = os.pipe(), os.pipe()
+    os.write(write, b"".join(json.dumps({"steps": n}).encode() + b"\n" for n in orders))
+    os.close(write)
+    channel = Channel(read, answers)
+    pacer, steps = Pacer(channel), 0
+    while True:
+        steps += 1
+        clock[0] += step_s
+        if not pacer.step():
+            break
+    channel.close()
+    with os.fdopen(back) as lines:
+        return steps, [json.loads(line) for line in lines]
+
+
+def test_the_steps_of_an_order_are_timed(clock: list[float]) -> None:
+    """After a warm-up, and a lead in each turn; without further orders the program is to end."""
+    steps, answers = paced([5, 3], clock, 0.01)
+    assert steps == WARMUP + LEAD + 5 + LEAD + 3
+    assert answers[0] == {"ready": True, "lead": LEAD}
+    assert [a["mean_us"] for a in answers[1:]] == pytest.approx([10_000, 10_000])
+    assert {a["clock"] for a in answers[1:]} == {"host"}
+
+
+def test_slow_steps_warm_up_for_less_long(clock: list[float]) -> None:
+    """Three steps have to do."""
+    assert paced([], clock, 2.0)[0] == 3
+
+
+def test_a_program_whose_orders_end_is_told_so_again(clock: list[float]) -> None:
+    """One that catches what was to end it asks once more."""
+    read, write = os.pipe()
+    os.close(write)
+    pacer = Pacer(Channel(read, os.open(os.devnull, os.O_WRONLY)))
+    assert [pacer.step() for _ in range(WARMUP + 2)] == [True] * (WARMUP - 1) + [False] * 3
+
+
+def test_what_workers_have_ready_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two batches each of three workers, by torch's default; none without workers."""
+    assert paced_steps.prefetched() == 0
+    loader = torch.utils.data.dataloader
+    fake = object.__new__(loader._MultiProcessingDataLoaderIter)
+    monkeypatch.setattr(type(fake), "__del__", lambda self: None)
+    fake._num_workers, fake._prefetch_factor = 3, None
+    assert paced_steps.prefetched() == 6

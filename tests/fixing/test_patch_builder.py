@@ -1,0 +1,162 @@
+"""From a program to its patch: what is applied, what is tried and dropped, what is left, and why."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import syncscan
+from syncscan.errors import ProgramFailed, UsageError
+from syncscan.fixing.patch_builder import Options, PatchBuilder
+from syncscan.fixing.runs import Runs
+from syncscan.model.fix import Fix, Fixed, FixGain, Safety
+
+HEAD = 'import torch\nlosses = torch.rand(8, device="cuda").unbind()\n'
+SUM = HEAD + "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
+
+
+@pytest.fixture(autouse=True)
+def one_server(runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All programs run in the process that has imported torch already."""
+
+    @contextlib.contextmanager
+    def shared(limit_s: float) -> Iterator[Runs]:
+        yield runs
+
+    monkeypatch.setattr("syncscan.fixing.patch_builder.Runs", shared)
+    monkeypatch.chdir(tmp_path)
+
+
+def fixed(source: str, target: str = "train.py", **options: object) -> Fixed:
+    Path("train.py").write_text(source)
+    return syncscan.fix(target, **options)  # type: ignore[arg-type]
+
+
+def at(result: Fixed, line: int) -> Fix:
+    return next(fix for fix in result.fixes if fix.line == line)
+
+
+def test_a_read_that_can_wait_is_fixed_and_one_that_steers_is_left() -> None:
+    """The file on disk stays as it is; the patch is verified."""
+    source = HEAD + (
+        "total = 0.0\nfor loss in losses:\n    total += loss.item()\n"
+        "    if loss.item() > 2:\n        break\nprint(total)\n"
+    )
+    result = fixed(source)
+    sums, steers = at(result, 5), at(result, 6)
+    assert (sums.applied, sums.verified, sums.safety, sums.rewrite) == (True, True, Safety.SAFE, "deferred-read")
+    assert (steers.safety, steers.why) == (Safety.MANUAL, "its value controls what runs next")
+    assert result.files[0].after == source.replace("total += loss.item()", "total += loss.detach().double()").replace(
+        "break\n", "break\ntotal = float(total)\n"
+    )
+    assert Path("train.py").read_text() == source
+    assert result.waits_after == result.waits_before - 7
+
+
+def test_a_change_that_is_seen_in_the_output_is_dropped() -> None:
+    """Here through a way to the number that no analysis of the file follows."""
+    source = SUM.replace("import torch\n", "import torch, __main__\n").replace(
+        "    total += loss.item()\n", "    total += loss.item()\n    print(__main__.total)\n"
+    )
+    result = fixed(source)
+    assert result.files == ()
+    assert at(result, 5).how.startswith('tried and dropped: the patched program prints "tensor(')
+
+
+def test_a_change_that_lets_the_program_race_is_dropped() -> None:
+    """The read that would go is what the host waited with for a copy before it, which a dry run's values don't show."""
+    source = """\
+import torch
+
+x, total, means = torch.ones(8, device="cuda"), 0.0, []
+for step in range(4):
+    loss = (x * step).mean()
+    host = x.to("cpu", non_blocking=True)
+    total += loss.item()
+    means.append(host.mean())
+print(total, len(means))
+"""
+    result = fixed(source)
+    assert at(result, 7).how.startswith("tried and dropped: the patched program races: the host reads memory")
+    assert result.files == ()
+
+
+def test_lines_that_did_not_run_keep_a_fix_from_being_verified() -> None:
+    """It is applied only where that is wanted."""
+    source = HEAD + (
+        "def run():\n    total = 0.0\n    for step, loss in enumerate(losses):\n        total += loss.item()\n"
+        "        if step == 99:\n            return total\n    return total\nprint(run())\n"
+    )
+    left = fixed(source)
+    assert (left.files, at(left, 6).how) == ((), "not verified: line 8 of the patched file didn't run")
+    forced = fixed(source, unverified=True)
+    assert (len(forced.files), at(forced, 6).verified) == (1, False)
+
+
+def test_rules_are_selected_and_ignored() -> None:
+    """By id or glob."""
+    assert fixed(SUM, ignore=["item"]).files == ()
+    assert fixed(SUM, select=["nonz*"]).files == ()
+    assert len(fixed(SUM, select=["it*"]).files) == 1
+
+
+def test_unsafe_fixes_are_made_on_request() -> None:
+    """What else they change is said."""
+    source = HEAD + (
+        "from torch.distributions import Normal\nfor loss in losses:\n    p = Normal(loss, 1.0)\nprint(p.mean.item())\n"
+    )
+    assert fixed(source).files == ()
+    fix = at(fixed(source, unsafe=True), 5)
+    assert (fix.safety, fix.applied, fix.why) == (Safety.UNSAFE, True, "an invalid argument raises later, or never")
+
+
+def test_what_gains_nothing_is_not_tried() -> None:
+    """By the recording; `everything` tries it all the same."""
+    Path("train.py").write_text(SUM)
+    gains = {(str(Path("train.py").absolute()), 5): FixGain(0.0, 0.0, 0.0, 0.0)}
+    left = PatchBuilder("train.py", [], Options(gains=gains)).run()
+    assert (left.files, at(left, 5).gains_nothing) == ((), True)
+    assert len(PatchBuilder("train.py", [], Options(gains=gains, everything=True)).run().files) == 1
+
+
+def test_a_function_is_fixed_without_a_script() -> None:
+    """It is called a few times; what its module binds may be used from elsewhere."""
+    source = (
+        HEAD + "def step():\n    total = 0.0\n    for loss in losses:\n        total += loss.item()\n    return total\n"
+    )
+    result = fixed(source, "train.py:step")
+    assert "total = float(total)" in result.files[0].after
+    assert result.program == "train.py:step"
+
+
+def test_arguments_reach_the_program() -> None:
+    """And are quoted in its name."""
+    result = fixed(SUM + "import sys\nassert sys.argv[1] == 'a b'\n", arguments=["a b"])
+    assert (result.program, len(result.files)) == ("train.py 'a b'", 1)
+
+
+def test_imported_files_are_fixed_too() -> None:
+    """Names of a module's own are read back, as other files may import them."""
+    Path("parts.py").write_text(SUM.replace("print(total)\n", ""))
+    result = fixed("import parts\nprint(parts.total)\n")
+    assert [file.file for file in result.files] == ["parts.py"]
+    assert result.files[0].after.endswith("total = float(total)\n")
+
+
+def test_a_program_that_fails_is_refused() -> None:
+    """With its last words."""
+    with pytest.raises(ProgramFailed, match=r"train.py can't be run dry: it ends with exit code 1"):
+        fixed("raise ValueError('no data')\n")
+
+
+def test_a_missing_program_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"missing.py doesn't exist"):
+        syncscan.fix("missing.py")
+
+
+def test_a_program_without_waits_needs_no_patch() -> None:
+    result = fixed("print(1)\n")
+    assert (result.fixes, result.files, result.waits_before) == ((), (), 0)

@@ -1,0 +1,84 @@
+"""What capture kept of a run becomes its mean step, and each phase's share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncscan.host.run_summary import run_of
+from syncscan.model.capture import CaptureTable, RunRecord, capture_table
+
+STEPS = [100.0, 10.0, 10.0, 60.0, 500.0, 10.0, 10.0, 60.0, 10.0, 10.0, 60.0]
+"""Starting, then a phase of 50 µs before each third step, with a recorded step of 500 µs among them."""
+PHASE: dict[str, Any] = {
+    "kind": "rollout",
+    "name": "rollout",
+    "file": "ppo.py",
+    "function": "main",
+    "first": 3,
+    "last": 9,
+    "us": 100.0,
+    "at": [3, 7, 10],
+    "lines": [["ppo.py", "main", 5, 75.0], ["ppo.py", "main", 7, 25.0]],
+}
+RUN: dict[str, Any] = {
+    "steps": 11,
+    "steps_us": STEPS,
+    "window": [1, 11],
+    "disturbed": [[0, 1, "starting"], [4, 5, "profiler"]],
+    "recorded": [[4, 5]],
+    "period": 1,
+    "sampled_us": 240.0,
+    "phases": [{**PHASE, "kind": "checkpoint", "us": 24.0, "at": [7], "lines": []}, PHASE],
+    "spans": [[0.0, 100.0, -1], [120.0, 170.0, 1]],
+}
+
+
+def record(**more: Any) -> RunRecord | None:
+    table, refused = capture_table({"run": {**RUN, **more}})
+    assert isinstance(table, CaptureTable)
+    assert len(refused) == (table.run is None)
+    return table.run
+
+
+def test_the_mean_is_of_undisturbed_steps_alone() -> None:
+    """Without what starts, and what the profiler was in."""
+    run = run_of(record())
+    assert run is not None
+    assert (run.counted, run.mean_us, run.median_us, run.watched_us) == (9, 240 / 9, 10.0, 840.0)
+
+
+def test_shares_are_of_what_was_sampled_and_add_up() -> None:
+    """The longest first; what no phase has is the steps'."""
+    run = run_of(record())
+    assert run is not None
+    assert run.steps_share is not None
+    assert [round(phase.share, 3) for phase in run.phases] == [0.417, 0.1]
+    assert round(run.steps_share, 3) == 0.483
+    assert [(line.line, round(line.share, 2)) for line in run.phases[0].lines] == [(5, 0.31), (7, 0.1)]
+
+
+def test_a_phase_comes_each_so_many_steps() -> None:
+    """In the mean of the times that it came; what came once comes nobody knows when."""
+    run = run_of(record())
+    assert run is not None
+    assert [phase.every for phase in run.phases] == [3.5, None]
+
+
+def test_stretches_name_phases_by_their_new_place() -> None:
+    """They are put in order by what they take."""
+    run = run_of(record())
+    assert run is not None
+    assert [(s.begin_us, s.phase) for s in run.stretches] == [(0.0, None), (120.0, 0)]
+    assert [(s.begin_us, s.end_us) for s in run.recorded] == [(180.0, 680.0)]
+
+
+def test_a_run_that_was_disturbed_from_end_to_end_tells_nothing() -> None:
+    """As that of a script with a few steps."""
+    assert run_of(record(disturbed=[[0, 11, "profiler"]])) is None
+    assert run_of(None) is None
+
+
+def test_what_is_no_run_is_refused() -> None:
+    """A span of a phase that isn't there, a time below zero."""
+    assert record(spans=[[0.0, 1.0, 7]]) is None
+    assert record(steps_us=[-1.0]) is None

@@ -1,0 +1,136 @@
+"""A trace that doesn't fit into memory ends with a sentence, as soon as that is known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan.errors import TraceTooLarge
+from syncscan.load import load, memory_check, second_process
+from syncscan.load.reader import read_share
+from tests.load.test_second_process import events, forked  # noqa: F401
+
+EVENTS = events(3000)
+NEEDED = 3000 * 5 * memory_check.EVENT_BYTES
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A trace whose kept rows need `NEEDED` bytes, and its few names hardly more."""
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(EVENTS).encode()))
+    return path
+
+
+def test_a_trace_that_fits(path: Path) -> None:
+    """It is read as without a limit."""
+    assert load(path, max_memory=int(NEEDED * 1.1)).info.events == len(EVENTS)
+
+
+@pytest.mark.parametrize("piece", [2000, 1 << 20])
+def test_a_trace_that_does_not_fit(path: Path, piece: int) -> None:
+    """The error says how far it got, and what to do."""
+    with pytest.raises(TraceTooLarge, match=r"its first [\d,]+ events need 0.0 GB. Record fewer steps"):
+        load(path, piece=piece, max_memory=NEEDED // 2)
+
+
+def test_it_is_refused_before_all_of_it_is_read(path: Path) -> None:
+    """What a small file unpacks to needn't be known."""
+    with pytest.raises(TraceTooLarge) as caught:
+        load(path, piece=2000, max_memory=NEEDED // 10)
+    assert "3,000" not in str(caught.value)
+    assert (
+        len(EVENTS) // 12 < int(str(caught.value).split("first ")[1].split(" ")[0].replace(",", "")) < len(EVENTS) // 8
+    )
+
+
+@pytest.mark.parametrize("part", [0.3, 0.7])
+def test_two_processes_share_the_limit(path: Path, forked: list[int], part: float) -> None:  # noqa: F811
+    """Each reads half of it, and both together are held to the whole."""
+    with pytest.raises(TraceTooLarge):
+        load(path, piece=2000, max_memory=int(NEEDED * part))
+    assert forked == [1]
+    assert second_process.possible()
+
+
+def test_a_second_process_is_held_to_half(
+    path: Path,
+    forked: list[int],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of what the first may still take: it holds every other piece, while the first holds the others."""
+    told, before = path.with_suffix(".limit"), resource.getrlimit(resource.RLIMIT_DATA)
+
+    def tell_and_read(*args: Any) -> object:
+        told.write_text(f"{resource.getrlimit(resource.RLIMIT_DATA)[0]} {args[-1]}")
+        return read_share(*args)
+
+    monkeypatch.setattr("syncscan.load.reader.read_share", tell_and_read)
+    taken = memory_check.taken() or 0
+    try:
+        resource.setrlimit(resource.RLIMIT_DATA, (taken + 4 * 10**9, before[1]))
+        load(path, piece=2000, max_memory=2 * 10**9)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+    limit, most = map(int, told.read_text().split())
+    assert forked == [1]
+    assert limit - taken == pytest.approx(2 * 10**9, rel=0.01)
+    assert most == 10**9
+
+
+def test_different_names_count(tmp_path: Path) -> None:
+    """Long names take more than their rows."""
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([{"ph": "X", "cat": "cpu_op", "name": f"{k:09}" * 100, "ts": k} for k in range(1000)]))
+    with pytest.raises(TraceTooLarge):
+        load(path, max_memory=1000 * (memory_check.EVENT_BYTES + 900))
+
+
+def test_by_default_most_of_what_is_free() -> None:
+    """Some is left to others."""
+    most = memory_check.available()
+    assert most is not None
+    assert most > 0
+
+
+def group(folder: Path, most: str, used: int, cached: int = 0) -> None:
+    """A control group, as its files tell of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.max").write_text(f"{most}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 1\nactive_file {cached}\ninactive_file {cached}\nfile 1\n")
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a terabyte free, whose control groups lie in a folder; this process is in `job/step`."""
+    own = tmp_path / "own"
+    own.write_text("1:name=systemd:/elsewhere\n0::/job/step\n")
+    monkeypatch.setattr(memory_check, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(memory_check, "_OWN_GROUP", own)
+    monkeypatch.setattr(memory_check, "_free_in_machine", lambda: 10**12)
+    return tmp_path
+
+
+def test_a_group_leaves_what_it_does_not_use(groups: Path) -> None:
+    """The tightest of this process' own group and those around it counts."""
+    group(groups / "job/step", "max", 5)
+    group(groups / "job", "1000000", 400_000)
+    group(groups, "9000000", 500_000)
+    assert memory_check.available() == 600_000 * memory_check.PART
+
+
+def test_files_that_were_read_make_room(groups: Path) -> None:
+    """The kernel keeps their pages for as long as nobody needs the memory, and counts them as used."""
+    group(groups / "job/step", "1000000", 990_000, cached=400_000)
+    assert memory_check.available() == 810_000 * memory_check.PART
+
+
+def test_no_group_no_limit_of_one(groups: Path) -> None:
+    """Then the machine's own memory counts."""
+    assert memory_check.available() == 10**12 * memory_check.PART
