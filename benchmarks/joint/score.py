@@ -3,8 +3,8 @@
 The programs are shown in two halves, every other one by name. The cost of a compiled network
 (`syncscan/whatif/compile_changes.py`) was fitted to eleven of them and checked against all, so
 neither half is held out strictly. A state is inside where the measured share of the step is within the projected range
-or 6 % of the step beside it, which is about how far two runs of the same program differ on these hosts. An order is wrong where a state
-that was measured to be faster by more than 12 % of the step is projected to be no faster.
+or 6 % of the step beside it, which is about how far two runs of the same program differ on these hosts. An order is
+wrong where a state that was measured to be faster by more than 12 % of the step is projected to be no faster.
 
 The recordings were made when the states had been timed and their kernels counted, with CUPTI still in the process: a
 step took up to twice as long then. So each is set to the time that its program took in turn with the other states.
