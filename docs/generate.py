@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from syncscan.cli import COMMANDS, group
 from syncscan.fixing.rule_notes import section as fixes
 
 SCHEMAS = Path(__file__).parent.parent / "syncscan" / "schemas"
-EXAMPLES = Path(__file__).parent / "examples"
+DOCS = Path(__file__).parent
+EXAMPLES = DOCS / "examples"
+EXAMPLES_SHOWN = 5
+"""Most examples on a command's page."""
 
 
 def write(folder: Path) -> None:
@@ -62,8 +66,26 @@ def _command_page(name: str) -> str:
     records = [found for one in command.params if (found := one.get_help_record(context)) and found[1]]
     rows = [f"| {_code(term)} | {_cell(text)} |" for term, text in records]
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
-    table = ["", "| option | |", "|---|---|", *rows] if rows else []
-    return "\n".join([f"# syncscan {name}", "", f"```text\n{usage}\n```", "", _help(command), *table, ""])
+    table = ["", "| option | meaning |", "|---|---|", *rows] if rows else []
+    head = [f"# syncscan {name}", "", f"```text\n{usage}\n```", "", _help(command)]
+    return "\n".join([*head, *_examples(name), *table, ""])
+
+
+def _examples(command: str) -> list[str]:
+    """Return a section with the lines that run a command in README and docs, and links to their pages."""
+    lines: dict[str, None] = {}
+    pages: dict[str, None] = {}
+    for page in (DOCS / "index.md", DOCS / "tutorial.md", *sorted(DOCS.glob("howto/*.md"))):
+        text = page.read_text(encoding="utf-8")
+        typed = re.findall(rf"^(?:\$ )?(syncscan {command}(?: .*?)?)(?: +#.*)?$", text, re.MULTILINE)
+        lines |= dict.fromkeys(typed)
+        if typed:
+            title = re.search(r"^# (.+)$", text, re.MULTILINE)
+            pages[f"[{title[1] if title else page.stem}](/{page.relative_to(DOCS).as_posix()})"] = None
+    if not lines:
+        return []
+    shown = [f"$ {line}" for line in list(lines)[:EXAMPLES_SHOWN]]
+    return ["", "```console", *shown, "```", "", f"Explained in {', '.join(pages)}.", ""]
 
 
 def _help(command: click.Command) -> str:

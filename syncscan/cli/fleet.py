@@ -79,7 +79,7 @@ def _rendered(fleet: Fleet, form: str, to_terminal: bool) -> str:
     if form == "text":
         return fleet_text.render(fleet, width=width(), color=to_terminal and colors())
     if form == "csv":
-        return csv.drawn(fleet_table.COLUMNS, fleet_table.fleet_rows(fleet))
+        return csv.table(fleet_table.COLUMNS, fleet_table.fleet_rows(fleet))
     renderers = {
         "json": fleet_json.render,
         "html": fleet_html.render,

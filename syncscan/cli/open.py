@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ _MANY_EVENTS = 100_000
 
 
 @click.command("open")
-@click.argument("trace")
+@click.argument("trace", metavar="TRACE|DIR")
 @click.option(
     "--in",
     "viewer",
@@ -63,13 +64,17 @@ def command(
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
 
+    Of a folder, show its recordings with the trend of step time, waits and findings, and a report of each.
     --top, --min-saves, --select, --ignore and --user-only choose what the report lists, as in `analyze`.
     TensorBoard and Perfetto get the trace with findings, steps and idle devices on tracks of their own.
     Perfetto online reads the trace from this machine; nothing is uploaded. Ctrl-C ends it.
     """
+    refuse_unknown(view)
+    if os.path.isdir(trace):  # noqa: PTH112  Path.is_dir raises for long names
+        _show_folder(trace, viewer, host, port, not no_browser, analysis_options, view)
+        return
     if viewer != "html":
         refuse_pipe(trace)
-    refuse_unknown(view)
     if viewer == "tensorboard":
         from syncscan.integrations import trace_view
 
@@ -78,6 +83,25 @@ def command(
     warn(analysis.warnings)
     memory_limit.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)
+
+
+def _show_folder(
+    folder: str, viewer: str, host: str, port: int | None, browse: bool, options: AnalysisOptions, view: View
+) -> None:
+    from syncscan.cli.open_folder import Recordings, served
+
+    if viewer != "html":
+        raise UsageError(f"--in {viewer} takes one trace, and {folder} is a folder.", "Name a trace in it.")
+    _warn_of(host)
+    with served(Recordings(folder, options, view), host, port) as url:
+        _until_interrupted(url, browse)
+
+
+def _warn_of(host: str) -> None:
+    from syncscan.integrations.private_server import is_local
+
+    if not is_local(host):
+        warn([f"Other machines reach {host} too: whoever knows the address, or listens on the way, sees the trace."])
 
 
 def show(
@@ -100,10 +124,7 @@ def show(
         offline: whether to do without the internet; None to find out.
         browse: whether to open a browser, or only print the address.
     """
-    from syncscan.integrations.private_server import is_local
-
-    if not is_local(host):
-        warn([f"Other machines reach {host} too: whoever knows the address, or listens on the way, sees the trace."])
+    _warn_of(host)
     with _VIEWERS[viewer](analysis, trace, host, port, offline) as url:
         _until_interrupted(url, browse)
 

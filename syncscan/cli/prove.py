@@ -32,6 +32,9 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return float(match[1]) * _UNITS[match[2]]
 
 
+FORMATS = ("text", "json", "markdown", "html")
+
+
 @click.command(
     "prove",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -72,12 +75,14 @@ class _Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.option(
     "--remove", multiple=True, metavar="SELECTOR", help="With --trace: the syncs that AFTER removes.  [default: all]"
 )
-@click.option("--format", "form", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(("text", "json", "markdown", "html")), default="text", show_default=True
+)
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.argument("before", metavar="BEFORE")
 @click.argument("rest", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
-@format_by_name(("text", "json", "markdown"))
+@format_by_name(FORMATS)
 @needs(Need("remove", "trace"))
 def command(
     revisions: tuple[str, ...],
@@ -127,6 +132,10 @@ def command(
         text = report.render_json(proof)
     elif form == "markdown":
         text = report.render_markdown(proof)
+    elif form == "html":
+        from syncscan.report import proof_html
+
+        text = proof_html.render(proof)
     else:
         text = report.render_text(proof, width=width(), color=output is None and colors())
     deliver(text, output, force)

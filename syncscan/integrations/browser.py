@@ -5,7 +5,7 @@ from __future__ import annotations
 import html as markup
 import threading
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,20 +37,23 @@ def opens(url: str) -> bool:
 
 
 class Page:
-    """A running server of one page, for browsers that run on another machine or in a sandbox without its files.
+    """A running server of a page, for browsers that run on another machine or in a sandbox without its files.
 
     Args:
         html: the page.
         host: address to listen on.
         port: port to listen on; 0 for any that is free.
+        linked: returns the page that a link of the first one names; raises FileNotFoundError if there is none.
 
     Raises:
         UsageError: the port is taken.
     """
 
-    def __init__(self, html: str, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, html: str, host: str = "127.0.0.1", port: int = 0, linked: Callable[[str], str] | None = None
+    ) -> None:
         gate = Gate(host)
-        handler = type("_OnePage", (_Handler,), {"page": html.encode("utf-8", "replace"), "gate": gate})
+        handler = type("_Pages", (_Handler,), {"page": html, "linked": staticmethod(linked or _nothing), "gate": gate})
         self._server = Server(host, port, handler)
         self.url = f"{self._server.origin}{gate.prefix}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -61,11 +64,15 @@ class Page:
         self._server.server_close()
 
 
+def _nothing(name: str) -> str:
+    raise FileNotFoundError(name)
+
+
 class _Handler(Handler):
-    page = b""
+    page = ""
+    linked = staticmethod(_nothing)
 
     def give(self, path: str) -> None:
-        """Send the page, and no other file."""
-        if path != "/":
-            raise FileNotFoundError(path)
-        self.answer(self.page, "text/html; charset=utf-8")
+        """Send the page or one that it links, and no file."""
+        text = self.page if path == "/" else self.linked(path[1:])
+        self.answer(text.encode("utf-8", "replace"), "text/html; charset=utf-8")

@@ -1,4 +1,4 @@
-"""Render rows of a table as CSV; an analysis has one row per finding, with the columns of `Analysis.to_frame()`."""
+"""Render flagged lines as CSV, a row each; those of an analysis have the columns of `Analysis.to_frame()`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.report.finding_table import COLUMNS, finding_rows
+from syncscan.report.flagged import Flagged
+from syncscan.report.flagged_findings import flagged_findings
 from syncscan.report.spreadsheet import cell
 
 
 def render(analysis: Analysis) -> str:
-    """Return the findings as CSV with a header; times in µs per step."""
-    path, withheld = analysis.trace.info.path, analysis.step.waits_withheld
-    return drawn(COLUMNS, finding_rows(analysis.shown.findings, path, withheld))
+    """Return races and findings as CSV with a header; times in µs per step."""
+    return drawn(flagged_findings(analysis))
 
 
-def drawn(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def drawn(flagged: Flagged) -> str:
+    """Return flagged lines as CSV with a header, in order."""
+    return table(flagged.columns, (line.row for line in flagged.lines))
+
+
+def table(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as CSV with a header; numbers have three decimals.
 
     Text that a spreadsheet would run gets an apostrophe in front; line ends and control characters in it are replaced.
 
     Args:
         columns: their names, in order.
-        rows: each with these keys.
+        rows: their cells by column.
     """
     out = io.StringIO()
     writer = csv.DictWriter(out, list(columns), lineterminator="\n")

@@ -67,7 +67,7 @@ def render(diff: Diff, before: Analysis, after: Analysis) -> str:
     pictures = [_picture(name, facts, list(_lanes(a, s, scale, marked)), s, scale) for name, facts, a, s in drawn]
     return template("diff.html.j2").render(
         version=__version__,
-        style=asset("diff.css"),
+        style=asset("page.css") + asset("diff.css"),
         verdict=shown(f"{story.verdict}.", 300),
         said=[shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise, story.habits) if text],
         tables=list(_tables(story)),

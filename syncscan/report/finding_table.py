@@ -1,4 +1,4 @@
-"""Build flat rows of findings, for data frames and CSV files."""
+"""Build flat rows of findings and races, for data frames and CSV files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding
+from syncscan.model.finding import Finding, Severity
 from syncscan.model.libraries import path_in_package
+from syncscan.model.race import Race
 from syncscan.report.column import Column, frame_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,27 @@ def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = 
     """
     withheld = {"wait_us": None, "bubble_us": None} if waits_withheld else {}
     return [{**_row(f), **withheld, "trace": path} for f in findings]
+
+
+def race_row(race: Race, path: str) -> dict[str, Any]:
+    """Return the flat row of a race at its later line; columns that only a sync has are absent.
+
+    Args:
+        race: of one run.
+        path: the run's.
+    """
+    return {
+        "id": race.id,
+        "rule": race.kind.value,
+        "severity": Severity.HIGH.value,
+        "file": race.second.file,
+        "line": race.second.line,
+        "function": race.second.function,
+        "count": race.count,
+        "title": race.text.title,
+        "fix": race.text.fix,
+        "trace": path,
+    }
 
 
 def finding_frame(analysis: Analysis) -> pd.DataFrame:

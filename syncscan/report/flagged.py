@@ -1,4 +1,4 @@
-"""Flagged lines and the sentences beside them, from which SARIF, GitHub and JUnit reports are rendered.
+"""Flagged lines and the sentences beside them, from which SARIF, GitHub, JUnit and CSV reports are rendered.
 
 Texts are as in the trace or source: each renderer escapes them, and leaves out what its format can't express.
 """
@@ -55,6 +55,8 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     """First line of a failed test's message."""
     details: tuple[str, ...] = ()
     """Further lines of that message."""
+    row: Mapping[str, Any] = {}
+    """Its cells in a table, by column; columns without a cell stay empty."""
 
 
 class Flagged(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +68,8 @@ class Flagged(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the recording."""
     lines: tuple[FlaggedLine, ...] = ()
     """Flagged lines, most important first."""
+    columns: tuple[str, ...] = ()
+    """Columns of the lines' rows, in order; empty where there is no table of them."""
     limits: tuple[FlaggedLine, ...] = ()
     """Exceeded limits, one test each where limits are what is tested."""
     passed: FlaggedLine | None = None

@@ -10,6 +10,7 @@ from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
 from syncscan.report import races
+from syncscan.report.finding_table import COLUMNS, finding_rows, race_row
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.phrases import (
     USES,
@@ -34,11 +35,17 @@ NOTHING = FlaggedLine(
 
 def flagged_findings(analysis: Analysis) -> Flagged:
     """Return the findings that an analysis shows, in order, with its verdict and advice."""
-    s, story = analysis.step, story_of(analysis)
+    s, story, path = analysis.step, story_of(analysis), analysis.trace.info.path
+    findings = analysis.shown.findings
+    rows = finding_rows(findings, path, s.waits_withheld)
     conclusion = (story.verdict, story.opening, *story.advice, story.steps_found, story.hidden)
     return Flagged(
-        path=analysis.trace.info.path,
-        lines=(*map(_race, analysis.races), *(_line(f, s) for f in analysis.shown.findings)),
+        path=path,
+        lines=(
+            *(_race(race, path) for race in analysis.races),
+            *(_line(f, s, row) for f, row in zip(findings, rows, strict=True)),
+        ),
+        columns=tuple(COLUMNS),
         passed=NOTHING,
         closing=conclusion,
         output=sentences(*conclusion, *story.warnings),
@@ -54,7 +61,7 @@ def place_of(source: Source | None) -> FilePosition | None:
     return FilePosition(source.file, line(source)) if source else None
 
 
-def _line(f: Finding, step: StepSummary) -> FlaggedLine:
+def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
     d, w = f.diagnosis, f.where
     library = f"It is made in {in_library(w)}" if w.in_library else ""
     doubt = "" if w.source is None or w.source.exact else f"The line is uncertain: {certainty(w.source)}"
@@ -77,10 +84,11 @@ def _line(f: Finding, step: StepSummary) -> FlaggedLine:
         took_us=f.wait_us,
         cost=f"{d.title}: {measured(f, step)}",
         details=_details(f, step),
+        row=row,
     )
 
 
-def _race(race: Race) -> FlaggedLine:
+def _race(race: Race, path: str) -> FlaggedLine:
     text, where = race.text, races.lines(race)
     message = sentences(f"{where}, {race.count} times", text.why, text.fix)
     return FlaggedLine(
@@ -98,6 +106,7 @@ def _race(race: Race) -> FlaggedLine:
         group=race.second.file,
         cost=f"{text.title}: {where}",
         details=(f"why: {text.why}", f"instead: {text.fix}"),
+        row=race_row(race, path),
     )
 
 

@@ -7,6 +7,7 @@ import hashlib
 from syncscan.model.guess import LIMITS, Guess, Linted
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.guess_phrases import beside, doubt, verdict
+from syncscan.report.guess_table import COLUMNS, guess_row
 from syncscan.report.phrases import sentences
 
 
@@ -16,6 +17,7 @@ def flagged_guesses(linted: Linted) -> Flagged:
     return Flagged(
         tool="syncscan lint",
         lines=tuple(_line(guess) for guess in linted.guesses),
+        columns=COLUMNS,
         closing=(verdict(linted), *beside(linted), LIMITS),
         notifications=met,
         failed=linted.unread_named,
@@ -36,4 +38,5 @@ def _line(g: Guess) -> FlaggedLine:
         inside=(g.function, "function") if g.function else None,
         fingerprints={"syncscanGuess/v1": hashlib.sha256(known_by).hexdigest()[:16]},
         figures={"guess": True, "cause": d.cause.value, "confidence": d.confidence.value},
+        row=guess_row(g),
     )

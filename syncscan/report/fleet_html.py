@@ -6,15 +6,10 @@ every value.
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
 from syncscan.model.fleet import Fleet, LateCause
+from syncscan.report.assets import asset, template
 from syncscan.report.fleet_picture import WIDTH, FleetPicture, picture_of
 from syncscan.report.fleet_story import FIGURES, SHORT_CAUSES, FleetStory, JobFindingText, story_of
 from syncscan.report.names import shown
@@ -43,33 +38,27 @@ def render(fleet: Fleet) -> str:
         Text that encodes as UTF-8, whatever the traces' names hold.
     """
     story, drawn = story_of(fleet), picture_of(fleet)
-    style = Markup(_environment().get_template("fleet.css").render())
-    return (
-        _environment()
-        .get_template("fleet.html.j2")
-        .render(
-            version=__version__,
-            style=style,
-            integrity=_integrity(style),
-            facts=[shown(fact, 120) for fact in story.headline],
-            verdict=shown(f"{story.verdict}.", 300),
-            said=[shown(text, 900) for text in (story.reason, story.summary) if text],
-            missing=story.missing,
-            picture=_picture(drawn) if drawn else None,
-            causes=[(cause.value, SHORT_CAUSES[cause]) for cause in LateCause],
-            late=story.late[:MAX_LATE],
-            late_more=max(0, len(story.late) - MAX_LATE),
-            then=[shown(text, 400) for text in story.then],
-            wrong=[shown(text, 400) for text in story.wrong[:MAX_FINDINGS]],
-            findings=[_finding(finding) for finding in story.findings[:MAX_FINDINGS]],
-            more=max(0, len(story.findings) - MAX_FINDINGS),
-            figures=FIGURES,
-            ranks=_ranks(story),
-            quantiles=story.quantiles,
-            unread=[(shown(path, 300), shown(reason, 400)) for path, reason in story.unread[:MAX_UNREAD]],
-            unread_more=max(0, len(story.unread) - MAX_UNREAD),
-            notes=[shown(note, 600) for note in story.notes],
-        )
+    return template("fleet.html.j2").render(
+        version=__version__,
+        style=asset("page.css") + asset("fleet.css"),
+        facts=[shown(fact, 120) for fact in story.headline],
+        verdict=shown(f"{story.verdict}.", 300),
+        said=[shown(text, 900) for text in (story.reason, story.summary) if text],
+        missing=story.missing,
+        picture=_picture(drawn) if drawn else None,
+        causes=[(cause.value, SHORT_CAUSES[cause]) for cause in LateCause],
+        late=story.late[:MAX_LATE],
+        late_more=max(0, len(story.late) - MAX_LATE),
+        then=[shown(text, 400) for text in story.then],
+        wrong=[shown(text, 400) for text in story.wrong[:MAX_FINDINGS]],
+        findings=[_finding(finding) for finding in story.findings[:MAX_FINDINGS]],
+        more=max(0, len(story.findings) - MAX_FINDINGS),
+        figures=FIGURES,
+        ranks=_ranks(story),
+        quantiles=story.quantiles,
+        unread=[(shown(path, 300), shown(reason, 400)) for path, reason in story.unread[:MAX_UNREAD]],
+        unread_more=max(0, len(story.unread) - MAX_UNREAD),
+        notes=[shown(note, 600) for note in story.notes],
     )
 
 
@@ -124,18 +113,3 @@ def _picture(drawn: FleetPicture) -> dict[str, Any]:
         "steps": drawn.steps,
         "note": drawn.note,
     }
-
-
-def _integrity(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("syncscan.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

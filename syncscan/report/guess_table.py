@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from syncscan.model.guess import Guess, Linted
+from syncscan.model.guess import Guess
 
 COLUMNS = (
     "rule", "cause", "severity", "confidence", "file", "cell", "line", "column", "function", "scope", "code", "place",
@@ -13,12 +12,8 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def guess_rows(linted: Linted) -> Iterator[dict[str, Any]]:
-    """Yield one flat row per lint warning, in order, with the keys of `COLUMNS`."""
-    return map(_row, linted.guesses)
-
-
-def _row(g: Guess) -> dict[str, Any]:
+def guess_row(g: Guess) -> dict[str, Any]:
+    """Return a lint warning's cells, with the keys of `COLUMNS`."""
     d = g.diagnosis
     judged = (d.rule, d.cause.value, g.severity.value, d.confidence.value)
     stands = (g.file, g.cell, g.line, g.column, g.function, " > ".join(g.scope), g.code, g.place)

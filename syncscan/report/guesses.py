@@ -22,14 +22,12 @@ def render(linted: Linted, form: str, **options: Any) -> str:
     """
     if form not in FORMATS:
         raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")
-    if form == "csv":
-        from syncscan.report import csv, guess_table
-
-        return csv.drawn(guess_table.COLUMNS, guess_table.guess_rows(linted))
-    if form in ("github", "sarif"):
-        from syncscan.report import github, sarif
+    if form in ("github", "sarif", "csv"):
+        from syncscan.report import csv, github, sarif
         from syncscan.report.flagged_guesses import flagged_guesses
 
         flagged = flagged_guesses(linted)
-        return sarif.drawn(flagged) if form == "sarif" else github.drawn([flagged])
+        if form == "github":
+            return github.drawn([flagged])
+        return sarif.drawn(flagged) if form == "sarif" else csv.drawn(flagged)
     return str(importlib.import_module(f"syncscan.report.guesses_{form}").render(linted, **options))

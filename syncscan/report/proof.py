@@ -16,6 +16,7 @@ from syncscan.model.proof import Difference, Proof, ProofGain, ProofVerdict, Res
 from syncscan.report.document import Document, Range, about
 from syncscan.report.markup import escaped
 from syncscan.report.printable import printable
+from syncscan.report.proof_story import facts_of, percent, programs_of, verdict_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration
 from syncscan.version import __version__
@@ -85,11 +86,11 @@ def render_text(proof: Proof, width: int = 100, color: bool = False) -> str:
 
 def render_markdown(proof: Proof) -> str:
     """Return the proof as Markdown for a pull request, without the pairs."""
-    rows = [f"| {name} | {escaped(text, 500)} |" for name, text in _facts(proof)]
+    rows = [f"| {name} | {escaped(text, 500)} |" for name, text in facts_of(proof)]
     lines = [
-        f"### {escaped(_verdict(proof), 300)}",
+        f"### {escaped(verdict_of(proof), 300)}",
         "",
-        f"{escaped(_what(proof), 300)}",
+        f"{escaped(programs_of(proof), 300)}",
         "",
         "| | |",
         "|---|---|",
@@ -151,13 +152,13 @@ def _result_document(result: Result) -> ResultDocument:
 
 
 def _parts(proof: Proof) -> Iterator[RenderableType]:
-    yield Text(printable(_what(proof)))
+    yield Text(printable(programs_of(proof)))
     style = "bold green" if proof.proven else "bold"
-    yield Text(printable(_verdict(proof)), style=style)
+    yield Text(printable(verdict_of(proof)), style=style)
     facts = Table.grid(padding=(0, 2))
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
-    for name, text in _facts(proof):
+    for name, text in facts_of(proof):
         facts.add_row(f"  {name}", printable(text))
     yield facts
     if proof.pairs:
@@ -166,113 +167,12 @@ def _parts(proof: Proof) -> Iterator[RenderableType]:
         yield Text(f"note: {printable(note)}", style="dim")
 
 
-def _what(proof: Proof) -> str:
-    return f"{proof.before} → {proof.after} · {proof.device}"
-
-
-def _verdict(proof: Proof) -> str:
-    return {
-        ProofVerdict.PROVEN: f"Proven: {_change(proof)}.",
-        ProofVerdict.DIFFERENT: f"Not proven: it computes something else. {_change(proof, capital=True)}.",
-        ProofVerdict.NO_GAIN: f"Not proven: {_nothing(proof)}. {_change(proof, capital=True)}.",
-        ProofVerdict.SLOWER: f"Not proven: it is slower. {_change(proof, capital=True)}.",
-        ProofVerdict.UNKNOWN: f"Not proven{_unknown(proof)}. {_change(proof, capital=True)}.",
-    }[proof.verdict]
-
-
-def _nothing(proof: Proof) -> str:
-    """Return what is ruled out where there is no gain: any difference, or only a gain."""
-    known = proof.gain is None or proof.gain.within(proof.matters)
-    return "no difference that matters" if known else "no gain that matters"
-
-
-def _unknown(proof: Proof) -> str:
-    """Return what isn't known where no gain was proven; empty without a measured gain."""
-    if proof.gain is None:
-        return ""
-    if proof.gain.low > proof.matters:
-        return ": whether it computes the same can't be told"
-    return ": the difference isn't known well enough"
-
-
-def _change(proof: Proof, capital: bool = False) -> str:
-    if proof.gain is None:
-        text = f"too few pairs of processes to tell a gain: {len(proof.pairs)} of 3"
-    else:
-        g = proof.gain
-        word = "less" if g.share >= 0 else "more"
-        ends = (g.low, g.high) if g.share >= 0 else (-g.high, -g.low)
-        text = (
-            f"a step takes {duration(proof.after_us)} instead of {duration(proof.before_us)}, "
-            f"{_percent(abs(g.share))} {word} ({_percent(ends[0])} to {_percent(ends[1])})"
-        )
-    return text[0].upper() + text[1:] if capital else text
-
-
-def _facts(proof: Proof) -> Iterator[tuple[str, str]]:
-    if proof.projected_gain is not None:
-        yield "projected", _projected(proof.projected_gain, proof.gain)
-    yield "result", _result(proof.result)
-    if proof.pairs:
-        yield "measured", _measured(proof)
-    yield "stopped", f"after {proof.seconds:.0f} s: {proof.stopped}"
-
-
-def _measured(proof: Proof) -> str:
-    pairs = "1 pair" if len(proof.pairs) == 1 else f"{len(proof.pairs)} pairs"
-    how = "taking turns" if proof.together else "one after the other"
-    return (
-        f"{pairs} of fresh processes {how}, {proof.steps} steps in each, by the {proof.clock}'s clock, without a"
-        " profiler; 95% interval over the pairs"
-    )
-
-
-def _projected(projected: ProofGain, gain: ProofGain | None) -> str:
-    text = f"{_percent(projected.share)} ({_percent(projected.low)} to {_percent(projected.high)})"
-    if gain is None:
-        return text
-    if gain.high < projected.low:
-        return f"{text}: more than measured"
-    return f"{text}: less than measured" if gain.low > projected.high else f"{text}: as measured"
-
-
-def _result(result: Result) -> str:
-    what = "losses" if result.source == "losses" else "outputs"
-    steps = f"{result.steps} seeded {'step' if result.steps == 1 else 'steps'}"
-    parts = [_compared(result.difference, what)]
-    if result.own is not None and not result.own.nothing:
-        parts.append(f"not deterministic: the first differs from itself, {_compared(result.own, what)}")
-    if result.rounding is not None:
-        parts.append(f"rounding errors alone: {_compared(result.rounding, what)}")
-    if result.not_compared:
-        parts.append(result.not_compared)
-    head = {Same.YES: "the same", Same.NO: f"different: {result.why}", Same.UNKNOWN: f"unknown: {result.why}"}
-    return f"{head[result.same]}. After {steps} {'; '.join(parts)}"
-
-
-def _compared(difference: Difference, what: str) -> str:
-    parts = []
-    if difference.losses is not None:
-        parts.append(f"{what} {_apart(difference.losses)}")
-    if difference.parameters is not None:
-        parts.append(f"updates of parameters {_apart(difference.parameters)}")
-    return ", ".join(parts) or "nothing could be compared"
-
-
-def _apart(difference: float) -> str:
-    return f"{difference:.1g} apart" if difference else "equal"
-
-
 def _pairs(proof: Proof) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     for name in ("pair", "before", "after", "gain"):
         table.add_column(name, justify="right", no_wrap=True)
     for number, pair in enumerate(proof.pairs[:SHOWN], 1):
-        table.add_row(str(number), duration(pair.before_us), duration(pair.after_us), _percent(pair.gain))
+        table.add_row(str(number), duration(pair.before_us), duration(pair.after_us), percent(pair.gain))
     if len(proof.pairs) > SHOWN:
         table.add_row(f"… {len(proof.pairs) - SHOWN} more", "", "", "")
     return table
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}" if abs(share) >= 0.01 else f"{share:.2%}"

@@ -70,6 +70,23 @@ def test_an_unknown_rule_is_a_usage_error_with_a_suggestion() -> None:
     assert "boolean-index" in (error.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("clip_grad_norm_", "clip-grad"),
+        ("masked_fill", "boolean-assign"),
+        ("DataLoader num_workers", "loader-no-workers"),
+        ("readback", "It is a cause; its rules are"),
+        ("INPUT", "It is a cause; its rules are"),
+    ],
+)
+def test_words_and_causes_lead_to_the_rules_about_them(name: str, hint: str) -> None:
+    """A function's name, words of the page in any case, and the class of a cause."""
+    error = run("explain", name).exception
+    assert isinstance(error, UsageError)
+    assert hint in (error.hint or "")
+
+
 def test_a_name_like_no_rule_leads_to_the_list() -> None:
     """Where nothing is close, the hint says where all are."""
     error = run("explain", "zzzzzzzz").exception

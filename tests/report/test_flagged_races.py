@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from csv import DictReader
+from io import StringIO
 
 import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.race import Race, RaceKind, RaceLine
-from syncscan.report import github, junit, sarif
+from syncscan.report import csv, github, junit, sarif
 from tests.report.example import typical
 
 RACE = Race(
@@ -44,3 +46,10 @@ def test_junit_has_a_race_as_a_failed_test() -> None:
     text = junit.render(racing())
     assert "read-before-copy in train.py:12 [1a2b3c4d]" in text
     assert text.count("<failure") == junit.render(typical()).count("<failure") + 1
+
+
+def test_csv_has_a_race_as_a_row_whose_waits_are_empty() -> None:
+    """The later line, how often, and what to do; a race has no wait."""
+    row = next(DictReader(StringIO(csv.render(racing()))))
+    assert (row["rule"], row["file"], row["line"], row["count"]) == ("read-before-copy", "train.py", "12", "3")
+    assert (row["wait_us"], row["fix"]) == ("", RACE.text.fix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from syncscan.model.projection import Projection
 from syncscan.model.proof import Difference, Pair, Proof, ProofGain, ProofVerdict, Result, Same
 from syncscan.model.step import Bound
+from syncscan.report import proof_html
 from syncscan.report.proof import render_json, render_markdown, render_text
 
 EQUAL = Difference(0.0, 0.0)
@@ -109,3 +111,36 @@ def test_markdown_shows_names_as_text() -> None:
     assert "Proven: a step takes 7.00 ms" in text
     assert "<b>" not in text
     assert "| result | the same" in text
+
+
+def test_the_page_draws_each_pair_and_both_intervals_on_one_axis() -> None:
+    """A dot and a line for each pair; the projected interval, wider, begins left of the measured one."""
+    page = proof_html.render(PROOF)
+    assert (page.count('class="dot"'), page.count('class="pair"')) == (3, 3)
+    begins = {name: float(x) for name, x in re.findall(r'class="bar (\w+)" x="([\d.]+)"', page)}
+    assert begins["projected"] < begins["measured"]
+    assert "Proven: a step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)." in page
+
+
+def test_the_page_without_pairs_has_the_verdict_alone() -> None:
+    page = proof_html.render(replace(PROOF, verdict=ProofVerdict.UNKNOWN, gain=None, pairs=()))
+    assert "Too few pairs of processes to tell a gain: 0 of 3." in page
+    assert "<svg" not in page
+
+
+def test_the_page_shows_names_as_text_and_runs_nothing() -> None:
+    page = proof_html.render(replace(PROOF, before="<script>alert(1)</script>.py"))
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (-0.01, 0.33, [0.0, 0.1, 0.2, 0.3]),
+        (9.89, 10.11, [9.9, 9.95, 10.0, 10.05, 10.1]),
+        (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+    ],
+)
+def test_an_axis_has_round_values_inside_it(low: float, high: float, ticks: list[float]) -> None:
+    assert proof_html.Scale(low, high, 100).ticks() == pytest.approx(ticks)
