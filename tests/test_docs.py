@@ -319,6 +319,7 @@ def test_an_example_follows_its_schema(path: Path) -> None:
 
 
 OTHERS = {
+    "--summary",
     "--rule",
     "--raw",
     "--epochs",

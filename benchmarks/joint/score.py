@@ -1,10 +1,12 @@
 """Compare what is projected for each state of each program with what was measured: `python -m benchmarks.joint.score`.
 
-The programs are shown in two halves, every other one by name. The cost of a compiled network
-(`syncscan/whatif/compile_changes.py`) was fitted to eleven of them and checked against all, so
-neither half is held out strictly. A state is inside where the measured share of the step is within the projected range
-or 6 % of the step beside it, which is about how far two runs of the same program differ on these hosts. An order is
-wrong where a state that was measured to be faster by more than 12 % of the step is projected to be no faster.
+A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of both halves alone.
+The programs are parted in two halves, every other one by name. The likely costs of a compiled network
+(`LIKELY` in `syncscan/whatif/compile_changes.py`) were fitted to the first half; the ends of the ranges, and which functions
+stay eager, were looked at beside all of them, so that the second half is held out from the fit of those costs alone.
+A state is inside where the measured share of the step is within the projected range or 6 % of the step beside it,
+which is about how far two runs of the same program differ on these hosts. An order is wrong where a state that was
+measured to be faster by more than 12 % of the step is projected to be no faster.
 
 The recordings were made when the states had been timed and their kernels counted, with CUPTI still in the process: a
 step took up to twice as long then. So each is set to the time that its program took in turn with the other states.
@@ -13,6 +15,7 @@ step took up to twice as long then. So each is set to the time that its program 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import tarfile
@@ -31,6 +34,8 @@ STATES = {
     "none compile": ("compile", True),
     "none reduce": ("reduce-overhead", True),
 }
+NAMES = ("compiled", "reduce-overhead", "syncs removed", "both: compiled", "both: reduce-overhead")
+"""The states' names as columns of the table."""
 FREE, APART = 0.06, 0.12
 
 
@@ -78,38 +83,68 @@ def wrong_orders(of: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
     return [(a, b) for a, b in pairs if a.measured < b.measured - APART and a.projected >= b.projected]
 
 
-def summary(of: Sequence[Scored]) -> str:
-    """Return the figures of these states in one line."""
-    errors = [each.error for each in of]
-    width = statistics.mean(each.high - each.low for each in of)
-    return (
-        f"{len(of)} states: median error {statistics.median(errors):.1%}, worst {max(errors):.1%} of the step;"
-        f" inside {sum(each.inside for each in of)}/{len(of)}; mean width {width:.0%};"
-        f" order wrong {len(wrong_orders(of))}"
-    )
-
-
-def main() -> None:
-    """Print each state, and the figures of both halves."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("programs", nargs="*", help="only these")
-    chosen = parser.parse_args().programs
-    truth, parts = measured(RECORDED / "results.jsonl"), {"first half": list[Scored](), "second half": list[Scored]()}
+def halves(programs: Sequence[str] = ()) -> dict[str, list[Scored]]:
+    """Return the states of the fitted and of the other programs, all or only the named ones."""
+    truth, parts = measured(RECORDED / "results.jsonl"), {"fitted": list[Scored](), "not fitted": list[Scored]()}
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(RECORDED / "eager.tar") as tar:
             tar.extractall(folder, filter="data")
         for at, program in enumerate(sorted(truth)):
-            if not chosen or program in chosen:
-                states = list(scored(Path(folder) / f"{program}.json.gz", program, truth[program]))
-                parts["second half" if at % 2 else "first half"] += states
-                for s in states:
-                    between = f"{s.low:.2f} to {s.high:.2f}"
-                    print(f"| `{program}` | {s.state} | {s.projected:.2f} | {between} | {s.measured:.2f} |", end="")
-                    print("" if s.inside else " outside |", flush=True)
-    for name, states in parts.items():
+            if not programs or program in programs:
+                states = scored(Path(folder) / f"{program}.json.gz", program, truth[program])
+                parts["not fitted" if at % 2 else "fitted"] += states
+    return parts
+
+
+def summary(of: Sequence[Scored]) -> str:
+    """Return the figures of these states as cells of a table."""
+    errors, inside = [each.error for each in of], sum(each.inside for each in of)
+    width = statistics.mean(each.high - each.low for each in of)
+    cells = (
+        f"{len(of)}",
+        f"{statistics.median(errors):.1%}",
+        f"{max(errors):.0%}",
+        f"{inside} ({inside / len(of):.0%})",
+        f"{width:.0%}",
+        f"{len(wrong_orders(of))}",
+    )
+    return " | ".join(cells)
+
+
+def rows(half: str, of: Sequence[Scored]) -> Iterator[str]:
+    """Yield a row of the table for each program of a half."""
+    for program, states in itertools.groupby(of, lambda state: state.program):
+        by_state = {state.state: state for state in states}
+        cells = [_cell(by_state.get(state)) for state in STATES]
+        yield f"| `{program}` | {half} | {' | '.join(cells)} |"
+
+
+def _cell(state: Scored | None) -> str:
+    if state is None:
+        return ""
+    real = f"{state.measured:.2f}" if state.inside else f"**{state.measured:.2f}**"
+    return f"{state.projected:.2f} ({state.low:.2f} to {state.high:.2f}): {real}"
+
+
+def main() -> None:
+    """Print both halves as a table, or their figures, and below it which orders are wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", help="only these")
+    parser.add_argument("--summary", action="store_true", help="only the figures of each half")
+    given = parser.parse_args()
+    parts = {half: states for half, states in halves(given.programs).items() if states}
+    if given.summary:
+        print("| programs | states | median error | largest | inside | mean width | wrong orders |")
+        print("|---|--:|--:|--:|--:|--:|--:|")
+        for half, states in parts.items():
+            print(f"| {half} | {summary(states)} |")
+    else:
+        print(f"| program | costs | {' | '.join(NAMES)} |\n|---|---|{'---|' * len(STATES)}")
+        for half, states in parts.items():
+            print(*rows(half, states), sep="\n")
+    for states in parts.values():
         for a, b in wrong_orders(states):
             print(f"{a.program}: {a.state} is faster than {b.state}")
-        print(f"{name}: {summary(states)}" if states else f"{name}: none")
 
 
 if __name__ == "__main__":

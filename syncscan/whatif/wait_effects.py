@@ -17,6 +17,7 @@ from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
 from syncscan.model.trace import NONE, Trace
+from syncscan.whatif.along import along
 from syncscan.whatif.events import EventRecord
 from syncscan.whatif.launches import Launches
 from syncscan.whatif.pinned_copies import Copies
@@ -65,7 +66,7 @@ class WaitEffect(msgspec.Struct, frozen=True):
     read_ns: float = 0.0
     """Host time that goes with it besides the wait: a read-back's op, or the staging of a pageable copy."""
     op_ns: float = 0.0
-    """Host time of the whole op around it, for a replacement without the op."""
+    """Host time of the whole op around it and of what only leads up to it, for a replacement without the op."""
     copy: int = NONE
     """Stream of its copy that becomes shorter or goes, or NONE."""
     copy_ns: float = 0.0
@@ -80,10 +81,12 @@ def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]
     usual = median(wakes) if wakes else USUAL_WAKE_NS
     op = [_outermost(trace, point) for _, point in points]
     read = [_read(trace, point, outermost) for (_, point), outermost in zip(points, op, strict=True)]
-    own = zip(_own_times(trace, read, waits), _own_times(trace, op, waits), strict=True)
+    of_op = _own_times(trace, op, waits)
+    beside = along(trace, [point.diagnosis.removal for _, point in points], op, of_op)
+    own = zip(_own_times(trace, read, waits), of_op, beside, strict=True)
     return [
-        replace(w, wake_ns=w.wake_ns if w.waited_ns > 0 else usual, read_ns=w.read_ns + of_read, op_ns=of_op)
-        for w, (of_read, of_op) in zip(waits, own, strict=True)
+        replace(w, wake_ns=w.wake_ns if w.waited_ns > 0 else usual, read_ns=w.read_ns + of_read, op_ns=whole + more)
+        for w, (of_read, whole, more) in zip(waits, own, strict=True)
     ]
 
 

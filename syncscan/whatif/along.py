@@ -1,0 +1,112 @@
+"""Measure the host's time that may go along with a removed wait, besides its own op: the most that a fix can spare.
+
+A fix that reads a value once, or makes a tensor once before the loop, spares what only led up to the op as well: the
+Python on its way there, the ops that computed nothing but what is read, and those that made the tensor from a list of
+Python's. In ten rebuilt pull requests (H100, torch 2.11, `benchmarks/pull_requests`) a fix gained up to seven times as
+much as the wait, its call and its op take, where the host is the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Removal
+from syncscan.model.trace import CALLS, NONE, Category, Trace
+
+_READ = (
+    "all", "any", "isfinite", "isnan", "isinf", "eq", "ne", "lt", "gt", "le", "ge", "logical_not", "logical_and",
+    "logical_or", "bitwise_and", "bitwise_or", "bitwise_not", "max", "min", "amax", "amin", "argmax", "argmin", "norm",
+    "linalg_vector_norm", "mean", "sum", "count_nonzero", "bincount", "abs", "add", "sub", "mul", "div", "diff", "pow",
+    "sqrt", "square", "select", "slice", "detach", "stack", "unbind", "to",
+)  # fmt: skip
+FEEDS = {
+    Removal.NOTHING: frozenset(f"aten::{name}" for name in _READ),
+    Removal.PINNED_COPY: frozenset({"aten::empty", "aten::lift_fresh", "aten::detach", "aten::detach_"}),
+    Removal.ASYNC_COPY: frozenset({"aten::empty", "aten::lift_fresh", "aten::detach", "aten::detach_"}),
+}
+"""Ops right before a wait's own that may go with it: those that make a number to be read, and those that torch calls to
+make a tensor from Python's numbers (`torch/csrc/utils/tensor_new.cpp`, `internal_new_from_data`)."""
+BEHIND = frozenset({"aten::lift_fresh", "aten::detach_"})
+"""Ops that torch calls behind the copy, for the same tensor."""
+MOST_OPS = 6
+"""The most ops that only lead up to a wait: more aren't its own."""
+
+
+def along(trace: Trace, removals: Sequence[Removal], ops: Sequence[int], own_ns: Sequence[float]) -> list[float]:
+    """Return the host's time (ns) that may go along with each wait's op, beyond that op.
+
+    Args:
+        trace: whose waits they are.
+        removals: what stays of each wait.
+        ops: the row of the outermost op around each, or NONE.
+        own_ns: the host's time in that op without waits, ns; 0 for a wait that isn't the first of its op.
+    """
+    if not any(own_ns):
+        return [0.0] * len(ops)
+    rows = np.flatnonzero(trace.is_category(Category.CPU_OP, *CALLS))
+    neighbors = _Neighbors(trace, rows, frozenset(ops))
+    return [
+        neighbors.along(op, FEEDS[removal], own) if op != NONE and own and removal in FEEDS else 0.0
+        for removal, op, own in zip(removals, ops, own_ns, strict=True)
+    ]
+
+
+class _Neighbors:
+    """Finds ops beside others on their thread.
+
+    Args:
+        trace: any trace.
+        rows: its ops and calls.
+        waiting: rows of ops that wait themselves.
+    """
+
+    def __init__(self, trace: Trace, rows: Int64, waiting: frozenset[int]) -> None:
+        self.trace, self.rows, self.waiting = trace, rows, waiting
+
+    def along(self, op: int, feeds: frozenset[str], longest_ns: float) -> float:
+        """Return the time of what leads up to this op and of what follows for it, where no pause is longer, ns."""
+        return float(self._leading_up(op, feeds, longest_ns) + self._following(op, longest_ns))
+
+    def _leading_up(self, op: int, feeds: frozenset[str], longest_ns: float) -> int:
+        s, name = self.trace.slices, self.trace.name
+        first, begin = op, int(s.ts[op])
+        for count in range(MOST_OPS + 1):
+            before = self._before(first)
+            pause = begin - int(s.end[before]) if before != NONE else NONE
+            if not 0 <= pause <= longest_ns:
+                break
+            begin -= pause
+            if count == MOST_OPS or before in self.waiting or name(before) not in feeds:
+                break
+            first, begin = before, int(s.ts[before])
+        return int(s.ts[op]) - begin
+
+    def _following(self, op: int, longest_ns: float) -> int:
+        s, behind = self.trace.slices, self._behind(op)
+        own = behind != NONE and self.trace.name(behind) in BEHIND and s.ts[behind] - s.end[op] <= longest_ns
+        return int(s.end[behind] - s.end[op]) if own else 0
+
+    def _before(self, row: int) -> int:
+        """Return the outermost op, or the call, that ends before this op begins, on the same thread and in no other."""
+        s, at = self.trace.slices, int(np.searchsorted(self.rows, row)) - 1
+        if at < 0:
+            return NONE
+        before = int(self.rows[at])
+        while (above := int(s.parent[before])) != NONE and s.end[above] <= s.ts[row] and self._is_op(above):
+            before = above
+        return before if s.track[before] == s.track[row] and s.end[before] <= s.ts[row] else NONE
+
+    def _behind(self, op: int) -> int:
+        """Return the first op or call that begins behind this op ends, on the same thread."""
+        s = self.trace.slices
+        at = int(np.searchsorted(self.rows, op)) + 1
+        while at < len(self.rows) and s.ts[self.rows[at]] < s.end[op] and s.track[self.rows[at]] == s.track[op]:
+            at += 1
+        row = int(self.rows[at]) if at < len(self.rows) else NONE
+        return row if row != NONE and s.track[row] == s.track[op] else NONE
+
+    def _is_op(self, row: int) -> bool:
+        return int(self.trace.slices.category[row]) == int(Category.CPU_OP)

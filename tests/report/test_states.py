@@ -1,0 +1,107 @@
+"""Syncs and launches together, in words, in lines and in JSON."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from syncscan.model.finding import Finding, Source
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, State, States
+from syncscan.report.states import lines, rows, sentence
+from syncscan.report.states_json import states_document
+from tests.report.example import finding
+
+PAIR = State(REDUCE_OVERHEAD, True, 3_100.0, (2_600.0, 4_200.0))
+STATES = States(
+    baseline_us=21_300.0,
+    each=(
+        State(EAGER, True, 21_200.0, (20_000.0, 22_000.0)),
+        State(COMPILE, False, 24_000.0, (21_000.0, 27_000.0)),
+        PAIR,
+    ),
+    breaking=("item-1",),
+    eager_frames=True,
+    pair=PAIR,
+    alone_us=(0.0, 0.0),
+)
+
+
+def reads(per_step: float = 12.0) -> Finding:
+    """Reads of 22 µs in a module's forward."""
+    plain = finding()
+    line = Source("net.py", 7, "forward", exact=True)
+    return replace(plain, per_step=per_step, wait_us=22.0, where=replace(plain.where, module=("Denoise",), source=line))
+
+
+def test_the_pair_is_one_sentence() -> None:
+    """What waits, what it keeps from being compiled, what both come to, and what either does alone."""
+    assert sentence(STATES, [reads()]) == (
+        "These 12 syncs wait 22.0 µs, and keep `Denoise.forward` from being compiled: removed and compiled"
+        " (reduce-overhead) the step takes 3.10 ms (2.60 ms to 4.20 ms) instead of 21.3 ms; either alone gains nothing."
+    )
+
+
+def test_one_sync_is_singular() -> None:
+    """Grammar by how many there are in a step."""
+    assert sentence(STATES, [reads(1.0)]).startswith("This sync waits 22.0 µs, and keeps `Denoise.forward` from")
+
+
+@pytest.mark.parametrize(
+    ("alone_us", "expected"),
+    [
+        ((2_700.0, 0.0), "removing them alone saves 2.70 ms, compiling alone gains nothing."),
+        ((0.0, 9_000.0), "removing them alone gains nothing, compiling alone saves 9.00 ms."),
+        ((100.0, 100.0), "either alone gains nothing."),
+    ],
+)
+def test_what_either_gains_alone_is_said_where_it_can_be_measured(alone_us: tuple[float, float], expected: str) -> None:
+    """Half a percent of a step can't."""
+    assert sentence(replace(STATES, alone_us=alone_us), [reads()]).endswith(f"; {expected}")
+
+
+def test_without_a_pair_there_is_no_sentence() -> None:
+    """Nothing breaks the network's graph."""
+    assert sentence(replace(STATES, pair=None, breaking=()), []) == ""
+
+
+def test_a_network_that_is_not_known_is_called_the_network() -> None:
+    """A trace without lines."""
+    nowhere = replace(reads(), where=replace(reads().where, module=(), source=None))
+    assert "keep the network from" in sentence(STATES, [nowhere])
+
+
+def test_the_states_are_lines_with_what_they_change() -> None:
+    """The step as it is first; a change that can't be measured isn't said."""
+    assert list(lines(STATES)) == [
+        "with its syncs, as it is: 21.3 ms",
+        "syncs removed, as it is: 21.2 ms (20.0 ms to 22.0 ms)",
+        "with its syncs, compiled: 24.0 ms (21.0 ms to 27.0 ms), 13% longer",
+        "syncs removed, compiled (reduce-overhead): 3.10 ms (2.60 ms to 4.20 ms), 85% shorter",
+    ]
+
+
+def test_without_syncs_nothing_is_said_of_them() -> None:
+    """Only how the step launches."""
+    plain = replace(STATES, each=(State(COMPILE, False, 10_000.0, (9_000.0, 11_000.0)),))
+    assert [row.name for row in rows(plain)] == ["as it is", "compiled"]
+
+
+def test_bars_end_at_the_longest_range() -> None:
+    """In per cent of it: 27 ms of 27 ms are 100."""
+    assert [(row.low, row.at, row.high) for row in rows(STATES)][2] == (77.78, 88.89, 100.0)
+
+
+def test_json_has_each_state_and_the_pair() -> None:
+    """Times in µs; null where there is no pair, and no states at all where none were projected."""
+    document = states_document(STATES)
+    assert document is not None
+    assert [(s.launches, s.removed, s.us) for s in document.each] == [
+        ("eager", True, 21_200.0),
+        ("compile", False, 24_000.0),
+        ("reduce-overhead", True, 3_100.0),
+    ]
+    assert (document.pair_us, document.pair_range_us) == (3_100.0, (2_600.0, 4_200.0))
+    alone = states_document(replace(STATES, pair=None))
+    assert alone is not None
+    assert (alone.pair_us, alone.pair_range_us) == (None, None)
+    assert states_document(None) is None

@@ -1,0 +1,201 @@
+"""What of a step a compile reaches: where its graph breaks, what stays eager, and what the host still takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from syncscan.whatif.compiled import (
+    INFERENCE,
+    LIKELY,
+    WHOLE,
+    Launching,
+    Piece,
+    change_of,
+    reach_of_graph,
+)
+
+from tests.builder import TraceBuilder
+from tests.networks import backward, intervals, op, ops, reached, read
+
+LAYER = ("aten::addmm", "aten::gelu")
+
+
+def names(pieces: Sequence[Piece]) -> list[list[str]]:
+    """The ops of each piece, without their namespaces."""
+    return [[op.name.rpartition("::")[2].rpartition(": ")[2] for op in piece.ops] for piece in pieces]
+
+
+def test_without_a_sync_a_network_is_one_piece() -> None:
+    """All ops of a forward pass, in one graph."""
+    t = TraceBuilder()
+    with t.step(0, 100):
+        ops(t, [*LAYER, *LAYER], 10)
+    _, extent = reached(t)
+    assert names(extent.pieces) == [["addmm", "gelu", "addmm", "gelu"]]
+    assert (extent.eager, extent.breaking, extent.ops) == ((), (), 4)
+    assert extent.unit_ns == pytest.approx(38_000 / 4)
+
+
+def read_once() -> TraceBuilder:
+    """A step with a read between two layers of its network."""
+    t = TraceBuilder()
+    with t.step(0, 200):
+        ops(t, LAYER, 10)
+        read(t, 40)
+        ops(t, LAYER, 100)
+    return t
+
+
+def test_a_sync_within_a_network_makes_two_graphs_of_it() -> None:
+    """Dynamo ends one at it and begins another behind it; without the sync there is one."""
+    _, extent = reached(read_once())
+    assert names(extent.pieces) == [["addmm", "gelu", "item"], ["addmm", "gelu"]]
+    assert len(extent.breaking) == 1
+    _, extent = reached(read_once(), remove=True)
+    assert (len(extent.pieces), extent.breaking) == (1, ())
+
+
+def looped(module: str = "Net", function: str = "forward", before: bool = False) -> TraceBuilder:
+    """A step whose network reads in each of three rounds of a loop, and perhaps once at another line before it."""
+    t = TraceBuilder()
+    with t.step(0, 500):
+        at = ops(t, LAYER, 10)
+        if before:
+            at = ops(t, LAYER, read(t, at, line=3) + 1)
+        for _ in range(3):
+            at = ops(t, LAYER, read(t, at, line=9, function=function, module=module) + 1)
+        ops(t, LAYER, at)
+    return t
+
+
+def test_a_sync_in_a_loop_keeps_its_whole_function_eager() -> None:
+    """A graph can't end within a loop: dynamo runs the function as it is, from its begin."""
+    _, extent = reached(looped())
+    assert extent.pieces == ()
+    assert sum(len(piece.ops) for piece in extent.eager) == 5 * len(LAYER) + 3
+    assert extent.eager_ns == extent.host_ns
+
+
+def test_behind_an_earlier_break_only_the_rest_stays_eager() -> None:
+    """Dynamo makes of what follows a break a function of its own: the loop's is that one."""
+    _, extent = reached(looped(before=True))
+    assert names(extent.pieces) == [["addmm", "gelu"]]
+    assert 0 < extent.eager_ns < extent.host_ns
+
+
+def test_a_loop_in_a_function_that_the_network_calls_stays_eager_alone() -> None:
+    """The rest of the network is compiled before and behind it: a module within, or a function beside `forward`."""
+    for t in (looped(module="Net/router"), looped(function="route")):
+        _, extent = reached(t)
+        assert names(extent.pieces) == [["addmm", "gelu"], ["addmm", "gelu", "addmm", "gelu"]]
+        assert 0 < extent.eager_ns < extent.host_ns
+
+
+def test_without_the_loop_s_sync_all_of_it_is_one_graph() -> None:
+    """Dynamo unrolls the loop."""
+    _, extent = reached(looped(), remove=True)
+    assert (len(extent.pieces), extent.eager) == (1, ())
+
+
+def test_a_sync_outside_of_the_network_parts_its_calls_and_breaks_nothing() -> None:
+    """A loss that is read between two calls of a network: each call is a graph, removed or not."""
+    t = TraceBuilder()
+    with t.step(0, 200):
+        ops(t, LAYER, 10)
+        read(t, 35, function="train", module="")
+        at = ops(t, LAYER, 100)
+        read(t, at, function="forward", module="Net/head", line=90)
+    _, extent = reached(t)
+    assert [f.where.source.function for f in extent.breaking if f.where.source] == ["forward"]
+    for remove in (False, True):
+        assert len(reached(t, remove)[1].pieces) == 2
+
+
+def test_a_backward_pass_is_parted_as_its_forward_pass_is() -> None:
+    """Autograd has a graph for each graph of the forward pass, in reverse order."""
+    t = TraceBuilder()
+    with t.step(0, 300):
+        ops(t, LAYER, 10)
+        read(t, 35)
+        ops(t, ["aten::addmm"], 100)
+        for at, node in ((150, "C"), (160, "B"), (170, "A")):
+            backward(t, f"{node}Backward0", "aten::mm", at)
+    _, extent = reached(t)
+    assert [piece.trains for piece in extent.pieces] == [True] * 4
+    assert [len(piece.ops) for piece in extent.pieces[2:]] in ([1, 2], [2, 1])
+    assert len(reached(t, remove=True)[1].pieces) == 2
+
+
+def test_a_cuda_graph_of_the_program_s_own_holds_everything_between_two_waits() -> None:
+    """Optimizer and all: only syncs part it."""
+    t = read_once()
+    analysis, _ = reached(t)
+    steps = intervals(analysis.trace)
+    whole = reach_of_graph(analysis.trace, steps, analysis.findings, frozenset(f.id for f in analysis.findings))
+    parted = reach_of_graph(analysis.trace, steps, analysis.findings, frozenset())
+    assert (len(whole.pieces), len(parted.pieces), len(parted.breaking)) == (1, 2, 1)
+
+
+def test_a_compiled_piece_takes_the_host_the_time_of_its_costs() -> None:
+    """Two ops that launch, one generated kernel, a library's op, and a call: `Costs` in ops that launch."""
+    t = TraceBuilder()
+    with t.step(0, 100):
+        ops(t, LAYER, 10)
+    analysis, extent = reached(t)
+    (paced,) = change_of(analysis.trace, extent, Launching.COMPILE, LIKELY).paced
+    taken = LIKELY.op * 2 + LIKELY.kernel + LIKELY.library * 8_000 / extent.unit_ns + LIKELY.call * INFERENCE
+    assert paced.factor * (paced.end - paced.begin) == pytest.approx(taken * extent.unit_ns)
+
+
+@pytest.mark.parametrize(
+    ("how", "units"),
+    [(Launching.REDUCE_OVERHEAD, LIKELY.replay * INFERENCE), (Launching.GRAPH, LIKELY.replay * WHOLE)],
+)
+def test_a_replayed_graph_takes_the_host_as_long_however_many_launches_it_holds(how: Launching, units: float) -> None:
+    """One call for all: of four layers as of one."""
+    for layers in (1, 4):
+        t = TraceBuilder()
+        with t.step(0, 200):
+            ops(t, LAYER * layers, 10)
+        analysis, extent = reached(t)
+        (paced,) = change_of(analysis.trace, extent, how, LIKELY).paced
+        assert paced.factor * (paced.end - paced.begin) == pytest.approx(units * extent.unit_ns)
+
+
+def test_eager_changes_nothing() -> None:
+    """Launches as they are."""
+    analysis, extent = reached(read_once())
+    change = change_of(analysis.trace, extent, Launching.EAGER, LIKELY)
+    assert (change.work, change.paced) == ((), ())
+
+
+def test_a_long_pause_between_ops_is_other_work_and_stays() -> None:
+    """No compile spares what the program does there."""
+    t = TraceBuilder()
+    with t.step(0, 1000):
+        ops(t, LAYER * 10, 10)
+        ops(t, LAYER * 10, 800)
+    analysis, extent = reached(t)
+    paced = change_of(analysis.trace, extent, Launching.REDUCE_OVERHEAD, LIKELY).paced
+    assert [p.end - p.begin for p in paced] == [198_000, 198_000]
+
+
+def test_gradients_that_are_added_up_take_time_beside_the_graph() -> None:
+    """A part of an op for each parameter."""
+    node = "torch::autograd::AccumulateGrad"
+
+    def taken(parameters: int) -> float:
+        t = TraceBuilder()
+        with t.step(0, 200):
+            ops(t, LAYER, 10)
+            backward(t, "AddmmBackward0", "aten::mm", 60)
+            for number in range(parameters):
+                at = 80 + 10 * number
+                with t.op(f"autograd::engine::evaluate_function: {node}", at, at + 9), t.op(node, at, at + 9):
+                    op(t, "aten::add_", at + 0.5)
+        analysis, extent = reached(t)
+        change = change_of(analysis.trace, extent, Launching.REDUCE_OVERHEAD, LIKELY)
+        return sum(p.factor * (p.end - p.begin) for p in change.paced) / extent.unit_ns
+
+    assert taken(3) - taken(0) == pytest.approx(3 * LIKELY.gradient)

@@ -1,0 +1,136 @@
+"""Which steps have states, and what is said of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan import api
+from syncscan.model.analysis import Analysis
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
+from syncscan.whatif.states import WEIGHED
+from tests.builder import TraceBuilder
+from tests.networks import ops, read
+
+LAYER = ("aten::addmm", "aten::gelu")
+STEP = 2000
+
+
+def step(reads: int = 0, layers: int = 50, kernel_us: float = 5) -> Analysis:
+    """Steps of a network whose first rounds each read a value in a loop; the last kernel may be a long one."""
+    t = TraceBuilder()
+    lasts = 40.0 * layers
+    for start in t.steps(4, lasts=lasts):
+        at = start + 10.0
+        for number in range(layers // 5):
+            if number < reads:
+                at = read(t, at) + 1
+            at = ops(t, LAYER * 5, at)
+        if kernel_us > 5:
+            with t.op("aten::addmm", at, at + 8):
+                t.launch("gemm", at=at + 2, lasts=kernel_us)
+    return api.analyze_trace(t.trace(), step_ms=lasts / 1e3)
+
+
+def test_a_step_with_syncs_has_five_states_beside_itself() -> None:
+    """Compiled two ways as it is, and three ways without its syncs."""
+    states = step(reads=10).states
+    assert states is not None
+    assert [(s.launches, s.removed) for s in states.each] == [
+        (EAGER, True),
+        (COMPILE, False),
+        (COMPILE, True),
+        (REDUCE_OVERHEAD, False),
+        (REDUCE_OVERHEAD, True),
+    ]
+    assert states.baseline_us == pytest.approx(STEP)
+    assert states.state(EAGER, False) is None
+
+
+def test_without_syncs_two_states_are_left() -> None:
+    """Nothing is removed, and there is no pair."""
+    states = step().states
+    assert states is not None
+    assert [(s.launches, s.removed) for s in states.each] == [(COMPILE, False), (REDUCE_OVERHEAD, False)]
+    assert (states.breaking, states.pair, states.eager_frames) == ((), None, False)
+
+
+def test_syncs_within_the_network_and_a_compile_are_a_pair() -> None:
+    """Both together gain most of the step; either alone nearly nothing, since the frame stays eager in the loop."""
+    analysis = step(reads=10)
+    states = analysis.states
+    assert states is not None
+    assert states.pair is not None
+    assert states.breaking == tuple(f.id for f in analysis.findings)
+    assert states.eager_frames
+    assert states.baseline_us - states.pair.us > 0.5 * STEP
+    assert max(states.alone_us) < 0.15 * STEP
+
+
+def test_syncs_outside_of_the_network_are_no_part_of_the_pair() -> None:
+    """They break no graph."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=STEP):
+        at = read(t, ops(t, LAYER * 25, start + 10)) + 1
+        at = ops(t, LAYER * 25, at)
+        read(t, at, line=90, function="train", module="")
+    analysis = api.analyze_trace(t.trace(), step_ms=STEP / 1e3)
+    states = analysis.states
+    assert states is not None
+    (breaking,) = (f for f in analysis.findings if f.id in states.breaking)
+    assert breaking.where.source is not None
+    assert breaking.where.source.function == "forward"
+
+
+@pytest.mark.parametrize("kernel_us", [5, 1500])
+def test_only_a_step_that_its_launches_hold_has_states(kernel_us: float) -> None:
+    """A device that works most of the step leaves little to launches."""
+    assert (step(kernel_us=kernel_us).states is None) is (kernel_us > 5)
+
+
+def test_few_launches_are_not_worth_a_compile() -> None:
+    """Ten in a step of two milliseconds: something else takes the time."""
+    assert step(layers=5).states is None
+
+
+def test_steps_whose_kernels_change_have_no_states() -> None:
+    """A compile holds one shape and one path; where each step launches others it is made anew."""
+    t = TraceBuilder()
+    for number, start in enumerate(t.steps(4, lasts=STEP)):
+        at = start + 10.0
+        for layer in range(50):
+            with t.op("aten::addmm", at, at + 8):
+                t.launch(f"gemm_{number}_{layer}", at=at + 2, lasts=5)
+            at += 20
+    assert api.analyze_trace(t.trace(), step_ms=STEP / 1e3).states is None
+
+
+def test_a_finding_s_gain_once_compiled_is_its_cost_beside_no_other() -> None:
+    """What the wait holds back of the compiled step is more than what it costs today."""
+    (finding,) = step(reads=10).findings
+    assert finding.gain is not None
+    assert finding.gain.once_compiled_us is not None
+    assert finding.gain.once_compiled_us > 3 * finding.gain.recoverable_us
+
+
+def test_the_costliest_few_are_projected_once_compiled() -> None:
+    """A replay each: others have no such gain."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=2 * STEP):
+        at = start + 10.0
+        for line in range(WEIGHED + 2):
+            at = ops(t, LAYER * 10, read(t, at, line=10 * line + 5) + 1)
+    findings = api.analyze_trace(t.trace(), step_ms=2 * STEP / 1e3).findings
+    known = [f for f in findings if f.gain and f.gain.once_compiled_us is not None]
+    assert (len(findings), len(known)) == (WEIGHED + 2, WEIGHED)
+
+
+def test_launch_bound_gains_only_what_a_compile_reaches() -> None:
+    """Nothing where a sync in a loop keeps the network eager; without that sync a good part of the step."""
+
+    def gain(analysis: Analysis) -> float:
+        (habit,) = (h for h in analysis.habits if h.rule == "launch-bound")
+        assert habit.gain is not None
+        return habit.gain.recoverable_us
+
+    assert gain(step(reads=2, layers=200)) == 0.0
+    assert gain(step(layers=200)) > 0.4 * 4 * STEP
