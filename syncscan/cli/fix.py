@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
     from syncscan.model.proof import Proof
 
-FORMATS = ("text", "json", "markdown", "github")
+FORMATS = ("text", "json", "markdown", "github", "sarif")
 FIXABLE = 1
 
 
@@ -118,8 +118,9 @@ def _write(fixed: Fixed, proof: Proof | None, force: bool) -> None:
 
 
 def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None) -> str:
-    from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
+    from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
     from syncscan.report import proof as proof_report
+    from syncscan.report.flagged_fixes import flagged_fixes
 
     if pr:
         return fix_pr.render(fixed, proof)
@@ -127,6 +128,8 @@ def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | 
         color = output is None and colors()
         measured = "\n" + proof_report.render_text(proof, width=width(), color=color) if proof is not None else ""
         return fix_text.render(fixed, width=width(), color=color) + measured
+    if form == "sarif":
+        return sarif.drawn(flagged_fixes(fixed))
     renderers = {"json": fix_json.render, "markdown": fix_markdown.render, "github": fix_github.render}
     return renderers[form](fixed)
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from syncscan.model.finding import Diagnosis, Severity
+from syncscan.model.fix import Change
 from syncscan.model.race import RaceText
 
 
@@ -55,6 +56,8 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     """First line of a failed test's message."""
     details: tuple[str, ...] = ()
     """Further lines of that message."""
+    changes: tuple[tuple[str, tuple[Change, ...]], ...] = ()
+    """Changes that would remove it: what each does, and its edits of the file."""
 
 
 class Flagged(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
-from syncscan.report import races
+from syncscan.report import races, suggested
 from syncscan.report.flagged import Flagged, FlaggedLine, Place
 from syncscan.report.phrases import (
     USES,
@@ -77,6 +77,7 @@ def _line(f: Finding, step: StepSummary) -> FlaggedLine:
         took_us=f.wait_us,
         cost=f"{d.title}: {measured(f, step)}",
         details=_details(f, step),
+        changes=((suggested.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
     )
 
 
