@@ -138,7 +138,6 @@ class Draft:
             return Edit(at, at, order, block)
         return Edit(len(text.text), len(text.text), order, end_of_line + block.removesuffix(end_of_line))
 
-
     def _begins_its_line(self, statement: ast.stmt) -> bool:
         begin, _ = self.text.span(statement)
         return not self.text.text[self.text.starts[statement.lineno - 1] : begin].strip()
