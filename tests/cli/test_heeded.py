@@ -95,6 +95,7 @@ VALUES = {
     "pipeline": "data",
     "prefix": "p",
     "process": "100",
+    "prove_limit": "7",
     "recoverable": "99%",
     "remove": "rule:item",
     "revisions": "HEAD",
