@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncscan.whatif.compiled import Reach, reach
-
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Trace
+from syncscan.whatif.compile_changes import Reach, reach
 from tests.builder import TraceBuilder
 
 KERNELS = {"aten::addmm": "gemm", "aten::convolution": "cudnn_conv", "aten::softmax": "softmax_warp_forward"}

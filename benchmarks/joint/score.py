@@ -2,8 +2,9 @@
 
 A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of both halves alone.
 The programs are parted in two halves, every other one by name. The likely costs of a compiled network
-(`LIKELY` in `syncscan/whatif/compile_changes.py`) were fitted to the first half; the ends of the ranges, and which functions
-stay eager, were looked at beside all of them, so that the second half is held out from the fit of those costs alone.
+(`LIKELY` in `syncscan/whatif/compile_changes.py`) were fitted to the first half; the ends of the ranges, and which
+functions stay eager, were looked at beside all of them, so that the second half is held out from the fit of those costs
+alone.
 A state is inside where the measured share of the step is within the projected range or 6 % of the step beside it,
 which is about how far two runs of the same program differ on these hosts. An order is wrong where a state that was
 measured to be faster by more than 12 % of the step is projected to be no faster.

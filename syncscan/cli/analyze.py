@@ -12,6 +12,7 @@ from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
+from syncscan.cli.suggested import option, with_fixes
 from syncscan.cli.terminal import colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
@@ -48,10 +49,12 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
 @page_option
 @click.option("--timings", is_flag=True, help="Print the time of each analysis stage on stderr.")
 @click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
+@option
 @view_options
 @options
 @format_by_name(FORMATS)
 @needs(
+    Need("fixes", "form", ("html", "sarif")),
     Need("verbose", "form", ("text",)),
     Need("verbose", "evidence", never=True),
     Need("evidence", "form", ("text", "markdown")),
@@ -68,6 +71,7 @@ def command(
     evidence: str | None,
     verbose: int,
     page: int,
+    fixes: str | None,
     analysis_options: AnalysisOptions,
     view: View,
     everything: bool,
@@ -97,7 +101,7 @@ def command(
     for path in paths:
         try:
             clock = StageClock()
-            analysis = viewed(analysis_options.analysis_of(path, clock), view)
+            analysis = with_fixes(viewed(analysis_options.analysis_of(path, clock), view), fixes)
         except TraceError as error:
             if len(paths) == 1:
                 raise

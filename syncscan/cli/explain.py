@@ -10,6 +10,7 @@ import click
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
+from syncscan.cli.suggested import option, with_fixes
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
 
@@ -18,14 +19,15 @@ from syncscan.errors import UsageError
 @click.argument("name")
 @click.argument("trace", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
+@option
 @options
 @needs(
     *(
-        Need(option, "trace")
-        for option in ("step_ms", "step_scope", "steps", "process", "source_root", "max_memory", "cache")
+        Need(name, "trace")
+        for name in ("fixes", "step_ms", "step_scope", "steps", "process", "source_root", "max_memory", "cache")
     )
 )
-def command(name: str, trace: str | None, form: str, analysis_options: AnalysisOptions) -> None:
+def command(name: str, trace: str | None, form: str, fixes: str | None, analysis_options: AnalysisOptions) -> None:
     """Explain NAME: what it finds, why it costs time, how it looks in a trace, what to use instead, when it is fine.
 
     NAME is the id of a rule, habit or finding from `syncscan rules` or a report; an unambiguous prefix is enough, such
@@ -35,7 +37,7 @@ def command(name: str, trace: str | None, form: str, analysis_options: AnalysisO
         raise UsageError(f"{name} is a file; the name to explain comes first.", f"syncscan explain {trace or 1} {name}")
     from syncscan import api
 
-    analysis = analysis_options.analysis_of(trace) if trace is not None else None
+    analysis = with_fixes(analysis_options.analysis_of(trace), fixes) if trace is not None else None
     warn(analysis.warnings if analysis else ())
     text = api.explanation(name, analysis)
     text += _fixes(text)

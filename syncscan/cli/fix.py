@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
     from syncscan.model.proof import Proof
 
-FORMATS = ("text", "json", "markdown", "github")
+FORMATS = ("text", "json", "markdown", "github", "sarif")
 FIXABLE = 1
 
 
@@ -42,13 +42,21 @@ FIXABLE = 1
     "--limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS", help="Time limit of one run."
 )
 @click.option("--prove", is_flag=True, help="Measure the patch on this machine's GPU, and write it only if it gains.")
+@click.option(
+    "--prove-limit",
+    type=click.IntRange(1),
+    default=120,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of --prove; it may end sooner.",
+)
 @click.option("--pr", is_flag=True, help="Print title and body of a pull request instead of a report.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite files with uncommitted changes; replace FILE if it exists.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@needs(Need("everything", "trace"), Need("form", "pr", never=True))
+@needs(Need("everything", "trace"), Need("prove_limit", "prove"), Need("form", "pr", never=True))
 def command(
     module: bool,
     write: bool,
@@ -62,6 +70,7 @@ def command(
     steps: int | None,
     limit: int,
     prove: bool,
+    prove_limit: int,
     pr: bool,
     form: str,
     output: str | None,
@@ -100,7 +109,7 @@ def command(
         limit_s=float(limit),
         progress=say if sys.stderr.isatty() else None,
     )
-    proof = _proof(fixed, module) if prove and fixed.files else None
+    proof = _proof(fixed, module, prove_limit) if prove and fixed.files else None
     deliver(_text(fixed, form, output, pr, proof), output, force)
     if write:
         _write(fixed, proof, force)
@@ -118,8 +127,9 @@ def _write(fixed: Fixed, proof: Proof | None, force: bool) -> None:
 
 
 def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None) -> str:
-    from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
+    from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
     from syncscan.report import proof as proof_report
+    from syncscan.report.flagged_fixes import flagged_fixes
 
     if pr:
         return fix_pr.render(fixed, proof)
@@ -127,11 +137,13 @@ def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | 
         color = output is None and colors()
         measured = "\n" + proof_report.render_text(proof, width=width(), color=color) if proof is not None else ""
         return fix_text.render(fixed, width=width(), color=color) + measured
+    if form == "sarif":
+        return sarif.drawn(flagged_fixes(fixed))
     renderers = {"json": fix_json.render, "markdown": fix_markdown.render, "github": fix_github.render}
     return renderers[form](fixed)
 
 
-def _proof(fixed: Fixed, module: bool) -> Proof:
+def _proof(fixed: Fixed, module: bool, limit: int) -> Proof:
     from syncscan.errors import UsageError
     from syncscan.fixing.proving import prove_patch
 
@@ -139,4 +151,5 @@ def _proof(fixed: Fixed, module: bool) -> Proof:
         raise UsageError(
             "--prove doesn't take a module.", "Give its script, or compare revisions: syncscan prove --rev."
         )
-    return prove_patch(fixed, say if sys.stderr.isatty() else None)
+    say(f"Measuring the patch, for {limit} s at most.")
+    return prove_patch(fixed, float(limit), say)

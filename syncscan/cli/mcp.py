@@ -11,8 +11,8 @@ import click
 def command() -> None:
     """Answer a program, such as an assistant in an editor, over the Model Context Protocol.
 
-    The server uses standard input and output and offers the tools analyze, explain, whatif, diff and prove. They read
-    only files under the folder that it was started in; prove runs programs from there.
+    The server uses standard input and output and offers the tools analyze, explain, whatif, diff, fix and prove. They
+    read only files under the folder that it was started in; fix and prove run programs from there.
     """
     from syncscan.integrations import mcp_server
 

@@ -9,6 +9,7 @@ import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.suggested import option, with_fixes
 from syncscan.cli.view import options as view_options
 from syncscan.cli.view import refuse_unknown, viewed
 from syncscan.errors import UsageError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="- for stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--open", "opened", is_flag=True, help="Show the report in a browser.")
+@option
 @view_options
 @options
 def command(
@@ -29,6 +31,7 @@ def command(
     output: str,
     force: bool,
     opened: bool,
+    fixes: str | None,
     analysis_options: AnalysisOptions,
     view: View,
 ) -> None:
@@ -42,8 +45,8 @@ def command(
     refuse_unknown(view)
     if opened and target is None:
         raise UsageError("--open shows a file, and -o - writes none.", "Name one with -o, or leave --open out.")
-    refuse(target, force, trace)
-    analysis = viewed(analysis_options.analysis_of(trace), view)
+    refuse(target, force, trace, *([fixes] if fixes else []))
+    analysis = with_fixes(viewed(analysis_options.analysis_of(trace), view), fixes)
     warn(analysis.warnings)
     text = html.render(analysis)
     deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")

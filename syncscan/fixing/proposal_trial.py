@@ -85,7 +85,7 @@ class ProposalTrial:
             key = (file, line) if lines is None or not 0 < line <= len(lines) else (file, lines[line - 1])
             if key in shown:
                 added += max(0, count - self._before[key])
-            elif lines is not None and line in written[file] and not self._before[key]:
+            elif lines is not None and (edit := written[file].get(line)) and (_inserts(edit) or not self._before[key]):
                 added += count
             else:
                 after[key] = after.get(key, 0) + count
@@ -124,6 +124,11 @@ class ProposalTrial:
                 if own:
                     result[number] = own[0]
         return result
+
+
+def _inserts(edit: Edit) -> bool:
+    """Return whether an edit only adds lines: a line of the program that it stands in front of keeps its own waits."""
+    return edit.begin == edit.end
 
 
 def _lines(node: ast.AST) -> range:

@@ -15,12 +15,13 @@ from syncscan.model.proof import Proof
 from syncscan.proof.prove import prove
 
 
-def prove_patch(fixed: Fixed, progress: Callable[[str], None] | None = None) -> Proof:
+def prove_patch(fixed: Fixed, limit_s: float, progress: Callable[[str], None] | None = None) -> Proof:
     """Run the program as it is and with its patch in turn, as `syncscan prove` does.
 
     Args:
         fixed: a patch of one file, which is the program's own.
-        progress: told what is under way.
+        limit_s: how long all runs together may take, in seconds.
+        progress: called with a sentence after each pair of runs.
 
     Raises:
         UsageError: the patch changes other files.
@@ -34,7 +35,7 @@ def prove_patch(fixed: Fixed, progress: Callable[[str], None] | None = None) -> 
         )
     with _beside(fixed) as patched:
         after = target.replace(str(own), str(patched), 1)
-        return prove(target, after, arguments=arguments, progress=progress)
+        return prove(target, after, arguments=arguments, limit_s=limit_s, progress=progress)
 
 
 @contextmanager

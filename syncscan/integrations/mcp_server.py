@@ -23,8 +23,9 @@ MOST = 20
 INSTRUCTIONS = """\
 syncscan reads traces of torch.profiler: it finds where a PyTorch program makes its host wait for its device, names the
 line, and projects what removing a wait would really gain. A wait is not a loss: go by `saves`, not by `waits`. Begin
-with `analyze`, ask `explain` about an id or a rule, and `whatif` before you propose to remove several. Paths are
-relative to the folder that the server was started in. An answer of more than a page says so: ask for `page` 2."""
+with `analyze`, ask `explain` about an id or a rule, and `whatif` before you propose to remove several. `fix` writes a
+patch and verifies it without a GPU, `prove` measures it. Paths are relative to the folder that the server was started
+in. An answer of more than a page says so: ask for `page` 2."""
 
 
 def server(root: Path) -> MCPServer:
@@ -46,7 +47,8 @@ def server(root: Path) -> MCPServer:
     for tool in _tools(traces):
         made.tool(annotations=ToolAnnotations(read_only_hint=True), structured_output=False)(_anticipated(tool))
     runs = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-    made.tool(annotations=runs, structured_output=False)(_anticipated(_running(traces)))
+    for tool in _running(traces):
+        made.tool(annotations=runs, structured_output=False)(_anticipated(tool))
     return made
 
 
@@ -167,8 +169,35 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
     yield from (analyze, explain, whatif_, diff)
 
 
-def _running(traces: Traces) -> Callable[..., str]:
-    """Return the one tool that runs programs."""
+def _running(traces: Traces) -> Iterator[Callable[..., str]]:
+    """Yield the tools that run programs."""
+
+    def fix(
+        program: str,
+        arguments: list[str] | None = None,
+        trace: str = "",
+        unsafe: bool = False,
+        limit_s: float = 60.0,
+        page: int = 1,
+    ) -> str:
+        """Run a program on a simulated GPU, and return a patch that removes waits, verified by a second run.
+
+        No file is changed. Apply the diff with `git apply`, then measure it with `prove` on a machine with a GPU.
+
+        Args:
+            program: path of a script, or `file.py:function`.
+            arguments: of the script.
+            trace: path of a recording of the program: shows gains, and leaves what gains nothing.
+            unsafe: also fix what changes memory use, laziness or the moment of an exception.
+            limit_s: seconds that one run may take; there are about six.
+            page: of a long answer, from 1.
+        """
+        from syncscan.fixing import fix as run
+        from syncscan.report import fix_text
+
+        recording = str(traces.inside(traces.below(trace)[0])) if trace else None
+        fixed = run(traces.program(program), arguments or (), trace=recording, unsafe=unsafe, limit_s=limit_s)
+        return brief.paged(fix_text.render(fixed).splitlines(), page, tabs=True)
 
     def prove(before: str, after: str, arguments: list[str] | None = None, limit_s: float = 120.0) -> str:
         """Run two programs in turn, without a profiler: whether the second is faster, and computes the same.
@@ -185,7 +214,7 @@ def _running(traces: Traces) -> Callable[..., str]:
         programs = [traces.program(name) for name in (before, after)]
         return brief.paged(proof.render_text(run(*programs, arguments=arguments or (), limit_s=limit_s)).splitlines())
 
-    return prove
+    yield from (fix, prove)
 
 
 def _anticipated(tool: Callable[P, str]) -> Callable[P, str]:

@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from syncscan.model.fix import Suggested
+
 
 class Cause(str, enum.Enum):
     """Why a host waits: the classes of the catalog (docs/reference/rules.md)."""
@@ -260,6 +262,8 @@ class Finding(msgspec.Struct, frozen=True):
     gain: Gain | None = None
     excerpt: Excerpt | None = None
     """Its source lines, if the file is at hand."""
+    suggested: Suggested | None = None
+    """The change of `syncscan fix` for its line, if there is one."""
 
     @property
     def rule(self) -> str:

@@ -75,6 +75,22 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
         return self.gain is not None and self.gain.high_us <= 0
 
 
+class Suggested(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of the lines that a finding is about."""
+
+    diff: str
+    """Unified diff of this change alone."""
+    change: str
+    """The change in a few words."""
+    safety: Safety
+    why: str
+    """For an unsafe one what else changes."""
+    verified: bool
+    how: str
+    """How it was verified, or why it wasn't: `not verified: nothing ran`."""
+    changes: tuple[SourceEdit, ...]
+
+
 class Patched(msgspec.Struct, frozen=True):
     """A file with its new text."""
 
@@ -114,4 +130,4 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(fix for fix in self.fixes if fix.applied)
 
 
-__all__ = ["Fix", "FixGain", "Fixed", "Patched", "Safety", "SourceEdit"]
+__all__ = ["Fix", "FixGain", "Fixed", "Patched", "Safety", "SourceEdit", "Suggested"]

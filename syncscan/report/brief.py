@@ -30,18 +30,23 @@ def render(analysis: Analysis, page: int = 1) -> str:
     return paged(_lines(analysis), page)
 
 
-def paged(lines: Iterable[str], page: int = 1) -> str:
+def paged(lines: Iterable[str], page: int = 1, *, tabs: bool = False) -> str:
     """Return one page of these lines, without control characters; the last line says how to get the next page.
 
     Args:
         lines: any; one longer than `LINE` loses its middle.
         page: from 1.
+        tabs: whether tabs stay, as in a patch.
     """
-    pages = _pages([shown(line, LINE) for line in lines])
+    pages = _pages([_line(line, "\t" if tabs else "") for line in lines])
     if not 1 <= page <= len(pages):
         return f"There is no page {page}: they go from 1 to {len(pages)}.\n"
     more = [f"[page {page} of {len(pages)}; the next: page {page + 1}]"] if page < len(pages) else []
     return "\n".join([*pages[page - 1], *more]) + "\n"
+
+
+def _line(line: str, separator: str) -> str:
+    return separator.join(shown(part, LINE) for part in (line.split(separator) if separator else [line]))
 
 
 def _pages(lines: Sequence[str]) -> list[list[str]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from msgspec import Struct
 
-from syncscan.model.fix import Fix, Fixed, Safety, SourceEdit
+from syncscan.errors import UsageError
+from syncscan.model.fix import Fix, Fixed, FixGain, Safety, SourceEdit
 from syncscan.model.json_text import indented
 from syncscan.report.document import Document, Range, about
 from syncscan.version import __version__
@@ -96,4 +99,52 @@ def fix_document(fix: Fix) -> FixDocument:
         gain_us=gain.us if gain else None,
         gain_range_us=(gain.low_us, gain.high_us) if gain else None,
         changes=fix.changes,
+    )
+
+
+def read(path: str) -> tuple[Fix, ...]:
+    """Return the fixes of a saved patch.
+
+    Args:
+        path: a file of `syncscan fix --format json`.
+
+    Raises:
+        UsageError: it can't be read, or is something else.
+    """
+    try:
+        saved = msgspec.json.decode(Path(path).read_bytes(), type=_Saved)
+    except (OSError, msgspec.DecodeError):
+        raise UsageError(
+            f"{path} holds no patch.", "Write one: syncscan fix --format json -o fix.json train.py"
+        ) from None
+    if saved.schema.partition("/")[0] != SCHEMA.partition("/")[0]:
+        raise UsageError(f"{path} holds {saved.schema}, no patch.", "Write one with syncscan fix --format json.")
+    return tuple(_fix(one) for one in saved.fixes)
+
+
+class _Saved(Struct, frozen=True):
+    """The parts of a patch document that are read back."""
+
+    schema: str
+    fixes: tuple[FixDocument, ...]
+
+
+def _fix(saved: FixDocument) -> Fix:
+    low, high = saved.gain_range_us or (0.0, 0.0)
+    return Fix(
+        file=saved.file,
+        line=saved.line,
+        end_line=saved.end_line,
+        rule=saved.rule,
+        rewrite=saved.rewrite or "",
+        title=saved.title,
+        change=saved.change,
+        safety=saved.safety,
+        why=saved.why,
+        verified=saved.verified,
+        how=saved.how,
+        waits=saved.waits,
+        applied=saved.applied,
+        changes=saved.changes,
+        gain=None if saved.gain_us is None else FixGain(saved.gain_us, low, high, None),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from syncscan.model.finding import Diagnosis, Severity
+from syncscan.model.fix import SourceEdit
 from syncscan.model.race import RaceText
 
 
@@ -57,6 +58,8 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     """Further lines of that message."""
     row: Mapping[str, Any] = {}
     """Its cells in a table, by column; columns without a cell stay empty."""
+    changes: tuple[tuple[str, tuple[SourceEdit, ...]], ...] = ()
+    """Changes that would remove it: what each does, and its edits of the file."""
 
 
 class Flagged(msgspec.Struct, frozen=True, kw_only=True):

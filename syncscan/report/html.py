@@ -17,10 +17,11 @@ from markupsafe import Markup
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity
+from syncscan.model.fix import Suggested
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import compile_breaks, habits, host, kernels, program_run, races, source, states
+from syncscan.report import compile_breaks, habits, host, kernels, program_run, races, source, states, suggested
 from syncscan.report.assets import asset, template
 from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
@@ -353,6 +354,7 @@ def _finding(finding: FindingText, page: _Page) -> dict[str, Any]:
         "numbers": _numbers(finding) if page.story.costed else [],
         "projection": shown(projected(f, page.analysis.step), 900),
         "source": _source(f.excerpt) if f.excerpt else None,
+        "suggested": _suggested(f.suggested) if f.suggested else None,
         "why": shown(d.why, 1500),
         "fix": shown(d.fix, 1500),
         "when_fine": shown(d.when_fine, 1500),
@@ -375,6 +377,12 @@ def _source(excerpt: Excerpt) -> dict[str, Any]:
         "lines": [(f"{x.number:{digits}}", x.text, x.flagged) for x in source.lines(excerpt)],
         "newer": source.NEWER if excerpt.newer else "",
     }
+
+
+def _suggested(change: Suggested) -> dict[str, Any]:
+    """Return the change that `syncscan fix` would make: what it is, and its diff."""
+    lines = suggested.diff_lines(change)
+    return {"caption": shown(suggested.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
 
 
 def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:

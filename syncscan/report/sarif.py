@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Diagnosis, Severity
+from syncscan.model.fix import SourceEdit
 from syncscan.model.json_text import indented
 from syncscan.model.race import RaceText
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
@@ -48,6 +49,8 @@ def _run(flagged: Flagged) -> dict[str, Any]:
             rules[line.rule] = _rule(line.diagnosis)
         elif line.race:
             rules[line.rule] = _rule_on_races(line.rule, line.race)
+        else:
+            rules[line.rule] = _rule_by_title(line)
     driver = {"name": "syncscan", "version": __version__, "rules": [*rules.values()]}
     index = {rule: k for k, rule in enumerate(rules)}
     notes = [{"level": level, "message": {"text": _text(sentence)}} for level, sentence in flagged.notifications]
@@ -76,6 +79,15 @@ def _rule(d: Diagnosis) -> dict[str, Any]:
         "shortDescription": {"text": _text(d.name)},
         "help": {"text": _text(f"{d.fix} Fine: {d.when_fine}")},
         "properties": {"tags": ["performance", d.cause.value.lower()]},
+    }
+
+
+def _rule_by_title(line: FlaggedLine) -> dict[str, Any]:
+    return {
+        "id": line.rule,
+        "name": _name(line.rule),
+        "shortDescription": {"text": _text(line.title)},
+        "properties": {"tags": ["performance"]},
     }
 
 
@@ -108,7 +120,27 @@ def _result(line: FlaggedLine, rule: int, path: str) -> dict[str, Any]:
         result["relatedLocations"] = [
             {"id": 1, "message": {"text": "called from here"}, "physicalLocation": _physical(line.called_from)}
         ]
+    if line.changes and line.place:
+        result["fixes"] = [_fix(line.place.file, words, changes) for words, changes in line.changes]
     return result
+
+
+def _fix(file: str, words: str, changes: Sequence[SourceEdit]) -> dict[str, Any]:
+    """Return a fix as SARIF has it; its columns count characters, as the run's `columnKind` says."""
+    replacements = [
+        {
+            "deletedRegion": {
+                "startLine": change.line,
+                "startColumn": change.column,
+                "endLine": change.end_line,
+                "endColumn": change.end_column,
+            },
+            "insertedContent": {"text": change.text},
+        }
+        for change in changes
+    ]
+    change = {"artifactLocation": _artifact(file), "replacements": replacements}
+    return {"description": {"text": _text(words)}, "artifactChanges": [change]}
 
 
 def _location(line: FlaggedLine, path: str) -> dict[str, Any]:

@@ -66,6 +66,21 @@ def test_a_gain_that_is_not_proven_is_not_written(answer: dict[str, Any], monkey
     assert Path("train.py").read_text() == AFTER
 
 
+def test_the_measurement_has_a_limit(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before, and what is under way on the way."""
+    limits: list[float] = []
+
+    def prove(fixed: Any, limit_s: float, progress: Any) -> Any:
+        limits.append(limit_s)
+        progress("pair 1: 2% less")
+        return PROOF
+
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", prove)
+    result = run("--prove", "--prove-limit", "30", "train.py")
+    assert limits == [30.0]
+    assert result.stderr == "Measuring the patch, for 30 s at most.\npair 1: 2% less\n"
+
+
 def test_options_and_arguments_are_passed_on(answer: dict[str, Any]) -> None:
     """What stands behind the script is the script's."""
     run("--unsafe", "--unverified", "--steps", "7", "--select", "item,non*", "train.py", "--unsafe", "x")

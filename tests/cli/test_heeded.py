@@ -24,7 +24,7 @@ from syncscan.cli import COMMANDS, group, memory_limit
 from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
 from syncscan.model.analysis import Analysis
-from syncscan.report import html
+from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
 from tests.report.test_fix import FIXED
@@ -78,6 +78,7 @@ VALUES = {
     "evidence": "1",
     "every": "100",
     "fail_on": "guess",
+    "fixes": "fixes.json",
     "held_up": "1%",
     "host": "::1",
     "ignore": "item",
@@ -94,6 +95,7 @@ VALUES = {
     "pipeline": "data",
     "prefix": "p",
     "process": "100",
+    "prove_limit": "7",
     "recoverable": "99%",
     "remove": "rule:item",
     "revisions": "HEAD",
@@ -142,6 +144,7 @@ def files(folder: Path) -> None:
     (folder / "limits.toml").write_text(
         '[tool.syncscan]\nsyncs = 50\n[[tool.syncscan.allow]]\nrule = "item"\nreason = "r"\n'
     )
+    (folder / "fixes.json").write_text(fix_json.render(FIXED))
     (folder / "there.out").write_text("")
 
 
@@ -242,6 +245,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     made.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     made.stand_in("syncscan.capture.script.run_script", captured)
     made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
+    made.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
     made.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
     made.stand_in("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
     made.stand_in("syncscan.proof.prove.prove", lambda *args, projected, **kwargs: replace(PROOF, projected=projected))

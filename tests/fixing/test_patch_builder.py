@@ -56,6 +56,14 @@ def test_a_read_that_can_wait_is_fixed_and_one_that_steers_is_left() -> None:
     assert result.waits_after == result.waits_before - 7
 
 
+def test_a_line_after_the_loop_may_wait_itself() -> None:
+    """What reads the sum back stands in front of it, and is no wait of it."""
+    source = SUM.replace("print(total)", "print(total, losses[0].item())")
+    result = fixed(source)
+    assert at(result, 5).applied
+    assert "total = float(total)\nprint(total, losses[0].item())\n" in result.files[0].after
+
+
 def test_a_change_that_is_seen_in_the_output_is_dropped() -> None:
     """Here through a way to the number that no analysis of the file follows."""
     source = SUM.replace("import torch\n", "import torch, __main__\n").replace(

@@ -83,11 +83,11 @@ def test_a_long_answer_has_pages(asked: Callable[..., tuple[str, bool]]) -> None
 @pytest.mark.parametrize(
     "path", ["../outside.json", "link.json", "/etc/passwd", "~/x.json", "\0", "s3://bucket/x.json"]
 )
-@pytest.mark.parametrize("tool", ["analyze", "whatif", "diff", "prove"])
+@pytest.mark.parametrize("tool", ["analyze", "whatif", "diff", "fix", "prove"])
 def test_nothing_outside_of_the_folder_is_read(asked: Callable[..., tuple[str, bool]], tool: str, path: str) -> None:
     """Neither by a path that leads out, nor by a link, nor from another machine."""
     arguments = {"before": path, "after": path} if tool in ("diff", "prove") else {"trace": path}
-    arguments |= {"name": "1"} if tool == "explain" else {}
+    arguments = {"program": path} if tool == "fix" else arguments
     text, failed = asked(tool, **arguments)
     assert failed
     assert "the server was started in" in text or "is no path" in text
@@ -117,7 +117,7 @@ def test_a_diff_says_what_came(asked: Callable[..., tuple[str, bool]]) -> None:
 
 
 def test_the_command_speaks_on_standard_input_and_output(folder: Path) -> None:
-    """A real client starts it; its tools are these, and the one that runs programs says so."""
+    """A real client starts it; its tools are these, and those that run programs say so."""
 
     async def tools() -> dict[str, bool]:
         path = os.pathsep.join(filter(None, sys.path))
@@ -128,8 +128,25 @@ def test_the_command_speaks_on_standard_input_and_output(folder: Path) -> None:
             assert "verdict" in (await client.call_tool("analyze", {"trace": "one.json"})).content[0].text
             return {tool.name: tool.annotations.read_only_hint for tool in (await client.list_tools()).tools}
 
-    expected = {"analyze": True, "explain": True, "whatif": True, "diff": True, "prove": False}
+    expected = {"analyze": True, "explain": True, "whatif": True, "diff": True, "fix": False, "prove": False}
     assert asyncio.run(tools()) == expected
+
+
+def test_a_fix_is_a_patch(
+    asked: Callable[..., tuple[str, bool]], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its tabs, and what verified it; the file stays as it is."""
+    monkeypatch.chdir(folder)
+    text = (
+        "import torch\nx = torch.ones(3, device='cuda')\ntotal = 0.0\nfor k in range(5):\n"
+        "\ttotal += (x * k).sum().item()\nprint(total)\n"
+    )
+    (folder / "train.py").write_text(text)
+    answer, failed = asked("fix", program="train.py")
+    assert not failed
+    assert "\n+\ttotal += (x * k).sum().detach().double()\n" in answer
+    assert "1 place is fixed" in answer
+    assert (folder / "train.py").read_text() == text
 
 
 def test_a_trace_that_changed_is_read_again(asked: Callable[..., tuple[str, bool]], folder: Path) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from syncscan.errors import UsageError
 from syncscan.fixing.patch_builder import unified
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety, SourceEdit
-from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text
+from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
+from syncscan.report.flagged_fixes import flagged_fixes
 from tests.report.test_proof import NOISY, PROOF
+from tests.report.test_sarif import validator
 from tests.report.test_schemas import wrong
 
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
@@ -149,3 +152,39 @@ def test_names_with_markup_are_escaped() -> None:
     odd = replace(FIXED, fixes=(fix(3, change="x | <img>"),))
     assert "<img>" not in fix_markdown.render(odd)
     assert "<img>" not in json.loads(fix_github.render(odd))["comments"][0]["body"]
+
+
+def test_sarif_has_the_fix_of_a_result() -> None:
+    """With its edits; what is left to the author has none, and its reason."""
+    log = json.loads(sarif.drawn(flagged_fixes(FIXED)))
+    fixed, manual = log["runs"][0]["results"][:2]
+    (change,) = fixed["fixes"][0]["artifactChanges"]
+    assert change["artifactLocation"]["uri"] == "train.py"
+    assert change["replacements"] == [
+        {
+            "deletedRegion": {"startLine": 3, "startColumn": 14, "endLine": 3, "endColumn": 25},
+            "insertedContent": {"text": "loss.double()"},
+        }
+    ]
+    assert "fixes" not in manual
+    assert "the value controls what the host runs next" in manual["message"]["text"]
+
+
+def test_sarif_is_valid() -> None:
+    assert [e.message for e in validator().iter_errors(json.loads(sarif.drawn(flagged_fixes(FIXED))))] == []
+
+
+def test_a_saved_patch_is_read_back(tmp_path: Path) -> None:
+    """Each fix with its edits; a share of the step isn't saved."""
+    path = tmp_path / "fix.json"
+    path.write_text(fix_json.render(FIXED))
+    first, *rest = fix_json.read(str(path))
+    assert first == replace(FIXED.fixes[0], gain=FixGain(100.0, 80.0, 120.0, None))
+    assert [one.line for one in rest] == [9, 11, 13]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"schema": "syncscan.report/1", "fixes": []}'])
+def test_what_is_no_patch_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "fix.json").write_text(text)
+    with pytest.raises(UsageError, match="no patch"):
+        fix_json.read(str(tmp_path / "fix.json"))

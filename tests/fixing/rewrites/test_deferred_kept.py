@@ -324,6 +324,21 @@ REASONS = {
     "result = max(loss.item() for loss in losses)": "its value is read outside of any loop",
     "result = [loss.item() for loss in losses]": "its value is read outside of any loop",
     "result = {k: loss.item() for k, loss in enumerate(losses)}": "its value is read outside of any loop",
+    (
+        "def until(most):\n"
+        "    total = 0.0\n"
+        "    for loss in losses:\n"
+        "        total += loss.item()\n"
+        "        if total > most: return total\n"
+        "    return 0.0\n"
+        "def first(count):\n"
+        "    total = 0.0\n"
+        "    for k in range(count):\n"
+        "        total += losses[k].item()\n"
+        "        if k == 3: return total\n"
+        "    return 0.0\n"
+        "result = until(3.0), first(9)"
+    ): "its value controls what runs next",
     ("total = 0.0\nfor loss in losses:\n    total += loss.cpu().numpy().item()\nresult = total"): "",
 }
 KEPT = {program: program for program in REASONS}

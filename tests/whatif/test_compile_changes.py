@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from syncscan.whatif.compiled import (
+
+from syncscan.whatif.compile_changes import (
     INFERENCE,
     LIKELY,
     WHOLE,
@@ -14,7 +15,6 @@ from syncscan.whatif.compiled import (
     change_of,
     reach_of_graph,
 )
-
 from tests.builder import TraceBuilder
 from tests.networks import backward, intervals, op, ops, reached, read
 

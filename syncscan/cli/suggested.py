@@ -1,0 +1,36 @@
+"""The option `--fixes`: changes of `syncscan fix`, shown at the findings that they remove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
+
+
+def option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option to a command."""
+    return click.option(
+        "--fixes", metavar="FILE", help="Show at its finding each change of FILE, from `syncscan fix --format json`."
+    )(command)
+
+
+def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
+    """Return an analysis with the changes of a file at its findings.
+
+    Args:
+        analysis: any.
+        fixes: the file; None for no changes.
+
+    Raises:
+        UsageError: the file holds no patch.
+    """
+    if fixes is None:
+        return analysis
+    from syncscan.fixing.suggestions import suggest
+    from syncscan.report import fix_json
+
+    return suggest(analysis, fix_json.read(fixes))

@@ -1,0 +1,82 @@
+"""Puts the changes of `syncscan fix` beside the findings whose lines they change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from syncscan.fixing.edits import Clash, Edit, applied
+from syncscan.fixing.patch_builder import unified
+from syncscan.fixing.text import Text, read
+from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Excerpt, Finding
+from syncscan.model.fix import Fix, SourceEdit, Suggested
+
+
+def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:
+    """Return an analysis whose findings have the changes of their lines.
+
+    Args:
+        analysis: of a recording or a dry run; only findings whose source file is at hand get a change.
+        fixes: of `syncscan fix`, each with its edits of the file as it is now.
+    """
+    known = [(str(Path(fix.file).absolute()), fix) for fix in fixes if fix.changes]
+    if not known:
+        return analysis
+    texts: dict[str, Text | None] = {}
+    findings = tuple(_with_change(finding, known, texts) for finding in analysis.findings)
+    return replace(analysis, findings=findings)
+
+
+def _with_change(finding: Finding, known: Sequence[tuple[str, Fix]], texts: dict[str, Text | None]) -> Finding:
+    source, excerpt = finding.where.source, finding.excerpt
+    if source is None or excerpt is None or not source.exact:
+        return finding
+    for path, fix in known:
+        if _is_at(excerpt, source.line, path, fix) and (fix.rule == finding.rule or not excerpt.newer):
+            text = texts[path] if path in texts else texts.setdefault(path, _text(path))
+            suggested = suggestion(text, fix) if text is not None else None
+            if suggested is not None:
+                return replace(finding, suggested=suggested)
+    return finding
+
+
+def _is_at(excerpt: Excerpt, line: int, path: str, fix: Fix) -> bool:
+    return bool(excerpt.path) and str(Path(excerpt.path).absolute()) == path and fix.line <= line <= fix.end_line
+
+
+def _text(path: str) -> Text | None:
+    try:
+        return read(path)
+    except (OSError, SyntaxError, UnicodeDecodeError, LookupError):
+        return None
+
+
+def suggestion(text: Text, fix: Fix) -> Suggested | None:
+    """Return the change of one fix; None where the file isn't any more what the fix is of."""
+    try:
+        new = applied(text.text, [_edit(text, change) for change in fix.changes])
+        ast.parse(new)
+    except (Clash, SyntaxError, IndexError):
+        return None
+    return Suggested(
+        diff=unified(fix.file, text.text, new),
+        change=fix.change,
+        safety=fix.safety,
+        why=fix.why,
+        verified=fix.verified,
+        how=fix.how,
+        changes=fix.changes,
+    )
+
+
+def _edit(text: Text, change: SourceEdit) -> Edit:
+    begin = text.starts[change.line - 1] + change.column - 1
+    end = text.starts[change.end_line - 1] + change.end_column - 1
+    return Edit(begin, end, 0, change.text)
+
+
+__all__ = ["suggest", "suggestion"]

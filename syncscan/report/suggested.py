@@ -1,0 +1,34 @@
+"""Sentences and lines about the change of `syncscan fix` at a finding."""
+
+from __future__ import annotations
+
+from syncscan.model.fix import Suggested
+from syncscan.report.printable import printable
+
+LONGEST = 200
+"""Characters of a line of the diff that are shown."""
+
+
+def caption(suggested: Suggested) -> str:
+    """Return one line about a change: the change in a few words, its safety, and whether it was verified."""
+    also = f": {suggested.why}" if suggested.why else ""
+    verified = "verified by a dry run" if suggested.verified else suggested.how or "not verified"
+    return f"syncscan fix would {suggested.change} ({suggested.safety.value}{also}; {verified})."
+
+
+def diff_lines(suggested: Suggested) -> list[str]:
+    """Return the lines of the diff, without the names of the files and safe to show."""
+    lines = suggested.diff.splitlines()
+    return [printable(line.expandtabs(4), LONGEST) for line in lines if not line.startswith(("--- ", "+++ "))]
+
+
+def markdown(suggested: Suggested) -> str:
+    """Return the change as a paragraph and a block of code."""
+    lines = diff_lines(suggested)
+    fence = "`" * max(3, 1 + max((_ticks(line) for line in lines), default=0))
+    return "\n".join([caption(suggested), "", f"{fence}diff", *lines, fence, ""])
+
+
+def _ticks(line: str) -> int:
+    """Return the length of the longest run of backticks."""
+    return max((len(run) for run in "".join(c if c == "`" else " " for c in line).split()), default=0)

@@ -1,0 +1,63 @@
+"""Changes of `syncscan fix` come to the findings whose lines they change, in the file as it is now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from syncscan.fixing.suggestions import suggest
+from syncscan.model.finding import Excerpt, Finding, Source
+from syncscan.model.fix import Fix, SourceEdit
+from tests.report.example import analysis, attribution, finding
+from tests.report.test_fix import BEFORE, fix
+
+GIVEN = SourceEdit(3, 19, 3, 25, "detach()")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that the finding and the fix are about."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "train.py"
+    path.write_text(BEFORE)
+    return path
+
+
+def found(path: Path, line: int = 3, **more: object) -> Finding:
+    """Return a finding at a line of the program."""
+    source = Source("train.py", line, "<module>", exact=True)
+    values = {"path": str(path), "first": 1, "lines": ("x",), "marked": (line,), "newer": False, **more}
+    return replace(finding(where=attribution(source=source)), excerpt=Excerpt(**values))  # type: ignore[arg-type]
+
+
+def changed(one: Finding, *fixes: Fix) -> str:
+    """Return the diff that a finding gets; empty for none."""
+    (answer,) = suggest(analysis(one), fixes).findings
+    return answer.suggested.diff if answer.suggested else ""
+
+
+def test_a_finding_gets_the_change_of_its_line(program: Path) -> None:
+    diff = changed(found(program), fix(3, changes=(GIVEN,)))
+    assert diff.startswith("--- a/train.py")
+    assert "-    total += loss.item()\n+    total += loss.detach()\n" in diff
+
+
+def test_another_line_gets_none(program: Path) -> None:
+    assert changed(found(program, 4), fix(3, changes=(GIVEN,))) == ""
+
+
+def test_a_file_that_changed_gets_none(program: Path) -> None:
+    """An edit that no longer fits isn't shown."""
+    program.write_text("x = 1\n")
+    assert changed(found(program), fix(3, changes=(GIVEN,))) == ""
+
+
+def test_a_newer_file_needs_the_same_rule(program: Path) -> None:
+    """Lines may have moved since the recording."""
+    assert changed(found(program, newer=True), fix(3, rule="item", changes=(GIVEN,))) == ""
+
+
+def test_a_fix_that_builds_on_another_one_is_not_shown(program: Path) -> None:
+    assert changed(found(program), fix(3, changes=())) == ""
