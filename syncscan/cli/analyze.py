@@ -13,7 +13,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
 from syncscan.cli.suggested import option, with_fixes
-from syncscan.cli.terminal import colors, links, width
+from syncscan.cli.terminal import blocks, colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
 from syncscan.errors import TraceError, UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from syncscan.model.view import View
     from syncscan.report.traces import TraceRow
 
-FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "brief")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "brief", "svg")
 
 
 @click.command("analyze")
@@ -34,7 +34,7 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
     "-o",
     "--output",
     metavar="FILE",
-    help="Write the report to FILE, in the format of its name (.html, .json, .md, .csv, .sarif, .xml). "
+    help="Write the report to FILE, in the format of its name (.html, .json, .md, .csv, .sarif, .xml, .svg). "
     "NAME.syncscan.json saves the whole analysis.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -174,6 +174,7 @@ class _Shown(msgspec.Struct, frozen=True):
             width=width(),
             color=self.to_terminal and colors(),
             links=self.to_terminal and links(),
+            blocks=self.to_terminal and blocks(),
             everything=self.everything,
         )
 

@@ -20,6 +20,7 @@ SUFFIXES = {
     ".csv": "csv",
     ".sarif": "sarif",
     ".xml": "junit",
+    ".svg": "svg",
     ".parquet": "parquet",
 }
 """Suffix → format."""

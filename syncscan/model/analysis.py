@@ -207,7 +207,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         """Return a PNG picture that notebooks show and store; needs matplotlib (the extra `notebook`).
 
         Args:
-            of: `timeline`, the step of the costliest sync in lanes; `host`, the sampled tree of functions as an icicle.
+            of: `timeline`, the step of the costliest sync in lanes; `step`, that step before and after its fixes (with
+                `svg`, too); `host`, the sampled tree of functions as an icicle.
 
         Raises:
             UsageError: there is no such picture, or the trace holds nothing to draw.

@@ -17,6 +17,8 @@ class Picture(msgspec.Struct, frozen=True):
     """Content of the file: `Path("step.png").write_bytes(picture.png)`."""
     alt: str
     """Text alternative."""
+    svg: str = ""
+    """An SVG file with the same content, of the picture of a `step`; else empty."""
 
     def __repr__(self) -> str:
         return f"Picture(alt={self.alt!r})"

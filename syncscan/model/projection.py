@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from syncscan.model.habit import Change
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import Bound
 
@@ -94,6 +95,15 @@ class Pipeline(msgspec.Struct, frozen=True):
         return self.baseline_us - self.at_best_us
 
 
+class StepAfter(msgspec.Struct, frozen=True, eq=False):
+    """The step after some fixes: its predicted time, µs per step, and one step drawn launch by launch."""
+
+    us: float
+    range_us: tuple[float, float]
+    schedule: Schedule | None
+    """None where nothing was launched."""
+
+
 class Projects(Protocol):
     """Interface of the stage that replays an analysis's step; arguments as in `Analysis`."""
 
@@ -114,4 +124,8 @@ class Projects(Protocol):
 
     def schedule(self, selectors: Sequence[str], *, at: int | None, step_ms: float | None) -> Schedule | None:
         """Return one step without these findings, launch by launch."""
+        ...
+
+    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
+        """Return the step without these findings, by id, and with these changes; None where nothing can be replayed."""
         ...

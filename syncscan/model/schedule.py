@@ -8,6 +8,18 @@ import numpy as np
 from syncscan.model.arrays import Int64
 
 
+class Blocked(msgspec.Struct, frozen=True):
+    """A time in which the step's own thread would be blocked: at a sync that stays, or by a full launch queue."""
+
+    finding: int
+    """Number of the finding that waits; -1 for a full queue and for a wait that can't be removed."""
+    recorded: int
+    """When the recorded wait began, ns on the trace's clock; -1 for a full queue."""
+    begin: int
+    end: int
+    """Predicted, ns on the trace's clock."""
+
+
 class Schedule(msgspec.Struct, frozen=True, eq=False):
     """One recorded step as it would run without some findings; predicted, int64 ns on the trace's clock.
 
@@ -31,6 +43,10 @@ class Schedule(msgspec.Struct, frozen=True, eq=False):
     """Recorded times on those threads, ascending."""
     host_to: Int64
     """Replayed times for them, ascending."""
+    host_end: int
+    """When that step's own thread has done its part; before `replayed_end` where it runs ahead of the device."""
+    blocked: tuple[Blocked, ...] = ()
+    """When that thread would be blocked, in time order."""
 
     def host(self, ts: Int64) -> Int64:
         """Map recorded times on the step's threads to replayed ones, by linear interpolation."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
-FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "brief")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "brief", "svg")
 """Formats; each is a module of this package with a function `render(analysis) -> str`."""
 
 

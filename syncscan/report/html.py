@@ -21,16 +21,29 @@ from syncscan.model.fix import Suggested
 from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
-from syncscan.report import compile_breaks, habits, host, kernels, program_run, races, source, states, suggested
+from syncscan.report import (
+    before_after_svg,
+    compile_breaks,
+    habits,
+    host,
+    kernels,
+    program_run,
+    races,
+    source,
+    states,
+    suggested,
+)
 from syncscan.report.assets import asset, template
+from syncscan.report.before_after import BeforeAfter, before_after
 from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
 from syncscan.report.remedies import RemedyText
 from syncscan.report.story import FindingText, Story, story_of
-from syncscan.report.tiles import bars, key, tiles
+from syncscan.report.tiles import bars, key, tiles, widest_us
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
+from syncscan.report.waterfall import falls
 from syncscan.version import __version__
 
 MAX_FINDINGS = 300
@@ -52,6 +65,7 @@ _SCRIPTS = (
     "drawer.js",
     "keys.js",
     "icicle.js",
+    "before_after.js",
     "page.js",
 )
 _RANK = {Severity.HIGH: 3, Severity.MEDIUM: 2, Severity.LOW: 1, Severity.INFO: 0}
@@ -83,7 +97,9 @@ def render(analysis: Analysis) -> str:
     findings = story.findings[:MAX_FINDINGS]
     numbers = frozenset(entry.number for entry in findings)
     page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), numbers, story)
-    shapes, icicle = bars(analysis), host.picture(analysis.host_time)
+    icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
+    fallen = falls(strip, widest_us(analysis)) if strip else []
+    shapes = [bar for bar in bars(analysis) if not (bar.projected and fallen)]
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
@@ -93,7 +109,9 @@ def render(analysis: Analysis) -> str:
         tiles=tiles(analysis),
         run=_run(analysis, story),
         bars=shapes,
-        key=key(shapes),
+        falls=fallen,
+        key=[*key(shapes), *([("hatch", "projected, with its range")] if fallen else [])],
+        strip=_strip(strip) if strip else None,
         steps_found=shown(story.steps_found, 600),
         hidden=story.hidden,
         phases=story.phases[:MAX_PHASES],
@@ -124,7 +142,7 @@ def render(analysis: Analysis) -> str:
         without=[step["name"] for step in drawn["without"]],
         no_findings=_nothing_found(analysis, story),
         warnings=[shown(w, 600) for w in story.warnings],
-        style=asset("report.css"),
+        style=asset("report.css") + asset("before_after.css"),
         script=_script(),
         data=_json(
             {
@@ -137,6 +155,23 @@ def render(analysis: Analysis) -> str:
 
 
 # the page's parts
+
+
+def _strip(drawn: BeforeAfter) -> dict[str, Any]:
+    """Return the step before and after: a drawing, its fixes and words."""
+    fixes = [
+        {"title": shown(fix.title, 120), "where": shown(fix.where, 200), "saves": shown(fix.saves, 80)}
+        for fix in drawn.fixes
+    ]
+    return {
+        "plot": before_after_svg.plot(drawn),
+        "defs": Markup(before_after_svg.DEFS),
+        "spoken": before_after_svg.spoken(drawn),
+        "key": before_after_svg.key(drawn),
+        "fixes": fixes,
+        "says": drawn.shown.sentence,
+        "caption": drawn.caption,
+    }
 
 
 def _facts(analysis: Analysis) -> list[str]:

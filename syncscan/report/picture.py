@@ -1,4 +1,4 @@
-"""Draw an Analysis without a browser: its costliest step as lanes, or its host's time as an icicle.
+"""Draw an Analysis without a browser: its costliest step before and after or as lanes, or its host's time as an icicle.
 
 Lanes and boxes are computed first, as plain values; matplotlib, imported only in this module, draws them.
 """
@@ -21,7 +21,8 @@ from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.picture import Picture
 from syncscan.model.trace import DEVICE, Category, Trace
-from syncscan.report import host
+from syncscan.report import before_after_file, before_after_png, before_after_svg, host
+from syncscan.report.before_after import before_after
 from syncscan.report.names import shown
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.timeline import CLOCK_SLACK_NS
@@ -66,15 +67,15 @@ def render(analysis: Analysis, of: str) -> Picture:
 
     Args:
         analysis: any analysis.
-        of: `timeline` or `host`.
+        of: `timeline`, `step` or `host`.
 
     Raises:
         UsageError: there is no such picture, or nothing to draw.
         MissingExtra: matplotlib isn't installed.
     """
-    draw = {"timeline": _timeline, "host": _host}.get(of)
+    draw = {"timeline": _timeline, "step": _step, "host": _host}.get(of)
     if draw is None:
-        raise UsageError(f"There is no picture of {of!r}.", "Ask for 'timeline' or 'host'.")
+        raise UsageError(f"There is no picture of {of!r}.", "Ask for 'timeline', 'step' or 'host'.")
     return draw(analysis)
 
 
@@ -86,6 +87,26 @@ def available() -> bool:
 
 
 # the step
+
+
+def _step(analysis: Analysis) -> Picture:
+    story = story_of(analysis)
+    drawn = before_after(analysis, story)
+    if drawn is None:
+        raise UsageError("There is nothing to draw: no step of this trace can be replayed.", "Record a step on a GPU.")
+    bars = len(drawn.falls) + (drawn.limit_us is not None) if drawn.fixes else 0
+    after = f" · {drawn.shown.sentence}" if drawn.fixes else ""
+
+    def paint(figure: Figure) -> None:
+        heights = [4.2, max(1.0, 0.75 * bars)]
+        parts = figure.subplots(2, height_ratios=heights) if bars else [figure.add_subplot()]
+        before_after_png.lanes(parts[0], drawn)
+        parts[0].set_title(f"{story.verdict} · {drawn.name}{after}", loc="left", fontsize=10)
+        if bars:
+            before_after_png.falls(parts[1], drawn)
+
+    png = _painted(paint, 2.4 + 0.45 * bars)
+    return Picture(png, f"{story.verdict} · {before_after_svg.spoken(drawn)}.", before_after_file.document(analysis))
 
 
 def _timeline(analysis: Analysis) -> Picture:
@@ -315,13 +336,18 @@ def _ticks(view: Interval) -> list[float]:
 
 
 def _png(paint: Callable[[Any], None], rows: int) -> bytes:
+    return _painted(lambda figure: paint(figure.add_subplot()), 1.0 + ROW * rows)
+
+
+def _painted(paint: Callable[[Any], None], height: float) -> bytes:
+    """Return a figure as PNG; `height` in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         hint = "pip install 'matplotlib>=3.8,<4'"
         raise MissingExtra("Pictures are drawn by matplotlib, which isn't installed.", hint) from None
-    figure: Figure = Figure(figsize=(WIDTH, 1.0 + ROW * rows), dpi=DPI, layout="constrained", facecolor="white")
-    paint(figure.add_subplot())
+    figure: Figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained", facecolor="white")
+    paint(figure)
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names of a trace are in any script

@@ -88,8 +88,7 @@ def bars(analysis: Analysis) -> list[StepBar]:
     step = analysis.step
     if not step.observed_us or not len(analysis.trace.device_rows):
         return []
-    before = step.unprofiled_us or step.observed_us
-    whole = max(step.observed_us, before, step.host_us)
+    before, whole = step.unprofiled_us or step.observed_us, widest_us(analysis)
     drawn = [_parted("device", step.observed_us, _device_parts(step), whole)]
     if step.host_us and not step.waits_withheld:
         drawn.append(_parted("host", step.host_us, _host_parts(step), whole))
@@ -101,6 +100,12 @@ def bars(analysis: Analysis) -> list[StepBar]:
     if _projected_step(analysis) and step.recoverable_range_us:
         drawn.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, whole))
     return drawn
+
+
+def widest_us(analysis: Analysis) -> float:
+    """Return the time that is as wide as a bar can be, µs."""
+    step = analysis.step
+    return max(step.observed_us, step.unprofiled_us or 0.0, step.host_us)
 
 
 def key(drawn: Sequence[StepBar]) -> list[tuple[str, str]]:

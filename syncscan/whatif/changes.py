@@ -11,6 +11,16 @@ from syncscan.whatif.launches import Launches
 from syncscan.whatif.overlap import ahead
 
 
+def both(one: Change, other: Change) -> Change:
+    """Return two changes as one; work that both shorten is as short as either leaves it."""
+    work = dict(one.work)
+    for row, stay in other.work:
+        work[row] = min(stay, work.get(row, 1.0))
+    host, first, calls = (*one.host, *other.host), (*one.ahead, *other.ahead), (*one.calls, *other.calls)
+    # A step is compiled once: as the one above in the list has it.
+    return Change(host, tuple(work.items()), first, calls, paced=one.paced or other.paced)
+
+
 def moved(launches: Launches, change: Change) -> Launches:
     """Return the launches with those in the change's `ahead` intervals on streams of their own."""
     mask: Bool = np.zeros(len(launches), np.bool_)

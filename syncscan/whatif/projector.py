@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,22 +14,23 @@ from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.projection import Pipeline, Projection
+from syncscan.model.projection import Pipeline, Projection, StepAfter
 from syncscan.model.schedule import Schedule
-from syncscan.model.step import NOT_MEASURED, Bound, StepSummary
+from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import HOST, NONE, Trace
 from syncscan.whatif import plausible
 from syncscan.whatif.bound import bound_of, unsettled
 from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
-from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
+from syncscan.whatif.changes import both
 from syncscan.whatif.compile_changes import Launching, Reach
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.outlook import NOTHING
 from syncscan.whatif.replay import period
-from syncscan.whatif.replayed_steps import ReplayedSteps, find_steps, with_change
+from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, find_steps, with_change
 from syncscan.whatif.selectors import select
 from syncscan.whatif.surroundings import Surroundings, surroundings_of
 from syncscan.whatif.unfold import StepSchedules
@@ -91,10 +92,15 @@ class Projector:
     def changed(self, change: Change) -> Graph:
         """Return the steps' graph with this change; the list of remedies asks again for what a habit asked for."""
         if change not in self._changed:
-            anew = change.ahead or change.calls
-            steps = find_steps(self.trace, self.points, change=change) if anew else with_change(self.steps, change)
-            self._changed[change] = build(steps)
+            self._changed[change] = build(self._steps_with(change))
         return self._changed[change]
+
+    def _steps_with(self, change: Change) -> ReplayedSteps:
+        """Return the replayed steps with this change."""
+        if change == NO_CHANGE:
+            return self.steps
+        anew = change.ahead or change.calls
+        return find_steps(self.trace, self.points, change=change) if anew else with_change(self.steps, change)
 
     def saved_by_reading_once(self, finding: Finding) -> float:
         """Return what the step gains where the first of a finding's occurrences in each step stays, in µs."""
@@ -262,6 +268,32 @@ class Projector:
             return None
         removed = frozenset(self.number[f.id] for f in select(self.findings, selectors))
         return StepSchedules(self.steps, self.calibrated(step_ms).replay).schedule(at, removed)
+
+    def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:
+        """Return the step without these findings and with these changes, as the list of remedies replays them.
+
+        Args:
+            findings: ids of those that are removed.
+            changes: the likely change of each habit that is dropped.
+            at: a time in ns; the replayed step around it or the nearest is the one that is drawn.
+
+        Returns:
+            None where nothing can be replayed.
+        """
+        if not self.replayable or not any(p.launches for p in self.graph.programs):
+            return None
+        step, removed = self.calibrated(), frozenset(self.number[id] for id in findings)
+        change = reduce(both, changes, NO_CHANGE)
+        if change == NO_CHANGE:
+            us, limits = step.after(removed).period * step.unit, step.range(removed)
+            return StepAfter(us, limits, StepSchedules(self.steps, step.replay).schedule(at, removed))
+        replay, base = step.replay_of(self.changed(change)), step.before.period
+        after = min(base, period(replay, removed - step.behind))
+        doubt = (REPEATABILITY * base + MODEL * (base - after)) * step.unit
+        low, high = step.range(removed)
+        middle, us = step.after(removed).period * step.unit, after * step.unit
+        limits = max(0.0, us - max(doubt, middle - low)), min(us + max(doubt, high - middle), base * step.unit)
+        return StepAfter(us, limits, StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed))
 
     def _require_work(self) -> None:
         path = self.trace.info.path

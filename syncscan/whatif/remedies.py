@@ -14,6 +14,7 @@ from syncscan.model.remedy import Remedy
 from syncscan.model.states import States
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.changes import both
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE
@@ -140,20 +141,10 @@ def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Ca
     least = REPEATABILITY * before
     for candidate in candidates:
         removed |= candidate.removed
-        change = _both(change, candidate.change)
+        change = both(change, candidate.change)
         after = min(before, _period(projector, step, removed, change))
         yield replace(candidate.remedy, after_us=(before - after) * step.unit if before - after >= least else 0.0)
         before = after
-
-
-def _both(one: Change, other: Change) -> Change:
-    """Two changes at once; work that both shorten is as short as either leaves it."""
-    work = dict(one.work)
-    for row, stay in other.work:
-        work[row] = min(stay, work.get(row, 1.0))
-    host, ahead, calls = (*one.host, *other.host), (*one.ahead, *other.ahead), (*one.calls, *other.calls)
-    # A step is compiled once: as the one above in the list has it.
-    return Change(host, tuple(work.items()), ahead, calls, paced=one.paced or other.paced)
 
 
 def _period(projector: Projector, step: CalibratedStep, removed: frozenset[int], change: Change) -> float:

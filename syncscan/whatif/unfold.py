@@ -14,8 +14,9 @@ import numpy as np
 
 from syncscan.model.arrays import Float64, Int64
 from syncscan.model.interval import Interval
-from syncscan.model.schedule import Schedule
-from syncscan.whatif.graph import RUN, Move
+from syncscan.model.schedule import Blocked, Schedule
+from syncscan.model.trace import NONE
+from syncscan.whatif.graph import RUN, WAIT, Move
 from syncscan.whatif.replay import Replay, ReplayState
 from syncscan.whatif.replayed_steps import ReplayedSteps
 from syncscan.whatif.steadiness import Pace
@@ -38,20 +39,50 @@ class _Moment(msgspec.Struct, frozen=True, eq=False):
     ends: list[float]
 
 
+class _Pause(msgspec.Struct, frozen=True):
+    """A wait of the step's own thread, or a launch that the full queue held up; replayed ns."""
+
+    finding: int
+    recorded: tuple[int, int] | None
+    """The wait in the trace, ns on its clock; None for a full queue."""
+    begin: float
+    blocked: float
+    """How long it is blocked; 0 for a removed wait."""
+    end: float
+    """When the thread goes on."""
+
+
 class _Recorder(ReplayState):
-    """A replay's state that records its runs."""
+    """A replay's state that records its runs, and the pauses of the step's own thread."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.moments: list[_Moment] = []
+        self.pauses: list[_Pause] = []
 
     def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
         for move, host in zip(moves, hosts, strict=True):
-            before = list(self.ends)
+            before, own = list(self.ends), move[0] in (RUN, WAIT) and move[1] == 0
+            since, waited = self.clock[0], self.waits.get(move[5], 0.0) if move[0] == WAIT else 0.0
             super()._advance((move,), [host], late, removed)
             if move[0] == RUN:
                 _, thread, launches, feeds = move
                 self.moments.append(_Moment(thread, launches, feeds, self.clock[thread], before))
+            if own:
+                self._pause(move, since, host, waited)
+
+    def _pause(self, move: Move, since: float, host: float, waited: float) -> None:
+        """Record what holds up the step's thread in this move, which began at `since` with `host` ns of its own work.
+
+        Args:
+            waited: how long the move's finding had waited before it, ns.
+        """
+        if move[0] == WAIT:
+            finding, interval = move[5], move[9].interval
+            blocked = self.waits.get(finding, 0.0) - waited
+            self.pauses.append(_Pause(finding, (interval[0], interval[1]), since + host, blocked, self.clock[0]))
+        elif (held := self.clock[0] - host - since) > 0.0:
+            self.pauses.append(_Pause(NONE, None, since, held, since + held))
 
 
 class StepSchedules:
@@ -60,10 +91,11 @@ class StepSchedules:
     Args:
         steps: the recorded steps.
         replay: replay of these steps' graph.
+        as_recorded: replay of the steps as recorded, where these are changed; their times are in proportion to it.
     """
 
-    def __init__(self, steps: ReplayedSteps, replay: Replay) -> None:
-        self.steps, self.replay = steps, replay
+    def __init__(self, steps: ReplayedSteps, replay: Replay, as_recorded: Replay | None = None) -> None:
+        self.steps, self.replay, self.as_recorded = steps, replay, as_recorded or replay
 
     def schedule(self, at: int | None, removed: frozenset[int]) -> Schedule:
         """Return one step without these findings.
@@ -73,13 +105,14 @@ class StepSchedules:
             removed: numbers of the findings.
         """
         number = _nearest(self.steps.intervals, at)
-        zero, moments, length = self._moments(number, removed)
+        zero, moments, pauses, done, length = _moments(self.replay, number, removed)
         begin, end = self.steps.intervals[number]
-        factor = (end - begin) / self._moments(number, frozenset())[2]
+        factor = (end - begin) / _moments(self.as_recorded, number, frozenset())[-1]
         unfolded = [_NOTHING, *self._unfold(number, moments)]
         rows, start, finish, host = (list(c) for c in zip(*unfolded, strict=True))
-        known = np.concatenate([[begin], *(h[0] for h in host), [end]]).astype(np.int64)
-        times = np.concatenate([[zero], *(h[1] for h in host), [zero + length]])
+        met = [(p.recorded, (p.begin, p.end)) for p in pauses if p.recorded]
+        known = np.concatenate([[begin], *(h[0] for h in host), *(m[0] for m in met), [end]]).astype(np.int64)
+        times = np.concatenate([[zero], *(h[1] for h in host), *(m[1] for m in met), [done]])
         order = np.argsort(known, kind="stable")
 
         def clock(t: Float64) -> Int64:
@@ -97,6 +130,17 @@ class StepSchedules:
             tracks=tuple(t for t, thread in self.steps.threads.items() if thread == 0),
             host_from=known[order],
             host_to=np.maximum.accumulate(clock(times[order])),
+            host_end=min(int(clock(np.array(done))), replayed_end),
+            blocked=tuple(
+                Blocked(
+                    finding=p.finding,
+                    recorded=p.recorded[0] if p.recorded else NONE,
+                    begin=int(clock(np.array(p.begin))),
+                    end=int(clock(np.array(p.begin + p.blocked))),
+                )
+                for p in pauses
+                if p.blocked > 0.0
+            ),
         )
 
     def _within(self, starts: Int64, begin: int, end: int) -> Int64:
@@ -104,17 +148,6 @@ class StepSchedules:
         if not self.steps.marked or end <= begin:
             return starts
         return begin + (starts - begin) % (end - begin)
-
-    def _moments(self, number: int, removed: frozenset[int]) -> tuple[float, list[_Moment], float]:
-        """Return when the step's thread began, its runs, and its length, once steps repeat."""
-        state, program = _Recorder.of(self.replay), self.replay.programs[number]
-        state.lead_in(program, removed)
-        pace = Pace(state.mark())
-        while not pace.steady:
-            state.moments, zero = [], state.clock[0]
-            state.step(program, removed)
-            pace.cycle(state.mark())
-        return zero, state.moments, pace.took
 
     def _unfold(
         self, number: int, moments: Sequence[_Moment]
@@ -144,6 +177,23 @@ class StepSchedules:
             start[k] = max(early[k], end + gap[k])
             end = start[k] + length[k]
         return start, start + length
+
+
+def _moments(
+    replay: Replay, number: int, removed: frozenset[int]
+) -> tuple[float, list[_Moment], list[_Pause], float, float]:
+    """Return when the step's thread began, its runs, its pauses, when it was done, and the step's length.
+
+    Of a step that repeats.
+    """
+    state, program = _Recorder.of(replay), replay.programs[number]
+    state.lead_in(program, removed)
+    pace = Pace(state.mark())
+    while not pace.steady:
+        state.moments, state.pauses, zero = [], [], state.clock[0]
+        state.step(program, removed)
+        pace.cycle(state.mark())
+    return zero, state.moments, state.pauses, state.clock[0], pace.took
 
 
 _NOWHERE = (np.zeros(0, np.int64), np.zeros(0))

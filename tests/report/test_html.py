@@ -159,9 +159,9 @@ def test_the_projected_step_is_the_measured_one_less_what_can_be_recovered():
 
 
 def test_measured_and_projected_look_different():
-    """The device's bar, the host's, and the projected one, which alone has the hatched class."""
+    """The device's bar, the host's, and the projected one, which alone has the hatched class; then the step's limit."""
     drawn = [re.findall(r'<rect class="(\w+)"', bar) for bar in html.render(step()).split('class="bar-plot"')[1:]]
-    assert drawn == [["work", "bubble", "idle"], ["sync", "host"], ["projected"]]
+    assert drawn == [["work", "bubble", "idle"], ["sync", "host"], ["projected", "saved"], ["work"]]
 
 
 def test_without_a_projection_nothing_is_promised():

@@ -96,3 +96,24 @@ def test_a_step_without_launches_is_empty():
     assert found is not None
     assert len(found.rows) == 0
     assert (found.begin, found.end) == (1_000_000, 2_000_000)
+
+
+def test_where_the_host_is_blocked_is_in_it():
+    """As it is the nonzero blocks the host until its work is done; without it nothing does."""
+    analysis = story()
+    (blocked,) = schedule(analysis).blocked
+    assert analysis.findings[blocked.finding].rule == "nonzero"
+    assert blocked.end - blocked.begin == pytest.approx(520_000, rel=0.1)
+    assert schedule(analysis, "all").blocked == ()
+
+
+def test_a_step_after_fixes_is_the_projected_one():
+    """Its time and range are those of `whatif`; with nothing fixed the step is as it is."""
+    analysis = story()
+    assert analysis.projector is not None
+    after, projected = analysis.projector.after([f.id for f in analysis.findings], [], at=None), analysis.whatif("all")
+    assert after is not None
+    assert (after.us, after.range_us) == (projected.predicted_us, projected.range_us)
+    unchanged = analysis.projector.after([], [], at=None)
+    assert unchanged is not None
+    assert unchanged.us == projected.baseline_us

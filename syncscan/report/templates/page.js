@@ -169,5 +169,8 @@
     list.choose(linked);
   }
 
-  window.syncscan = { timeline, list, drawer, icicle, data, keys };
+  const drawnTwice = $("before-after");
+  const strip = drawnTwice && drawnTwice.querySelector("[data-fix]") ? new BeforeAfter(drawnTwice) : null;
+
+  window.syncscan = { strip, timeline, list, drawer, icicle, data, keys };
 })();

@@ -1,0 +1,237 @@
+"""Lay one step out as lanes: what stops its host thread, and when its device works; as recorded, and as replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from syncscan.facts.device_work import DeviceWork
+from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
+from syncscan.model.finding import Occurrence
+from syncscan.model.habit import Basis, Change
+from syncscan.model.interval import Interval, union
+from syncscan.model.names import is_loader
+from syncscan.model.schedule import Blocked, Schedule
+from syncscan.model.trace import HOST, NONE, Trace
+from syncscan.report.units import duration
+
+BINS = 480
+"""Parts of the ruler in which the device's work is told apart."""
+LEVELS = 4
+"""Shades of a part by how much of it the device works: work shorter than a part doesn't fill it."""
+NOTABLE = 0.01
+"""Least part of the step that a wait, an idle time or a move takes to be pointed at."""
+MAX_ARROWS = 6
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A time on a lane, ns since the step's begin."""
+
+    begin: float
+    end: float
+    look: str
+    """`sync`, `call` (the rest of a waiting call), `input`, `pause`, `queue` or `bubble`."""
+    label: str = ""
+
+
+class Shade(msgspec.Struct, frozen=True):
+    """Neighboring parts of the ruler in which the device works equally much: `level` of `LEVELS`."""
+
+    begin: float
+    end: float
+    level: int
+
+
+class Lanes(msgspec.Struct, frozen=True):
+    """One step: what stops its host thread, when its device works, and when it ends; ns since the step's begin."""
+
+    end: float
+    host_end: float
+    """When the host is done; before `end` where it runs ahead of the device."""
+    host: tuple[Piece, ...]
+    device: tuple[Shade, ...]
+    idle: tuple[Piece, ...] = ()
+    """The device's idle time behind syncs, of a recorded step."""
+
+
+class Arrow(msgspec.Struct, frozen=True):
+    """A line from a wait to the idle time it causes (`idle`), or to where it turns up without its sync (`moved`)."""
+
+    look: str
+    begin: float
+    end: float
+    label: str
+
+
+def recorded(analysis: Analysis, now: Schedule, length: float) -> Lanes:
+    """Return a step's lanes as recorded.
+
+    Args:
+        analysis: of its trace.
+        now: that step, replayed as it is.
+        length: of the ruler, ns.
+    """
+    device, begin, window = _device(analysis), now.begin, Interval(now.begin, now.end)
+    waits = [piece for o in _waits(analysis, now) for piece in _wait_of(o, begin)]
+    work = analysis.trace.kept(DeviceWork).of(device)
+    return Lanes(
+        end=float(now.end - begin),
+        host_end=float(now.end - begin),
+        host=(*_inputs(analysis.trace, now), *_pauses(analysis, now), *waits),
+        device=_shades(work.busy_from, work.busy_to, window, length),
+        idle=tuple(_bubbles(analysis, now, device)),
+    )
+
+
+def _device(analysis: Analysis) -> int:
+    """Return the number of the device that is drawn: the step's busiest."""
+    devices = analysis.step.devices
+    work = analysis.trace.kept(DeviceWork).devices
+    return devices[0].device if devices else (work[0] if work else 0)
+
+
+def _waits(analysis: Analysis, now: Schedule) -> list[Occurrence]:
+    """Return the step's sync points on its own threads, in time order."""
+    points = [o for f in analysis.findings for o in f.occurrences if o.sync.track in now.tracks]
+    return sorted((o for o in points if now.begin <= o.sync.ts < now.end), key=lambda o: o.sync.ts)
+
+
+def _wait_of(o: Occurrence, begin: int) -> Iterator[Piece]:
+    since, woken = o.sync.ts - begin, o.sync.ts + o.cost.wait_ns - begin
+    label = f"{o.sync.diagnosis.title}: waits {duration(o.cost.wait_ns / 1e3)}"
+    if o.sync.end - begin > woken:
+        yield Piece(woken, o.sync.end - begin, "call", label)
+    if woken > since:
+        yield Piece(since, woken, "sync", label)
+
+
+def _inputs(trace: Trace, now: Schedule) -> Iterator[Piece]:
+    """Yield the step's times in a loader."""
+    s = trace.slices
+    rows = np.flatnonzero(trace.named(is_loader) & trace.is_category(*HOST) & np.isin(s.track, now.tracks))
+    rows = rows[(s.ts[rows] < now.end) & (s.end[rows] > now.begin)]
+    for begin, end in zip(*(c.tolist() for c in union(s.ts[rows], s.end[rows])), strict=True):
+        yield _within(Piece(begin - now.begin, end - now.begin, "input", "the host is in its loader"), now)
+
+
+def _pauses(analysis: Analysis, now: Schedule, without: Sequence[Change] = ()) -> Iterator[Piece]:
+    """Yield the times of the step's threads that dropping a habit would take out, but those already taken out."""
+    taken = {interval for change in without for interval in change.host}
+    for habit in analysis.habits:
+        if not habit.changes or habit.gain is None or habit.gain.basis is not Basis.REPLAY:
+            continue
+        own = [i for i in habit.changes[0].host if i not in taken and i.track in now.tracks]
+        for _, begin, end in own:
+            if begin < now.end and end > now.begin and end - begin >= NOTABLE * (now.end - now.begin):
+                label = f"{habit.advice.title}: {duration((end - begin) / 1e3)}"
+                yield _within(Piece(begin - now.begin, end - now.begin, "pause", label), now)
+
+
+def _within(piece: Piece, now: Schedule) -> Piece:
+    return Piece(max(0.0, piece.begin), min(piece.end, now.end - now.begin), piece.look, piece.label)
+
+
+def _bubbles(analysis: Analysis, now: Schedule, device: int) -> Iterator[Piece]:
+    work = analysis.trace.kept(DeviceWork).of(device)
+    waits = [o for o in _waits(analysis, now) if o.sync.device == device and o.cost.bubble_ns > 0]
+    begins = work.idle_from(np.array([o.sync.released for o in waits], np.int64)).tolist()
+    for begin, o in zip(begins, waits, strict=True):
+        idle = duration(o.cost.bubble_ns / 1e3)
+        piece = Piece(
+            begin - now.begin, begin + o.cost.bubble_ns - now.begin, "bubble", f"the device is idle for {idle}"
+        )
+        if piece.begin < now.end - now.begin:
+            yield _within(piece, now)
+
+
+def _shades(begins: Int64, ends: Int64, window: Interval, length: float) -> tuple[Shade, ...]:
+    """Return how much of each part of the ruler is covered by these disjoint, ascending intervals."""
+    inside = (begins < window.end) & (ends > window.begin)
+    begins, ends = np.maximum(begins[inside], window.begin), np.minimum(ends[inside], window.end)
+    if not len(begins):
+        return ()
+    edges = window.begin + np.linspace(0.0, length, BINS + 1)
+    at = np.stack([begins, ends], axis=1).reshape(-1)
+    done = np.stack([np.cumsum(ends - begins) - (ends - begins), np.cumsum(ends - begins)], axis=1).reshape(-1)
+    covered = np.diff(np.interp(edges, at, done, left=0.0)) * BINS / length
+    levels = np.ceil(np.round(covered, 3) * LEVELS).astype(int)
+    cuts = np.flatnonzero(np.diff(levels, prepend=-1, append=-1))
+    part = length / BINS
+    spans = zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+    return tuple(Shade(a * part, b * part, int(levels[a])) for a, b in spans if levels[a])
+
+
+def replayed(analysis: Analysis, now: Schedule, plan: Schedule, changes: Sequence[Change], length: float) -> Lanes:
+    """Return a step's lanes as replayed.
+
+    Args:
+        analysis: of its trace.
+        now: that step, replayed as it is.
+        plan: the step after some fixes.
+        changes: of the habits that were dropped for it.
+        length: of the ruler, ns.
+    """
+    trace, begin = analysis.trace, plan.begin
+    own = trace.slices.device[plan.rows] == _device(analysis)
+    start, end = plan.start[own], plan.start[own] + plan.dur[own]
+    late = end > plan.replayed_end
+    if trace.steps and late.any():  # every step of the steady state equals the one before, whose work this is
+        span = plan.replayed_end - begin
+        start, end = np.append(start, np.full(late.sum(), begin)), np.append(end, end[late] - span)
+    order = np.argsort(start, kind="stable")
+    drawn = (*_inputs(trace, now), *_pauses(analysis, now, changes))
+    waits = [_blocked(b, analysis, begin) for b in plan.blocked]
+    return Lanes(
+        end=float(plan.replayed_end - begin),
+        host_end=float(plan.host_end - begin),
+        host=(*(_mapped(p, plan) for p in drawn), *waits),
+        device=_shades(*union(start[order], end[order]), Interval(begin, max(plan.replayed_end, begin + 1)), length),
+    )
+
+
+def _mapped(piece: Piece, plan: Schedule) -> Piece:
+    begin, end = (plan.host(np.array([piece.begin, piece.end], np.int64) + plan.begin) - plan.begin).tolist()
+    return Piece(begin, end, piece.look, piece.label)
+
+
+def _blocked(blocked: Blocked, analysis: Analysis, begin: int) -> Piece:
+    took = duration((blocked.end - blocked.begin) / 1e3)
+    if blocked.finding == NONE:
+        look = "queue" if blocked.recorded == NONE else "sync"
+        label = f"the launch queue is full: the host waits {took}" if look == "queue" else f"waits {took}"
+    else:
+        look, label = "sync", f"{analysis.findings[blocked.finding].diagnosis.title}: waits {took}"
+    return Piece(blocked.begin - begin, blocked.end - begin, look, label)
+
+
+# arrows
+
+
+def causes(analysis: Analysis, now: Schedule) -> Iterator[Arrow]:
+    """Yield from each long wait to the idle time behind it."""
+    device, least = _device(analysis), NOTABLE * (now.end - now.begin)
+    waits = [o for o in _waits(analysis, now) if o.cost.bubble_ns >= least and o.sync.device == device]
+    work = analysis.trace.kept(DeviceWork).of(device)
+    for o in sorted(waits, key=lambda o: -o.cost.bubble_ns)[:MAX_ARROWS]:
+        (idle,) = work.idle_from(np.array([o.sync.released], np.int64)).tolist()
+        woken = min(o.sync.ts + o.cost.wait_ns, now.end) - now.begin
+        middle = min(idle + o.cost.bubble_ns / 2, now.end) - now.begin
+        yield Arrow("idle", woken, middle, f"idle {duration(o.cost.bubble_ns / 1e3)}")
+
+
+def moves(analysis: Analysis, now: Schedule, plan: Schedule, removed: set[str]) -> Iterator[Arrow]:
+    """Yield from the longest removed wait to each wait that is longer without it."""
+    numbers = {n for n, f in enumerate(analysis.findings) if f.id in removed}
+    before = {(b.finding, b.recorded): b.end - b.begin for b in now.blocked}
+    out = [b for b in now.blocked if b.finding in numbers]
+    if not out:
+        return
+    longest, least = max(out, key=lambda b: b.end - b.begin), NOTABLE * (now.end - now.begin)
+    source = longest.recorded - now.begin + (longest.end - longest.begin) / 2
+    grown = [(b, b.end - b.begin - before.get((b.finding, b.recorded), 0)) for b in plan.blocked]
+    for b, more in sorted(grown, key=lambda pair: -pair[1])[:2]:
+        if more >= least:
+            yield Arrow("moved", source, (b.begin + b.end) / 2 - plan.begin, f"moved {duration(more / 1e3)}")

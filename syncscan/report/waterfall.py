@@ -1,0 +1,40 @@
+"""Lay out the way from the step as it is to its limit, one fix after the other, as bars with ranges."""
+
+from __future__ import annotations
+
+from syncscan.report.before_after import BeforeAfter, Scene
+from syncscan.report.names import shown
+from syncscan.report.tiles import BarPart, StepBar, across
+from syncscan.report.units import duration
+
+
+def falls(drawn: BeforeAfter, whole_us: float) -> list[StepBar]:
+    """Return a bar for each fix on top of those before it, and one for the device's own work.
+
+    Args:
+        drawn: with its replays.
+        whole_us: the time that is as wide as a bar can be.
+    """
+    befores = [drawn.base_us, *(scene.us for scene in drawn.falls)]
+    steps = zip(drawn.falls, drawn.fixes, befores, strict=False)
+    bars = [_fall(scene, fix.title, before, whole_us) for scene, fix, before in steps]
+    limit = drawn.limit_us
+    return bars if not bars or limit is None else [*bars, _limit(limit, whole_us)]
+
+
+def _fall(scene: Scene, title: str, before: float, whole: float) -> StepBar:
+    low, high = scene.range_us
+    stays = BarPart("projected", 0.0, across(scene.us, whole), f"after {shown(title, 160)}: {duration(scene.us)}")
+    gain = before - scene.us
+    saved = BarPart("saved", across(scene.us, whole), across(gain, whole), f"saved: {duration(max(gain, 0.0))}")
+    spoken = f"After {shown(title, 160)}: {duration(scene.us)}, from {duration(low)} to {duration(high)}"
+    limits = (across(low, whole), across(high, whole))
+    return StepBar(shown(title, 160), duration(scene.us), spoken, (stays, saved), limits, projected=True)
+
+
+def _limit(us: float, whole: float) -> StepBar:
+    label = "limit: the device's work"
+    part = BarPart("work", 0.0, across(us, whole), f"the device's own work: {duration(us)}")
+    return StepBar(
+        label, duration(us), f"The device's own work, which no fix on the host shortens: {duration(us)}", (part,)
+    )
