@@ -119,6 +119,11 @@ class CaptureRun:
         """Handle the end of a step, and the begin of the next."""
         self._watch.mark()
         self.ended += 1
+        self._advance()
+        self._watch.resume()
+
+    def _advance(self) -> None:
+        """Do what is due at the end of a step."""
         if self._sampling is not None and self._sampling.step():
             return
         if self._between is not None:
@@ -295,17 +300,18 @@ class CaptureRun:
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return
+        self._watch.disturb("counting")
         more: dict[str, Any] = {}
         try:
-            more["host"] = sampling.finish(self._between_steps)
+            more["host"] = sampling.finish(lambda rows: self._between_steps(rows, sampling.spent))
         except NotSampled as reason:
             self._say(UNSAMPLED.format(reason))
         more["run"] = self._watch.record()
         self.add(more)
 
-    def _between_steps(self, rows: Sequence[Row]) -> set[int]:
+    def _between_steps(self, rows: Sequence[Row], spent: Sequence[tuple[int, int]]) -> set[int]:
         """Return when samples of phases between the steps were taken; the watch gets all samples."""
-        self._watch.add(rows, PERIOD_NS)
+        self._watch.add(rows, PERIOD_NS, spent)
         return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
 
     def add(self, more: dict[str, Any], failed: str = UNSAMPLED) -> None:
@@ -343,6 +349,7 @@ class CaptureRun:
     def _start_between(self) -> None:
         """Start recording phases between the steps; if none is worth it, the capture is over."""
         self._between = PhaseRecording(self.order, self._watch, self._course_of, self._guarded)
+        self._watch.settle()  # the samples are counted, and the phases known
         if self._between.over:
             self._phases.clear()
             self._end_between()

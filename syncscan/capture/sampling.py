@@ -84,6 +84,8 @@ class Sampling:
         self._ended = 0
         self.rows: list[Row] = []
         """The samples, once sampling is over."""
+        self.spent = self._ticks.spent
+        """When each tick came, and how long the thread was busy with it, as in `Ticks`."""
 
     def step(self) -> bool:
         """Handle the end of a step; return whether the next one is sampled too."""

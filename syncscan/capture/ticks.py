@@ -62,6 +62,8 @@ class Ticks:
 
     def __init__(self, rate: int, read: Callable[[], Any] = lambda: None) -> None:
         self.period_ns = 1_000_000_000 // rate
+        self.spent: list[tuple[int, int]] = []
+        """When each tick came (`time.monotonic_ns`), and how long the thread was busy with it, ns."""
         self._undo = ExitStack()
         self._rows: list[Row] = []
         self._read = read
@@ -83,7 +85,7 @@ class Ticks:
     def start(self) -> None:
         """Start the timer; a child that is forked meanwhile doesn't inherit it."""
         self._undo.enter_context(unwatched())
-        self._undo.callback(_listen(_shielded(_handler(self._rows, self._read))))
+        self._undo.callback(_listen(_shielded(_handler(self._rows, self.spent, self._read))))
         self._undo.callback(self._set, 0, 0)  # runs first: no tick comes to a handler that has gone
         self._began = time.monotonic_ns()
         self._set(self._began + self.period_ns, self.period_ns)
@@ -160,11 +162,14 @@ def _listen(handler: Callable[..., Any]) -> Callable[[], None]:
     return restore
 
 
-def _handler(rows: list[Row], read: Callable[[], Any]) -> Callable[[int, FrameType | None], None]:
+def _handler(
+    rows: list[Row], spent: list[tuple[int, int]], read: Callable[[], Any]
+) -> Callable[[int, FrameType | None], None]:
     """Return a handler that stores the thread's stack; hashes and lines of code are costly, and computed later."""
     clock = time.monotonic_ns
 
     def tick(number: int, frame: FrameType | None) -> None:
+        began = clock()
         stack: list[CodeType | int] = []
         add = stack.append
         while frame is not None:
@@ -172,6 +177,7 @@ def _handler(rows: list[Row], read: Callable[[], Any]) -> Callable[[int, FrameTy
             add(frame.f_lasti)
             frame = frame.f_back
         rows.append((clock(), stack, read()))
+        spent.append((began, clock() - began))
 
     return tick
 

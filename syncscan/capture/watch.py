@@ -2,8 +2,9 @@
 
 From the first step of a capture to its last the watch keeps when each ended, which costs some 100 ns, and samples
 thinly where the program is, which costs 40 to 60 µs a sample. What the profiler disturbs is marked, so that nobody
-takes it for the program's own time: the steps under it, those while its trace is written, and as many behind it as the
-loader's workers have batches ready by then.
+takes it for the program's own time: the steps under it, those while traces are written and samples counted, and as many
+behind those as the loader's workers have batches ready by then. The capture's work in all other steps (samples, and
+what it does at a step's end) is timed, to be taken off their mean.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from syncscan.capture.paced_steps import prefetched
 from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of
-from syncscan.facts.rhythm import period_of
+from syncscan.facts.rhythm import median, period_of
 from syncscan.model.entry_script import only_starts
 
 RATE = 29
@@ -62,6 +63,9 @@ class Watch:
         self._sampled = sampled
         self._ticks: Ticks | None = None
         self._rows: list[tuple[int, int, Sequence[Any]]] = []
+        self._samplings: list[tuple[int, int]] = []
+        self._pauses: list[tuple[int, int]] = []
+        """When the capture took a sample, or was at work at a step's end, and for how long (ns)."""
         self._disturbed: list[tuple[int, int, str]] = [(0, STARTING, "starting")]
         self._since: tuple[int, str] | None = None
         self._recorded: list[tuple[int, int]] = []
@@ -83,6 +87,10 @@ class Watch:
         if len(self._ends) == PATH_AT + 1:
             self._path = _path(sys._getframe(1))
 
+    def resume(self) -> None:
+        """Note that the program goes on: from the step's end until now the capture was at work."""
+        self._pauses.append((self._ends[-1], time.monotonic_ns() - self._ends[-1]))
+
     def sample(self) -> None:
         """Start sampling, where that is wanted and possible."""
         if not self._sampled or self._ticks is not None:
@@ -97,10 +105,11 @@ class Watch:
         """Pause sampling: the profiler runs, or another sampler."""
         ticks, self._ticks = self._ticks, None
         if ticks is not None:
-            self.add(ticks.stop(), 1_000_000_000 // RATE)
+            self.add(ticks.stop(), 1_000_000_000 // RATE, ticks.spent)
 
-    def add(self, rows: Iterable[Row], period_ns: int) -> None:
-        """Add samples: number of ticks, stack as in `Ticks`, and time."""
+    def add(self, rows: Iterable[Row], period_ns: int, spent: Iterable[tuple[int, int]] = ()) -> None:
+        """Add samples: number of ticks, stack as in `Ticks`, and time; and when taking each was how much work (ns)."""
+        self._samplings += spent
         self._rows += [(_moment(read), count * period_ns, stack) for count, stack, read in rows]
 
     def disturb(self, why: str) -> None:
@@ -175,7 +184,8 @@ class Watch:
             `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
             `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines that the steps are
             rounds of (null where that doesn't show); `window`, the first step and the first after those that shares are
-            taken of, and `sampled_us`, how long they were sampled; `phases`, each with its kind, name, lines, `us` (of
+            taken of, `sampled_us`, how long they were sampled, and `own_us`, how long the capture was at work in them;
+            `phases`, each with its kind, name, lines, `us` (of
             `sampled_us`), `at` (the steps that it was met in) and `lines` (the costliest of the program's); and
             `spans`, rows of begin and end in µs from the first step's begin and of a phase's place in `phases`, -1 for
             the steps themselves.
@@ -200,6 +210,7 @@ class Watch:
             "loop": None if seen.around is None else self._loop(*seen.around),
             "window": [first, end],
             "sampled_us": inside(seen.samples),
+            "own_us": self._own_us(first, end, seen.counts),
             "phases": [
                 {
                     **self.place_of(phase),
@@ -232,6 +243,19 @@ class Watch:
         inside = (row for row in self._rows if self._ends[0] <= row[0] <= self._ends[-1])
         samples = (Sample(at, ns, placed(stack)) for at, ns, stack in inside)
         return sorted(sample for sample in samples if sample.stack)
+
+    def _own_us(self, first: int, end: int, counts: Sequence[bool]) -> float:
+        """Return how long the capture was at work in these steps, as far as they count.
+
+        A sample, and a step's end, each count as the median one: others on the machine's cores make single ones longer,
+        as they do with what the program does.
+        """
+        whole = 0.0
+        for works in (self._samplings, self._pauses):
+            numbers = ((self._at(at), ns) for at, ns in works)
+            inside = [ns for k, ns in numbers if first <= k < end and counts[k]]
+            whole += len(inside) * median(inside) if inside else 0.0
+        return round(whole / 1e3, 1)
 
     def _loop(self, depth: int, loop: Loop) -> Json:
         code = self._path[depth][0]

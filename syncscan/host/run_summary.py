@@ -31,7 +31,7 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
         steps=record.steps,
         watched_us=ends[-1],
         counted=len(counted),
-        mean_us=sum(counted) / len(counted),
+        mean_us=max(0.0, sum(counted) - record.own_us) / len(counted),
         median_us=median(counted),
         period=record.period,
         period_us=tuple(places(counted, record.period)) if 1 < record.period <= len(counted) else (),

@@ -315,6 +315,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     period: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     loop: RunLoop | None = None
     sampled_us: NotNegative = 0.0
+    own_us: NotNegative = 0.0
+    """Time in which the capture itself was at work in the steps that the mean is based on."""
     phases: Annotated[tuple[CapturedPhase, ...], msgspec.Meta(max_length=64)] = ()
     spans: Annotated[tuple[RunSpan, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
 

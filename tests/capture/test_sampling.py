@@ -39,6 +39,7 @@ class FakeTicks:
 
     def __init__(self, rate: int, read: Callable[[], Any]) -> None:
         self.read = read
+        self.spent: list[tuple[int, int]] = []
         if self.reason:
             raise NotSampled(self.reason)
         self.began: float | None = None

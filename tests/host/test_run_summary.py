@@ -40,6 +40,14 @@ def record(**more: Any) -> RunRecord | None:
     return table.run
 
 
+def test_the_mean_step_is_without_the_capture_s_own_work() -> None:
+    """Samples, and what it does at each step's end: 4 µs in the nine steps that count."""
+    run, disturbed = run_of(record()), run_of(record(own_us=9 * 4.0))
+    assert run is not None
+    assert disturbed is not None
+    assert (run.counted, disturbed.mean_us) == (9, run.mean_us - 4.0)
+
+
 def test_the_mean_is_of_undisturbed_steps_alone() -> None:
     """Without what starts, and what the profiler was in."""
     run = run_of(record())

@@ -10,8 +10,8 @@ from syncscan.whatif.compile_changes import (
     INFERENCE,
     LIKELY,
     WHOLE,
+    CompiledPiece,
     Launching,
-    Piece,
     change_of,
     reach_of_graph,
 )
@@ -21,7 +21,7 @@ from tests.networks import backward, intervals, op, ops, reached, read
 LAYER = ("aten::addmm", "aten::gelu")
 
 
-def names(pieces: Sequence[Piece]) -> list[list[str]]:
+def names(pieces: Sequence[CompiledPiece]) -> list[list[str]]:
     """The ops of each piece, without their namespaces."""
     return [[op.name.rpartition("::")[2].rpartition(": ")[2] for op in piece.ops] for piece in pieces]
 
