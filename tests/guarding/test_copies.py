@@ -120,7 +120,9 @@ def test_a_blocking_copy_is_its_callers_line(monkeypatch: pytest.MonkeyPatch) ->
     chains: list[Any] = []
 
     class Tensor:
-        to = copies._noting_outwards(lambda: None, ())(lambda tensor: chains.append(frames_of(sys._getframe())))
+        to = copies._noting_outwards(lambda *copy: None, (), each=False)(
+            lambda tensor: chains.append(frames_of(sys._getframe()))
+        )
 
     Tensor().to()
     assert [frame.f_code.co_filename for frame in chains[0][:2]] == [__file__, __file__]
