@@ -44,6 +44,10 @@ class ResultDocument(Struct, frozen=True):
     own_difference: Difference | None
     rounding_difference: Difference | None
     not_compared: str | None
+    delayed_difference: Annotated[
+        Difference | None,
+        about("of the second program with each non-blocking copy delayed; null if that changes nothing"),
+    ]
 
 
 class PairDocument(Struct, frozen=True):
@@ -147,6 +151,7 @@ def _result_document(result: Result) -> ResultDocument:
         own_difference=result.own,
         rounding_difference=result.rounding,
         not_compared=result.not_compared or None,
+        delayed_difference=result.delayed,
     )
 
 
@@ -244,6 +249,8 @@ def _result(result: Result) -> str:
         parts.append(f"not deterministic: the first differs from itself, {_compared(result.own, what)}")
     if result.rounding is not None:
         parts.append(f"rounding errors alone: {_compared(result.rounding, what)}")
+    if result.delayed is not None:
+        parts.append(f"with its copies delayed: {_compared(result.delayed, what)}")
     if result.not_compared:
         parts.append(result.not_compared)
     head = {Same.YES: "the same", Same.NO: f"different: {result.why}", Same.UNKNOWN: f"unknown: {result.why}"}
