@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from syncscan.fleet import analyze_fleet as analyze_fleet
     from syncscan.guarding.allowed import allow as allow
     from syncscan.guarding.guard import Guard as Guard
+    from syncscan.guarding.guard import RaceWarning as RaceWarning
     from syncscan.guarding.guard import SyncWarning as SyncWarning
     from syncscan.guarding.guard import UnexpectedSync as UnexpectedSync
+    from syncscan.guarding.guard import UnorderedUse as UnorderedUse
     from syncscan.guarding.guard import guard as guard
+    from syncscan.guarding.races import GuardedRace as GuardedRace
     from syncscan.guarding.seen import GuardedSync as GuardedSync
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.finding import Finding as Finding
@@ -55,6 +58,7 @@ _HOMES = {
     "Finding": "syncscan.model.finding",
     "Fixed": "syncscan.model.fix",
     "Guard": "syncscan.guarding.guard",
+    "GuardedRace": "syncscan.guarding.races",
     "GuardedSync": "syncscan.guarding.seen",
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
@@ -63,6 +67,7 @@ _HOMES = {
     "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
     "Proof": "syncscan.model.proof",
+    "RaceWarning": "syncscan.guarding.guard",
     "Session": "syncscan.capture.session",
     "SyncWarning": "syncscan.guarding.guard",
     "SyncscanError": "syncscan.errors",
@@ -73,6 +78,7 @@ _HOMES = {
     "TraceTooLarge": "syncscan.errors",
     "TraceUnreadable": "syncscan.errors",
     "UnexpectedSync": "syncscan.guarding.guard",
+    "UnorderedUse": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
     "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
@@ -95,6 +101,7 @@ __all__ = [
     "Finding",
     "Fixed",
     "Guard",
+    "GuardedRace",
     "GuardedSync",
     "Habit",
     "MissingExtra",
@@ -103,6 +110,7 @@ __all__ = [
     "ProgramFailed",
     "Projection",
     "Proof",
+    "RaceWarning",
     "Session",
     "SyncWarning",
     "SyncscanError",
@@ -113,6 +121,7 @@ __all__ = [
     "TraceTooLarge",
     "TraceUnreadable",
     "UnexpectedSync",
+    "UnorderedUse",
     "UsageError",
     "__version__",
     "allow",

@@ -39,7 +39,7 @@ def test_these_names_are_public() -> None:
         "Session",
         "Timing",
     }
-    values |= {"Guard", "GuardedSync", "SyncWarning", "UnexpectedSync"}
+    values |= {"Guard", "GuardedRace", "GuardedSync", "RaceWarning", "SyncWarning", "UnexpectedSync", "UnorderedUse"}
     doors = {
         "__version__",
         "allow",

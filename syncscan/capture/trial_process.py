@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from syncscan.capture import fork, target
+from syncscan.capture.delays import delay_copies
 from syncscan.capture.demand import Demand
 from syncscan.capture.fingerprint import Fingerprinting
 from syncscan.capture.imports import when_imported
@@ -44,8 +45,8 @@ class TrialOrder:
     """The program to run, and what for.
 
     `function` is empty for a script. `fingerprint` is how many seeded steps are wanted of it, 0 where steps are to be
-    timed; `rounded` moves the parameters by a rounding error first. `moved` leads from a folder of the user's to the
-    one that stands in its place.
+    timed; `rounded` moves the parameters by a rounding error first, `delayed` delays each non-blocking copy. `moved`
+    leads from a folder of the user's to the one that stands in its place.
     """
 
     target: str
@@ -53,6 +54,7 @@ class TrialOrder:
     arguments: list[str]
     fingerprint: int
     rounded: bool
+    delayed: bool
     moved: list[str]
 
 
@@ -168,6 +170,10 @@ class _ScriptSteps:
         session.step = self._steps.ended  # type: ignore[method-assign]
 
 
+def _delay_copies(_: object) -> None:
+    delay_copies()
+
+
 def main() -> None:
     """Run one request; results go through the pipe, the program's output goes where it prints it."""
     order = TrialOrder(**json.loads(sys.argv[1]))
@@ -175,6 +181,8 @@ def main() -> None:
     del sys.argv[1:]
     _in_place(order.moved)
     _seed()
+    if order.delayed:
+        when_imported("torch", _delay_copies)
     steps = Steps(_Counted(channel, order) if order.fingerprint else _Paced(channel))
     try:
         code = _run_function(order, steps) if order.function else _run_script(order, steps)

@@ -52,7 +52,7 @@ class Pretence:
         functions = importlib.import_module("syncscan.dryrun.functions").Functions(session)
         patches = Patches()
         self._undo.callback(patches.restore)
-        for part in ("cuda", "tensors", "machinery", "threads", "kernels", "shared_arrays"):
+        for part in ("cuda", "tensors", "machinery", "threads", "skipped_kernels", "shared_arrays"):
             importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
         if self._compiles is not None:
             self._compiles.watch(patches)

@@ -85,10 +85,22 @@ _VIEWING = frozenset(
 
 
 def watch(array: Any, tensor: Any, use: Use) -> Any:
-    """Return a view of a tensor's array that calls `use` whenever values of it are read or written."""
+    """Return a view of a tensor's array that calls `use` whenever values of it are read or written.
+
+    One that is watched already goes on calling its own, too.
+    """
+    inner = array._use if isinstance(array, WatchedArray) else None
     watched = array.view(WatchedArray)
-    watched.tensor, watched._use = tensor, use
+    watched.tensor, watched._use = tensor, use if inner is None else _both(inner, use)
     return watched
+
+
+def _both(first: Use, second: Use) -> Use:
+    def used(tensor: Any, array: Any, written: bool) -> None:
+        first(tensor, array, written)
+        second(tensor, array, written)
+
+    return used
 
 
 def read_whole(array: WatchedArray) -> Any:

@@ -8,11 +8,14 @@ because the two sides differ in their strides.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from time import perf_counter_ns
+from types import FrameType
 from typing import Any
 
 from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.model.race import RaceKind
 
 STAGED_BYTES = 1_048_576
 """Largest copy in bytes from pageable memory to a busy device that didn't wait: 0.1 ms; 4 MB took the device's 100 ms
@@ -22,26 +25,66 @@ SHORT_NS = 50_000
 (measured there). Shorter calls to a device aren't examined: `is_pinned()` alone takes 1.4 µs."""
 
 _NOT_GIVEN: Any = object()
+_READ, _WRITE = RaceKind.READ_BEFORE_COPY, RaceKind.WRITE_BEFORE_COPY
 
 
-def watch(note: Callable[[], None]) -> Callable[[], None]:
-    """Call `note()` after each non-blocking copy that blocked its thread.
+Opened = Callable[[RaceKind, Any, int, FrameType], None]
+"""Called with the race that a use too early would be, the host's tensor, the device's index, and the caller's frame."""
+
+
+def watch(note: Callable[[], None], opened: Opened | None = None, others: tuple[type, ...] = ()) -> Callable[[], None]:
+    """Call `note()` after each non-blocking copy that blocked its thread, and `opened()` after each that didn't.
 
     A call of one argument, which asks for nothing non-blocking, is only passed on; of others first that is asked which
     a short copy to a device answers, for there a microsecond is much of the call.
+
+    Args:
+        note: is called from the wrapper.
+        opened: is told of the copies that may still run; None where nobody asks.
+        others: classes of tensors that are looked at beside torch's own.
 
     Returns:
         A function that puts everything back.
     """
     torch = importlib.import_module("torch")
-    plain = (torch.Tensor, torch.nn.Parameter)
-    outwards, inwards = _noting_outwards(note, plain), _noting_inwards(note, plain)
+    plain = (torch.Tensor, torch.nn.Parameter, *others)
+    after, each = _after(note, opened, plain), opened is not None
+    outwards, inwards = _noting_outwards(after, plain, each), _noting_inwards(after, plain, each)
     wrapped = (("to", outwards), ("cuda", outwards), ("copy_", inwards))
     return replaced(("torch.Tensor", name, wrap) for name, wrap in wrapped)
 
 
-def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
-    """Return a wrapper for methods that copy their tensor elsewhere, with all the signatures of `to`."""
+After = Callable[[Any, Any, bool], None]
+"""Called after a non-blocking copy with its source, its target, and whether it took long."""
+
+
+def _after(note: Callable[[], None], opened: Opened | None, plain: tuple[type, ...]) -> After:
+    """Return what looks at a copy, two frames below its caller."""
+
+    def after(source: Any, target: Any, long: bool) -> None:
+        if type(source) not in plain:
+            return
+        if target.is_cpu:
+            if holds(source, target):
+                note()
+            elif opened is not None and not source.is_cpu:
+                opened(_READ, target, source.get_device(), sys._getframe(2))
+        elif long and holds(source, target):
+            note()
+        elif opened is not None and source.is_cpu:
+            opened(_WRITE, source, target.get_device(), sys._getframe(2))
+
+    return after
+
+
+def _noting_outwards(after: After, plain: tuple[type, ...], each: bool) -> Callable[[Function], Method]:
+    """Return a wrapper for methods that copy their tensor elsewhere, with all the signatures of `to`.
+
+    Args:
+        after: looks at a copy.
+        plain: classes of the tensors that are looked at.
+        each: whether it looks at short ones to a device, too.
+    """
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -50,10 +93,10 @@ def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Calla
             begun = perf_counter_ns()
             target = original(tensor, *arguments, **keywords)
             # Tracers' tensors, which have no memory, are of classes of their own.
-            if type(target) in plain and (perf_counter_ns() - begun >= SHORT_NS or target.is_cpu):
-                requested = keywords.get("non_blocking") or _flag(arguments)
-                if requested and type(tensor) in plain and holds(tensor, target):
-                    note()
+            if type(target) in plain:
+                long = perf_counter_ns() - begun >= SHORT_NS
+                if (each or long or target.is_cpu) and (keywords.get("non_blocking") or _flag(arguments)):
+                    after(tensor, target, long)
             return target
 
         return Method(original, copied)
@@ -61,8 +104,14 @@ def _noting_outwards(note: Callable[[], None], plain: tuple[type, ...]) -> Calla
     return wrap
 
 
-def _noting_inwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callable[[Function], Method]:
-    """Return a wrapper for `copy_`, which has one signature: repacking arguments takes as long as all the rest here."""
+def _noting_inwards(after: After, plain: tuple[type, ...], each: bool) -> Callable[[Function], Method]:
+    """Return a wrapper for `copy_`, which has one signature: repacking arguments takes as long as all the rest here.
+
+    Args:
+        after: looks at a copy.
+        plain: classes of the tensors that are looked at.
+        each: whether it looks at short ones to a device, too.
+    """
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, other: Any = _NOT_GIVEN, non_blocking: Any = False, **unknown: Any) -> Any:
@@ -73,8 +122,8 @@ def _noting_inwards(note: Callable[[], None], plain: tuple[type, ...]) -> Callab
             begun = perf_counter_ns()
             result = original(tensor, other, non_blocking)
             long = perf_counter_ns() - begun >= SHORT_NS
-            if (long or tensor.is_cpu) and type(tensor) in plain and type(other) in plain and holds(other, tensor):
-                note()
+            if type(tensor) in plain and (each or long or tensor.is_cpu):
+                after(other, tensor, long)
             return result
 
         return Method(original, copied)

@@ -2,8 +2,8 @@
 
 Torch's debug mode warns of blocking copies and stream synchronizations, in the thread that makes them; that costs
 nothing where nothing waits. Others are hooked by name: device and event synchronizations (`capture.explicit`), calls
-that wait below torch (`capture.silent`), non-blocking copies (`copies`). The first guard switches all of it on, the
-last one off.
+that wait below torch (`capture.silent`), non-blocking copies (`blocking_copies`). The first guard switches all of it
+on, the last one off. Where one of them asks for races too, copies open debts (`debts`), which waits pay.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from syncscan.capture import explicit, fork, silent
+from syncscan.capture import device, explicit, fork, silent
 from syncscan.capture.entry_points import Function, Method, replaced
 from syncscan.guarding import blocking_copies, filters, scopes
+from syncscan.model.race import RaceKind
+
+if TYPE_CHECKING:
+    from syncscan.guarding.debts import Debt
+    from syncscan.guarding.owing import Owing
 
 WARNING = "called a synchronizing"
 """Prefix of torch's warning "… CUDA operation" (c10/cuda/CUDAFunctions.cpp, unchanged from torch 1.10 to 2.14)."""
@@ -33,7 +38,10 @@ EVERY_THREAD = 0
 
 
 class Guarding(Protocol):
-    """Receiver of syncs."""
+    """Receiver of syncs and races."""
+
+    watch_races: bool
+    """Whether it asks for races."""
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
         """Record a sync.
@@ -42,6 +50,16 @@ class Guarding(Protocol):
             kind: "stream" (a blocking copy or stream synchronization), "device", "event", "copy" (a non-blocking one
                 that blocks its thread) or "call" (one that waits below torch).
             frame: the frame that made it; None where the thread has none.
+            thread: whose it is (`threading.get_ident`).
+        """
+
+    def saw_race(self, kind: RaceKind, debt: Debt, frame: FrameType, thread: int) -> None:
+        """Record a use of memory before a copy of it is done.
+
+        Args:
+            kind: of the race.
+            debt: the copy.
+            frame: the frame that uses the memory.
             thread: whose it is (`threading.get_ident`).
         """
 
@@ -55,6 +73,8 @@ _lock = threading.RLock()
 _armed: dict[int, list[Guarding]] = {}
 _undo = ExitStack()
 _thread = _Thread()
+_owing: Owing | None = None
+"""Copies that may still run; None while no guard asks for races."""
 _users_mode = 0
 """The debug mode that the program has chosen, also while a guard's is on; it is restored afterwards."""
 
@@ -63,7 +83,10 @@ def arm(guard: Guarding, thread: int) -> None:
     """Pass the syncs of one thread, or of `EVERY_THREAD`, to a guard from now on."""
     with _lock:
         if not _armed:
-            _switch_on()
+            _switch_on(guard.watch_races)
+        elif guard.watch_races and _owing is None:
+            _undo.close()
+            _switch_on(True)
         _armed[thread] = [*_armed.get(thread, ()), guard]
 
 
@@ -81,6 +104,17 @@ def disarm(guard: Guarding, thread: int) -> None:
 
 def tell(kind: str, frame: FrameType | None) -> None:
     """Pass a sync of the calling thread, at this frame or in its callees, to the guards."""
+    if _owing is not None:
+        _owing.host_waits(kind)
+    _to_guards(lambda guard, thread: guard.saw(kind, frame, thread))
+
+
+def tell_race(kind: RaceKind, debt: Debt, frame: FrameType) -> None:
+    """Pass a race of the calling thread, at this frame, to the guards."""
+    _to_guards(lambda guard, thread: guard.saw_race(kind, debt, frame, thread))
+
+
+def _to_guards(pass_on: Callable[[Guarding, int], None]) -> None:
     if _thread.telling:  # by a guard's own callback or writer
         return
     thread = threading.get_ident()
@@ -88,7 +122,7 @@ def tell(kind: str, frame: FrameType | None) -> None:
     try:
         for owner in _waiting_in_backward() if _in_backward(thread) else [EVERY_THREAD, thread]:
             for guard in _armed.get(owner, ()):
-                guard.saw(kind, frame, owner or thread)
+                pass_on(guard, owner or thread)
     finally:
         _thread.telling = False
 
@@ -107,17 +141,37 @@ def _waiting_in_backward() -> list[int]:
     return [EVERY_THREAD, *inside]
 
 
-def _switch_on() -> None:
+def _switch_on(races: bool) -> None:
     try:
         _undo.callback(filters.put_first(_Warnings()))
         _undo.callback(replaced(_by_name()))
-        _undo.callback(blocking_copies.watch(lambda: tell("copy", sys._getframe(2))))
+        _undo.callback(_watch_copies(races))
         _undo.callback(scopes.watch())
         _debug_mode_on()
         _undo.callback(fork.in_child(_in_child))
     except BaseException:
         _undo.close()
         raise
+
+
+def _watch_copies(races: bool) -> Callable[[], None]:
+    global _owing
+    blocked = lambda: tell("copy", sys._getframe(2))  # noqa: E731
+    vendor = device.vendor() if races else None
+    if vendor is None:
+        return blocking_copies.watch(blocked)
+    from syncscan.guarding.owing import Owing
+
+    _owing = Owing(vendor, tell_race)
+    undo = ExitStack()
+    undo.callback(_forget_owing)
+    undo.callback(_owing.watch(blocked))
+    return undo.close
+
+
+def _forget_owing() -> None:
+    global _owing
+    _owing = None
 
 
 class _Warnings:

@@ -17,6 +17,8 @@ class Counts:
     violations: int
     """Syncs beyond the limit."""
     allowed: int
+    races: int
+    """Uses of host memory before its copy was done that weren't allowed."""
     steps: int
     by_place: Mapping[str, int]
     """Syncs that weren't allowed, by the line that waited."""
@@ -26,7 +28,7 @@ class Counts:
 
 def scalars(counts: Counts, writer: Any, step: int) -> None:
     """Write each total with the writer's `add_scalar(tag, value, step)`."""
-    for name in ("syncs", "violations", "allowed", "steps"):
+    for name in ("syncs", "violations", "allowed", "races", "steps"):
         writer.add_scalar(f"syncscan/{counts.name}/{name}", getattr(counts, name), step)
 
 
@@ -37,6 +39,7 @@ def prometheus(counts: Counts) -> str:
     helps = {
         "syncs": "Host-device syncs that nobody allowed.",
         "violations": "Of those, how many were beyond the limit.",
+        "races": "Uses of host memory before its copy was done that nobody allowed.",
         "steps": "Steps that have ended.",
     }
     for name, text in helps.items():

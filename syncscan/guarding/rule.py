@@ -61,7 +61,7 @@ def written_reason(sync: GuardedSync) -> str:
     A comment allows what its rules may be: without a rule, with one that a guard can't recognize, or on a line whose
     rule it can't determine, any sync.
     """
-    comment = _comments(sync.file).get(sync.line)
+    comment = comment_at(sync.file, sync.line)
     return comment.reason if comment and comment.reason and _may_be(comment.rules, sync) else ""
 
 
@@ -71,6 +71,11 @@ def _may_be(rules: tuple[str, ...], sync: GuardedSync) -> bool:
     rule = rule_of(sync)
     alike = next((group for group in _NOT_TOLD_APART if rule in group), {rule})
     return not rule or not alike.isdisjoint(rules)
+
+
+def comment_at(file: str, line: int) -> Comment | None:
+    """Return the comment that allows something on a line; None without one."""
+    return _comments(file).get(line)
 
 
 @lru_cache(1 << 10)

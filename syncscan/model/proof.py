@@ -106,6 +106,9 @@ class Result(msgspec.Struct, frozen=True):
     """Why it is unknown, or where they differ; empty where they are the same."""
     not_compared: str = ""
     """Parts that weren't compared, and why; empty where everything was."""
+    delayed: Difference | None = None
+    """How the second program differs from the first with each of its non-blocking copies delayed on the device; None
+    where that makes no difference, or wasn't run."""
 
     @property
     def deterministic(self) -> bool:

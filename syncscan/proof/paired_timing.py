@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from syncscan.errors import ProgramFailed
 from syncscan.model.proof import Fingerprint, Pair, ProofGain, Side
@@ -60,14 +60,20 @@ class Opened(Protocol):
         ...
 
 
-Run = tuple[Side, bool]
-"""A program, and whether each of its parameters is moved by a rounding error first."""
+class Run(NamedTuple):
+    """One run of a program."""
+
+    side: Side
+    rounded: bool = False
+    """Whether each of its parameters is moved by a rounding error first."""
+    delayed: bool = False
+    """Whether each of its non-blocking copies is delayed on the device."""
 
 
 class Opens(Protocol):
     """Starts programs in fresh processes; see `proof.trial.Trials`."""
 
-    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False) -> Opened:
+    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False, delayed: bool = False) -> Opened:
         """Start one."""
         ...
 
@@ -90,13 +96,13 @@ def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[lis
 
     Args:
         trials: starts them.
-        runs: each program, and whether with rounding errors.
+        runs: each program, and how it is run.
         seeded: of how many steps a fingerprint is wanted.
     """
     opened: list[Opened] = []
     try:
-        for side, rounded in runs:
-            opened.append(trials.open(side, seeded=seeded, rounded=rounded))
+        for side, rounded, delayed in runs:
+            opened.append(trials.open(side, seeded=seeded, rounded=rounded, delayed=delayed))
         yield opened
     except BaseException:
         for trial in opened:
@@ -162,7 +168,7 @@ class PairedTiming:
                 self.notes.append(f"Both can't run at the same time, so one ran after the other. {failed.message}")
 
     def _pair_together(self) -> Pair:
-        with running(self._trials, [(side, False) for side in self._sides()]) as opened:
+        with running(self._trials, [Run(side) for side in self._sides()]) as opened:
             self._lead = max(trial.ready().lead for trial in opened)
             self._plan(opened)
             taken: tuple[list[float], list[float]] = ([], [])
@@ -174,7 +180,7 @@ class PairedTiming:
     def _pair_apart(self) -> Pair:
         means: list[float] = []
         for side in self._sides():
-            with running(self._trials, [(side, False)]) as (trial,):
+            with running(self._trials, [Run(side)]) as (trial,):
                 self._lead = trial.ready().lead
                 self._plan((trial,), anew=not means)
                 means.append(self._turn(trial, self.steps))

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from msgspec.structs import replace
+
 from syncscan.model.proof import Difference, Fingerprint, Result, Same, Tensors
 
 TOLERANCE = 1e-5
@@ -66,6 +68,19 @@ def judge(
         return result(Same.NO, BEGINS)
     wrong = [what for what in ("losses", "parameters") if _apart(what, distances, own, noise, tolerance)]
     return result(Same.NO, f"the {' and '.join(wrong)} differ") if wrong else result(Same.YES)
+
+
+def by_timing(result: Result, delayed: Result) -> Result:
+    """Return a result that takes into account what a run with delayed copies computed.
+
+    Args:
+        result: of the second program as it is: the same.
+        delayed: of the second program with each non-blocking copy delayed.
+    """
+    if delayed.same is not Same.NO:
+        return replace(result, delayed=delayed.difference)
+    why = f"{delayed.why} once each non-blocking copy is delayed: a race that its own timing wins"
+    return replace(result, same=Same.NO, why=why, delayed=delayed.difference)
 
 
 @dataclass(frozen=True, slots=True)

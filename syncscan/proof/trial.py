@@ -63,9 +63,18 @@ class Trial:
         deadline: until when it has to answer, by `time.monotonic`.
         seeded: of how many seeded steps a fingerprint is wanted; 0 to time steps.
         rounded: with parameters moved by a rounding error.
+        delayed: with each non-blocking copy delayed on the device.
     """
 
-    def __init__(self, program: ComparedProgram, deadline: float, *, seeded: int = 0, rounded: bool = False) -> None:
+    def __init__(
+        self,
+        program: ComparedProgram,
+        deadline: float,
+        *,
+        seeded: int = 0,
+        rounded: bool = False,
+        delayed: bool = False,
+    ) -> None:
         self._program, self._deadline = program, deadline
         order = {
             "target": str(program.path),
@@ -73,6 +82,7 @@ class Trial:
             "arguments": program.arguments,
             "fingerprint": seeded,
             "rounded": rounded,
+            "delayed": delayed,
             "moved": [str(path) for path in program.moved or ()],
         }
         root = str(Path(__file__).parents[2])
@@ -168,9 +178,9 @@ class Trials:
         for trial in self._open:
             trial.kill()
 
-    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False) -> Trial:
+    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False, delayed: bool = False) -> Trial:
         """Start a program in a fresh process."""
-        trial = Trial(self._programs[side], self._deadline, seeded=seeded, rounded=rounded)
+        trial = Trial(self._programs[side], self._deadline, seeded=seeded, rounded=rounded, delayed=delayed)
         self._open.append(trial)
         return trial
 

@@ -45,6 +45,10 @@ class ResultDocument(Struct, frozen=True):
     own_difference: Difference | None
     rounding_difference: Difference | None
     not_compared: str | None
+    delayed_difference: Annotated[
+        Difference | None,
+        about("of the second program with each non-blocking copy delayed; null if that changes nothing"),
+    ]
 
 
 class PairDocument(Struct, frozen=True):
@@ -148,6 +152,7 @@ def _result_document(result: Result) -> ResultDocument:
         own_difference=result.own,
         rounding_difference=result.rounding,
         not_compared=result.not_compared or None,
+        delayed_difference=result.delayed,
     )
 
 

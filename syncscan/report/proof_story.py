@@ -89,6 +89,8 @@ def _result(result: Result) -> str:
         parts.append(f"not deterministic: the first differs from itself, {_compared(result.own, what)}")
     if result.rounding is not None:
         parts.append(f"rounding errors alone: {_compared(result.rounding, what)}")
+    if result.delayed is not None:
+        parts.append(f"with its copies delayed: {_compared(result.delayed, what)}")
     if result.not_compared:
         parts.append(result.not_compared)
     head = {Same.YES: "the same", Same.NO: f"different: {result.why}", Same.UNKNOWN: f"unknown: {result.why}"}

@@ -34,17 +34,20 @@ class Fakes:
     most_steps: int = 10**9
     at_a_time: int = 2
     start_s: float = 1.0
+    race: float = 0.0
+    """By how much losses differ where copies are delayed."""
+    device: str = "a device"
     now: float = 0.0
     running: int = 0
     runs: int = 0
     turns: int = 0
     log: str = ""
 
-    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False) -> Fake:
+    def open(self, side: Side, *, seeded: int = 0, rounded: bool = False, delayed: bool = False) -> Fake:
         self.now += self.start_s
         self.running += 1
         self.runs += 1
-        return Fake(self, side, self.runs)
+        return Fake(self, side, self.runs, delayed)
 
     def clock(self) -> float:
         return self.now
@@ -55,6 +58,7 @@ class Fake:
     world: Fakes
     side: Side
     run: int
+    delayed: bool = False
     made: int = 10
     open: bool = True
 
@@ -76,7 +80,7 @@ class Fake:
     def fingerprint(self) -> tuple[Fingerprint, str]:
         if self.world.running > self.world.at_a_time:
             raise ProgramFailed("no memory left for it.")
-        return print_of(self.world.loss(self.side, self.run)), "a device"
+        return print_of(self.world.loss(self.side, self.run) + self.delayed * self.world.race), self.world.device
 
     def close(self) -> None:
         self.world.running -= self.open
@@ -192,3 +196,19 @@ def test_slow_steps_have_fewer_turns() -> None:
     world = Fakes(steady(1e6, 7e5))
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.steps, world.log[:6]) == (8, "AB" + "ABBA")
+
+
+def test_a_race_shows_where_copies_are_delayed() -> None:
+    """The second program computes the same at its own timing, and something else in the run with delays."""
+    world = Fakes(steady(10_000.0, 7_000.0), race=0.5)
+    proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
+    assert (proof.verdict, proof.result.same) == (ProofVerdict.DIFFERENT, Same.NO)
+    assert (
+        proof.result.why == "the losses differ once each non-blocking copy is delayed: a race that its own timing wins"
+    )
+    assert proof.result.delayed is not None
+
+
+def test_a_program_on_a_cpu_is_not_delayed() -> None:
+    world = Fakes(steady(10_000.0, 7_000.0), race=0.5, device="CPU, 2 threads")
+    assert measured(world, NAMES, ProofOptions(), clock=world.clock).result.same is Same.YES

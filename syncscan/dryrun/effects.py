@@ -1,0 +1,58 @@
+"""Say which of its arguments an op writes to, and whether it only returns a view, by its schema."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+torch: Any = importlib.import_module("torch")
+_Tensor = torch.Tensor
+_known: dict[Any, Effect] = {}
+
+
+class Effect(NamedTuple):
+    """The arguments that an op writes to."""
+
+    written: tuple[int, ...]
+    """Places of the arguments that it writes to."""
+    named: tuple[str, ...]
+    """Names of those that are given by name."""
+    view: bool
+    """Whether it only returns a view."""
+
+    def writes(self, args: Any, kwargs: Any) -> Iterable[Any]:
+        """Yield the tensors among some arguments that it writes to."""
+        for at in self.written:
+            if at < len(args):
+                yield from tensors_in(args[at])
+        for key in self.named:
+            if key in kwargs:
+                yield from tensors_in(kwargs[key])
+
+
+def effect_of(func: Any) -> Effect:
+    """Return the effect of an op; of one without a schema that of an op that only reads."""
+    effect = _known.get(func)
+    if effect is None:
+        effect = _known[func] = _read_off(func)
+    return effect
+
+
+def _read_off(func: Any) -> Effect:
+    schema = getattr(func, "_schema", None)
+    arguments = schema.arguments if schema is not None else ()
+    written = [(at, a.name) for at, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
+    returned = schema.returns if schema is not None else ()
+    view = any(r.alias_info is not None and not r.alias_info.is_write for r in returned)
+    return Effect(tuple(at for at, _ in written), tuple(name for _, name in written), view)
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """Yield the tensors among some values that have a plain memory of their own."""
+    if isinstance(value, _Tensor):
+        if value.layout == torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(value):
+            yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from tensors_in(one)

@@ -1,0 +1,270 @@
+"""A guard sees what the host does with memory that a copy may still use: on a simulated device, with real values."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import syncscan
+from syncscan.capture import device
+from syncscan.dryrun.tensor_memory import DEVICE, place_of
+from syncscan.guarding import dispatch
+from syncscan.model.race import RaceKind
+
+torch = pytest.importorskip("torch")
+
+import benchmarks.race_programs.in_arrays  # noqa: E402
+import benchmarks.race_programs.in_pipelines  # noqa: E402
+import benchmarks.races  # noqa: E402, F401
+from benchmarks.race_programs.pairs import PAIRS, READ, WRITE, Program  # noqa: E402
+from syncscan.guarding import debts  # noqa: E402
+
+UNSEEN = {
+    "array_made_before_the_copy",
+    "row_of_an_array_that_a_copy_fills",
+    "array_filled_at_once",
+    "array_counted_up_at_once",
+    "slots_of_a_ring_without_their_events",
+    "tensor_of_the_array",
+}
+"""Programs whose array was made before the copy, or made a tensor again: no watched tensor is between it and memory."""
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A simulated device that a guard takes for a real one, and whose waits it hears of."""
+    with syncscan.pretend_gpu() as rec:
+        monkeypatch.setattr(device, "vendor", lambda: "cuda")
+        monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
+        monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", current_stream, raising=False)
+        monkeypatch.setattr(debts, "on_device", lambda tensor: place_of(tensor) == DEVICE)
+        session = rec._pretence.session
+        assert session is not None
+        session.on_wait = tell
+        for name in ("__repr__", "__deepcopy__"):  # a dry run sets its own, which don't ask the class as torch's do
+            monkeypatch.setattr(torch.Tensor, name, asking(getattr(torch.Tensor, name), name))
+        yield
+
+
+def asking(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def called(tensor: Any, *arguments: Any) -> Any:
+        if type(tensor) is debts.Owed:
+            return debts.Owed.__torch_function__(called, (), (tensor, *arguments))
+        return method(tensor, *arguments)
+
+    called.__name__ = name
+    return called
+
+
+def current_stream(index: int) -> tuple[int, int, int]:
+    stream = torch.cuda.current_stream()
+    return stream.stream_id, stream.device_index, stream.device_type
+
+
+def tell(met: Any) -> None:
+    """Pass a wait of the simulated device on, as torch's debug mode and the entry points do."""
+    dispatch.tell("device" if "cudaDeviceSynchronize" in met.wait.calls else "stream", sys._getframe())
+
+
+def races_in(program: Callable[[], Any]) -> list[syncscan.GuardedRace]:
+    with syncscan.guard(10**9, on_violation=lambda race: None) as guard:
+        program()
+    return guard.races
+
+
+HOST_PAIRS = [(k, w, r) for k, w, r in PAIRS if k in (READ, WRITE)]
+
+
+@pytest.mark.parametrize(("kind", "wrong", "right"), HOST_PAIRS, ids=[wrong.__name__ for _, wrong, _ in HOST_PAIRS])
+def test_a_race_is_seen_and_its_right_form_is_none(gpu: None, kind: RaceKind, wrong: Program, right: Program) -> None:
+    """Of host and copies: at the program's own lines, and none in the right form."""
+    seen = races_in(lambda: wrong(lambda: None, 3.0))
+    assert {race.kind for race in seen} == (set() if wrong.__name__ in UNSEEN else {kind})
+    assert all(wrong.__name__ in {function for _, _, function in race.chain} for race in seen)
+    assert races_in(lambda: right(lambda: None, 3.0)) == []
+
+
+STREAM_PAIRS = [program for kind, wrong, right in PAIRS if kind not in (READ, WRITE) for program in (wrong, right)]
+
+
+@pytest.mark.parametrize("program", STREAM_PAIRS, ids=[program.__name__ for program in STREAM_PAIRS])
+def test_streams_that_race_are_no_races_of_the_host(gpu: None, program: Program) -> None:
+    assert races_in(lambda: program(lambda: None, 3.0)) == []
+
+
+def copied() -> Any:
+    return torch.arange(4.0, device="cuda").to("cpu", non_blocking=True)
+
+
+READS: dict[str, Callable[[Any], object]] = {
+    "item": lambda host: host[0].item(),
+    "float": lambda host: float(host[1]),
+    "tolist": lambda host: host.tolist(),
+    "mean": lambda host: host.mean(),
+    "view": lambda host: host.view(2, 2)[1].sum(),
+    "numpy": lambda host: host.numpy().sum(),
+    "print": lambda host: str(host),
+    "format": lambda host: f"{host.sum():.1f}",
+    "pickle": lambda host: pickle.dumps(host),
+    "deepcopy": lambda host: copy.deepcopy(host),
+    "stack": lambda host: torch.stack([host, host]),
+    "collate": lambda host: torch.utils.data.default_collate([host, torch.ones(4)]),
+    "if": lambda host: bool(host[0] > 2),
+    "iteration": lambda host: [value.item() for value in host],
+    "clone": lambda host: host.clone(),
+    "add to": lambda host: torch.zeros(4).add_(host),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_each_way_to_read_is_a_race_before_the_copy_is_awaited(gpu: None, name: str) -> None:
+    """And none afterwards."""
+    read = READS[name]
+
+    def too_early() -> None:
+        read(copied())
+
+    def in_time() -> None:
+        host = copied()
+        torch.cuda.current_stream().synchronize()
+        read(host)
+
+    assert {(race.kind, race.file, race.first.function) for race in races_in(too_early)} == {(READ, __file__, "copied")}
+    assert races_in(in_time) == []
+
+
+ABOUT: dict[str, Callable[[Any], object]] = {
+    "shape": lambda host: (host.shape, host.size(), host.dim(), len(host), host.dtype, host.device, host.is_cpu),
+    "view": lambda host: host.view(2, 2)[0],
+    "array": lambda host: host.numpy()[1:],
+    "pinned": lambda host: host.is_pinned(),
+    "to the device": lambda host: torch.zeros(4, device="cuda").copy_(host, non_blocking=True),
+    "copied again": lambda host: host.copy_(torch.ones(4, device="cuda"), non_blocking=True),
+    "in a list": lambda host: len([host, host]),
+    "is": lambda host: isinstance(host, torch.Tensor),
+}
+
+
+@pytest.mark.parametrize("name", ABOUT)
+def test_what_reads_no_value_is_no_race(gpu: None, name: str) -> None:
+    assert races_in(lambda: ABOUT[name](copied())) == []
+
+
+def test_a_race_is_said_with_both_lines_and_what_to_do(gpu: None) -> None:
+    """As a warning at the line that reads, once."""
+    with warnings.catch_warnings(record=True) as shown, syncscan.guard(10**9):
+        warnings.simplefilter("always")
+        host = copied()
+        host.sum()
+        host.sum()
+    warning = shown[-1]
+    assert (len(shown), warning.category, warning.filename) == (1, syncscan.RaceWarning, __file__)
+    assert "reads memory that a copy in" in str(warning.message)
+    assert "event.record()" in str(warning.message)
+
+
+def test_a_race_can_raise(gpu: None) -> None:
+    """From the line that reads; the tensor is as any other afterwards."""
+    with syncscan.guard(10**9, on_violation="raise"), pytest.raises(syncscan.UnorderedUse) as caught:
+        copied().tolist()
+    assert caught.value.race.kind == READ
+    assert "event.synchronize()" in (caught.value.hint or "")
+
+
+def test_a_race_can_be_allowed(gpu: None) -> None:
+    with syncscan.guard(10**9, on_violation="raise") as guard:
+        with syncscan.allow("an old number will do"):
+            copied().sum()
+        copied().sum()  # syncscan: allow[read-before-copy] so will this one
+    assert (guard.race_count, dict(guard.by_reason)) == (0, {"an old number will do": 1, "so will this one": 1})
+
+
+def test_races_are_exported(gpu: None) -> None:
+    with syncscan.guard(10**9, on_violation=lambda race: None) as guard:
+        copied().sum()
+    assert 'syncscan_races_total{guard="guard"} 1' in guard.prometheus()
+
+
+def test_a_guard_that_asks_for_no_races_sees_none(gpu: None) -> None:
+    with syncscan.guard(10**9, on_violation="raise", watch_races=False):
+        copied().sum()
+
+
+def test_a_guard_that_asks_within_one_that_does_not_sees_its_own(gpu: None) -> None:
+    with (
+        syncscan.guard(10**9, watch_races=False) as outer,
+        syncscan.guard(10**9, on_violation=lambda race: None) as inner,
+    ):
+        copied().sum()
+    assert (outer.race_count, inner.race_count) == (0, 1)
+
+
+def test_tensors_are_of_their_class_once_awaited_and_once_the_guard_ends(gpu: None) -> None:
+    with syncscan.guard(10**9):
+        awaited, pinned = copied(), torch.ones(4, pin_memory=True)
+        pinned.to("cuda", non_blocking=True)
+        assert type(awaited) is not torch.Tensor
+        torch.cuda.synchronize()
+        assert type(awaited) is type(pinned) is torch.Tensor
+        left = copied()
+    assert type(left) is torch.Tensor
+    assert left.tolist() == [0, 1, 2, 3]
+
+
+def test_a_pageable_source_may_be_written_to(gpu: None) -> None:
+    """The driver has taken its values when the call returns."""
+
+    def refill() -> None:
+        host = torch.ones(4)
+        host.to("cuda", non_blocking=True)
+        host.fill_(2)
+
+    assert races_in(refill) == []
+
+
+def test_a_source_may_be_read_while_it_is_copied(gpu: None) -> None:
+    def look() -> None:
+        host = torch.ones(4, pin_memory=True)
+        host.to("cuda", non_blocking=True)
+        assert (host.sum().item(), host.shape) == (4, (4,))
+
+    assert races_in(look) == []
+
+
+def test_the_values_are_right_whatever_is_watched(gpu: None) -> None:
+    """Calls with a watched tensor return what they would return, as torch's own tensors."""
+    with syncscan.guard(10**9, on_violation=lambda race: None):
+        host = copied()
+        parts = [(host + 1).tolist(), host[1:].tolist(), host.unbind()[3].item(), torch.cat([host, host]).shape]
+    assert parts == [[1, 2, 3, 4], [1, 2, 3], 3, (8,)]
+    assert type(host) is torch.Tensor
+
+
+def test_what_is_captured_opens_no_debt(gpu: None) -> None:
+    def capture() -> None:
+        graph, host, source = torch.cuda.CUDAGraph(), torch.zeros(4, pin_memory=True), torch.ones(4, device="cuda")
+        graph.capture_begin()
+        host.copy_(source, non_blocking=True)
+        graph.capture_end()
+        host.sum()
+
+    assert races_in(capture) == []
+
+
+def test_methods_of_classes_in_c_are_put_back() -> None:
+    """`torch.Event` is one; its methods lead past the guard while it is open."""
+    from syncscan.guarding import awaiting
+    from syncscan.guarding.clocks import Clocks
+
+    before = torch.Event.synchronize
+    stop = awaiting.Awaiting(Clocks(), lambda: (0, 0, 1), lambda: None).watch()
+    during = torch.Event.synchronize
+    stop()
+    assert torch.Event.synchronize is before
+    assert during is not before
