@@ -43,7 +43,7 @@ class Machine:
         return self.saying(SYNC)
 
     def saying(self, text: bytes) -> Callable[..., Any]:
-        """The same in a torch that uses these words."""
+        """Make torch use these words in its warnings."""
         return functools.partial(warn, text, 1) if self.mode == 1 else int
 
 

@@ -103,7 +103,7 @@ class TraceBuilder:
 
     @contextmanager
     def thread(self, name: str, tid: int = MAIN + 1) -> Iterator[None]:
-        """What is added inside lies on this thread, e.g. `pt_autograd_0`."""
+        """Add everything inside on this thread, e.g. `pt_autograd_0`."""
         before, within = self.tid, self._within
         self.tid, self._within = tid, []
         if tid not in self._named:
@@ -225,7 +225,7 @@ class TraceBuilder:
         self.events.append({"ph": "f", "tid": to_tid, "ts": end, "bp": "e", **flow})
 
     def exact(self, at: float, *frames: tuple[str, int, str], module: str = "") -> None:
-        """What capture records at a stream synchronise: the stack, innermost (file, line, function) first.
+        """Store a stream synchronize as capture records it: the stack, innermost (file, line, function) first.
 
         `module` is the path of the module around it, from the outermost module's class on: `Net/head/0`.
         """

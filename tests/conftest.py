@@ -1,4 +1,4 @@
-"""What tests share: golden files (`pytest --update-golden`, the actual text kept on a mismatch), and usual signals."""
+"""Fixtures of all tests: golden files (`pytest --update-golden`; a mismatch stores the actual text), and signals."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ CLIP = Frame("torch/nn/utils/clip_grad.py", 200, "clip_grad_norm_")
 
 
 def test_the_innermost_user_frame_is_picked():
-    """Of two user frames the inner one is the place."""
+    """With two user frames, the inner one is the place."""
     helper = Frame("loss.py", 3, "loss")
     place = pick([TRAIN, helper], exact=True)
     assert place.user == Source("loss.py", 3, "loss", exact=True)

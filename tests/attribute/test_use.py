@@ -1,4 +1,4 @@
-"""What becomes of a value that is read: it steers, it is only shown, or its source doesn't tell."""
+"""A value that is read is used for a decision, only shown, or used in a way that its source doesn't tell."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (390, "dark")])
 def test_axe_finds_nothing_and_nothing_sticks_out(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
-    """Of 20 ranks; the page asks for nothing and complains of nothing."""
+    """With 20 ranks, the page sends no request and logs no error."""
     (tmp_path / "job.html").write_text(fleet_html.render(job(20, 2, late=7)), encoding="utf-8")
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, bypass_csp=True

@@ -45,7 +45,7 @@ def test_a_function_is_as_wide_as_its_part_of_the_step(report: Report) -> None:
 
 
 def test_a_click_zooms_and_on_the_whole_step_zooms_out(report: Report) -> None:
-    """What called it stays above; a second click goes back to its caller."""
+    """Its callers stay above; a second click goes back to the caller."""
     whole = widths(report)
     click(report, "forward")
     zoomed = widths(report)

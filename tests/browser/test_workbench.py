@@ -30,7 +30,7 @@ def chosen(report: Report) -> list[int]:
 
 
 def title(report: Report) -> str:
-    """What the drawer is about."""
+    """Return the title of the drawer."""
     return str(report.page.locator("#drawer-title bdi").inner_text())
 
 
@@ -275,7 +275,7 @@ def test_the_hatched_step_is_without_what_is_chosen(show: Callable[..., Report])
 
 
 def test_a_habit_has_its_detail_in_the_drawer_too(show: Callable[..., Report]) -> None:
-    """From the list of changes and from its own place; what stands in a graph's way leads to its finding."""
+    """It opens from the list of changes and from its own place; a break that prevents a graph links to its finding."""
     report = show(typical())
     report.page.locator(".remedy", has_text="bound by its launches").locator(".pick").click()
     report.page.keyboard.press("Enter")

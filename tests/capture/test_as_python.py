@@ -155,12 +155,12 @@ def ran(command: list[str], folder: Path) -> Ran:
 
 
 def python(folder: Path, *arguments: str) -> Ran:
-    """What `python ARGUMENTS` does."""
+    """Return the exit code and the output of `python ARGUMENTS`."""
     return ran([sys.executable, *arguments], folder)
 
 
 def profiled(folder: Path, *arguments: str) -> Ran:
-    """What `syncscan profile --keep-running ARGUMENTS` does, without what syncscan itself says and reports."""
+    """Return the same of `syncscan profile --keep-running ARGUMENTS`, without syncscan's own messages and reports."""
     options = ["--calibrate", "0", "--wait", "0", "--warmup", "1", "--active", "2", "--keep-running", "--out", "traces"]
     code, out, err = ran([sys.executable, "-m", "syncscan", "profile", *options, *arguments], folder)
     ours = ("syncscan: ", "warning: No device events", *NO_STEPS.splitlines())

@@ -40,7 +40,7 @@ def test_ranks_with_one_rendezvous_are_a_group(monkeypatch: pytest.MonkeyPatch) 
 def test_ranks_of_several_machines_aren_t_ended(
     monkeypatch: pytest.MonkeyPatch, here: str, all_of_them: str, told: bool
 ) -> None:
-    """Those on another machine couldn't know at which step."""
+    """Ranks on another machine couldn't know at which step to end."""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
     monkeypatch.setenv("WORLD_SIZE", all_of_them)
     assert captured_process.on_one_machine() is told

@@ -28,7 +28,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stopped(attachment: cupti.Attachment, *, lets_go: bool = True) -> str | None:
-    """What kineto saw in the environment when its thread had let go, `None` where it didn't come to that."""
+    """Return the environment that kineto saw after its thread had ended; `None` if the thread didn't end."""
     seen: list[str | None] = []
     drained = threading.Event()
 

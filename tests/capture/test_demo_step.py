@@ -33,7 +33,7 @@ def losses(version: int) -> list[float]:
 
 
 def test_every_version_learns_the_same() -> None:
-    """What a version leaves out is a wait, not a part of the loss."""
+    """Each version leaves out a wait, never a part of the loss."""
     expected = losses(0)
     for version in (1, 2, 3):
         assert losses(version) == pytest.approx(expected, rel=1e-4)

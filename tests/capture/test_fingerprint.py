@@ -1,4 +1,4 @@
-"""What a program computes in its first steps is kept, and nothing of it is changed."""
+"""A fingerprint records what a program computes in its first steps, and changes nothing of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def train(weight: object, optimizer: object) -> object:
 
 
 def test_losses_and_parameters_are_kept(taken: Fingerprinting) -> None:
-    """What backward was called on in each step; the parameters before the first step and behind the last."""
+    """The fingerprint has the loss of each step's backward, and the parameters before the first step and after the
+    last."""
     weight = torch.ones(1, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=0.5)
     for _ in range(2):

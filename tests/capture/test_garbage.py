@@ -1,4 +1,4 @@
-"""What is kept of Python's garbage collector: the collections in recorded steps that took their time."""
+"""A capture stores the collections of Python's garbage collector that took notable time in recorded steps."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def full(*_: Any) -> None:
 
 
 def test_a_full_disk_does_not_reach_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed is said, the capture ends, the steps go on."""
+    """The failure is reported, the capture ends, and the steps continue."""
     said: list[str] = []
     before = process()
     monkeypatch.setattr(write, "copy_with", full)

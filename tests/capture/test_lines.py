@@ -1,4 +1,4 @@
-"""What the sync callbacks see, called by hand as torch calls them on a device."""
+"""The sync callbacks record calls, here made by hand as torch makes them on a device."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_with_a_device_lines_are_exact_where_torch_calls_back(monkeypatch: pytes
 
 
 def test_every_kind_of_callback_has_a_function() -> None:
-    """Of none torch would call nobody."""
+    """Torch calls nobody for a kind without a function."""
     assert set(lines.functions()) == set(callbacks.REGISTRIES)
 
 

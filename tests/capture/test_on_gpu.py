@@ -64,7 +64,7 @@ def restart() -> Iterator[None]:
 
 
 def test_every_blocking_call_follows_its_row(tmp_path: Path) -> None:
-    """Of each thread, the rows and the blocking calls of the trace alternate, a few µs apart."""
+    """On each thread, the rows and the blocking calls of the trace alternate, a few µs apart."""
     trace = recorded(tmp_path)
     calls = blocking_calls(trace)
     rows = sorted((row[1], row[0]) for row in trace["syncscan"]["lines"]["syncs"])
@@ -138,7 +138,7 @@ def test_without_callbacks_the_debug_mode_gives_the_lines(tmp_path: Path, monkey
 
 
 def test_without_callbacks_the_zoo_has_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the debug mode warns of, and what the program asks for by name, are together what callbacks see."""
+    """The debug mode's warnings and the program's explicit calls together are the calls that callbacks see."""
     monkeypatch.syspath_prepend(str(SAMPLES))
     zoo = importlib.import_module("zoo")
     step = zoo.build()

@@ -188,7 +188,7 @@ def test_what_is_no_python_or_has_no_torch_is_untouched(tmp_path: Path) -> None:
 
 
 def test_what_processes_say_comes_by_rank(tmp_path: Path) -> None:
-    """What isn't whole is left out."""
+    """Incomplete messages are left out."""
     for rank in (1, 0):
         row = {
             "pid": 10 + rank,

@@ -41,7 +41,7 @@ def outermost(function: Callable[..., Any]) -> tuple[CodeType, Loop]:
 
 @pytest.mark.parametrize("function", [for_loop, while_loop])
 def test_each_round_is_told_once(function: Callable[[int], None]) -> None:
-    """Those that `continue` ends too, and not those of a loop inside."""
+    """Rounds that `continue` ends count too; those of an inner loop don't."""
     ended: list[int] = []
     rounds = Rounds([outermost(function)], ended.append)
     assert rounds.start()

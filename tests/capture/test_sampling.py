@@ -221,7 +221,7 @@ def stack(*frames: str) -> tuple[Place, ...]:
 
 
 def test_a_tree_has_each_way_to_a_line_once() -> None:
-    """The same function by two callers is two nodes of one frame; counts are of the line itself."""
+    """One function with two callers is two nodes of one frame; counts are of the line itself."""
     main1, f5, main2, f6 = stack("a.py:main:1", "a.py:f:5", "a.py:main:2", "a.py:f:6")
     frames, nodes = tree([([2], (main1, f5)), ([1], (main1,)), ([1], (main2, f5)), ([1], (main2, f6))])
     assert frames == [["a.py", "main"], ["a.py", "f"]]
@@ -242,7 +242,7 @@ def test_samples_of_the_capture_at_work_do_not_count() -> None:
 
 
 def test_endless_recursion_makes_no_endless_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is deeper counts for the deepest that is kept."""
+    """Deeper frames count for the deepest one that is stored."""
     monkeypatch.setattr(sampling, "MOST_NODES", 3)
     whole = stack(*["a.py:f:1"] * 10)
     assert tree([([1], whole)])[1] == [[-1, 0, 1, 0], [0, 0, 1, 0], [1, 0, 1, 1]]

@@ -50,7 +50,7 @@ def functions(samples: list[Row]) -> Counter[str]:
 
 
 def test_a_share_of_ticks_is_a_share_of_time(sampler: Ticks) -> None:
-    """Of Python's work, of a sleep, and of C that holds the interpreter's lock and comes back after many ticks."""
+    """This holds for Python's work, for a sleep, and for C that holds the interpreter's lock over many ticks."""
 
     def in_c(seconds: float) -> None:
         until = time.perf_counter() + seconds
@@ -210,7 +210,7 @@ def test_another_thread_can_not_be_sampled() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("maxsize", 2**31 - 1)])
 def test_other_systems_are_told_so(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this needs of the system is Linux's."""
+    """It needs system calls that only Linux has."""
     monkeypatch.setattr(sys, name, value)
     with pytest.raises(NotSampled, match="64-bit Linux"):
         Ticks(500)

@@ -44,7 +44,7 @@ def counting() -> Iterator[threading.Thread]:
 
 
 def test_what_is_off_its_core_while_others_run_was_stopped_at_most() -> None:
-    """Of 10 µs off its core another ran for 8; in the second part nobody did."""
+    """Of 10 µs off its core, another thread ran for 8; in the second part no thread did."""
     first, second = between([read(0, 0, t7=0), read(15, 5, t7=8), read(20, 6, t7=8)])
     assert (first.off, first.stopped, second.off, second.stopped) == (10, 8, 4, 0)
 
@@ -56,7 +56,7 @@ def test_a_clock_that_is_behind_is_not_time_off_its_core() -> None:
 
 
 def test_a_thread_counts_from_its_second_read_on() -> None:
-    """What it used before it was followed, nobody saw."""
+    """Nobody measured what the thread used before it was followed."""
     (part,) = between([read(0, 0), read(10, 1, t7=5000)])
     assert part.ran == {}
 

@@ -1,4 +1,4 @@
-"""What a capture stores of a run: which steps count, and what is its own work in them."""
+"""A capture stores which steps of a run count, and which work between them is the run's own."""
 
 from __future__ import annotations
 

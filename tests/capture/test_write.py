@@ -103,7 +103,7 @@ def test_at_the_interpreters_end_a_trace_is_written_too(tmp_path: Path) -> None:
 
 
 def test_metadata_can_be_replaced_and_the_rest_stays(tmp_path: Path) -> None:
-    """What is known later than the trace; the file keeps its name, and nothing else lies in the folder."""
+    """Facts known later than the trace are added; the file keeps its name, and no other file is left in the folder."""
     export = '\n {"schemaVersion": 1, "traceEvents": [' + ", ".join(["1"] * 3_000_000) + "]}"
     before, after = {"notes": ["ä" * 3]}, {"notes": ["ä" * 3], "host": {"steps": 3}}
     path = write.write_trace(Exports(export), tmp_path, "train", before)

@@ -1,4 +1,4 @@
-"""What tests of several commands read."""
+"""Fixtures that tests of several commands read."""
 
 from __future__ import annotations
 

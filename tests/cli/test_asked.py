@@ -1,4 +1,4 @@
-"""What is asked of an analysis by options, the same for every command that reads a trace."""
+"""Every command that reads a trace takes the same options of an analysis."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_steps_are_two_numbers(trace: str, steps: str) -> None:
 
 
 def test_a_source_root_shows_the_flagged_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the packaged recording, whose sources this repository has."""
+    """The packaged recording's sources are in this repository."""
     monkeypatch.chdir(tmp_path)
     root = Path(__file__).parents[2]
     recorded = str(root / "sample_traces" / "log_item.pt.trace.json.gz")

@@ -48,7 +48,7 @@ def test_options_take_the_place_of_the_file_s_limits(trace: str) -> None:
 
 
 def test_a_baseline_is_written_and_kept_to(trace: str, tmp_path: Path) -> None:
-    """What is there when it is written passes from then on; what comes in later doesn't."""
+    """Syncs that exist when it is written pass from then on; new ones don't."""
     assert run(trace, "--baseline", "known.json", "--update-baseline").exit_code == 0
     assert run(trace, "--baseline", "known.json").exit_code == 0
     more = trace_of(Sync(line=3, file="train.py"), Sync("aten::nonzero", line=5)).write(tmp_path / "more.json")
@@ -78,7 +78,7 @@ def test_each_format_names_the_line(trace: str, form: str) -> None:
 
 
 def test_an_entry_that_one_recording_uses_is_not_unused(trace: str, tmp_path: Path) -> None:
-    """Of several recordings it may be the other that has its sync."""
+    """With several recordings, its sync may be in another one."""
     other = str(trace_of(Sync("aten::nonzero", scope="mask", line=5)).write(tmp_path / "other.json"))
     entry = "[[tool.syncscan.allow]]\nscope = '{}'\nreason = 'so'\n"
     Path("pyproject.toml").write_text("".join(entry.format(scope) for scope in ("loss", "mask", "nowhere")))

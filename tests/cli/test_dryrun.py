@@ -48,7 +48,7 @@ def dryrun(*args: str, code: int = 0) -> Any:
 
 
 def test_a_function_is_called_once_a_step(tmp_path: Path) -> None:
-    """What the module does before is preparation; what it prints doesn't mix with the report."""
+    """The module's code before it is preparation; its output doesn't mix with the report."""
     (tmp_path / "mine.py").write_text(FUNCTION)
     found, told = dryrun("--steps", "2", f"{tmp_path / 'mine.py'}:step")
     assert (found, told["step"]["count"]) == ([("boolean-index", 6, 1.0)], 2)
@@ -199,7 +199,7 @@ def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
 
 
 def test_steps_alone_make_no_phases(tmp_path: Path) -> None:
-    """What the script prepares before its loop isn't one."""
+    """The script's preparation before its loop is no phase."""
     (tmp_path / "mine.py").write_text(SCRIPT)
     _, told = dryrun(str(tmp_path / "mine.py"))
     assert told["run"] is None
@@ -224,7 +224,7 @@ def step():
 
 @pytest.mark.parametrize(("compiled", "tried"), [("net", True), ("torch.compile(net)", False)])
 def test_dynamo_s_breaks_are_joined_with_the_waits(tmp_path: Path, compiled: str, tried: bool) -> None:
-    """Of what the program compiles, else of its modules."""
+    """Breaks are those of what the program compiles, or else of its modules."""
     (tmp_path / "mine.py").write_text(NET.replace("DEVICE", "x.device").replace("COMPILED", compiled))
     _, report = dryrun("--explain-compile", f"{tmp_path / 'mine.py'}:step")
     (item,) = [f["id"] for f in report["findings"] if f["rule"] == "item"]

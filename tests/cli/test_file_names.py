@@ -37,7 +37,7 @@ def named(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("command", READERS, ids=" ".join)
 def test_it_is_read(named: str, command: tuple[str, ...]) -> None:
-    """What is written is UTF-8, and JSON has no half of a character, which strict readers refuse."""
+    """The output is UTF-8, and its JSON has no lone surrogate, which strict readers refuse."""
     done = CliRunner().invoke(group, [command[0], named, *command[1:]], catch_exceptions=False)
     text = done.stdout_bytes.decode()
     assert "\\udc" not in text

@@ -82,7 +82,7 @@ def test_the_measurement_has_a_limit(answer: dict[str, Any], monkeypatch: pytest
 
 
 def test_options_and_arguments_are_passed_on(answer: dict[str, Any]) -> None:
-    """What stands behind the script is the script's."""
+    """Arguments behind the script's name are the script's own."""
     run("--unsafe", "--unverified", "--steps", "7", "--select", "item,non*", "train.py", "--unsafe", "x")
     assert (answer["program"], answer["arguments"]) == ("train.py", ("--unsafe", "x"))
     assert (answer["unsafe"], answer["unverified"], answer["steps"]) == (True, True, 7)

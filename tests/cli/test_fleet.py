@@ -46,7 +46,7 @@ def error(*words: str | Path) -> BaseException | None:
     ],
 )
 def test_each_format_goes_to_stdout(saved: Path, form: str, begins: str) -> None:
-    """Of a job that was saved."""
+    """The job was saved before."""
     result = run("fleet", saved, "--format", form)
     assert (result.exit_code, result.stdout[: len(begins)]) == (0, begins)
 

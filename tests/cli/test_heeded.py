@@ -52,7 +52,7 @@ ARGUMENTS = {
     "lsp": [],
     "skill": [],
 }
-"""What a command is given besides options; else the trace."""
+"""Arguments of each command besides its options; by default the trace."""
 PROGRAMS = ("profile", "prove", "dryrun", "fix")
 """Commands whose options come before the program, as what comes after it is the program's own."""
 INSTEAD = {
@@ -63,9 +63,9 @@ INSTEAD = {
     ("diff", "before"): ["--after", "other.json"],
     ("diff", "after"): ["--before", "t.json"],
 }
-"""What it is given where an option needs something else."""
+"""Arguments that an option needs in place of those."""
 BESIDE = {("fleet", "parquet"): ["-o", "new"]}
-"""What a format needs."""
+"""Options that a format needs."""
 VALUES = {
     "active": "7",
     "after": "t.json",
@@ -189,11 +189,11 @@ class Runs:
         self._patch.setattr(target, called)
 
     def outcome(self, *words: str) -> tuple[object, ...]:
-        """What the command of these words did."""
+        """Return the exit code, output and effects of the command with these words."""
         return self._run(words)
 
     def usual(self, *words: str) -> tuple[object, ...]:
-        """What the command of these words does each time."""
+        """Return the effects that the command with these words has every time."""
         if words not in self._known:
             self._known[words] = self._run(words)
             assert self._run(words) == self._known[words]
@@ -222,7 +222,7 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
-    """What a command does is seen; what runs programs, servers or processes is answered by an example."""
+    """The effects of a command are compared; running programs, servers or processes is replaced by an example."""
     analyses: dict[str, Analysis] = {}
     analyzed = api.analyze
 

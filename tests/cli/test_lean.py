@@ -1,4 +1,4 @@
-"""What commands that only read switch off, and where nothing is touched."""
+"""Commands that only read switch off what they don't need, and leave it alone where they run a program."""
 
 from __future__ import annotations
 

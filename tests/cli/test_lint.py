@@ -89,7 +89,7 @@ def test_exit_codes(file: Path) -> None:
 
 
 def test_filters_are_counted_and_checked(file: Path) -> None:
-    """What they hide is said, and a rule that isn't there is an error."""
+    """The report counts hidden warnings, and a rule that doesn't exist is an error."""
     assert "1 warning hidden by --select or --ignore." in lint("train.py", "--ignore", "it*").stdout
     result = CliRunner().invoke(group, ["lint", "train.py", "--select", "itm"])
     assert isinstance(result.exception, UsageError)

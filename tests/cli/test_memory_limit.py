@@ -95,7 +95,7 @@ def test_a_limit_of_the_users_own_is_only_lowered(allowed: Callable[..., tuple[i
 
 
 def test_what_is_free_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system holds a command to is what the reading counts with."""
+    """Reading counts with the same limit that the system holds the command to."""
     asked: list[int] = []
     monkeypatch.setattr(memory_check, "available", lambda: asked.append(1) or 4 * GB)
     t = TraceBuilder()

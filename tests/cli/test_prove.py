@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the command asks of `prove`, which answers without running anything."""
+    """Return the arguments with which the command calls `prove`, which runs nothing here."""
     calls: list[dict[str, Any]] = []
 
     def prove(before: str, after: str | None, **rest: Any) -> Proof:

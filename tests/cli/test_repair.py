@@ -29,7 +29,7 @@ def run(*args: str, **options: object) -> Result:
 
 
 def test_a_broken_trace_becomes_a_valid_one(tmp_path: Path) -> None:
-    """What comes out is JSON, holds the scope with its quotes, and needs no further repair."""
+    """The output is JSON, has the scope with its quotes, and needs no further repair."""
     source, out = tmp_path / "broken.json", tmp_path / "whole.json"
     source.write_bytes(broken())
     result = run(str(source), "-o", str(out))

@@ -129,7 +129,7 @@ def test_with_a_trace_what_was_measured_comes_first(tmp_path: Path, name: str) -
 
 
 def test_a_number_needs_a_trace_and_the_name_comes_first(tmp_path: Path) -> None:
-    """What to type instead is said."""
+    """The error says what to type instead."""
     trace = str(waiting().write(tmp_path / "t.json"))
     for words, hint in ((["1"], "syncscan explain 1 TRACE"), ([trace, "1"], f"syncscan explain 1 {trace}")):
         error = run("explain", *words).exception

@@ -85,7 +85,7 @@ def test_a_reader_that_goes_away_is_no_error(trace: Path, command: str) -> None:
 
 
 def test_a_closed_stderr(trace: Path) -> None:
-    """What would be said there isn't, and the result is as ever."""
+    """Messages are dropped, and the result is the same."""
     assert "torch.nonzero" in shell(f"$S analyze {trace.name} 2>&-", trace.parent).stdout
 
 
@@ -128,7 +128,7 @@ def test_places_that_take_no_file(trace: Path, called: Called, command: str) -> 
 
 
 def test_a_name_of_escapes_is_harmless(trace: Path) -> None:
-    """What was written is said without them."""
+    """The report of written files shows their names without the escapes."""
     done = shell(f"$S analyze {trace.name} -o $'a\\x1b[2Jb'", trace.parent)
     assert done.stderr.splitlines()[-1] == "Wrote a\ufffd[2Jb."
     assert (trace.parent / "a\x1b[2Jb").is_file()

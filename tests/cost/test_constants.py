@@ -42,7 +42,7 @@ def test_or_nine_tenths_of_the_step_without_the_profiler(unprofiled: float, boun
 
 @pytest.mark.parametrize(("lost", "bound"), [(1, Bound.HOST), (2, Bound.HOST), (3, Bound.UNKNOWN)])
 def test_a_verdict_needs_the_device_work_of_nine_tenths_of_the_launches(lost: int, bound: Bound) -> None:
-    """Of twenty launches a step; a trace that lost more of them tells nothing of the device."""
+    """With twenty launches per step, a trace that lost more of them says nothing about the device."""
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
         for k in range(20):
@@ -106,7 +106,7 @@ def test_a_device_that_falls_behind_by_a_twentieth_a_step_sets_the_pace(lag: flo
 
 @pytest.mark.parametrize(("lasts", "observed"), [(984, 1030), (973, 1000)])
 def test_a_device_that_works_95_percent_of_the_time_sets_the_pace(lasts: float, observed: float) -> None:
-    """Of the time from one step's last work to the next one's: 95.5 % and 94.5 % of 1,030 µs."""
+    """Measured from one step's last work to the next one's: 95.5 % and 94.5 % of 1,030 µs."""
     assert late(30, lasts=lasts) == pytest.approx(observed)
 
 
@@ -124,7 +124,7 @@ def test_a_severity_is_the_share_of_the_step_that_would_be_gained(share: float, 
 
 @pytest.mark.parametrize(("share", "severity"), [(0.2, "medium"), (0.011, "medium"), (0.009, "low")])
 def test_an_upper_bound_is_never_severe(share: float, severity: str) -> None:
-    """What a habit can save at most is no promise."""
+    """The most that a habit can save is no promise."""
     assert HabitGain(1000 * share, (0.0, 1000 * share), Basis.UPPER_BOUND).severity(1000) is Severity(severity)
 
 
@@ -174,5 +174,5 @@ def test_where_nothing_is_projected_a_wait_counts_a_tenth(wait: float, severity:
 
 @pytest.mark.parametrize(("idle", "severity"), [(520, Severity.HIGH), (470, Severity.MEDIUM), (70, Severity.LOW)])
 def test_where_nothing_is_projected_idle_time_counts_in_full(idle: float, severity: Severity) -> None:
-    """What the device stands still behind a wait, be it a short one, is lost."""
+    """Idle time of the device after a wait is lost, however short the wait."""
     assert unprojected(wait=1, idle=idle).severity is severity

@@ -25,7 +25,7 @@ def test_waits_of_two_threads_at_once_are_one_wait_of_the_step() -> None:
 
 
 def test_a_finding_of_several_threads_counts_a_moment_once() -> None:
-    """The same sync in the same op on two threads."""
+    """One sync in one op occurs on two threads."""
     t = TraceBuilder()
     with t.step(0, 1000):
         t.launch("busy", at=0, lasts=899)

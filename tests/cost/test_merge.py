@@ -14,7 +14,7 @@ def findings(t: TraceBuilder) -> tuple[Finding, ...]:
 
 
 def run(first_step: int = 2, shift: float = 0, tid: str = "0x7f01", epoch: int = 1) -> TraceBuilder:
-    """The same program, run again: other step numbers, times, addresses and epoch."""
+    """Run one program again: with other step numbers, times, addresses and epoch."""
     t = TraceBuilder(base_ns=epoch * 10**18)
     for k in range(3):
         at = k * 1000 + shift
@@ -26,7 +26,7 @@ def run(first_step: int = 2, shift: float = 0, tid: str = "0x7f01", epoch: int =
 
 
 def test_steps_are_one_finding():
-    """The same place in three steps is one finding, seen three times, once a step."""
+    """One place in three steps is one finding with three occurrences, one per step."""
     (f,) = findings(run())
     assert (f.count, f.per_step, len(f.occurrences)) == (3, 1.0, 3)
     assert f.wait_us == 300
@@ -86,7 +86,7 @@ def test_one_line_of_the_program_is_as_many_findings_as_it_has_lines_in_a_librar
 
 
 def test_an_id_does_not_tell_where_an_environment_lies():
-    """The same library in two environments is the same finding."""
+    """One library in two environments gives one finding."""
 
     def ids(site: str) -> set[str]:
         t = TraceBuilder()

@@ -1,4 +1,4 @@
-"""From when on something that had been launched was waiting: whatever began then or later counts, on any stream."""
+"""Work was queued from the time at which it had been launched: work that began then or later counts, on any stream."""
 
 from __future__ import annotations
 

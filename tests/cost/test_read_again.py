@@ -17,7 +17,7 @@ ITEM = "aten::item > aten::_local_scalar_dense"
 
 
 def layers(reads: int, *, frames: bool = True, before: str = "aten::max", uneven: bool = False) -> Finding:
-    """What is found of two steps that read a number in each of so many layers, at one line."""
+    """Return the findings of two steps that read a number in each of so many layers, at one line."""
     t = TraceBuilder(with_stack=1)
     for number, start in enumerate(t.steps(2, lasts=20_000)):
         if frames:
@@ -56,7 +56,7 @@ def test_what_reads_other_values_is_not_told_so(finding: Finding) -> None:
 
 
 def dry(read: Any, steps: int = 2, reads: int = 9) -> Finding:
-    """What a dry run finds of steps that read so many times at one line."""
+    """Return the findings of a dry run of steps that read so many times at one line."""
     import torch
 
     def step(number: int) -> None:

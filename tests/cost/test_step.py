@@ -283,7 +283,7 @@ def test_a_trace_without_most_of_its_device_work_gets_no_verdict():
 
 
 def test_a_trace_cut_short_gets_no_verdict_and_no_advice(tmp_path):
-    """What a crash left of a trace may lack the device's part: nothing is concluded from it."""
+    """A trace that a crash cut short may miss the device's part: nothing is concluded from it."""
     t = TraceBuilder()
     for start in t.steps(3, lasts=100):
         t.launch("gemm", at=start + 5, lasts=90)

@@ -1,4 +1,4 @@
-"""What a sync point costs: the wait is the part of the call during which earlier work still ran, and nothing else."""
+"""A sync point's wait is the part of its call during which the backlog still ran, and nothing else."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_bubble_is_the_idle_time_that_the_wait_made():
 
 
 def test_the_bubble_ends_where_the_next_work_begins():
-    """From then on the host is free: that the device runs dry again, twice here, is its own pace."""
+    """The host is free from then on: the device runs dry twice more at its own pace."""
     t = TraceBuilder()
     with t.step(0, 3000):
         t.sync("aten::item", at=10, wait=300)
@@ -168,7 +168,7 @@ def test_the_bubble_is_never_longer_than_the_call():
 
 
 def test_no_bubble_while_launched_work_waits():
-    """What the device lets lie is no sync's fault: for 100 µs before what was awaited, and from 160 on behind it."""
+    """The device's own delays are no sync's fault: 100 µs before the awaited work, and 160 µs after it."""
     t = TraceBuilder()
     with t.step(0, 9000):
         t.launch(at=0, lasts=10)
@@ -217,7 +217,7 @@ def test_a_wait_for_another_streams_work_is_measured_by_it():
 
 
 stories = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 300), st.integers(0, 60)), min_size=1, max_size=8)
-"""Of each sync: the host's gap before it, how long it waits, and the work launched behind it."""
+"""For each sync: the host's gap before it, how long it waits, and the work launched behind it."""
 
 
 def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
@@ -256,7 +256,7 @@ acts = st.lists(
     min_size=2,
     max_size=12,
 )
-"""What a thread does: an act, the time that it takes to come to it, and how long the work lasts."""
+"""Acts of a thread: the kind, the time until it, and how long the work lasts."""
 
 
 def act(t: TraceBuilder, what: str, at: float, lasts: int) -> float:
@@ -305,7 +305,7 @@ def test_idle_time_is_blamed_once(first: list[tuple[str, int, int]], second: lis
 def test_bubbles_are_never_more_than_the_idle_time(
     first: list[tuple[str, int, int]], second: list[tuple[str, int, int]]
 ):
-    """Of a step too, as it is summed up."""
+    """This holds for the sum of a step too."""
     trace, points = measured(two_threads(first, second))
     nowhere = Attribution("", (), (), (), None, None, "unknown", Phase.OTHER, "", None)
     step = step_summary(trace, [Occurrence(point, nowhere, cost) for point, cost in points], SOUND)

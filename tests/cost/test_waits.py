@@ -1,4 +1,4 @@
-"""What a wait ends with where the plain story doesn't hold: without a device, without a record, on other threads."""
+"""Waits end as they should without a device, without a record, and on other threads."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_of_threads_that_wait_for_the_same_work_the_one_held_longest_is_blamed(m
 
 
 def test_devices_stand_idle_each_behind_its_own_sync() -> None:
-    """What the other device does ends no idle time, and both may stand idle at once."""
+    """The other device's work ends no idle time, and both may be idle at once."""
     t = TraceBuilder()
     with t.step(0, 9000):
         for device, tid in enumerate((MAIN, MAIN + 1)):

@@ -1,4 +1,4 @@
-"""What a blocking call awaited: as the trace tells it, else as its length does; thresholds from both sides."""
+"""A blocking call awaited what the trace states, or else what its length implies; thresholds from both sides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STREAM, EVENT, DEVICE = "cudaStreamSynchronize", "cudaEventSynchronize", "cudaDe
 
 
 def awaited(t: TraceBuilder) -> tuple[Awaited | None, tuple[int, int]]:
-    """What the last blocking call waited for, and where it is said to wait."""
+    """Return what the last blocking call waited for, and on which device and stream."""
     trace = t.trace()
     call = max(blocking_calls(trace, DeviceWork(trace)), key=lambda call: call.ts)
     return call.awaited, (call.device, call.stream)
@@ -167,7 +167,7 @@ def test_a_row_without_a_call_is_told_or_explained_likewise() -> None:
 
 
 def test_an_allocation_that_returns_before_the_work_ends_didnt_wait_for_it() -> None:
-    """What takes long by itself isn't explained by other streams either."""
+    """A call that takes long by itself isn't explained by other streams either."""
     t = two_streams(1200, "cudaMalloc")
     assert (streams(t), done(t)) == ([20], 105)
 

@@ -1,4 +1,4 @@
-"""What the facts of a blocking call say of its copy."""
+"""The facts of a blocking call describe its copy."""
 
 from __future__ import annotations
 

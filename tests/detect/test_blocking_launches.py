@@ -40,7 +40,7 @@ def one(launch: tuple[float, float], kernel: tuple[float, float]) -> int | None:
 
 @pytest.mark.parametrize(("count", "found"), [(19, False), (20, True)])
 def test_a_few_launches_prove_nothing(count: int, found: bool) -> None:
-    """From 20 on."""
+    """Twenty are enough."""
     t = TraceBuilder()
     launches(t, count, held=True)
     assert (blocking_launch(t.trace()) is not None) == found

@@ -1,4 +1,4 @@
-"""What a rule may ask of a call: each answer on a trace of a few lines."""
+"""Each question that a rule may ask about a call is answered on a trace of a few lines."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_captured_lines_stand_in_where_the_profiler_took_no_stacks() -> None:
 
 
 def test_a_librarys_frames_are_those_below_the_programs_innermost_one() -> None:
-    """What called the program is no part of the call."""
+    """The program's callers are no part of the call."""
     call = framed(
         "torch/nn/parallel/distributed.py(5): forward",
         "model.py(3): forward",

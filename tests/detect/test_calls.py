@@ -37,7 +37,7 @@ def apis(t: TraceBuilder) -> list[str]:
     ],
 )
 def test_version_suffixes_dont_matter(name: str, bare: str) -> None:
-    """The same call has other names where streams are per thread or the API is versioned."""
+    """A call has another name where streams are per thread or the API is versioned."""
     assert api_name(name) == bare
 
 
@@ -336,7 +336,7 @@ def test_a_wait_that_only_a_sync_row_shows_is_found() -> None:
 
 
 def test_a_sync_row_of_a_runtime_call_adds_nothing() -> None:
-    """The same wait isn't counted twice, by correlation or by time."""
+    """A wait isn't counted twice, by correlation or by time."""
     t = TraceBuilder()
     with t.step(0, 2000):
         t.launch("busy", at=1, lasts=900)
@@ -442,7 +442,7 @@ def test_which_copies_can_hold_the_host(api: str, copy: str, idle: bool, busy: b
 
 @pytest.mark.parametrize("api", ["cudaFree", "hipFree", "cudaMalloc", "cudaHostAlloc", "cuMemMap"])
 def test_allocators_are_candidates_however_short(api: str) -> None:
-    """What they mean is for the rules to say."""
+    """The rules decide what they mean."""
     t = TraceBuilder()
     t.call(api, 10, 11)
     assert [call.api for call in blocking(t)] == [api]
@@ -450,7 +450,7 @@ def test_allocators_are_candidates_however_short(api: str) -> None:
 
 @pytest.mark.parametrize(("lasts", "seen"), [(100, True), (99.999, False)])
 def test_a_call_of_unknown_name_is_looked_at_from_a_length_on(lasts: float, seen: bool) -> None:
-    """From 100 µs; shorter ones are most likely slow by themselves."""
+    """The length is 100 µs; shorter calls are most likely slow by themselves."""
     t = TraceBuilder()
     t.launch("busy", at=1, lasts=1000)
     t.call("cudaFreeArray", 1010 - lasts, 1010)
@@ -547,7 +547,8 @@ def test_a_copy_may_be_the_last_call() -> None:
 
 
 def test_the_facts_of_a_pair_span_both() -> None:
-    """From the copy's begin to the synchronize's end; the longer one names it; size and place are the copy's."""
+    """They span the copy's begin to the synchronize's end; the longer call names the pair; size and place are the
+    copy's."""
     t = TraceBuilder()
     with t.op("aten::copy_", 1, 900):
         t.copy(PAGEABLE_D2H, at=10, stream=9, device=1)

@@ -70,7 +70,7 @@ def waited(t: TraceBuilder) -> float:
 @pytest.mark.parametrize("record", [True, False])
 @pytest.mark.parametrize("more", [True, False])
 def test_what_an_event_holds_its_stream_for_is_waited_for(vendor: str, copy: str, record: bool, more: bool) -> None:
-    """From the call at 50 to 430 µs and the copy's own 2; torch 1.12 to 2.1 don't write the record."""
+    """The wait spans the call at 50 until 430 µs and the copy's own 2; torch 1.12 to 2.1 don't write the record."""
     name = copy if vendor == "cuda" else copy.replace("Pageable", "Host")
     t = behind_another_stream(name, vendor=vendor, record=record, more=more)
     assert waited(t) == pytest.approx(382, abs=1)

@@ -14,7 +14,7 @@ from syncscan import api
 FOLDER = Path(__file__).parents[2] / "sample_traces/opdb"
 TRUTH: Counter[str] = Counter(json.loads((FOLDER / "truth.json").read_text()))
 IN_SOLVERS = ("linalg.ldl_factor_ex", "linalg.ldl_solve", "linalg.lu#", "linalg.lu_factor_ex", "lu#")
-"""What waits below torch, where the debug mode hears nothing: the traces show the synchronizes of their solvers."""
+"""Ops that wait below torch, where the debug mode notices nothing: their traces show the synchronizes of solvers."""
 
 
 @pytest.fixture(scope="module")

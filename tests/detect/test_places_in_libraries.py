@@ -1,4 +1,4 @@
-"""What is known of libraries that programs train with: which functions wait for what, and what a caller can do."""
+"""Tables name which functions of training libraries wait for what, and what a caller can do."""
 
 from __future__ import annotations
 

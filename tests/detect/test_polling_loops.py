@@ -60,7 +60,7 @@ def analyzed(t: TraceBuilder) -> Analysis:
 
 
 def test_it_costs_what_it_held_the_host() -> None:
-    """From the first query until the work was done, whatever Python did between the queries."""
+    """The cost spans the first query until the work was done, with all of Python's work between the queries."""
     (finding,) = analyzed(polled()).findings
     assert finding.wait_us == 1911 - 30
     assert 0 < finding.bubble_us <= 2501 - 1911

@@ -107,7 +107,7 @@ def cases(kind: str) -> dict[str, list[SyncPoint]]:
 
 @pytest.mark.parametrize("doc", RECORDED, ids=lambda d: d.id)
 def test_an_example_is_flagged_by_its_rule_and_what_to_use_instead_is_not(doc: RuleDoc) -> None:
-    """What a rule's documentation says of its two examples is true on a GPU."""
+    """A rule's documentation of its two examples is true on a GPU."""
     found = cases("rules")
     assert doc.id in {p.diagnosis.rule for p in found.get(f"example::{doc.id}", [])}
     if not STILL.search(doc.sections["Use instead"]):

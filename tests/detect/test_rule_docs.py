@@ -135,7 +135,7 @@ def test_what_to_use_instead_does_the_same(doc: RuleDoc) -> None:
 
 
 def run(code: str) -> Any:
-    """What the code leaves in `result`, after the preamble."""
+    """Return the `result` of the code, run after the preamble."""
     scope: dict[str, Any] = {}
     exec(PREAMBLE.replace('"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'), scope)
     exec(code, scope)

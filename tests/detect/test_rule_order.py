@@ -20,7 +20,7 @@ Pair = tuple[str, str]
 
 @functools.cache
 def recorded() -> tuple[dict[Pair, int], dict[Pair, str], Counter[str]]:
-    """Of all recorded calls: how many each pair of first and further match has, an example, and calls a rule names."""
+    """Count recorded calls: per pair of first and further match with an example, and per rule."""
     count: Counter[Pair] = Counter()
     example: dict[Pair, str] = {}
     named: Counter[str] = Counter()

@@ -35,7 +35,7 @@ def titled(title: str) -> Match:
 
 
 def titles(calls: list[Call], *rules: Any) -> list[str]:
-    """What a rule set of these rules calls each of the calls."""
+    """Return the titles that a rule set of these rules gives the calls."""
     named = RuleSet((*rules, *RULES))
     return [named.diagnosis_of(call).title for call in calls]
 

@@ -39,7 +39,7 @@ class Wait:
     sync: bool = True
 
     def points(self, vendor: str = "cuda") -> tuple[SyncPoint, ...]:
-        """What is found in a trace that holds this wait alone."""
+        """Return the sync points of a trace that holds this wait alone."""
         t = TraceBuilder(vendor)
         t.step(0, 10_000)
         for depth, name in enumerate((*self.scopes, *self.frames)):
@@ -332,7 +332,7 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
 
 @pytest.mark.parametrize(("fact", "rule", "wait"), LOOKALIKES, ids=[fact for fact, _, _ in LOOKALIKES])
 def test_look_alikes_keep_their_own_rule(fact: str, rule: str, wait: Wait) -> None:
-    """What resembles a special cause but isn't gets the general one."""
+    """A call that resembles a special cause gets the general one."""
     assert wait.named().rule == rule
 
 
@@ -409,7 +409,7 @@ def test_a_closure_in_an_optimizers_step_is_the_programs(rule: str, frames: tupl
 
 
 def test_lbfgs_reads_the_loss_of_its_closure() -> None:
-    """That is how it searches its line: likely, without frames that say so."""
+    """Its line search reads the loss: likely so, without frames that prove it."""
     diagnosis = in_an_optimizers_step(optimizer="LBFGS")
     assert (diagnosis.rule, diagnosis.confidence) == ("optimizer-readback", Confidence.MEDIUM)
     assert diagnosis.fix == "LBFGS reads by design: choose another optimizer, or step it rarely."
@@ -430,7 +430,7 @@ def test_without_a_closure_an_optimizers_step_reads_for_itself() -> None:
     ],
 )
 def test_a_number_is_called_what_it_is(title: str, wait: Wait) -> None:
-    """What was read says how to do without: an action isn't summed up on the device."""
+    """The kind of value decides the advice: an action isn't summed up on the device."""
     assert wait.named().title == title
 
 
@@ -442,7 +442,7 @@ def test_what_is_compared_with_itself_is_asked_for_nan() -> None:
 
 
 def test_a_loader_is_advised_only_where_there_is_one() -> None:
-    """What no loader loads can't be pinned by it: most likely it is made anew from the same values."""
+    """A loader can't pin what it doesn't load: such a tensor is most likely rebuilt from the same values each time."""
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     fixes = [Wait(TO, H2D, size=4096, before=before).named().fix for before in ((loader,), ())]
     assert [fix.startswith("A batch: DataLoader(pin_memory=True)") for fix in fixes] == [True, False]

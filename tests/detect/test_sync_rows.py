@@ -116,7 +116,7 @@ def test_a_row_of_a_runtime_call_is_that_call() -> None:
 
 
 def test_the_thread_that_called_the_runtime_last_waited() -> None:
-    """Of two threads; a thread without ops and calls can't."""
+    """With two threads; a thread without ops and calls can't have waited."""
     t = called(10)
     with t.thread("later", tid=200):
         t.launch("busy", at=20, lasts=5)
@@ -146,7 +146,7 @@ def test_of_a_threads_calls_the_last_counts() -> None:
 
 @pytest.mark.parametrize(("again", "waited"), [(500, "200"), (499.999, str(MAIN))])
 def test_a_thread_that_calls_meanwhile_didnt_wait(again: float, waited: str) -> None:
-    """From the row's end on it may call again."""
+    """It may call again after the row's end."""
     t = called(10)
     with t.thread("later", tid=200):
         t.launch("busy", at=20, lasts=5)

@@ -1,4 +1,4 @@
-"""What a call waits for, and from when on the host counts as held: every threshold from both sides."""
+"""Every threshold of what a call waits for, and of when the host counts as blocked, from both sides."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_most_of_the_call_has_to_be_the_wait(late: int, held: bool) -> None:
 
 
 def test_only_work_launched_before_the_call_holds_it() -> None:
-    """What another thread launches meanwhile is no reason."""
+    """Work that another thread launches meanwhile doesn't count."""
     t = TraceBuilder()
     t.launch("later", at=100, lasts=5000)
     assert not waited(waits(t), 100_000, 5_101_000, (0, 7), SYNC)
@@ -106,7 +106,7 @@ def sync_row(t: TraceBuilder, correlation: int, **args: int) -> None:
 
 
 def test_a_synchronization_row_says_what_the_last_call_waited_for() -> None:
-    """Of a pair it is the synchronize that has one."""
+    """In a pair the synchronize has a row."""
     t = TraceBuilder()
     t.launch("busy", at=1, lasts=5, stream=9)
     t.call("cudaMemcpyAsync", 10, 11)

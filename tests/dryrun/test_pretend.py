@@ -26,7 +26,7 @@ HERE = Path(__file__).name
 
 
 def dry(block: Callable[[], Any]) -> syncscan.pretend.Pretended:  # type: ignore[name-defined]
-    """What a block does under the pretence."""
+    """Run a block on the simulated device, and return its report."""
     with syncscan.pretend_gpu() as rec:
         block()
     return rec
@@ -114,7 +114,7 @@ def test_values_are_real() -> None:
 
 
 def test_it_answers_as_a_device() -> None:
-    """What programs ask of a tensor and of torch.cuda."""
+    """Programs query tensors and torch.cuda, and get a device's answers."""
     with syncscan.pretend_gpu():
         x = torch.ones(2).to("cuda")
         said = (x.device, x.is_cuda, x.is_cpu, x.get_device(), x.type(), (x * 2).device.type, x.cpu().device.type)
@@ -326,7 +326,7 @@ def test_an_op_without_a_cpu_kernel_gives_zeros() -> None:
 
 
 def test_a_block_that_fails_says_so() -> None:
-    """What ran is reported, and that the rest wasn't seen."""
+    """The report covers what ran, and says that the rest wasn't seen."""
     rec = syncscan.pretend_gpu()
     with pytest.raises(ZeroDivisionError), rec:
         1 / torch.zeros((), dtype=torch.int64, device="cuda").item()
@@ -354,7 +354,7 @@ def test_data_parallel_runs_on_the_one_device(place: str) -> None:
 
 
 def test_gathering_of_data_parallel_stays_on_the_device() -> None:
-    """What replicas return is joined on the device, and nothing waits for it."""
+    """The replicas' results are joined on the device, and nothing waits for it."""
     rec = dry(lambda: torch.nn.parallel.comm.gather([torch.ones(2, device="cuda")] * 2).mul_(2))
     assert rec.findings == ()
 

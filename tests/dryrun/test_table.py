@@ -245,7 +245,7 @@ def half_that_no_cpu_has() -> None:
 
 @case("cpu-index", "scalar-assign")
 def indexed_by_lists_and_by_tensors_of_the_host() -> None:
-    """What a list became is kept on the device for the backward pass; a tensor isn't, and is copied once more."""
+    """A list's tensor stays on the device for the backward pass; a tensor doesn't, and is copied once more."""
     x, at = torch.ones(5, device="cuda", requires_grad=True), torch.tensor([0, 2])
     x[[0, 2]].sum().backward()
     x[at].sum().backward()
@@ -265,7 +265,7 @@ def filled_with_what_is_trained() -> None:
 
 @case("cpu-index", "linalg-check", "masked-select", "prod-backward", "tensor-constructor")
 def some_wait_and_the_like_do_not() -> None:
-    """What a GPU was held by, each beside what it wasn't held by: of torch's own op database (H200, torch 2.11)."""
+    """Ops that blocked a GPU, each beside one that didn't: from torch's own op database (H200, torch 2.11)."""
     empty, one = torch.ones(0, 3, 3, device="cuda"), torch.ones(1, device="cuda", requires_grad=True)
     for op in (torch.linalg.svdvals, torch.linalg.pinv, torch.linalg.cholesky, torch.cholesky):
         op(empty)

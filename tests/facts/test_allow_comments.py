@@ -1,4 +1,4 @@
-"""What is a comment to syncscan, and what it allows."""
+"""Comments of some forms allow a sync, and the rest are no comments to syncscan."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_frames_tell_whose_it_is(frames: list[str], own: int | None) -> None:
 
 @pytest.mark.parametrize(("begin", "end", "own"), [(1100, 1200, None), (1101, 1300, 1100), (1000, 1199, 1100)])
 def test_only_frames_around_it_tell(begin: int, end: int, own: int | None) -> None:
-    """From before it to after it; its own bounds are enough."""
+    """The frames must begin before it and end after it; its own bounds are enough."""
     t = recorded()
     t.frame("torch/cuda/__init__.py(9): synchronize", begin, end)
     t.call("cudaDeviceSynchronize", 1100, 1200)

@@ -1,4 +1,4 @@
-"""What dynamo broke at is joined with the waits at the same line, and with those of a frame that runs eagerly."""
+"""Dynamo's breaks are joined with the waits at the same line, and with those of a frame that runs eagerly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def joined(said: CompileEvent, *findings: Finding) -> tuple[tuple[str, ...], tup
 
 
 def test_a_break_has_the_waits_at_its_line() -> None:
-    """Those of other lines and files aren't there."""
+    """Waits at other lines and in other files aren't listed."""
     assert joined(event(), at("a", 10), at("b", 11), at("c", 10, file="n.py")) == (("a",), ())
 
 

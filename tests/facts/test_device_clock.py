@@ -36,7 +36,7 @@ def reading(vendor: str = "cuda", *, closed: bool = False, reads: bool = True) -
 
 
 def shifted(t: TraceBuilder, us: float) -> TraceBuilder:
-    """The same with all device times so much later."""
+    """Move all device times of a trace by so much."""
     for event in t.events:
         event["ts"] += us if event.get("cat") in DEVICE else 0
     return t

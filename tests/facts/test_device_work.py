@@ -44,7 +44,7 @@ def test_busy_intervals_are_merged():
 
 
 def test_last_end_is_that_of_the_work_launched_before():
-    """What was launched later doesn't count; before the first launch there is nothing."""
+    """Work launched later doesn't count; before the first launch there is none."""
     work = two_streams().of(0)
     ends, some = work.last_ends(np.array([0, 10_000, 60_000, 300_000]))
     assert some.tolist() == [False, True, True, True]

@@ -22,7 +22,7 @@ def two_threads() -> Trace:
 
 
 def test_the_last_records_before_a_wait_come_first() -> None:
-    """Those of its own thread, or of all; as many as are wanted."""
+    """They are the records of its own thread, or of all; as many as the caller wants."""
     trace = two_threads()
     records, s = EventRecords(trace), trace.slices
     (wait,) = [row for row in range(len(s)) if trace.name(row) == "cudaEventSynchronize"]

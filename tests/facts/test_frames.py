@@ -50,7 +50,7 @@ def test_calls_of_one_site_get_the_same_tuple() -> None:
 
 
 def test_frames_around_are_outermost_first() -> None:
-    """Those that hold a time on their thread, edges included."""
+    """They are the frames that hold a time on their thread, edges included."""
     t = TraceBuilder()
     with t.frame("train.py(1): main", 0, 100):
         t.frame("other.py(2): before", 1, 5)

@@ -1,4 +1,4 @@
-"""What a trace lacks: each kind is found, says what is withheld for it, and is silent where nothing is missing."""
+"""Each kind of missing data is detected, names the withheld numbers, and isn't reported where nothing is missing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_without_the_host_no_verdict() -> None:
 
 
 def test_a_file_cut_short_gets_no_verdict(tmp_path: Path) -> None:
-    """What a crash left tells a part of a step."""
+    """A crash leaves only a part of a step."""
     path = tmp_path / "cut.json"
     path.write_bytes(whole().json()[:-30])
     assert analyze(path).step.reason.startswith("The trace is cut short")
@@ -70,7 +70,7 @@ def test_a_file_cut_short_gets_no_verdict(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("lost", "verdict"), [(1, True), (5, False)])
 def test_launches_without_work_are_counted(lost: int, verdict: bool) -> None:
-    """Of twenty launches a step; up to a tenth is said and spoils no verdict."""
+    """With twenty launches per step, up to a tenth is reported and spoils no verdict."""
     t = whole(20 - lost)
     for start in (0, 1000, 2000):
         for k in range(lost):
@@ -86,7 +86,7 @@ def test_launches_without_work_are_counted(lost: int, verdict: bool) -> None:
     [(18, False, True), (22, True, True), (95, True, True), (105, True, False)],
 )
 def test_a_trace_without_a_fiftieth_of_its_work_says_so(lost: int, said: bool, verdict: bool) -> None:
-    """Of a thousand launches; without a tenth it tells nothing of what bounds the step."""
+    """With a thousand launches; a trace without a tenth of its work can't tell what bounds the step."""
     t = TraceBuilder()
     with t.step(0, 10_000):
         for k in range(1000):
@@ -124,7 +124,7 @@ def test_work_before_its_launch_says_that_the_clocks_disagree(early: float, lack
 
 @pytest.mark.parametrize(("early", "lacks"), [(48, 0), (52, 1)])
 def test_clocks_disagree_where_a_twentieth_of_the_work_begins_too_early(early: int, lacks: int) -> None:
-    """Of a thousand kernels so many, by a tenth of a millisecond: single ones are what a profiler gets wrong."""
+    """So many of a thousand kernels begin a tenth of a millisecond early: profilers get single ones wrong."""
     t = TraceBuilder()
     with t.step(0, 10_000):
         for k in range(1000):
@@ -134,7 +134,7 @@ def test_clocks_disagree_where_a_twentieth_of_the_work_begins_too_early(early: i
 
 
 def test_work_that_names_no_launch_gets_no_verdict() -> None:
-    """What held the device up can't be told."""
+    """The cause of the device's delays is unknown."""
     t = whole()
     for event in t.events:
         if event.get("cat") in ("kernel", "gpu_memcpy"):
@@ -211,7 +211,7 @@ def overlapping(capability: int, *, share: float = 0.2, graph: bool = False) -> 
 def test_kernels_of_a_stream_may_overlap_where_the_device_allows_it(
     capability: int, share: float, graph: bool, sound: bool
 ) -> None:
-    """From Hopper on by dependent launches, and anywhere as branches of a graph: but not several all the time."""
+    """Dependent launches do so from Hopper on, and branches of a graph on any device: but not several all the time."""
     assert (integrity_of(overlapping(capability, share=share, graph=graph).trace()) == SOUND) is sound
 
 
@@ -225,7 +225,7 @@ def test_what_overlaps_counts_once() -> None:
 @pytest.mark.parametrize("by", ["copy", "synchronize"])
 @pytest.mark.parametrize(("hidden", "sound"), [(200, True), (300, False), (9000, False)])
 def test_a_graph_of_which_a_part_is_recorded_withholds_what_rests_on_it(by: str, hidden: float, sound: bool) -> None:
-    """What is behind its kernels begins, or returns, long after them, and nothing in the trace holds it."""
+    """Work after its kernels begins or returns long after them, and nothing in the trace explains the delay."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=10_000):
         t.call("cudaGraphLaunch", start + 10, start + 20)

@@ -27,7 +27,7 @@ def test_a_step_whose_next_was_not_recorded_ends_with_its_own_end() -> None:
 
 
 def test_without_steps_the_whole_trace_is_one_window() -> None:
-    """From the first slice's begin to the last one's end."""
+    """It spans the first slice's begin to the last one's end."""
     t = TraceBuilder()
     t.op("aten::add", 10, 20)
     t.op("aten::mul", 30, 50)
@@ -121,7 +121,7 @@ def test_a_host_that_doesnt_wait_takes_its_time_all_the_same() -> None:
 
 
 def test_a_window_without_steps_is_the_hosts_part() -> None:
-    """From its first launch until the op of its last one is over: what is made before and behind is none of it."""
+    """It spans its first launch until the op of its last one is over: work before and after is left out."""
     t = TraceBuilder()
     t.op("aten::randn", 0, 4000)
     t.launch("kernel", at=5000, lasts=100)
@@ -164,7 +164,7 @@ def test_work_that_lost_its_launch_is_not_earlier() -> None:
 
 
 def test_what_the_device_does_behind_the_last_step_is_told() -> None:
-    """From the host's end to the device's."""
+    """It spans the host's end to the device's."""
     t = TraceBuilder()
     with t.step(0, 1000):
         t.launch("kernel", at=10, lasts=3000)

@@ -1,4 +1,4 @@
-"""What the profiler did itself, by its own rows, is no time of a step; what the driver did is."""
+"""The profiler's own work, by its own rows, is no time of a step; the driver's is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From samples of a run to its phases: what lies outside of the loop that the steps are rounds of, and what in few."""
+"""Samples of a run give its phases: work outside of the loop of the steps, and work in few of the steps."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ def test_a_statement_behind_the_steps_loop_is_a_phase_without_rounds() -> None:
 
 
 def test_a_step_that_now_and_then_is_longer_is_no_phase() -> None:
-    """The same lines took longer: a pause of the system's, a loader that isn't ready."""
+    """One set of lines took longer: a pause of the system, or a loader that isn't ready."""
     assert seen(64, every=16, between=(FORWARD, 30)) == []
 
 
 def test_shares_are_taken_of_whole_cycles_of_the_longest_stretch() -> None:
-    """From one time that a phase came to another; without enough of them, of all of it."""
+    """Cycles go from one occurrence of a phase to the next; with too few of them, shares are of the whole run."""
     counts = [False] * 3 + [True] * 3 + [False] * 4 + [True] * 40
     assert window(counts, [10] * 50, [[15, 31, 47]]) == (15, 47)
     assert window(counts, [10] * 50, [[15]]) == (10, 50)

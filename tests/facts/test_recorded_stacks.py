@@ -56,7 +56,7 @@ def test_a_record_lies_in_its_op_but_for_the_clocks(before_us: float, line: int 
 
 
 def test_timed_calls_are_looked_up_not_through() -> None:
-    """Of a thousand calls that were timed one is looked at for a wait, whichever it lies in."""
+    """With a thousand timed calls, a wait compares one of them, whichever it lies in."""
     looked = []
 
     class Call(TimedCall, frozen=True):

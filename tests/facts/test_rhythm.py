@@ -23,7 +23,7 @@ def test_a_period_is_its_smallest(pattern: list[float]) -> None:
 
 
 def test_noise_is_no_period() -> None:
-    """Of a hundred loops whose steps vary by a third at random none repeats."""
+    """None of a hundred loops whose steps vary by a third at random repeats."""
     drawn = random.Random(1)
     assert all(period_of([drawn.uniform(10, 16) for _ in range(24)]) == 1 for _ in range(100))
 

@@ -1,4 +1,4 @@
-"""What a trace states about events: which record each wait means, by rows and by what capture saw."""
+"""A trace states which record each wait means, by rows and by what capture saw of events."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ def story(api: str = "cudaStreamWaitEvent") -> TraceBuilder:
 
 
 def seen(t: TraceBuilder, *calls: tuple[float, str, int | str], tid: int = MAIN) -> None:
-    """What the callbacks saw of events in the order in which it is stored: when (µs), what, and of which event."""
+    """Build the events that callbacks saw, in the order in which they are stored: when (µs), what, and of which
+    event."""
     table = t.metadata.setdefault("syncscan", {})
     events = [[t.base_ns + round(at * 1000), tid, kind, event, 0] for at, kind, event in calls]
     table["events"] = [*table.get("events", []), *events]
 
 
 def synchronized(t: TraceBuilder, *calls: tuple[float, str, int | str]) -> None:
-    """What the callbacks saw of the host's synchronizes: when (µs), of what, and its handle."""
+    """Build the host's synchronizes that callbacks saw: when (µs), of what, and its handle."""
     syncs = [[t.base_ns + round(at * 1000), MAIN, kind, -1, -1, handle] for at, kind, handle in calls]
     t.metadata.setdefault("syncscan", {})["lines"] = {"source": "callbacks", "syncs": syncs}
 
@@ -42,7 +43,7 @@ def sync_row(t: TraceBuilder, wait: int, record: int) -> None:
 
 
 def correlation(t: TraceBuilder, at: float) -> int:
-    """That of the call at this time (µs)."""
+    """Return the correlation id of the call at this time (µs)."""
     found: int = next(e["args"]["correlation"] for e in t.events if e["ts"] == at)
     return found
 
@@ -116,7 +117,7 @@ def test_a_callback_is_of_its_own_thread() -> None:
 
 
 def test_a_callback_is_the_first_call_behind_it() -> None:
-    """Of two in the time allowed."""
+    """Two calls lie within the allowed time."""
     t = story()
     t.call("cudaEventRecord", 110, 111)
     t.call("cudaStreamWaitEvent", 310, 311)

@@ -1,4 +1,4 @@
-"""From a program to its patch: what is applied, what is tried and dropped, what is left, and why."""
+"""A program's patch lists changes that are applied, changes that are tried and dropped, and waits that are left."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_read_that_can_wait_is_fixed_and_one_that_steers_is_left() -> None:
 
 
 def test_a_line_after_the_loop_may_wait_itself() -> None:
-    """What reads the sum back stands in front of it, and is no wait of it."""
+    """The line that reads the sum stands before it, and is no wait of its own."""
     source = SUM.replace("print(total)", "print(total, losses[0].item())")
     result = fixed(source)
     assert at(result, 5).applied
@@ -112,7 +112,7 @@ def test_rules_are_selected_and_ignored() -> None:
 
 
 def test_unsafe_fixes_are_made_on_request() -> None:
-    """What else they change is said."""
+    """The report says what else they change."""
     source = HEAD + (
         "from torch.distributions import Normal\nfor loss in losses:\n    p = Normal(loss, 1.0)\nprint(p.mean.item())\n"
     )

@@ -60,7 +60,7 @@ def test_a_file_that_changed_meanwhile_is_left(tmp_path: Path) -> None:
 
 
 def test_uncommitted_changes_are_refused_without_force(tmp_path: Path) -> None:
-    """Of a file that git tracks."""
+    """The file is tracked by git."""
     file = tmp_path / "train.py"
     file.write_text("a = 1\n")
     identity = ("-c", "user.name=n", "-c", "user.email=e")

@@ -10,7 +10,7 @@ from syncscan.model.fleet import Fleet, JobFinding, JobRank, LateCause, Lateness
 from syncscan.model.rank import RankAnalysis, RankFinding, RankStep
 
 STEP_US = 10_000.0
-"""What a step of the job takes."""
+"""Time of a step of the job."""
 
 
 def rank_finding(**changes: Any) -> RankFinding:

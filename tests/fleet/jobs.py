@@ -11,7 +11,7 @@ from syncscan.model.rank import RankAnalysis
 from tests.builder import TraceBuilder
 
 TOOK = 50.0
-"""What the all-reduce of a step takes when all ranks have come, µs."""
+"""Time of a step's all-reduce once all ranks have arrived, µs."""
 
 
 @dataclass(frozen=True)

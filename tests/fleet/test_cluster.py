@@ -21,7 +21,7 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """Of a cluster in this process: what is sent is packed as between machines."""
+    """Start a cluster in this process; messages are packed as between machines."""
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, protocol="tcp"
     ) as cluster:
@@ -41,7 +41,7 @@ def test_a_cluster_finds_what_one_process_finds(tmp_path: Path, scheduler: str) 
 
 
 def test_a_worker_of_another_version_is_named(tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it finds would be no part of this job."""
+    """Its findings would be no part of this job."""
     paths = write_ranks(tmp_path, 1)
     task = clusters._task
     monkeypatch.setattr(clusters, "_task", lambda path, options, most, version: task(path, options, most, "0.0.0"))
@@ -61,7 +61,7 @@ def test_no_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.bench
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
-    """Of two processes one is killed when a quarter is done; all ranks are those of a run without that."""
+    """One of two processes is killed when a quarter is done; all ranks equal those of a run without that."""
     paths = write_ranks(tmp_path / "job", 40)
     expected = [decoded(outcome_of(path, {}, None).rank) for path in paths]
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:

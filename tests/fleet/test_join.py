@@ -66,7 +66,7 @@ def test_clocks_are_told_by_the_ends_of_collectives() -> None:
 
 
 def test_the_path_goes_through_the_rank_that_comes_last() -> None:
-    """From the first step's begin to its last collective, all of it the straggler's."""
+    """It spans the first step's begin to its last collective, all of it the straggler's."""
     fleet = join(analyses(traces([Step(), Step(first=700)])))
     assert {segment.rank for segment in fleet.path} == {1}
     assert [segment.step for segment in fleet.path] == [2, 3, 4, 5]
@@ -74,7 +74,7 @@ def test_the_path_goes_through_the_rank_that_comes_last() -> None:
 
 
 def test_a_missing_rank_is_named() -> None:
-    """Of three ranks two came: the third's number, and that collectives with it last as recorded."""
+    """Two of three ranks are there: the note has the third's number, and says that it may be last at collectives."""
     fleet = join(analyses(traces([Step(item=True, host=200), Step(), Step()]))[:2])
     assert fleet.missing == (2,)
     assert (fleet.matched, fleet.unmatched) == (0, 4)
@@ -128,7 +128,7 @@ def test_what_is_no_job_is_refused() -> None:
 
 
 def test_a_rank_is_kept_as_it_is() -> None:
-    """What is stored of it and read back joins to the same fleet."""
+    """Stored and read back, it joins to the same fleet."""
     ranks = analyses(traces([Step(item=True, host=200), Step()]))
     kept = [decoded(encoded(rank)) for rank in ranks]
     assert [replace(rank, of=None) for rank in join(kept).ranks] == [

@@ -65,7 +65,7 @@ def test_a_job_in_s3_is_analysed_and_kept_there(bucket: str) -> None:
 
 
 def test_what_goes_wrong_is_said_without_secrets(bucket: str) -> None:
-    """Of a bucket that isn't there, and of one that this key isn't for."""
+    """The bucket doesn't exist, or this key has no access to it."""
     for where in ("s3://nobodys/job", f"{bucket}/nothing/*.json"):
         with pytest.raises(SyncscanError) as raised:
             syncscan.analyze_fleet(where, jobs=1)

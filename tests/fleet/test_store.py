@@ -17,7 +17,7 @@ from tests.fleet.small_ranks import write_ranks
 
 @pytest.fixture(scope="module")
 def rank(tmp_path_factory: pytest.TempPathFactory) -> RankAnalysis:
-    """Of some trace."""
+    """Return the rank of some trace."""
     (trace,) = write_ranks(tmp_path_factory.mktemp("job"), 1)
     return decoded(outcome_of(trace, {}, None).rank)
 
@@ -36,7 +36,7 @@ def test_a_rank_is_taken_until_its_trace_changes(tmp_path: Path, rank: RankAnaly
 def test_other_options_or_another_version_make_other_ranks(
     tmp_path: Path, rank: RankAnalysis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was found with them isn't taken; how much memory there was changes nothing."""
+    """Ranks computed with them aren't reused; the amount of memory changes nothing."""
     (trace,) = write_ranks(tmp_path / "job", 1)
     store = Store(tmp_path / "out", [trace], {"step_ms": 2.0})
     store.expect(trace)

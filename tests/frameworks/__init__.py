@@ -1,1 +1,1 @@
-"""What is known of libraries, held to them on a GPU: as they are, and with the switch that a fix names."""
+"""Facts about libraries, checked on a GPU: with their defaults, and with the switch that a fix names."""

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PLAN = "calibrate=0, settle=0, wait=0, warmup=3, active=2"
 """Five steps: libraries do in the first two what they do once."""
 OPTIONS = ("--calibrate", "0", "--wait", "0", "--warmup", "5", "--active", "2")
-"""The same for a trainer's own loop; the capture begins in the middle of its first step."""
+"""Options for a trainer's own loop too; the capture begins in the middle of its first step."""
 
 LOOP = f"""
 import syncscan
@@ -40,7 +40,7 @@ class Seen:
     findings: tuple[Finding, ...]
 
     def of(self, rule: str, title: str) -> list[Finding]:
-        """Those of a rule whose title contains these words."""
+        """Return the findings of a rule whose title contains these words."""
         return [f for f in self.findings if f.diagnosis.rule == rule and title in f.diagnosis.title]
 
     def line(self, finding: Finding) -> str:
@@ -51,7 +51,7 @@ class Seen:
         return self.program.splitlines()[source.line - 1].strip()
 
     def __str__(self) -> str:
-        """What a failing test shows."""
+        """Return the text that a failing test shows."""
         rows = [
             f"{f.diagnosis.rule}: {f.diagnosis.title} | {self.line(f)} | {f.where.framework}" for f in self.findings
         ]
@@ -104,7 +104,7 @@ def switched(program: str, switches: tuple[tuple[str, str], ...]) -> str:
 
 
 def seen(program: str, folder: Path, stacks: bool = False) -> Seen:
-    """What syncscan finds in a capture of some steps of the program."""
+    """Return the findings of a capture of some steps of the program."""
     text = textwrap.dedent(program).lstrip()
     if "def step(" in text:
         (trace,) = captured(text + LOOP.replace("STACKS", str(stacks)), folder, [])

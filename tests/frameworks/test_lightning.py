@@ -60,7 +60,7 @@ def test_it_is_read_without_a_bar_too(run: Callable[[str], Seen]) -> None:
 
 
 def test_a_logger_reads_in_steps_that_are_logged(spares: Spares) -> None:
-    """Of `log_every_n_steps=50` none of those captured."""
+    """With `log_every_n_steps=50`, none of the captured steps is logged."""
     spares(
         PROGRAM,
         ("log_every_n_steps=1,", "log_every_n_steps=50,"),

@@ -80,7 +80,7 @@ def test_the_filter_of_nan_losses_is_an_argument(spares: Spares) -> None:
 
 
 def test_the_log_is_read_in_steps_that_are_logged(spares: Spares) -> None:
-    """Of `logging_steps=50` none in the steps captured."""
+    """With `logging_steps=50`, none of the captured steps is logged."""
     spares(
         TRAINER,
         ("logging_steps=1,", "logging_steps=50,"),

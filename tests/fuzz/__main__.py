@@ -18,7 +18,7 @@ from tests.fuzz.mutate import made
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 LARGEST = 60_000
-"""Of the recordings those of so many packed bytes at most, and of each the first events: enough of everything."""
+"""Limit in packed bytes of the recordings to use, and of each the first events: enough of everything."""
 MOST_EVENTS = 400
 
 

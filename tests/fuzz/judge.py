@@ -1,4 +1,4 @@
-"""From a file to what is wrong with what syncscan makes of it: the promises of docs/threat-model.md, as checks."""
+"""Check the promises of docs/threat-model.md for what syncscan makes of a file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.load.test_oracle import assert_equal
 SECONDS = 20
 """A command takes longer for no file of the fuzzer's: the largest are some hundred kilobytes."""
 SAVED = 0.15
-"""Of so many inputs a saved analysis is judged too: it takes as long as all the rest."""
+"""Fraction of inputs whose saved analysis is judged too: it takes as long as all the rest."""
 FORMATS = ("text", "json", "csv", "markdown", "sarif", "github", "junit")
 OPTIONS = ((), ("--untangle",), ("--around", "1"))
-"""Of `annotate`."""
+"""Options of `annotate`."""
 
 
 class _TooLong(BaseException):
@@ -35,7 +35,7 @@ class _TooLong(BaseException):
 
 
 def strict(text: bytes) -> Any:
-    """What a strict reader reads.
+    """Parse JSON as a strict reader does.
 
     Raises:
         ValueError: it refuses this: NaN and the like, half characters, the list of events twice.
@@ -87,7 +87,7 @@ def _limited() -> Iterator[None]:
 
 
 def judged(path: Path, folder: Path, r: Random, valid: Any = None) -> list[str]:
-    """What is wrong with what syncscan makes of a file; nothing if all is right.
+    """Return the broken promises for a file; empty if all hold.
 
     Args:
         path: of the file.
@@ -104,7 +104,7 @@ def judged(path: Path, folder: Path, r: Random, valid: Any = None) -> list[str]:
 
 
 def judged_wholly(path: Path, folder: Path) -> list[str]:
-    """The same in every format and with every option, and of its saved analysis."""
+    """Return the broken promises in every format, with every option, and of the saved analysis."""
     return [*_reports(path, FORMATS), *_copies(path, folder, OPTIONS, None), *_saved(path, folder)]
 
 
@@ -140,7 +140,7 @@ def _saved(path: Path, folder: Path) -> Iterator[str]:
 
 
 def _fault(form: str, out: bytes) -> str:
-    """What is wrong with a report."""
+    """Return the fault of a report; empty without one."""
     try:
         text = out.decode()
         if form in ("json", "sarif"):

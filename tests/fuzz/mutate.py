@@ -1,4 +1,4 @@
-"""From a recorded trace and a random generator to the bytes of a hostile one; the same seed, the same bytes."""
+"""Turn a recorded trace and a random generator into a hostile trace; one seed always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def made(base: Document, r: Random) -> tuple[bytes, str, Any]:
 
 
 def valid(text: bytes) -> Any:
-    """What any JSON reader reads; None where the text isn't JSON."""
+    """Return the value that any JSON reader reads; None if the text isn't JSON."""
 
     def refuse(word: str) -> None:
         raise ValueError(word)

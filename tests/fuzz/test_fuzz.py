@@ -1,4 +1,4 @@
-"""What must hold of any input holds of those that once went wrong, of the first of `make fuzz`, and of any JSON."""
+"""The promises for any input hold for those that once failed, for the first of `make fuzz`, and for any JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def check(stored: bytes, suffix: str, r: Random, valid: Any = None) -> list[str]:
-    """What is wrong with what becomes of these bytes."""
+    """Return the broken promises for these bytes."""
     with _input(stored, suffix) as (path, out):
         return judged(path, out, r, valid)
 

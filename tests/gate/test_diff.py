@@ -1,4 +1,4 @@
-"""What is the same place is seen through what changes around it, and what isn't is told."""
+"""A place is recognized after changes around it, and other places are told apart."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_not_every_step_has_may_be_chance() -> None:
 
 
 def test_several_recordings_are_one_state() -> None:
-    """What one of them shows in each of its steps is there; what was only in an earlier recording isn't lost."""
+    """A sync in each step of one recording counts; a sync in an earlier recording alone isn't lost."""
     other = replace(ITEM, op="aten::nonzero", line=50)
     found = api.diff([program(ITEM)], [program(ITEM), program(ITEM, other)])
     assert told(found) == {"same": ["aten::item:10"], "new": ["aten::nonzero:50"]}
@@ -140,7 +140,8 @@ LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
 @settings(max_examples=15)
 @given(LINES, LINES)
 def test_each_place_is_told_once_and_the_other_way_round_is_the_mirror(before: list[int], after: list[int]) -> None:
-    """Of m and n lines of a function min(m, n) are the same, the rest is gone or new; swapped it is the other."""
+    """Of m and n lines of a function min(m, n) match, the rest is new or removed; swapped states give the mirror
+    image."""
     one, other = ([replace(ITEM, line=n) for n in lines] for lines in (before, after))
     there, back = diff(one, other), diff(other, one)
     assert len(there.of(SiteStatus.SAME)) == min(len(before), len(after))
@@ -193,13 +194,13 @@ def test_a_device_s_pace_does_not_wander() -> None:
 
 
 def held(us: float, times: Sequence[float]) -> Analysis:
-    """The same of a step that its device fills."""
+    """Build a step that its device fills."""
     analysis = unprofiled(us, times)
     return replace(analysis, step=replace(analysis.step, device_busy_us=analysis.step.observed_us))
 
 
 def test_a_host_under_the_profiler_tells_little() -> None:
-    """What a host takes in a trace differs by tens of percents from one recording to the next."""
+    """A host's time in a trace differs by tens of percents from one recording to the next."""
     found = api.diff([program(ITEM, lasts=1000)], [program(ITEM, lasts=800)])
     assert not found.step.unprofiled
     assert not found.step.distinguishable

@@ -42,7 +42,7 @@ def test_syncs_and_waits_are_those_of_the_rank_that_has_the_most() -> None:
 
 
 def test_what_removing_would_save_is_of_the_job() -> None:
-    """Of all its syncs, of one, and of some, where it is known to lie between the best and all."""
+    """It covers all of its syncs, one, and some, where the gain is known to lie between the best one's and all."""
     assert sentences(check(job(), Limit(recoverable=0.05))) == [
         "the step: removing its syncs would save the job 7.20% of its step, and 5.00% are allowed"
     ]
@@ -89,7 +89,7 @@ def test_what_nobody_could_see_passes_nothing() -> None:
 
 
 def test_missing_ranks_are_said() -> None:
-    """What isn't there can't be held to anything."""
+    """Missing ranks can't be checked."""
     assert check(damaged()).notes == (
         "1 of 5 ranks has no readable trace and was not checked.",
         "1 trace couldn't be read.",

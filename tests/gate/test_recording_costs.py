@@ -35,7 +35,7 @@ def dry() -> Analysis:
 
 
 def recording(copied: int = 400) -> Analysis:
-    """The same program on a GPU: it has no lines, and a place of its own."""
+    """Build the program's recording on a GPU: without lines, and with a place of its own."""
     t = TraceBuilder()
     for start in t.steps(3, lasts=1000):
         with t.scope("load", start + 10, start + 200):

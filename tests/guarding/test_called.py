@@ -1,4 +1,4 @@
-"""What a line that waits calls, by the instruction at which it stands."""
+"""A waiting line's call is named by the instruction that runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def many(t: Any) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 keeps lines alone")
 def test_each_instruction_has_its_name() -> None:
-    """Of several calls in a line the one that waits."""
+    """With several calls in a line, it names the one that waits."""
     reads = Reads()
     many(reads)
     assert reads.seen == ["nonzero", "item", "float", "[]", "[]=", "if", "in", "format", "float"]

@@ -120,7 +120,7 @@ def test_another_thread_is_never_killed(machine: Machine) -> None:
 
 
 def test_a_callback_gets_each_one_and_may_sync_itself(machine: Machine) -> None:
-    """What it does is not counted."""
+    """Its own syncs aren't counted."""
     seen: list[syncscan.GuardedSync] = []
 
     def act(sync: syncscan.GuardedSync) -> None:
@@ -227,7 +227,7 @@ def test_guards_that_end_in_another_order_leave_nothing(
 
 
 def test_a_program_that_sets_the_mode_disarms_nobody(machine: Machine) -> None:
-    """What it sets is what it reads, what holds for unguarded threads, and what is there afterwards."""
+    """The mode that it sets is the mode that it reads, that holds for unguarded threads, and that stays afterwards."""
     inner = torch._C
     with syncscan.guard(limit=9) as guard:
         inner._cuda_set_sync_debug_mode(0)
@@ -312,7 +312,7 @@ def test_a_scope_limits_what_counts(machine: Machine) -> None:
 
 
 def test_counts_go_to_any_writer(machine: Machine) -> None:
-    """That has `add_scalar`."""
+    """Any object with `add_scalar` is a writer."""
     written: list[tuple[str, float, int]] = []
 
     class Writer:
@@ -365,7 +365,7 @@ def test_syncs_of_a_tool_are_its_own(machine: Machine, file: str, reason: str) -
 def test_without_a_device_it_does_nothing(
     machine: Machine, process: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same program runs on a CPU."""
+    """The program runs unchanged on a CPU."""
     monkeypatch.setattr(device, "vendor", lambda: None)
     before = process()
     with syncscan.guard() as guard:

@@ -98,7 +98,7 @@ def test_a_pageable_copy_to_the_device_waits_when_it_is_large(size: int) -> None
 
 
 def test_raising_comes_up_through_torch(x: Any) -> None:
-    """From `.item()` itself, which is written in C++; torch works on."""
+    """It comes out of `.item()` itself, which is written in C++; torch continues to work."""
     with syncscan.guard(on_violation="raise"), pytest.raises(syncscan.UnexpectedSync) as caught:
         x.sum().item()
     assert (caught.value.sync.file, caught.value.sync.called) == (__file__, "item")

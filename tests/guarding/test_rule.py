@@ -1,4 +1,4 @@
-"""From what a line called to its rule, and from the comment on it to whether it is allowed."""
+"""A line's call decides its rule, and the comment on it whether it is allowed."""
 
 from __future__ import annotations
 

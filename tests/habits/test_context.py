@@ -1,4 +1,4 @@
-"""What rules ask of many slices at once is what each slice alone answers."""
+"""A rule's queries of many slices at once equal those of each slice alone."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_collections_of_every_step_are_gained_whole():
 
 
 def test_the_range_reaches_down_to_what_every_step_has():
-    """That one of them takes 600 µs is chance; 100 µs in each is not."""
+    """The 600 µs of one are chance; the 100 µs of each aren't."""
     low, high = habit(collecting((400, 100), (1400, 100), (2300, 600))).gain.range_us
     assert 50 < low < 100
     assert high > 266

@@ -55,7 +55,7 @@ def test_without_additions_only_the_zeros_go():
 
 
 def test_what_accumulates_gradients_stays():
-    """Of two backward passes the second adds to real gradients."""
+    """The second of two backward passes adds to real gradients."""
     found = habit(training(passes=2))
     assert found.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
     assert "the next backward pass 40 that add to zeros" in found.evidence[0]

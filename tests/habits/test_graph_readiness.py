@@ -1,4 +1,4 @@
-"""What a CUDA graph can hold of a step, phase by phase, and what stands in its way."""
+"""A CUDA graph can hold parts of each phase of a step, up to what breaks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What built a tensor that is copied: the op before the copy's, told of all copies at once."""
+"""The op before a copy built the copied tensor; all copies are attributed at once."""
 
 from __future__ import annotations
 

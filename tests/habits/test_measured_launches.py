@@ -1,4 +1,4 @@
-"""What `launch-bound` projects holds what a CUDA graph, or a compile, was measured to leave of the step.
+"""The projection of `launch-bound` holds the step times that were measured with a CUDA graph or a compile.
 
 Recorded and measured on an H200 with torch 2.11 by `benchmarks/launches.py`. Its host's speed drifts by some 20 % from
 one minute to the next: shares of the step are compared, each variant timed in turn with the step as it is.
@@ -19,7 +19,7 @@ TRUTH = json.loads((FOLDER / "truth.json").read_text())
 
 
 def gain(name: str) -> tuple[HabitGain | None, float]:
-    """What the habit is projected to gain, None where nothing is said; and the step's time in µs."""
+    """Return the habit's projected gain, None without one, and the step's time in µs."""
     analysis = api.analyze(FOLDER / f"{name}.json.gz")
     found = [h.gain for h in analysis.habits if h.rule == "launch-bound"]
     return (found[0] if found else None), analysis.step.unprofiled_us
@@ -44,7 +44,7 @@ def test_the_measured_share_lies_in_the_projected_range(name: str, variant: str)
 
 
 def test_one_graph_of_a_whole_step_is_projected_within_a_tenth_of_it() -> None:
-    """Of a transformer's step it left 35 %."""
+    """A graph left 35 % of a transformer's step."""
     found, step_us = gain("transformer")
     measured = 1 - TRUTH["transformer"]["graph"] / TRUTH["transformer"]["eager"]
     assert found.recoverable_us / step_us == pytest.approx(measured, abs=0.1)

@@ -1,4 +1,4 @@
-"""What habits of a stalled host project holds what their fixes were measured to gain.
+"""Projected gains of habits that stall the host hold the measured gains of their fixes.
 
 Recorded and measured on an H200 with torch 2.11 by `benchmarks/host_stalls.py`; each variant timed in turn with the
 other, and shares of the step compared, for its host's speed drifts.

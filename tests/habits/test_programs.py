@@ -36,7 +36,7 @@ NEEDS_MORE = re.compile(
     r"(copies\.(pinned|inline_pin|prefetched)|pipeline\.(pipelined|needless)|augmentation\..*|inference\..*"
     r"|tips\.graph|parallel\..*)"
 )
-"""Those that need a GPU, or torchvision."""
+"""Programs that need a GPU, or torchvision."""
 
 
 @pytest.mark.parametrize("name", [n for n in names() if not NEEDS_MORE.fullmatch(n)])

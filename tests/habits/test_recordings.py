@@ -98,7 +98,7 @@ reaches from what compiling the network alone leaves, with a cost a parameter, t
 
 @pytest.mark.parametrize(("rule", "bad", "good_ms", "error", "width"), MEASURED)
 def test_the_measured_gain_lies_in_the_projected_range(rule, bad, good_ms, error, width):
-    """What removing the habit really gave, against the replay of the bad recording."""
+    """The gain measured without the habit, against the replay of the bad recording."""
     habit = found(bad)[rule]
     low, high = habit.gain.range_us
     path = RECORDED / f"{bad}.pt.trace.json.gz"

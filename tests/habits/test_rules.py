@@ -88,7 +88,7 @@ def saved_us(builder, rule="launch-bound"):
 
 
 def test_only_what_lies_between_launches_is_spared_by_a_graph():
-    """Of 2,300 µs 150 launches 12 µs apart take 1,790: a graph leaves what the host does before and behind them."""
+    """150 launches 12 µs apart take 1,790 of 2,300 µs: a graph leaves the host's work before and after them."""
     whole = launching(1, lambda t, at: None)
     assert saved_us(whole) == pytest.approx(1790, abs=100)
     assert rules(whole)["launch-bound"].advice.fix.startswith('torch.compile(mode="reduce-overhead") or a CUDA graph')
@@ -198,7 +198,7 @@ def loading(iterator, at=0, lasts=600):
 
 
 def test_a_pageable_copy_outside_of_any_op_is_its_call_alone():
-    """What a library copies by itself has no op whose time would go; the trace's last slice is another's."""
+    """A library's own copy has no op whose time would go; the trace's last slice is another's."""
     t = TraceBuilder()
     calls = []
     for start in t.steps(3, lasts=1000):

@@ -69,7 +69,7 @@ def test_each_is_told_by_its_functions(rule, node):
 
 
 def test_the_evidence_names_the_line():
-    """Of the function in which it begins."""
+    """It is the line of the function in which it begins."""
     assert found(tree(MAIN, BAR))["progress-bar"].evidence[1] == "in std.py:7 tqdm.update"
 
 

@@ -83,7 +83,7 @@ def test_in_the_backward_pass_it_is_likely_and_not_sure():
 
 
 def test_waiting_for_a_core_is_not_waiting_for_the_lock():
-    """Of 500 µs off its core 450 were for want of one."""
+    """The thread lacked a core for 450 of 500 µs off its core."""
     found = stopped_by_others(sampled((OWN, 400.0), delayed=450.0))
     assert (found.surely_us, found.most_us) == pytest.approx((50, 50))
 

@@ -1,4 +1,4 @@
-"""What the steps' threads spend the host's time on, as counted in a trace."""
+"""A trace counts where the host time of the steps' threads goes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def dear(host: CountedHost, op: str) -> DearOp:
 
 
 def test_each_moment_is_in_an_op_in_a_kind_of_call_or_in_python() -> None:
-    """Of a slice only what is in no other counts, so that the parts add up to the step; scopes and marks are Python."""
+    """A slice's own time is what no inner one covers, so that the parts add up to the step; scopes and marks are
+    Python."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=100):
         with t.scope("forward", start + 5, start + 80), t.op("aten::mm", start + 10, start + 50):
@@ -140,7 +141,7 @@ def test_autograd_s_thread_counts_before_the_one_that_waits_for_it() -> None:
 
 
 def test_autograd_s_threads_that_work_at_once_count_once() -> None:
-    """Of two devices' threads the one that came first counts where both work."""
+    """When threads of two devices work at once, the one that came first counts."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
         t.launch(at=start + 10, lasts=5)
@@ -154,7 +155,7 @@ def test_autograd_s_threads_that_work_at_once_count_once() -> None:
 
 
 def test_other_threads_are_none_of_the_step_s() -> None:
-    """What a loader's or a server's thread does beside the step is nothing that the step's thread does."""
+    """A loader's or a server's thread works beside the step, not in it."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
         t.launch(at=start + 10, lasts=5)
@@ -217,7 +218,7 @@ def test_ops_are_told_by_scope_the_dearest_first() -> None:
 
 
 def test_an_op_in_itself_takes_its_time_once() -> None:
-    """Of ops of one name in one another the time in all is the outer one's."""
+    """For nested ops of one name, the total time is the outer one's."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
         t.launch(at=start + 10, lasts=5)
@@ -331,7 +332,7 @@ def _kind(trace: Trace, row: int | None) -> str:
 
 @given(stories())
 def test_the_columns_say_what_looking_at_each_moment_says(t: TraceBuilder) -> None:
-    """The same parts and the same ops, whatever nests how and whichever threads work at once."""
+    """Parts and ops are equal, however slices nest and whichever threads work at once."""
     trace = t.trace()
     host = counted(t)
     expected, ops = oracle(trace)
@@ -342,7 +343,7 @@ def test_the_columns_say_what_looking_at_each_moment_says(t: TraceBuilder) -> No
 
 @dataclass
 class Columns:
-    """What of the slices, and of the host's, is asked for."""
+    """Slice and host columns that a count reads."""
 
     ts: Int64
     end: Int64
@@ -357,7 +358,7 @@ class Columns:
 def test_what_lies_in_another_of_its_group_is_found_whatever_stands_between(
     drawn: list[tuple[int, int, int, int]],
 ) -> None:
-    """Of each thread by itself, where slices nest and where they overlap."""
+    """Each thread counts by itself, where slices nest and where they overlap."""
     each = sorted((thread, begin, -lasts, group) for thread, begin, lasts, group in drawn)
     begins, ends = [begin for _, begin, _, _ in each], [begin - length for _, begin, length, _ in each]
     cut = sum(thread == 0 for thread, _, _, _ in each)

@@ -1,4 +1,4 @@
-"""What capture kept of a run becomes its mean step, and each phase's share."""
+"""A capture's record of a run gives its mean step, and each phase's share."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def table(**samples: Any) -> dict[str, Any]:
 
 
 def sampled(stacks: dict[tuple[str, ...], int], **more: Any) -> SampledHost:
-    """What is made of these stacks in a trace of two steps of 1,500 µs, 1,000 without the profiler."""
+    """Return the summary of these stacks in a trace of two steps of 1,500 µs, 1,000 without the profiler."""
     step_us, options = more.pop("unprofiled_step_us", 1000.0), more.pop("options", {})
     t = TraceBuilder(syncscan={"unprofiled_step_us": step_us, "host": table(stacks=stacks, **more)})
     for start in t.steps(2, lasts=1500):

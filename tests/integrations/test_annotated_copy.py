@@ -52,7 +52,7 @@ def test_a_copy_adds_nothing(recorded: Path) -> None:
 
 
 def test_a_copy_is_analysed_like_the_trace(recorded: Path) -> None:
-    """What is added changes no finding: our rows aren't taken for the program's."""
+    """Added rows change no finding: they aren't taken for the program's."""
     again = recorded.with_name("copy.json")
     before = api.analyze(recorded)
     files.write(again, annotated_copy.annotated(before, str(recorded)))
@@ -158,7 +158,7 @@ def test_what_was_repaired_is_checked_again(recorded: Path, value: str) -> None:
 
 @pytest.mark.usefixtures("settled")
 def test_what_reading_skipped_is_checked_as_ever(recorded: Path) -> None:
-    """Of what it doesn't need it knows no encoding, and not how many digits a number has."""
+    """Reading doesn't check the encoding, or the digits of numbers, of what it skips; annotating does."""
     for bad in (b'"\xff"', b"1" * 5000):
         text = recorded.read_bytes()
         at = text.index(b'"dur": ')
@@ -169,7 +169,7 @@ def test_what_reading_skipped_is_checked_as_ever(recorded: Path) -> None:
 
 @pytest.mark.usefixtures("settled")
 def test_a_trace_that_is_another_one_by_then_is_checked(recorded: Path) -> None:
-    """Of the same name, length and time, and broken."""
+    """A trace of equal name, length and time is broken by then."""
     analysis, before, was = api.analyze(recorded), recorded.read_bytes(), recorded.stat()
     recorded.write_bytes(before.replace(b'"dur": ', b'"dur" ; ', 1))
     os.utime(recorded, ns=(was.st_atime_ns, was.st_mtime_ns))

@@ -108,7 +108,7 @@ def test_the_gitlab_component_fails_by_a_trace(allowed: Callable[[Path], None], 
 
 
 def hooks() -> dict[str, Any]:
-    """What pre-commit offers of this repository, by its id."""
+    """Return the pre-commit hooks of this repository, by id."""
     return {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 
 

@@ -150,7 +150,7 @@ def test_a_fix_is_a_patch(
 
 
 def test_a_trace_that_changed_is_read_again(asked: Callable[..., tuple[str, bool]], folder: Path) -> None:
-    """What is kept for the next question is of the file as it was."""
+    """The cached analysis is of the file as it was."""
     before, _ = asked("analyze", trace="one.json")
     (folder / "one.json").write_text(json.dumps({"traceEvents": []}))
     assert asked("analyze", trace="one.json") != (before, False)

@@ -25,7 +25,7 @@ RECIPES = dict(
 
 
 def on_a_small_model() -> dict[str, Any]:
-    """What the blocks of single processes find already there."""
+    """Define the names that the blocks of single processes use."""
     model = torch.nn.Linear(8, 8)
     loader = torch.utils.data.DataLoader(torch.ones(200, 8), 2)
     return {
@@ -42,7 +42,7 @@ def on_a_small_model() -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["accelerate", "loop"])
 @pytest.mark.filterwarnings("ignore:No GPU here")
 def test_a_recipe_writes_a_trace(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three steps, by its own count of what a step is."""
+    """It has three steps, as the recipe counts steps."""
     if name == "accelerate":
         pytest.importorskip("accelerate")
     monkeypatch.chdir(tmp_path)

@@ -69,7 +69,7 @@ def test_a_taken_port_is_said() -> None:
 
 
 def ask(path: str, body: bytes, offline: bool, status: str = "200 OK") -> tuple[str, dict[str, str], bytes]:
-    """What a browser gets for a path when TensorBoard answers with this body."""
+    """Return the browser's answer for a path when TensorBoard answers with this body."""
     seen: dict[str, Any] = {}
 
     def tensorboard(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -195,7 +195,7 @@ def test_a_run_that_never_comes_is_not_waited_for(tmp_path: Path, monkeypatch: p
 
 
 def test_an_error_is_passed_on() -> None:
-    """What isn't a page isn't rewritten."""
+    """Only pages are rewritten."""
     assert ask(f"{trace_view.PLUGIN}/views", b"not found", offline=False, status="404 NOT FOUND")[2] == b"not found"
 
 

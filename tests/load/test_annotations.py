@@ -1,4 +1,4 @@
-"""What a range is, is told by its name and place where its category doesn't."""
+"""The name and place of a range tell its kind where its category doesn't."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_file_that_ends_in_the_middle(piece: int) -> None:
 
 
 def test_gzip_cut_short(tmp_path: Path) -> None:
-    """What could be unpacked is read."""
+    """The part that can be unpacked is read."""
     content = text(3000)
     path = tmp_path / "t.json.gz"
     path.write_bytes(gzip.compress(content)[:-2000])

@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_closed_again(tmp_path: Path, why: str, monkeypat
 
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="pipes have no names here")
 def test_a_pipe_that_gives_a_byte_at_a_time(tmp_path: Path) -> None:
-    """What it is packed in is told by its first bytes, however few come at once."""
+    """The first bytes tell the compression, however few come at once."""
     read_end, write_end = os.pipe()
 
     def dribble() -> None:

@@ -96,7 +96,7 @@ def test_a_folder_that_nothing_can_be_written_to(tmp_path: Path, monkeypatch: py
 
 
 def test_a_folder_of_traces_has_no_more_of_them(path: Path) -> None:
-    """What is kept is no trace."""
+    """Cache files are no traces."""
     assert api.find([str(path.parent)]) == [str(path)]
 
 

@@ -15,7 +15,7 @@ def test_each_field_is_a_column_of_slices() -> None:
 
 
 def test_each_field_is_decoded_by_its_keys() -> None:
-    """What stands under a key of `args` is found by its attribute."""
+    """A key of `args` is read by its attribute."""
     keys = {field.name: field.encode_name for field in msgspec.structs.fields(Args)}
     assert [keys[attribute] for field in FIELDS for attribute in field.attributes] == [
         key for field in FIELDS for key in field.keys

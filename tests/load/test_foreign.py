@@ -60,7 +60,7 @@ def write(folder: Path, content: Any) -> Path:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_another_tools_file_is_named(tmp_path: Path, tool: str) -> None:
-    """What it is, why nothing can be said of it, and what can be done; never that nothing was recorded."""
+    """The error says what it is, why it can't be analyzed, and what to do; never that nothing was recorded."""
     content, named = TOOLS[tool]
     path = write(tmp_path, content)
     with pytest.raises(TraceUnreadable, match=named) as raised:

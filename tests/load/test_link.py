@@ -54,7 +54,7 @@ Interval = tuple[int, int, int]
 
 
 def innermost(intervals: list[Interval]) -> list[int]:
-    """What `innermost_around` says of intervals in order, as numbers of intervals."""
+    """Return the result of `innermost_around` for intervals in order, as numbers of intervals."""
     track, ts, end = (np.array(column, np.int64) for column in zip(*intervals, strict=True))
     return link.innermost_around(np.arange(len(track)), track.astype(np.int32), ts, end).tolist()
 

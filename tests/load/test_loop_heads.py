@@ -8,7 +8,7 @@ from tests.builder import MAIN, TraceBuilder
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 ROUND = 20_000
-"""From one round's begin to the next one's, µs."""
+"""Time from one round's begin to the next one's, µs."""
 
 
 def loop(

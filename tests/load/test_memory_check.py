@@ -40,7 +40,7 @@ def test_a_trace_that_does_not_fit(path: Path, piece: int) -> None:
 
 
 def test_it_is_refused_before_all_of_it_is_read(path: Path) -> None:
-    """What a small file unpacks to needn't be known."""
+    """The unpacked size of a small file needn't be known."""
     with pytest.raises(TraceTooLarge) as caught:
         load(path, piece=2000, max_memory=NEEDED // 10)
     assert "3,000" not in str(caught.value)
@@ -63,7 +63,7 @@ def test_a_second_process_is_held_to_half(
     forked: list[int],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of what the first may still take: it holds every other piece, while the first holds the others."""
+    """Half of the memory left to the first: each holds every other piece."""
     told, before = path.with_suffix(".limit"), resource.getrlimit(resource.RLIMIT_DATA)
 
     def tell_and_read(*args: Any) -> object:

@@ -1,4 +1,4 @@
-"""What stands around the list of events: keys on both sides, a second list, another document; each is read or said."""
+"""Keys on both sides of the events, a second list, and another document are read, or reported."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_second_list_that_breaks_off() -> None:
 
 
 def test_damage_behind_the_events_is_said() -> None:
-    """What can be read of it counts, and that the rest is missing is no secret."""
+    """Its readable part counts, and a warning says that the rest is missing."""
     text = b'{"traceEvents": [], "with_stack": 1, "x": {"a" 5}, "record_shapes": 1'
     info = reader.read(io.BytesIO(text), "t").info
     assert info.with_stack
@@ -147,7 +147,7 @@ def test_damage_behind_the_events_is_said() -> None:
 
 
 def test_a_long_list_behind_the_events_is_parsed_once_it_is_asked_for() -> None:
-    """Of what other writers put there nothing is used; what is asked for is the same value as ever."""
+    """Lists that other writers add are unused; parsed on demand, they have the same value as ever."""
     samples = [{"cpu": 0, "name": "x" * n} for n in range(400)]
     text = json.dumps({"a": [1], "traceEvents": [{"ph": "X"}], "samples": samples, "b": 2}).encode()
     metadata = reader.read(io.BytesIO(text), "t").info.metadata

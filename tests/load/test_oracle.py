@@ -30,7 +30,7 @@ def _recorded_by(path: Path) -> tuple[Path, str, bool]:
 
 
 SMALLEST = sorted({_recorded_by(path): path for path in SAMPLES}.values())
-"""Of each program."""
+"""The smallest recording of each program."""
 
 
 def assert_equal(actual: Trace, expected: Trace) -> None:

@@ -63,7 +63,7 @@ def test_what_isnt_surely_the_ops_stays_where_it_is(begin: float, end: float, ar
 
 @pytest.mark.parametrize("late", [-3.0, 0.0, 3.0])
 def test_a_read_back_is_one_wherever_its_call_lies(late: float) -> None:
-    """The same rule, and the host's parts add up to the step."""
+    """The rule is one, and the host's parts add up to the step."""
     t = TraceBuilder(vendor="rocm")
     for start in t.steps(4, lasts=2000):
         for k in range(20):

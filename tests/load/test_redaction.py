@@ -1,4 +1,4 @@
-"""What of an address is shown."""
+"""Shown addresses contain no secrets."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_questions_are_answered_as_of_the_trace(tmp_path: Path) -> None:
 
 
 def test_a_file_of_several_processes_keeps_them_all(tmp_path: Path) -> None:
-    """What is said of the other processes stands in its report too, and another one can be chosen."""
+    """The report mentions the other processes too, and another one can be chosen."""
     t = story()
     t.events += [{**e, "pid": 200} for e in t.events if e.get("pid") == MAIN and e["cat"] != "fwdbwd"]
     path = saved(t, tmp_path, process="200")
@@ -87,7 +87,7 @@ def test_the_source_is_kept_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("path", sorted(OLD.iterdir()), ids=lambda path: path.name)
 def test_older_versions_are_read(path: Path) -> None:
-    """What an older syncscan saved gives its findings again; their ids are those of today."""
+    """Analyses saved by older versions give their findings again, with today's ids."""
     then = json.loads(path.read_text())
     now = api.analyze(path)
     told = [(f.rule, f.where.op, list(f.where.scope), f.count) for f in now.findings]
@@ -169,7 +169,7 @@ def test_a_folder_gives_its_traces_before_its_saved_analyses(tmp_path: Path) -> 
 
 
 def test_what_needs_the_events_themselves_says_so(tmp_path: Path) -> None:
-    """What repairs a trace can't do with less than it holds."""
+    """Repairs of a trace need more than it holds."""
     path = saved(story(), tmp_path)
     with pytest.raises(UsageError, match="is a saved analysis") as raised:
         load.open_events(str(path))

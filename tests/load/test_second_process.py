@@ -97,7 +97,7 @@ def test_whoever_is_free_takes_the_next(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_turns() -> None:
-    """Of two processes that ask each gets numbers that the other doesn't, and then there are none."""
+    """Two processes get different numbers until none is left."""
     turns = second_process.Turns()
     with second_process.SecondProcess(lambda: [turns.next() for _ in range(100)]) as child:
         theirs = child.result()
@@ -108,14 +108,14 @@ def test_turns() -> None:
 
 
 def alone(path: Path) -> Trace:
-    """What one process reads."""
+    """Read with one process."""
     with pytest.MonkeyPatch.context() as m:
         m.setattr(second_process, "possible", lambda: False)
         return load(path)
 
 
 def test_damage_is_counted_once(tmp_path: Path, forked: list[int]) -> None:
-    """What the child repairs is told as if the parent had."""
+    """The child's repairs are reported as if the parent had made them."""
     text = json.dumps(events(), indent=1).replace('"name3"', '"a "quoted" name"').encode()
     path = tmp_path / "t.json"
     path.write_bytes(text[:-500])

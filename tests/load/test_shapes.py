@@ -276,7 +276,7 @@ def test_the_first_devices_compute_capability(tmp_path: Path, device: object, ex
 
 
 def test_records_that_the_profiler_says_it_lost_are_counted(tmp_path: Path) -> None:
-    """Of all lines of its warnings and errors; what isn't a line of a log is passed over."""
+    """All lines of its warnings and errors count; other text is skipped."""
     logs = {"WARNING": ["x] Dropped 17 activity records", 7, "Dropped all"], "ERROR": ["Dropped 3 activity records"]}
     assert read(tmp_path, event("kernel", "k", 1), **logs).info.dropped == 20
     assert read(tmp_path, event("kernel", "k", 1), WARNING="Dropped 17 activity records").info.dropped == 0
@@ -315,7 +315,7 @@ def test_a_list_without_an_event_is_no_trace(tmp_path: Path, text: bytes, piece:
 
 
 def test_a_list_that_was_cut_before_its_first_event_ends(tmp_path: Path) -> None:
-    """What unpacking lost is the reason then."""
+    """The reason is then the data lost in unpacking."""
     packed = gzip.compress(json.dumps([{"ph": "X", "name": random.Random(0).randbytes(9000).hex()}]).encode())
     with pytest.raises(TraceUnreadable, match=r"list\.json can't be read: After [0-9,]+ bytes the compressed data"):
         load(write(tmp_path / "list.json", packed[:5000]))

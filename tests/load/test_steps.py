@@ -1,4 +1,4 @@
-"""What makes the steps of a trace: the profiler's marks, a framework's, a scope's name, or what repeats."""
+"""The steps of a trace are marked by the profiler, a framework or a scope's name, or by repetition."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def filled(table: Table, added: Added, begin: int = 0) -> list[int]:
 
 @given(*[st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20)] * 2)
 def test_columns(own: Added, others: Added) -> None:
-    """Those of its own rows, and behind them those of another table."""
+    """They are the columns of its own rows, followed by those of another table."""
     table, other = Table(TYPES), Table(TYPES)
     expected = filled(table, own)
     expected += filled(other, others, len(expected))

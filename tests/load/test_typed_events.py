@@ -36,7 +36,7 @@ arguments = st.dictionaries(
 
 
 def slices(category: str) -> st.SearchStrategy[dict[str, Any]]:
-    """What kineto writes of this category, or less."""
+    """Return slices as kineto writes them for this category, or with less."""
     return st.fixed_dictionaries(
         {"ph": st.just("X"), "cat": st.just(category)},
         optional={"name": texts | st.just("Memcpy"), **places, **times, "args": arguments},
@@ -90,7 +90,7 @@ def test_what_is_unknown_is_refused(other: str) -> None:
 
 @pytest.mark.parametrize("name", ["lines.stacks", "maskedloss.v0"])
 def test_of_a_recording_few_pieces_are_refused(name: str) -> None:
-    """Those with labels, which stand at the begin and at the end."""
+    """Refused are pieces with labels, which stand at the begin and at the end."""
     text = gzip.decompress((SAMPLES / f"{name}.pt.trace.json.gz").read_bytes())
     refused = []
 
@@ -109,7 +109,8 @@ def test_of_a_recording_few_pieces_are_refused(name: str) -> None:
 
 
 def test_a_trace_of_other_events_is_not_tried_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 600 pieces nine, each after twice as many as the one before; and once one is known, the next is tried too."""
+    """Nine of 600 pieces are tried, each after twice as many as the one before; after a success the next is tried
+    too."""
     tried = []
 
     def counted(text: bytes) -> Any:

@@ -31,7 +31,7 @@ def read(path: Path) -> tuple[bytes, str]:
 
 
 def piped(content: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, str]:
-    """The same of a pipe, which can't go back."""
+    """Read the file through a pipe, which can't seek."""
 
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:
@@ -177,7 +177,7 @@ def test_frames_without_text_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
 @pytest.mark.parametrize("cut", [False, True], ids=["damaged", "cut short"])
 def test_parts_behind_damage_are_read(tmp_path: Path, pack: Callable[[bytes], bytes], cut: bool) -> None:
-    """Of three parts the one in the middle is broken: the others come out whole, and what is missing is said."""
+    """The middle one of three parts is broken: the others are read whole, and a warning names the missing one."""
     third = len(TEXT) // 3
     first, middle, last = (pack(part) for part in (TEXT[:third], TEXT[third : 2 * third], TEXT[2 * third :]))
     middle = middle[: len(middle) // 2] if cut else with_damage(middle, 20)
