@@ -132,7 +132,7 @@ def rounds(programs: list[str], count: int, until: float) -> dict[str, list[tupl
 
 
 def side_by_side(run: Callable[[bool, int, int, Any], None], number: int) -> tuple[Any, Any]:
-    """What a process with captures told and what one without did: at the same moment, each on a core and a GPU.
+    """Measure a process with captures and one without at the same moment, each on a core and a GPU.
 
     Args:
         run: given whether it captures, its core, its GPU and a queue, it puts there whether it captures and the rest.

@@ -1,4 +1,4 @@
-"""What each part of a capture adds to a step: `python -m benchmarks.capture_cost [ROUNDS]`, on a GPU.
+"""Measure the time that each part of a capture adds to a step: `python -m benchmarks.capture_cost [ROUNDS]`, on a GPU.
 
 Prints, for three steps, how many times as long a step takes under each part alone and under what a capture switches on,
 and how long after everything is off again. The parts take turns in rounds, each after a plain block; the ratio is the

@@ -1,4 +1,4 @@
-"""What the benchmarks of captures share: a small transformer to train, and how long steps take, on a GPU."""
+"""Shared parts of the benchmarks of captures: a small transformer to train, and the time of its steps, on a GPU."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What other tools say of a trace, where they are installed: HTA, TensorBoard's plugin, torch's sync debug mode.
+"""List the facts that other installed tools report of a trace: HTA, TensorBoard's plugin, torch's sync debug mode.
 
     python -m benchmarks.comparison TRACE…
 
@@ -72,7 +72,7 @@ TOOLS = {
 
 
 def said(trace: Path) -> Iterator[str]:
-    """What each tool says of a trace, a line a fact; what isn't installed is said, and what fails with its error."""
+    """Yield the report of each tool, a line per fact; a missing tool is named, and a failing one has its error."""
     for package, (name, ask) in TOOLS.items():
         yield f"{name}:"
         if importlib.util.find_spec(package) is None:

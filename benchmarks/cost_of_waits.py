@@ -1,4 +1,4 @@
-"""What a wait costs an analysis, from detect to JSON: `python -m benchmarks.cost_of_waits TRACE…`.
+"""Measure the cost of a wait in an analysis, from detect to JSON: `python -m benchmarks.cost_of_waits TRACE…`.
 
 A trace is analysed as it is, and once more with its waits called by the names of calls and copies that wait for
 nothing: the same events, without sync points. Both take turns, each in a fresh process. Printed are, of each trace, the
@@ -26,7 +26,7 @@ IDLE, ASYNC, INSIDE = "cudaStreamIsCapturing", "cudaMemcpyAsync", "Memcpy DtoD (
 
 
 def without_waits(trace: Trace) -> Trace:
-    """The same trace, whose calls wait for nothing by their names."""
+    """Return the trace with its calls renamed to ones that wait for nothing."""
 
     def other(name: str) -> str:
         if is_synchronize(name) or frees(name) or allocates(name):
@@ -39,7 +39,7 @@ def without_waits(trace: Trace) -> Trace:
 
 
 def seconds(path: str, waits: bool) -> tuple[float, int]:
-    """What the stages behind loading take of a processor, and how many waits they find; with or without the waits."""
+    """Return the processor time of the stages behind loading and the number of waits; with or without the waits."""
     lean.before_reading()
     trace = load(path) if waits else without_waits(load(path))
     began = time.process_time()
@@ -59,7 +59,7 @@ print(*seconds(sys.argv[1], sys.argv[2] == "True"))
 
 
 def measured(path: Path, waits: bool) -> tuple[float, int]:
-    """The same, of a process of its own."""
+    """Return the measurement of a process of its own."""
     command = (sys.executable, "-c", IN_A_FRESH_PROCESS, str(path), str(waits))
     taken, found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     return float(taken), int(found)

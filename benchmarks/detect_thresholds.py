@@ -1,4 +1,4 @@
-"""From the recordings to what the thresholds of `syncscan.detect` rest on: prints the figures that its comments quote.
+"""Print the figures that the thresholds of `syncscan.detect` rest on and their comments quote, from the recordings.
 
     python -m benchmarks.detect_thresholds [TRACE …]        (default: everything in sample_traces)
 

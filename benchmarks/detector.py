@@ -1,4 +1,4 @@
-"""From a GPU to a trace of an object detector's training step: `python -m benchmarks.detector OUT.json.gz [MODEL]`.
+"""Record an object detector's training step on a GPU: `python -m benchmarks.detector OUT.json.gz [MODEL]`.
 
 The models are torchvision's. A detector waits in some twenty-five places, 120 times a step, below many layers of
 Python: with stacks that is the hardest common trace to read and to analyse. `detector.stacks.pt.trace.json.gz` beside
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 """Below it paths are written relative: where it lay says nothing to a reader."""
 MODELS = ("maskrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16")
 IMAGES, SIDE, OBJECTS, CLASSES = 4, 512, 8, 91
-"""Of a batch; the boxes of an image number up to so many more than half of them."""
+"""Sizes of a batch; an image has between half of `OBJECTS` and all of them."""
 
 
 def training(model: str) -> Callable[[], None]:

@@ -1,4 +1,5 @@
-"""What a dry run costs: a small transformer's training step, plain on the CPU and pretended, its time and memory.
+"""Measure the cost of a dry run: a small transformer's training step, plain and on the simulated device, time and
+memory.
 
     python -m benchmarks.dryrun
 

@@ -1,4 +1,4 @@
-"""From a number of ranks to the traces of a job with known delays in known ranks, and to what finding them takes.
+"""Generate the traces of a job of many ranks with known delays in known ranks, and measure how long finding them takes.
 
     python -m benchmarks.fleet make DIR --ranks 4096
     python -m benchmarks.fleet run DIR --workers 2
@@ -57,7 +57,7 @@ class Plant:
 
 @dataclass(frozen=True)
 class Job:
-    """What is made: so many ranks and steps, and what is late in them."""
+    """The job to generate: numbers of ranks and steps, and the delays in them."""
 
     ranks: int
     steps: int
@@ -88,7 +88,7 @@ class Events:
 
 
 class Nothing(Events):
-    """What the first pass, for the times alone, tells its events to."""
+    """Receives the events of the first pass, which only needs the times."""
 
     def _add(self, *what: Any) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What an armed guard costs: `python -m benchmarks.guard_cost`, on a machine with a GPU.
+"""Measure the cost of an armed guard: `python -m benchmarks.guard_cost`, on a machine with a GPU.
 
 Printed are the ratio of a step without syncs under a guard to the same step without (median of alternating blocks),
 what single calls take longer, what a seen sync takes longer, and how long pageable copies to a busy device take by size
@@ -57,7 +57,7 @@ def step_ratio(blocks: int = 15, steps: int = 20) -> float:
 
 
 def call_us() -> dict[str, float]:
-    """What calls that don't wait take longer under a guard, in µs; and an allowed block and a step by themselves."""
+    """Return the µs that a guard adds to calls that don't wait, and those of an allowed block and a step."""
     import torch
 
     x, y = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
@@ -78,7 +78,7 @@ def call_us() -> dict[str, float]:
 
 
 def sync_us() -> tuple[float, float]:
-    """What `.item()` on an idle device takes, without a guard and seen by one."""
+    """Return the µs of `.item()` on an idle device, without a guard and under one."""
     import torch
 
     x = torch.zeros((), device="cuda")
@@ -110,7 +110,7 @@ def _allowed() -> None:
 
 
 def _longer_us(call: Callable[[], Any]) -> float:
-    """What a call takes longer under a guard: lower quartiles of short bursts, with and without in turn.
+    """Return the µs that a guard adds to a call: lower quartiles of short bursts, with and without in turn.
 
     Each burst begins with an idle device and ends before its queue is full: else the device's own time is measured.
     """

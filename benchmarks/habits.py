@@ -1,4 +1,4 @@
-"""What is projected for a step without a habit, beside the same step recorded without it: a Markdown table.
+"""Compare the projected step without a habit with the recorded one: a Markdown table.
 
     python -m benchmarks.habits [FOLDER]     of the recordings in sample_traces/programs/recorded, or in FOLDER
 

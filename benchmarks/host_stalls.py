@@ -1,4 +1,4 @@
-"""What does a stall of the host that is no sync really cost? Records the truth, on a GPU or here.
+"""Measure the real cost of stalls of the host that are no syncs; records the truth, on a GPU or here.
 
     python -m benchmarks.host_stalls record DIR [--only NAME…] [--device cpu]   times each step with its habit and with
                                                                                the fix, records it with the habit
@@ -113,7 +113,7 @@ def count_words(until: Callable[[], bool], share: float) -> None:
 
 
 def parse_records(until: Callable[[], bool], share: float) -> None:
-    """The same in a C function that keeps the lock until it is done."""
+    """Parse in a C function that holds the lock until it is done."""
     text = json.dumps([{"name": f"record {k}", "value": k} for k in range(20_000)])
     while not until():
         began = time.perf_counter()
@@ -422,7 +422,7 @@ PROGRAMS: dict[str, Program] = {
 
 
 def timed(variant: Variant, steps: int, device: str) -> float:
-    """What a step takes on average, in ms; the first tenth isn't counted."""
+    """Return the mean time of a step, ms, without the first tenth."""
     with variant.beside():
         for _ in range(max(1, steps // 10)):
             variant.step()
@@ -495,7 +495,7 @@ def record(folder: Path, names: list[str], device: str) -> None:
 
 
 def table(folder: Path) -> None:
-    """What each habit is projected to gain, beside what the fix gained, as parts of the step."""
+    """Return the table of each habit's projected gain beside the measured one, as fractions of the step."""
     from syncscan import api
 
     print("| program | step | bound | projected | by | measured | inside |\n|---|---|---|---|---|---|---|")

@@ -1,4 +1,4 @@
-"""What does removing a sync gain a whole job of several ranks? Records the truth on GPUs, and projects it anywhere.
+"""Measure what removing a sync gains a whole job of several ranks on GPUs, and project it anywhere.
 
     python -m benchmarks.jobs record DIR [--only NAME…] [--ranks 2]   times each job as it is and without its syncs,
                                                                       and records every rank of it as it is
@@ -138,7 +138,7 @@ def clip(network: Any, fixed: bool) -> None:
 
 @dataclass(frozen=True)
 class Habit:
-    """What a rank's step does beside its training, and whether the fixed job still does."""
+    """Extra work of a rank's step besides its training, and whether the fixed job keeps it."""
 
     item: bool = False
     host_ms: float = 0.0
@@ -389,7 +389,7 @@ def loader(x: Any, ms: float) -> Any:
 
 
 def everywhere(**habit: Any) -> Callable[[Rank], Habit]:
-    """The same habit on each rank."""
+    """Give each rank the habit."""
     return lambda rank: Habit(**habit)
 
 
@@ -448,7 +448,7 @@ def drain(device: str) -> None:
 
 
 def turn(step: Step, fixed: bool, steps: int, device: str) -> float:
-    """What a step of the job takes in a turn of so many, ms: that of the slowest rank."""
+    """Return the time of the job's step in a turn of so many, ms: that of the slowest rank."""
     import torch
     import torch.distributed as dist
 
@@ -558,7 +558,9 @@ def record(folder: Path, names: list[str], count: int, device: str) -> None:
 
 
 def table(folder: Path) -> None:
-    """What removing all syncs is projected to gain the job, beside what it gained; and the most that one trace says."""
+    """Return the table of the job's projected gain without all syncs, the measured one, and the most by one trace
+    alone.
+    """
     from syncscan.fleet.join import join
     from syncscan.fleet.rank import read_rank
 

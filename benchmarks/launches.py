@@ -1,4 +1,4 @@
-"""What does a CUDA graph or a compile really save of a step that its launches hold? Records the truth on a GPU.
+"""Measure what a CUDA graph or a compile saves of a step that its launches bound; records the truth on a GPU.
 
     python -m benchmarks.launches record DIR [--only NAME…]   times each step as it is and mended, records it as it is
     python -m benchmarks.launches table DIR                   anywhere: projects from the recordings, prints a table
@@ -113,7 +113,7 @@ def transformer() -> dict[str, Run]:
 
 
 def transformer_compiled() -> dict[str, Run]:
-    """The same network, compiled; a process that held both kinds of graph crashed, without syncscan too."""
+    """Build the network, compiled; a process that held both kinds of graph crashed, without syncscan too."""
     network, x, loss = _encoder()
     return {
         "eager": loop(training(network(), x, x, loss)),
@@ -348,7 +348,7 @@ def record(folder: Path, names: list[str]) -> None:
 
 
 def table(folder: Path) -> None:
-    """What `launch-bound` projects beside what was measured."""
+    """Return the table of the projections of `launch-bound` beside the measurements."""
     from syncscan import api
 
     print("| step | as it is | predicted without launches | measured |\n|---|---|---|---|")

@@ -1,4 +1,4 @@
-"""From the code that measures and projects to the changes of it that no test notices.
+"""Find changes of the measuring and projecting code that no test notices.
 
     python -m benchmarks.mutants run [--sample N] [--seed S] [FILE…]    changes functions (mutmut), prints the table
     python -m benchmarks.mutants constants [NAME | FILE…]               moves the numbers that results depend on
@@ -145,7 +145,7 @@ _KINDS = {
 
 
 def _kind(before: str, after: str) -> str:
-    """What sort of change this is, by the tokens that differ."""
+    """Return the kind of the change, by the tokens that differ."""
     if _tokens(_GUARD.sub("", before)) == _tokens(_GUARD.sub("", after)):
         return GUARD
     old, new = _tokens(before), _tokens(after)

@@ -25,7 +25,7 @@ from typing import Any
 SHARDS = 8
 """Processes that share the ops: a capture of all at once would be too long a step."""
 SAMPLES, STRIDE = 4, 4
-"""Of each op every fourth sample of its first sixteen: neighbours are alike."""
+"""Every fourth of an op's first sixteen samples is used: neighbors are alike."""
 CASE = "case "
 OTHERS = frozenset({"histc", "masked.std", "masked.var"})
 """Ops whose samples depend on random numbers or on the version of torch: not comparable between two machines."""
@@ -83,7 +83,7 @@ def each(chosen: Iterable[tuple[str, Any]], wanted: Callable[[str], bool]) -> It
 
 
 def truth(shard: int) -> Waits:
-    """What the debug mode hears in each sample that runs, at its second time: the first sets libraries up."""
+    """Return the debug mode's warnings in each sample that runs, at its second run: the first sets libraries up."""
     import torch
 
     def heard(do: Callable[[], Any]) -> tuple[Any, int]:
@@ -138,7 +138,7 @@ def _run_all(every: Iterable[tuple[str, Any, Any]]) -> list[str]:
 
 
 def of_findings(findings: Iterable[Any]) -> Waits:
-    """What an analysis found in each sample."""
+    """Return the findings of an analysis in each sample."""
     found: Waits = Counter()
     for finding in findings:
         case = next((scope for scope in finding.where.scope if scope.startswith(CASE)), None)
@@ -148,7 +148,7 @@ def of_findings(findings: Iterable[Any]) -> Waits:
 
 
 def dry(wanted: Callable[[str], bool] = lambda key: True) -> Waits:
-    """What a dry run says of each sample that it can run."""
+    """Return a dry run's waits in each sample that it can run."""
     import syncscan
 
     every = list(ops())  # not below: importing the database looks through the stack at each op
@@ -183,7 +183,7 @@ def _shard(folder: Path, shard: int) -> None:
 
 
 def of_traces(folder: Path) -> Waits:
-    """What is found in recorded samples."""
+    """Return the findings in recorded samples."""
     import syncscan
 
     found: Waits = Counter()

@@ -33,11 +33,11 @@ from typing import Any
 DEVICE = os.environ.get("PROVE_PAIRS_DEVICE", "cuda")
 DEVICE_MS = 5.0
 CYCLES_PER_MS = 1.98e6
-"""Of an H200 at its highest clock."""
+"""Clock cycles of an H200 at its highest clock, per ms."""
 MATTERS = 0.005
 """As `syncscan prove` has it."""
 TURNS, TURN_S, MOST_TURNS = 40, 0.2, 200
-"""Of each of the two steps, when the truth is measured; how long a turn lasts, about; so many where that leaves it
+"""Turns of each of the two steps when the truth is measured, the s of a turn, and the most turns where it remains
 uncertain whether the gain matters."""
 
 
@@ -220,7 +220,7 @@ def __getattr__(name: str) -> Callable[[], Any]:
 
 
 def _asked(command: list[str], gpu: str, options: argparse.Namespace) -> Any:
-    """What a command of this Python's prints as JSON, on one device."""
+    """Return what a command of this Python prints as JSON, on one device."""
     env = {**os.environ, "PROVE_PAIRS_DEVICE": options.device}
     if options.device == "cuda" and options.jobs > 1:
         env["CUDA_VISIBLE_DEVICES"] = gpu
@@ -231,7 +231,7 @@ def _asked(command: list[str], gpu: str, options: argparse.Namespace) -> Any:
 
 
 def _proof(name: str, gpu: str, options: argparse.Namespace) -> dict[str, Any]:
-    """What `syncscan prove` says of a case, and how much it really gains."""
+    """Return the result of `syncscan prove` for a case beside the real gain."""
     programs = [f"{__file__}:{name.replace('-', '_')}__{side}" for side in ("before", "after")]
     truth = _asked(["benchmarks.prove_pairs", "--truth", name], gpu, options)
     command = ["syncscan", "prove", "--format", "json", "--limit", f"{options.limit:g}s", *programs]

@@ -1,4 +1,4 @@
-"""From trace sizes to a table: seconds and peak memory of syncscan and of other readers, each in a fresh process.
+"""Compare seconds and peak memory of syncscan and other readers by trace size, each in a fresh process.
 
     python -m benchmarks.reading [--sizes 100 276 500 2000] [--source TRACE ... [--vary]] [--runs 3]
                                  [--only "syncscan|typed"]
@@ -55,7 +55,7 @@ def columns(events):
         add[6](args.get("correlation"))
         add[7](args.get("External id"))
 """
-"""What an engine's events have to become before anything can be asked of them: eight of syncscan's fifteen columns."""
+"""Code that turns an engine's events into columns that can be queried: eight of syncscan's fifteen."""
 ENGINES = {
     "json": 'import json; columns(json.load(open(sys.argv[1]))["traceEvents"])',
     "orjson": 'import orjson; columns(orjson.loads(open(sys.argv[1], "rb").read())["traceEvents"])',
@@ -115,12 +115,12 @@ READERS = (
     Reader("**syncscan analyze**", (PY, "-m", "syncscan", "analyze", "--format", "json")),
     Reader("**syncscan analyze**, packed", (PY, "-m", "syncscan", "analyze", "--format", "json"), packed=True),
 )
-"""What is compared; the three that ratios are given to are json.load, plain typed msgspec and gzip."""
+"""Readers to compare; ratios are given to json.load, plain typed msgspec and gzip."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run took: wall time, and the most memory that its processes held together."""
+    """The cost of one run: wall time, and the most memory that its processes held together."""
 
     seconds: float
     peak: int
@@ -236,7 +236,7 @@ def table(size: float, folder: Path, sources: list[Path], vary: bool, runs: int,
 
 
 def _stages(path: Path) -> str:
-    """What each stage of one analysis took, as `--timings` has it."""
+    """Return the time of each stage of one analysis, as `--timings` has it."""
     command = (PY, "-m", "syncscan", "analyze", "--format", "json", "--timings", str(path))
     run = subprocess.run(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True, env=_installed()

@@ -1,4 +1,4 @@
-"""What sampling adds to a step, and how true its tree is: `python -m benchmarks.sampling_cost [ROUNDS]`, GPU or CPU.
+"""Measure the cost of sampling a step, and the error of its tree: `python -m benchmarks.sampling_cost [ROUNDS]`.
 
 For two host-bound steps, a transformer's and one of much Python, it prints
 
@@ -134,7 +134,7 @@ def told(ratios: list[float]) -> str:
 
 
 def truth(program: Program, seconds: float) -> dict[str, float]:
-    """What each part takes of a step, by a clock around it."""
+    """Return each part's share of a step, by a clock around it."""
     total = dict.fromkeys(PARTS, 0)
     last = began = time.perf_counter_ns()
 
@@ -163,7 +163,7 @@ def sampled(program: Program, folder: str) -> SampledHost:
 
 
 def shares(host: SampledHost) -> dict[str, float]:
-    """What each part takes of a step, by the tree."""
+    """Return each part's share of a step, by the tree."""
     us = dict.fromkeys(PARTS, 0.0)
     for node in host.nodes:
         part = node.function.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""From small traces to a big one of the same kind: their text again and again, later and with other ids.
+"""Build a big trace from small ones of its kind: their text repeated, later and with other ids.
 
     python -m benchmarks.tile IN [IN ...] OUT MEGABYTES [--vary]
 
@@ -33,7 +33,7 @@ _CODE = (
     r'|"cat": "(?:gpu_)?user_annotation", "name": "(?!Profiler)[^"]+(?P<scope>)"'
     r'|"cat": "kernel", "name": "[^"]+(?P<kernel>)"'
 )
-"""What tells other code of the same kind apart: lines of the program, sizes, scopes and kernels."""
+"""Text that distinguishes other code of the same kind: lines of the program, sizes, scopes and kernels."""
 _THREAD = re.compile(r'"pid": (\d+), "tid": (\d+)')
 PROGRAM = 1000
 """The process id that recordings which take turns are given."""
@@ -110,7 +110,7 @@ def _recording(source: Path, pattern: re.Pattern[str], of_several: bool) -> _Rec
 
 
 def _of_one_program(body: str) -> str:
-    """The same with the host's threads numbered: first the one that runs steps, then by what they do."""
+    """Repeat the text with the host's threads numbered: first the one that runs steps, then by their work."""
     threads = Counter(_THREAD.findall(body))
     stepping = re.search(r'"name": "ProfilerStep[^}]*?"pid": (\d+), "tid": (\d+)', body)
     first = stepping.groups() if stepping else threads.most_common(1)[0][0]

@@ -42,7 +42,7 @@ Steps = Sequence[float]
 
 
 class Process(msgspec.Struct, frozen=True):
-    """What one process timed, µs."""
+    """The times of one process, µs."""
 
     captures: bool
     blocks: tuple[float, float, float]
@@ -122,18 +122,18 @@ def claimed(a: Steps, b: Steps, within: Callable[[StepTimes], float]) -> float:
 
 
 def by_spread(times: StepTimes) -> float:
-    """What the steps would say if each were independent of the one before, µs."""
+    """Return the error of the mean if each step were independent of the one before, µs."""
     quartiles = times.quartiles
     return times._of_steps(*quartiles) if quartiles else math.inf
 
 
 def by_all(times: StepTimes) -> float:
-    """What a capture says, µs."""
+    """Return the error that a capture states, µs."""
     return (times.uncertainty or 0.0) * times.typical
 
 
 def margin(a: Steps, b: Steps, *, wanders: bool) -> float:
-    """What `diff` takes to be no change of a step that its host bounds, µs; also without that hosts wander."""
+    """Return the margin of `diff` for a step that its host bounds, µs; also without wandering hosts."""
     again = [(_host_again(steps) if wanders else _host_again(())) * statistics.fmean(steps) for steps in (a, b)]
     return math.hypot(difference(Spread.of(a), Spread.of(b)), NORMAL * math.hypot(*again))
 
@@ -149,7 +149,7 @@ def _any_two(column: Sequence[Steps]) -> Iterable[tuple[Steps, Steps]]:
 
 
 def table(processes: Sequence[Process]) -> None:
-    """What they tell."""
+    """Return the results as a table."""
     print("| | processes | after one capture | after two | second unprofiled time, of the first | largest of them |")
     print("|---|--:|--:|--:|--:|--:|")
     for captures, name in ((True, "with captures"), (False, "without any")):

@@ -49,7 +49,7 @@ def intervals(trace: Trace) -> list[Interval]:
 
 
 def reached(t: TraceBuilder, remove: bool = False) -> tuple[Analysis, Reach]:
-    """What a compile reaches of a trace's steps with all of its syncs, or with none of them."""
+    """Return the parts of a trace's steps that a compile reaches with all of its syncs, or with none of them."""
     analysis = api.analyze_trace(t.trace())
     removed = frozenset(f.id for f in analysis.findings) if remove else frozenset()
     return analysis, reach(analysis.trace, intervals(analysis.trace), analysis.findings, removed)

@@ -1,4 +1,4 @@
-"""From the pages that users read to the blocks in them: commands, code, and what is said not to be run."""
+"""Find the blocks in the pages that users read: commands, code, and those marked as not run."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _XGETBV = bytes.fromhex("b901000000 0f01d0 c3")
 _VZEROUPPER = bytes.fromhex("c5f877 c3")
 
 _pages: list[mmap.mmap] = []
-"""Those that hold the code, which nothing else keeps."""
+"""Pages that hold the code, which nothing else keeps alive."""
 
 
 def upper_in_use() -> int | None:

@@ -1,4 +1,4 @@
-"""From the types of what `--format json` writes to the JSON Schemas that the package has as files, with their versions.
+"""Generate the JSON Schemas of `--format json` from its types, and compare them with the package's files and versions.
 
 A schema's `$id` is `NAME/MAJOR.MINOR`: a key more raises the minor version, here; a key less or of another type the
 major one, where the document says it. Then `pytest tests/report/test_schemas.py --update-golden` writes the file, and
@@ -58,7 +58,7 @@ class FleetDocument(fleet_json.FleetDocument, frozen=True):
 
 
 LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
-"""Of a definition the keys that no document has."""
+"""Keys of a definition that no document has."""
 
 KINDS = {
     "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 4, "`analyze --format json`: of one trace."),
@@ -182,7 +182,9 @@ def text(name: str) -> str:
 
 
 def facts(name: str) -> list[str]:
-    """What a document's reader may rely on, a line a key: where it stands, its type, and whether it is always there."""
+    """Return the facts that a document's reader may rely on, a line per key: place, type, and whether it is
+    required.
+    """
     whole = schema(name)
     return sorted(set(_facts(whole, whole["$defs"], "", ())))
 

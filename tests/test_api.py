@@ -41,7 +41,7 @@ def story() -> TraceBuilder:
 
 
 def test_golden(golden: Callable[[str, str], None]):
-    """What is measured of the story looks as kept, whatever words the rules find for it."""
+    """The measured part of the story equals the golden file, whatever words the rules use."""
     analysis = analyze_trace(story().trace())
     found = [to_builtins(finding_document(f, analysis)) for f in analysis.findings]
     measured = "op_stack call scope source phase thread count per_step wait_us bubble_us".split()

@@ -21,7 +21,7 @@ else:
 
 ROOT = Path(__file__).parent.parent
 SHARED = {"capture_steps"}
-"""What others are made of, and nobody calls."""
+"""Modules that benchmarks share, and that nobody calls."""
 MODULES = sorted({path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")} - SHARED)
 torch = pytest.importorskip("torch")
 
@@ -29,7 +29,7 @@ torch = pytest.importorskip("torch")
 def called(
     module: str, *args: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
-    """The same in this process, which has imported torch already: exit code, stdout and stderr."""
+    """Call a command in this process, which has imported torch already: return exit code, stdout and stderr."""
     monkeypatch.setattr(sys, "argv", [f"{module}.py", *args])
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as ended:
@@ -83,7 +83,7 @@ def test_the_smallest_of_each_kind(tmp_path: Path) -> None:
 
 
 def test_a_host_that_wanders_is_told_from_one_that_jitters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the same spread: what the next steps do, and what a diff makes of another process."""
+    """Both vary equally: the next steps, and a diff with another process, differ."""
     blocks = (1000.0, 1000.0, 1000.0)
     apart, slow, fast = (900.0, 1100.0) * 20, (1100.0, 1090.0) * 20, (900.0, 910.0) * 20
     jitters = [wandering.Process(bool(k % 2), blocks, (apart,) * 5) for k in range(6)]
@@ -97,7 +97,7 @@ def test_a_host_that_wanders_is_told_from_one_that_jitters(tmp_path: Path, capsy
 
 
 def test_a_trace_without_its_waits_has_the_same_events_and_no_sync_point() -> None:
-    """What a wait costs is told by the difference."""
+    """The difference is the cost of the waits."""
     trace = load.load(str(ROOT / "sample_traces" / "maskedloss.v0.pt.trace.json.gz"))
     without = cost_of_waits.without_waits(trace)
     assert len(without.slices) == len(trace.slices)

@@ -55,7 +55,7 @@ def test_what_is_added_inside_must_lie_inside():
 
 
 def test_a_thread_has_its_name_and_its_own_nesting():
-    """What is added on another thread is not held to the main thread's range, and carries the thread's name."""
+    """Slices on another thread aren't bound to the main thread's range, and carry the thread's name."""
     t = TraceBuilder()
     with t.step(0, 100), t.thread("pt_autograd_0"), t.backward("MulBackward0", 50, 150):
         t.launch(at=60, lasts=5)

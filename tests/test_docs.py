@@ -1,4 +1,4 @@
-"""What the README and the pages in docs say is true: their commands run, their code runs, their tables are printed."""
+"""The README and the pages in docs are true: their commands run, their code runs, their tables are printed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RUN = [block for block in BLOCKS if block.reason is None and not block.mark.star
 TERMINALS = [block for block in RUN if block.language == "console"]
 SHOWN = sorted({command for block in TERMINALS for command in commands(block)})
 ONCE = {re.sub(r"( train\.py)( --epochs \d+)?( +#.*)?$", r"\1", c): c for c in SHOWN if c.startswith("syncscan ")}
-"""What differs in the script's own arguments alone is run once."""
+"""Commands that differ in the script's own arguments alone are run once."""
 EXITS = re.compile(r"# exits (\d)")
 TORCH = ("profile", "time", "dryrun", "fix")
 """Commands that run a program."""
@@ -169,7 +169,7 @@ def test_what_the_debug_mode_is_said_to_have_warned_of_was_recorded() -> None:
 
 
 def names() -> dict[str, Any]:
-    """What the pages' code finds already there: a program of the reader's."""
+    """Define what the pages' code uses: a program of the reader's."""
     torch = pytest.importorskip("torch")
     model = torch.nn.Linear(8, 8)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -197,7 +197,7 @@ def names() -> dict[str, Any]:
 @pytest.mark.parametrize("page", sorted({b.page for b in RUN if b.language == "python"}), ids=lambda p: p.stem)
 @pytest.mark.filterwarnings("ignore:No GPU here")
 def test_the_code_of_a_page_runs(page: Path, desk: Path) -> None:
-    """From its top to its end, as a reader goes through it."""
+    """The code runs from its top to its end, as a reader goes through it."""
     there = names()
     for block in (b for b in RUN if b.page == page and b.language == "python"):
         exec(compile(block.text, block.name, "exec"), there)
@@ -250,7 +250,7 @@ def test_the_readme_is_read_to_its_end() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Of its headings, as code hosts and MyST make them."""
+    """Return the anchors of a page's headings, as code hosts and MyST make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
@@ -272,7 +272,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_there_is_a_page_for_each_rule_command_and_schema() -> None:
-    """That of a rule is what `syncscan explain` says."""
+    """A rule's page is the text of `syncscan explain`."""
     pages = GENERATED()
     for folder, rules in (("rules", api.rules()), ("habits", api.habit_rules())):
         assert all(pages[f"{folder}/{rule.id}.md"] == api.explanation(rule.id) + fixes(rule.id) for rule in rules)
@@ -334,7 +334,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_every_option_of_a_page_is_one(page: Path) -> None:
-    """Of some command; so that one that is renamed is renamed here too."""
+    """Each is an option of some command, so that a renamed one is renamed here too."""
     context = click.Context(group)
     of = [group.get_command(context, name) for name in COMMANDS]
     known = {
@@ -344,7 +344,7 @@ def test_every_option_of_a_page_is_one(page: Path) -> None:
 
 
 def test_the_columns_of_a_page_are_those_of_the_frames() -> None:
-    """Of findings, of the host's time, and of a job."""
+    """The columns are those of findings, of the host's time, and of a job."""
     analysis = syncscan.analyze(ROOT / "sample_traces" / "logged.pt.trace.json.gz")
     job = syncscan.analyze_fleet(str(ROOT / "sample_traces" / "jobs" / "ddp.one_rank_item"))
     page = (DOCS / "reference" / "formats.md").read_text()
@@ -367,7 +367,7 @@ def test_what_the_tutorial_says_is_what_its_commands_print(desk: Path) -> None:
 
 
 def test_what_is_said_of_a_step_s_host_is_what_the_report_says() -> None:
-    """Of the recording that the page names."""
+    """The page names the recording."""
     page = (DOCS / "explanation" / "bounds.md").read_text()
     (trace,) = set(re.findall(r"syncscan analyze (sample_traces/programs/recorded/tips\S+)", page))
     (quoted,) = re.findall(r"the rest\. (Of .*? ms: .* in Python between them\.)", page)
@@ -375,7 +375,7 @@ def test_what_is_said_of_a_step_s_host_is_what_the_report_says() -> None:
 
 
 def test_the_advice_is_what_a_capture_says() -> None:
-    """Of steps that are as uncertain as in the page."""
+    """The steps are as uncertain as the page's."""
     page = (DOCS / "explanation" / "calibration.md").read_text()
     (quoted,) = re.findall(r"`(±(\d+)% after (\d+) steps: repeat with --calibrate \d+\.)`", page)
     sentence, percent, steps = quoted[0], int(quoted[1]), int(quoted[2])

@@ -1,4 +1,4 @@
-"""What errors say to install can be installed, wherever syncscan itself comes from."""
+"""Packages that errors say to install can be installed, wherever syncscan itself comes from."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
     ],
 )
 def test_a_source_is_known_under_all_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
-    """Those under which fsspec opens a file of this machine."""
+    """Its names are those under which fsspec opens a file of this machine."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / "t.json"

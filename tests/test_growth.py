@@ -18,7 +18,7 @@ from tests.builder import MAIN, TraceBuilder
 from tests.fleet.jobs import Step, analyses, traces
 
 MOST = 2.1
-"""What twice the size may cost of the operations."""
+"""Most operations that twice the size may cost, as a factor."""
 
 
 def of_steps(n: int) -> TraceBuilder:
@@ -102,7 +102,7 @@ SHAPES: dict[Callable[[int], TraceBuilder], int] = {
     of_threads: 12,
     of_events: 24,
 }
-"""What there is twice of, and how much once: enough that what is done once for each trace is a small part."""
+"""Traces by what doubles, with the count of what doesn't: enough that the fixed work for each trace is a small part."""
 
 
 def operations(work: Callable[[], object]) -> int:

@@ -1,4 +1,4 @@
-"""What `import syncscan` promises."""
+"""`import syncscan` keeps its promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release rests on, as far as it can be told without building one; `make dist` builds and tries it."""
+"""A release's files agree, as far as can be checked without building one; `make dist` builds and tries it."""
 
 from __future__ import annotations
 

@@ -99,14 +99,14 @@ def test_every_sync_has_its_exact_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", LINES)
 def test_torch_s_own_debug_mode_warns_of_the_same_lines(name: str) -> None:
-    """Of all but those that it can't see: another witness, which knows nothing of the callbacks."""
+    """All lines but those that it can't see agree: a second witness, which knows nothing of the callbacks."""
     seen = {zoo_line(stack) for stack in RECORDED["traces"][name]["warned"]}
     assert seen == {line for line, comment in commented_lines().items() if comment != "syncs unseen"}
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_findings_name_the_exact_lines(name: str) -> None:
-    """What happens in backward is given the line of the forward op, not that of `backward()`."""
+    """A sync in backward is given the line of the forward op, not that of `backward()`."""
     sources = [f.where.source for f in syncscan.analyze(path(name)).findings if f.where.source is not None]
     assert all(source.exact for source in sources)
     found = {source.line for source in sources if source.file.endswith("zoo.py")}

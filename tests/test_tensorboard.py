@@ -74,7 +74,7 @@ def test_hostile_names_stay_in_their_cell(name: str) -> None:
 
 
 def test_torchs_own_writer_takes_it(tmp_path: Path) -> None:
-    """What was written is what TensorBoard reads back."""
+    """TensorBoard reads back what was written."""
     pytest.importorskip("torch")
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -121,7 +121,7 @@ def timed(steps: dict[State, Callable[[], None]], device: str, seconds: float) -
 
 
 def device_side(step: Callable[[], None], device: str) -> dict[str, Any]:
-    """What three steps launched, and how long the device worked, by the profiler with the device's records alone."""
+    """Return the launches of three steps and the time of the device, profiled with the device's records alone."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 

@@ -28,7 +28,8 @@ def train(weight: object, optimizer: object) -> object:
 
 def test_losses_and_parameters_are_kept(taken: Fingerprinting) -> None:
     """The fingerprint has the loss of each step's backward, and the parameters before the first step and after the
-    last."""
+    last.
+    """
     weight = torch.ones(1, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=0.5)
     for _ in range(2):

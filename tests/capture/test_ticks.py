@@ -50,7 +50,7 @@ def functions(samples: list[Row]) -> Counter[str]:
 
 
 def test_a_share_of_ticks_is_a_share_of_time(sampler: Ticks) -> None:
-    """This holds for Python's work, for a sleep, and for C that holds the interpreter's lock over many ticks."""
+    """It holds for Python's work, for a sleep, and for C that holds the interpreter's lock over many ticks."""
 
     def in_c(seconds: float) -> None:
         until = time.perf_counter() + seconds

@@ -305,7 +305,7 @@ def test_idle_time_is_blamed_once(first: list[tuple[str, int, int]], second: lis
 def test_bubbles_are_never_more_than_the_idle_time(
     first: list[tuple[str, int, int]], second: list[tuple[str, int, int]]
 ):
-    """This holds for the sum of a step too."""
+    """It holds for the sum of a step too."""
     trace, points = measured(two_threads(first, second))
     nowhere = Attribution("", (), (), (), None, None, "unknown", Phase.OTHER, "", None)
     step = step_summary(trace, [Occurrence(point, nowhere, cost) for point, cost in points], SOUND)

@@ -548,7 +548,8 @@ def test_a_copy_may_be_the_last_call() -> None:
 
 def test_the_facts_of_a_pair_span_both() -> None:
     """They span the copy's begin to the synchronize's end; the longer call names the pair; size and place are the
-    copy's."""
+    copy's.
+    """
     t = TraceBuilder()
     with t.op("aten::copy_", 1, 900):
         t.copy(PAGEABLE_D2H, at=10, stream=9, device=1)

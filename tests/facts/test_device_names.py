@@ -36,7 +36,7 @@ def test_only_names_of_device_work_are_looked_at() -> None:
 
 
 def test_every_collectives_kernel_holds_one_of_the_words() -> None:
-    """This holds for each library's kernels: those without any of the words are never checked."""
+    """It holds for each library's kernels: those without any of the words are never checked."""
     kernels = [
         "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
         "void rcclKernel_Broadcast",

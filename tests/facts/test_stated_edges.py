@@ -24,7 +24,8 @@ def story(api: str = "cudaStreamWaitEvent") -> TraceBuilder:
 
 def seen(t: TraceBuilder, *calls: tuple[float, str, int | str], tid: int = MAIN) -> None:
     """Build the events that callbacks saw, in the order in which they are stored: when (µs), what, and of which
-    event."""
+    event.
+    """
     table = t.metadata.setdefault("syncscan", {})
     events = [[t.base_ns + round(at * 1000), tid, kind, event, 0] for at, kind, event in calls]
     table["events"] = [*table.get("events", []), *events]

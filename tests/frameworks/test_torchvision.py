@@ -47,7 +47,7 @@ def test_mean_and_deviation_can_lie_on_the_device(spares: Spares) -> None:
 
 
 def test_the_weights_of_a_box_coder_can_lie_on_the_device(spares: Spares) -> None:
-    """This holds for the weights of proposals and for those of boxes."""
+    """It holds for the weights of proposals and for those of boxes."""
     switch = (
         "images = [",
         "for coder in (model.rpn.box_coder, model.roi_heads.box_coder):\n"

@@ -42,7 +42,8 @@ def dear(host: CountedHost, op: str) -> DearOp:
 
 def test_each_moment_is_in_an_op_in_a_kind_of_call_or_in_python() -> None:
     """A slice's own time is what no inner one covers, so that the parts add up to the step; scopes and marks are
-    Python."""
+    Python.
+    """
     t = TraceBuilder()
     for start in t.steps(2, lasts=100):
         with t.scope("forward", start + 5, start + 80), t.op("aten::mm", start + 10, start + 50):

@@ -110,7 +110,8 @@ def test_of_a_recording_few_pieces_are_refused(name: str) -> None:
 
 def test_a_trace_of_other_events_is_not_tried_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine of 600 pieces are tried, each after twice as many as the one before; after a success the next is tried
-    too."""
+    too.
+    """
     tried = []
 
     def counted(text: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""What numpy is slow at comes out as numpy has it."""
+"""Functions that replace slow ones of numpy give numpy's results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTS = st.lists(st.integers(-(1 << 53), 1 << 53), min_size=1)
 
 @given(FLOATS | INTS)
 def test_the_median_is_numpy_s(numbers: list[float]) -> None:
-    """Of an odd and an even count, of floats and whole numbers, to the last bit."""
+    """It does so for odd and even counts, for floats and whole numbers, to the last bit."""
     assert median(numbers) == np.median(numbers)
     assert median(np.array(numbers)) == np.median(numbers)
 

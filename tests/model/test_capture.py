@@ -1,4 +1,4 @@
-"""What capture stored in a trace is taken as typed values, or refused with a sentence; nothing passes unchecked."""
+"""Data that capture stored in a trace becomes typed values, or is refused with a sentence; nothing passes unchecked."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_an_interval_holds_its_begin_and_not_its_end() -> None:
 
 
 def test_a_slice_touches_an_interval_up_to_its_edges() -> None:
-    """What ends where it begins is shown with it."""
+    """A slice that ends where the interval begins touches it."""
     interval = Interval(10, 20)
     assert [interval.touches(*s) for s in ((0, 9), (0, 10), (12, 13), (20, 30), (21, 30))] == [
         False, True, True, True, False,

@@ -20,7 +20,7 @@ values = st.recursive(
 
 
 def read(text: str) -> Any:
-    """What a strict reader makes of it."""
+    """Return the value as a strict reader parses it."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} isn't JSON")
@@ -50,7 +50,7 @@ def test_what_json_lacks() -> None:
 
 @pytest.mark.parametrize("limit", [1000, 20_000])
 def test_depth(limit: int) -> None:
-    """What is nested too deep for a reader is left out, however deep this Python would go."""
+    """Parts nested too deep for a reader are left out, however deep this Python could go."""
     deep: Any = 1
     for _ in range(5000):
         deep = [deep]

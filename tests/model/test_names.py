@@ -1,4 +1,4 @@
-"""What the names of ranges, ops, threads and Python frames say."""
+"""Names of ranges, ops, threads and Python frames have meanings."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_python_frame_is_told_from_a_builtin(name: str, parts: tuple[str, int,
 
 
 def test_a_program_calls_no_engine() -> None:
-    """Of the ops around something the outermost counts that isn't the engine's."""
+    """The outermost op that isn't the engine's counts."""
     engine = "autograd::engine::evaluate_function: IndexBackward0"
     assert names.program_op([engine, "IndexBackward0", "aten::nonzero"]) == "IndexBackward0"
     assert names.program_op([engine]) == ""

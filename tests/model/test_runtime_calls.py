@@ -1,4 +1,4 @@
-"""What the name of a runtime call says: what it does, and how it can hold the host."""
+"""The name of a runtime call tells its purpose, and how it can block the host."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_copies_between_devices_copy_too() -> None:
 
 
 def test_what_comes_first_takes_memory_or_loads_code() -> None:
-    """What gives it back, or launches, comes in every step."""
+    """Calls that free memory or launch come in every step."""
     first = ["cudaMalloc", "hipHostAlloc", "cudaStreamCreateWithPriority", "cuLibraryGetKernel", "cuModuleLoadData"]
     assert list(filter(runtime_calls.comes_first, [*first, "cudaFree", "cudaLaunchKernel", "cuModuleUnload"])) == first
 
@@ -191,7 +191,7 @@ VERSIONS = st.lists(st.sampled_from(["_ptsz", "_ptds", "_v2", "_v3020", "_v11010
 @pytest.mark.parametrize("predicate", PREDICATES)
 @given(VERSIONS.map("".join))
 def test_a_version_suffix_changes_nothing(predicate: str, version: str) -> None:
-    """The same call has other names where streams are each thread's own, or the API is versioned."""
+    """A call has another name where streams are each thread's own, or the API is versioned."""
     true = list(filter(PREDICATES[predicate], NAMES))
     assert [name for name in NAMES if PREDICATES[predicate](name + version)] == true
 

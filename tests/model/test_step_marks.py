@@ -41,7 +41,7 @@ def test_a_frameworks_mark(name: str) -> None:
     "name", ["execute", "step[", "my step[DECODE bs=4]", "decode", "Decoder", "step[DECODE bs=4", "x" * 3000]
 )
 def test_another_name_is_no_mark(name: str) -> None:
-    """What only looks like a mark, or holds one, marks nothing."""
+    """Names that only resemble a mark, or contain one, mark nothing."""
     assert step_mark(name) is None
 
 

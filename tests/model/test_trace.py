@@ -39,7 +39,7 @@ def test_ancestors_are_outermost_first():
 
 
 def test_ops_and_scopes_are_told_apart():
-    """Of the slices around a call; the profiler's step is no scope, the call itself no op."""
+    """Of the slices around a call, the profiler's step is no scope, and the call itself no op."""
     trace = nested().trace()
     (call,) = [r for r in range(len(trace.slices)) if trace.name(r) == "cudaStreamSynchronize"]
     around = [*trace.ancestors(call), call]
@@ -101,7 +101,7 @@ def test_the_calls_of_a_correlation(own_streams: bool) -> None:
 
 @pytest.mark.parametrize("own_streams", [False, True])
 def test_the_work_of_a_call(own_streams: bool) -> None:
-    """Of several the last of their last stream; NONE where a call started none."""
+    """For several, it is the last of their last stream; NONE where a call started none."""
     trace = graph(own_streams).trace()
     launch, record = np.flatnonzero(trace.is_category(*CALLS)).tolist()
     work, none = trace.works_of(np.array([launch, record])).tolist()

@@ -1,4 +1,4 @@
-"""What a view lets through, and for which option the rest is hidden."""
+"""A view passes some findings, and counts the hidden ones by the option that hides them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_upper_bound_stands_behind_what_was_replayed() -> None:
     ],
 )
 def test_each_option_hides_what_it_says(view: View, left: list[str]) -> None:
-    """What isn't projected isn't known to save less."""
+    """A finding without a projection isn't known to save less."""
     assert ids(view) == left
 
 

@@ -33,7 +33,7 @@ SHOWN = {
         "streams-in-turn",
     ),
 }
-"""What a reader must come to see, by notebook."""
+"""Texts that a reader must see, by notebook."""
 PICTURES = {"01_find_and_fix": 4, "02_read_a_trace": 2, "03_what_if": 3, "04_timing_and_overlap": 2}
 """How many pictures each has at least."""
 VARIES = "varies"
@@ -51,7 +51,7 @@ def code(notebook: Any) -> list[Any]:
 
 
 def text(output: Any) -> str:
-    """What an output shows: streams, plain text, HTML and Markdown."""
+    """Return the text of an output: streams, plain text, HTML and Markdown."""
     data = output.get("data", {})
     return "\n".join([output.get("text", ""), *("".join(data[k]) for k in data if k.startswith("text/"))])
 
@@ -87,7 +87,7 @@ def executed(path: Path) -> Any:
 
 
 def _joined(outputs: Any) -> Iterator[Any]:
-    """What was printed in pieces as one; what is said beside it holds times of day and temporary paths."""
+    """Return printed pieces as one; messages beside it hold times of day and temporary paths."""
     for name, pieces in itertools.groupby((o for o in outputs if o.get("name") != "stderr"), lambda o: o.get("name")):
         if name is None:
             yield from pieces
@@ -113,7 +113,7 @@ def test_a_stored_notebook_shows_what_it_promises(path: Path) -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=names)
 def test_a_notebook_uses_the_public_names_alone(path: Path) -> None:
-    """What it shows is what its reader can do: no module of ours is imported, and every name is in `__all__`."""
+    """Readers can do all that it shows: no internal module is imported, and every name is in `__all__`."""
     source = "\n".join(c.source for c in code(nbformat.read(path, 4)))
     tree = ast.parse("\n".join(line for line in source.splitlines() if not line.startswith("%")))
     modules = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]

@@ -1,4 +1,4 @@
-"""What a user writes for a program is a script, or a function of a file."""
+"""A program that a user names is a script, or a function of a file."""
 
 from __future__ import annotations
 

@@ -55,7 +55,9 @@ def test_when_to_stop(after: tuple[float, ...], why: str) -> None:
 
 
 def test_a_loss_is_told_sooner_than_its_size() -> None:
-    """Of 2 % with noise of 1 %: six pairs on average and none of 200 is called a gain; a tenth of it takes all 16."""
+    """A loss of 2 % with noise of 1 % takes six pairs on average, and none of 200 is called a gain; 0.2 % takes all
+    16.
+    """
     lots = random.Random(11)
     counts, gains = zip(*[_drawn(-0.02, 0.01, 16, lots) for _ in range(200)], strict=True)
     assert sum(counts) / len(counts) < 6
@@ -63,13 +65,13 @@ def test_a_loss_is_told_sooner_than_its_size() -> None:
 
 
 def test_a_small_gain_is_seldom_given_up() -> None:
-    """Of 300 proofs of a gain of 0.6 % with noise of 2 %, at most 5 % say that there is none."""
+    """At most 5 % of 300 proofs of a gain of 0.6 % with noise of 2 % say that there is none."""
     lots = random.Random(13)
     assert sum(_drawn(0.006, 0.02, 16, lots)[1].high <= 0.005 for _ in range(300)) <= 15
 
 
 def _drawn(truth: float, noise: float, most: int, lots: random.Random) -> tuple[int, ProofGain]:
-    """What a proof says of a gain that is known, with pairs drawn until it would stop, and how many those were."""
+    """Return the estimate of a known gain, with pairs drawn until it would stop, and the number of pairs."""
     pairs: list[Pair] = []
     while True:
         pairs.append(Pair(1.0, math.exp(lots.gauss(math.log(1 - truth), noise))))
@@ -89,6 +91,6 @@ def test_19_of_20_intervals_hold_the_truth(truth: float, noise: float, most: int
 
 
 def test_no_gain_is_proven_where_there_is_none() -> None:
-    """Of 300 proofs of nothing, with noise four times what matters, at most 2 % say that there is a gain."""
+    """At most 2 % of 300 proofs without a gain, with noise four times the threshold, say that there is one."""
     lots = random.Random(7)
     assert sum(_drawn(0.0, 0.02, 12, lots)[1].low > 0.005 for _ in range(300)) <= 6

@@ -157,7 +157,7 @@ def test_no_further_pair_is_measured_where_a_gain_is_ruled_out() -> None:
 
 
 def test_noise_goes_on_until_the_limit() -> None:
-    """What isn't known then is said to be unknown."""
+    """The result is then reported as unknown."""
     slower = (0.8, 1.2)
     world = Fakes(lambda side, turn: 10_000.0 * (slower[(turn - 1) // 14 % 2] if side is Side.BEFORE else 1.0))
     proof = measured(world, NAMES, ProofOptions(limit_s=60.0), clock=world.clock)

@@ -18,7 +18,7 @@ def tensors(*vectors: list[float]) -> Tensors:
 
 
 def fingerprint(loss: float = 2.0, end: float = 1.01, begin: float = 1.0) -> Fingerprint:
-    """Of two steps with one loss each, and a parameter of two elements."""
+    """Return the fingerprint of two steps with one loss each, and a parameter of two elements."""
     return Fingerprint((tensors([4.0]), tensors([loss])), tensors([begin, 1.0]), tensors([end, 1.0]), "losses")
 
 
@@ -80,7 +80,7 @@ def test_what_the_first_differs_from_itself_is_no_difference() -> None:
 
 
 def test_a_program_that_never_repeats_itself_tells_nothing() -> None:
-    """From 1 % on; a tolerance that allows that decides."""
+    """A program does so from 1 % on; a tolerance that allows that decides."""
     runs = FIRST, fingerprint(2.5), fingerprint(2.4), FIRST
     assert judge(*runs).same is Same.UNKNOWN
     assert judge(*runs, tolerance=0.2).same is Same.YES

@@ -58,7 +58,7 @@ def trials(here: Path) -> Iterator[Trials]:
 
 
 def test_steps_are_timed_and_compared(trials: Trials, here: Path) -> None:
-    """Of a script, timed, and of a function that makes its step, by its results.
+    """A script is timed, and a function that makes its step is compared by its results.
 
     A script is unwound when it isn't needed any more, so that what it does at its end is done.
     """
@@ -76,7 +76,7 @@ def test_steps_are_timed_and_compared(trials: Trials, here: Path) -> None:
 
 
 def failed(code: str, spec: str = "bad.py") -> Exception:
-    """What a program of this code ends with."""
+    """Return the error with which a program of this code ends."""
     Path("bad.py").write_text(code)
     with Trials({Side.BEFORE: program(spec)}, 30.0) as trials, pytest.raises(Exception) as caught:  # noqa: PT011
         trials.open(Side.BEFORE).ready()
@@ -84,7 +84,7 @@ def failed(code: str, spec: str = "bad.py") -> Exception:
 
 
 def test_a_failing_program_is_one_sentence_and_the_end_of_its_output(here: Path) -> None:
-    """What it prints is shown then and only then, without frames of ours."""
+    """Its output is shown then and only then, without syncscan's frames."""
     error = failed("print('so far')\nraise ValueError('mine')")
     assert isinstance(error, ProgramFailed)
     assert error.message == "bad.py failed: it ended with exit code 1."

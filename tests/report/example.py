@@ -174,7 +174,7 @@ COUNTED = CountedHost(
         ),
     ),
 )
-"""What a host-bound step's trace might count."""
+"""Counts of a host-bound step's trace."""
 
 
 def node(parent: int, function: str, file: str, line: int, owner: str, phase: Phase, us: float, own: float) -> HostNode:

@@ -75,7 +75,7 @@ def test_steps_have_a_row_of_their_own() -> None:
 
 
 def test_idle_time_behind_a_sync_adds_up_to_its_bubble() -> None:
-    """What is drawn as idle behind syncs is what the findings say, and the rest is the host's."""
+    """The drawn idle time behind syncs equals the findings' bubbles, and the rest is the host's."""
     t = story()
     analysis = api.analyze_trace(t.trace())
     idle = slices(added_to(t, analysis), "syncscan_idle")
@@ -153,7 +153,7 @@ def test_a_findings_title_is_what_it_saves_and_its_rule_in_its_severitys_colour(
 
 
 def test_a_viewer_opens_at_the_step_of_the_costliest_sync_of_the_first_finding() -> None:
-    """Of two syncs the one that waited longer; the host's process and the device's are opened."""
+    """Of two syncs it is the one that waited longer; the host's process and the device's are opened."""
     t = TraceBuilder()
     for start, wait in zip(t.steps(2, lasts=2000, start=1000), (300, 900), strict=True):
         t.launch("gemm", at=start + 20, lasts=wait)
@@ -332,7 +332,7 @@ def test_around_a_finding_only_its_neighbourhood_is_left() -> None:
 
 
 def test_a_finding_is_chosen_by_number_id_or_the_ids_beginning() -> None:
-    """What the report shows can be typed."""
+    """A reader can type what the report shows."""
     t = story()
     a = api.analyze_trace(t.trace())
     id = a.findings[0].id
@@ -360,7 +360,7 @@ def test_times_beyond_all_clocks_are_around_nothing() -> None:
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), 10**5000], ids=["half", "nan", "endless"])
 def test_members_are_written_for_strict_readers(value: object) -> None:
-    """What JSON has not is null or U+FFFD, wherever in the trace's own members it stands."""
+    """Values that JSON lacks become null or U+FFFD, wherever they stand in the trace's own members."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} isn't JSON")

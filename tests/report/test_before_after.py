@@ -95,7 +95,7 @@ def test_a_wait_that_moves_is_pointed_at() -> None:
 
 
 def test_many_fixes_end_in_one_choice() -> None:
-    """Of nine places the first three are choices of their own; the others are one."""
+    """The first three of nine places are choices of their own; the others are one choice."""
     t = TraceBuilder()
     for start in t.steps(3, lasts=20_000):
         for k in range(9):

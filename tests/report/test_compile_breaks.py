@@ -1,4 +1,4 @@
-"""What dynamo said, in every report: a sentence, a table with the waits at each line, and what isn't known."""
+"""Every report has dynamo's breaks: a sentence, a table with the waits at each line, and what is unknown."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_the_sentence_counts_each_kind_and_the_waits() -> None:
 
 
 def test_nothing_broken_is_said() -> None:
-    """Of modules that were only tried, that too."""
+    """It is said too if modules were only tried."""
     assert "no graph break, no frame left to eager, no recompile" in compile_breaks.sentence(said())
     assert "given the modules of one step" in compile_breaks.sentence(said(tried=True))
 
 
 def test_a_row_has_line_outcome_reason_and_wait() -> None:
-    """What waits comes first."""
+    """Rows with a wait come first."""
     table = compile_breaks.table(BROKEN)
     assert table is not None
     assert table.rows[0][:3] == ("m.py:10", "the graph of f() ends", "Unsupported .item()")

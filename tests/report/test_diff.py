@@ -1,4 +1,4 @@
-"""What a diff says is said in every format, and no name in it does anything else than being shown."""
+"""Each fact of a diff is in every format, and hostile names in it are only shown."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_the_story_counts_what_came_and_went() -> None:
 
 
 def test_nothing_differs_is_said() -> None:
-    """Of a recording and itself."""
+    """A recording is compared with itself."""
     analysis = program(ITEM)
     story = story_of(api.diff([analysis], [analysis]))
     assert (story.verdict, story.changes, story.promise) == ("No sync differs", {}, "")
 
 
 def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
-    """Of an optimizer that launched a kernel for each parameter, and one that doesn't, in both directions."""
+    """An optimizer that launched a kernel per parameter is compared with one that doesn't, in both directions."""
     loop, fused = (
         api.analyze(SAMPLES / f"programs/recorded/tips.optimizer_{how}.pt.trace.json.gz") for how in ("loop", "fused")
     )

@@ -22,7 +22,9 @@ LAUNCH_LESS = "CUDA graphs, torch.compile, a fused optimizer"
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.partition(".")[0])
 def test_the_largest_gain_heads_the_list(path: Path) -> None:
-    """Of syncs and habits alike, whatever their gain rests on; nothing else is advised in its place."""
+    """The largest is taken of syncs and habits, whatever their gain is based on; nothing else is advised in its
+    place.
+    """
     analysis = syncscan.analyze(path)
     habits = [h for h in analysis.habits if h.gain and h.gain.basis is not Basis.UPPER_BOUND]
     if not analysis.remedies or not habits:

@@ -90,7 +90,7 @@ def test_json_names_what_is_left_and_why() -> None:
 
 
 def test_text_begins_with_a_patch_that_git_applies(tmp_path: Path) -> None:
-    """What follows the diff doesn't disturb it."""
+    """The text behind the diff doesn't disturb it."""
     (tmp_path / "train.py").write_text(BEFORE)
     (tmp_path / "fix.patch").write_text(fix_text.render(FIXED))
     subprocess.run(["git", "apply", "fix.patch"], cwd=tmp_path, check=True)

@@ -1,4 +1,4 @@
-"""What a job's reports say is said in every format, briefly of many ranks, and no name in it does anything but show."""
+"""Each fact of a job is in every format, many ranks are summarized, and hostile names in it are only shown."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def test_text_golden(golden: Callable[[str, str], None]) -> None:
 
 
 def test_text_of_many_golden(golden: Callable[[str, str], None]) -> None:
-    """Of 512 ranks the one that stands out, and how the others lie: no 512 lines."""
+    """Of 512 ranks it names the one that stands out, and summarizes the others: no 512 lines."""
     golden("fleet.many.txt", fleet_text.render(job(512, late=77), width=100))
 
 
 def test_markdown_golden(golden: Callable[[str, str], None]) -> None:
-    """The same job as a comment."""
+    """The job as a comment."""
     golden("fleet.md", fleet_markdown.render(damaged()))
 
 
 def test_html_golden(golden: Callable[[str, str], None]) -> None:
-    """The same job as a page; its style is left out."""
+    """The job as a page; its style is left out."""
     bare = re.sub(r"(<style>).*?(</style>)", r"\1\2", fleet_html.render(damaged()), flags=re.DOTALL)
     golden("fleet.html", re.sub(r"'sha256-[^']+'", "HASH", bare))
 
@@ -92,7 +92,7 @@ def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: LateCause,
 
 
 def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
-    """Of a step that it makes twice as long; of a rank that is late by its kernels it says nothing."""
+    """The profiler doubles its step; a rank that is late by its kernels gets the usual verdict."""
     late = tuple(replace(x, cause=LateCause.HOST, finding="") for x in job().lateness)
     story = story_of(job(lateness=late, unprofiled_us=5_000.0))
     assert story.verdict == "Under the profiler rank 0 delays the job by 700 µs a step (7%)"
@@ -113,7 +113,7 @@ def test_of_many_that_are_late_each_is_named_briefly() -> None:
 
 
 def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
-    """Of a job without syncs, and of one whose sync gains nothing."""
+    """One job has no syncs; in another the sync gains nothing."""
     assert story_of(even()).verdict == "No rank delays the others"
     assert story_of(even()).summary == "No host-device syncs found on any rank."
     idle = job(findings=job().findings[1:], recoverable_us=0.0, recoverable_range_us=(0.0, 0.0))
@@ -167,7 +167,7 @@ def test_of_many_ranks_those_that_stand_out_have_a_row_each() -> None:
 
 
 def test_the_path_goes_through_each_step_s_column() -> None:
-    """From its left to its right, on the row of the rank whose work it was."""
+    """The path crosses each column from left to right, on the row of the rank that worked."""
     picture = picture_of(job(3, 2, late=1))
     assert picture is not None
     assert [x for x, _ in picture.steps] == [0.0, 500.0]

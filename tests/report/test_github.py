@@ -57,7 +57,7 @@ def test_hostile_text_gives_no_command(text: str):
 
 
 def test_escapes_are_those_of_the_runner():
-    """What the runner unescapes gives the text back."""
+    """The runner unescapes them to the original text."""
     (line, _) = github.render(hostile("50%, a:b")).splitlines()
     _, file, number, title, message = COMMAND.fullmatch(line).groups()  # type: ignore[union-attr]
     assert (file, number, title) == ("50%25%2C a%3Ab", "3", "50%25%2C a%3Ab")

@@ -17,7 +17,7 @@ GAIN = LAUNCHES.gain
 
 
 def told(*habits, step_us=10_000.0):
-    """What is told of habits beside the typical finding."""
+    """Return the report's texts on habits beside the typical finding."""
     return report.describe(replace(analysis(finding()), habits=habits), step_us)
 
 
@@ -91,7 +91,7 @@ def test_of_many_the_terminal_shows_the_first_in_its_table_and_what_proves_each_
 
 
 def test_a_fix_is_not_told_twice_on_a_screen():
-    """That of the habit that leads the list of what to change stands there alone."""
+    """The fix of the habit that leads the list of changes stands there alone."""
     leads = replace(analysis(), habits=(LAUNCHES,), remedies=(of_habit(LAUNCHES),))
     assert render(leads, "text").count("reduce-overhead") == 1
 

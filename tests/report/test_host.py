@@ -70,7 +70,7 @@ def test_where_something_else_is_the_limit_it_doesn_t_lead(bound: Bound) -> None
 
 
 def test_a_sample_without_a_verdict_leads() -> None:
-    """Of a step on a CPU the sample is all there is; what its trace counts isn't sampled."""
+    """For a step on a CPU the sample is all there is; counted times of its trace aren't sampled ones."""
     analysis = host_bound()
     analysis = replace(analysis, step=replace(analysis.step, bound=Bound.UNKNOWN))
     assert SAID in " ".join(render(analysis, "text").split())
@@ -78,7 +78,7 @@ def test_a_sample_without_a_verdict_leads() -> None:
 
 
 def test_a_host_that_mostly_waits_gets_no_sentence() -> None:
-    """What a count says of such a step isn't why it is slow."""
+    """A count of such a step doesn't explain why it is slow."""
     waiting = replace(COUNTED, waits_us=COUNTED.step_us * 2)
     assert host.sentence(host_bound(Host(counted=waiting))) == ""
 
@@ -174,7 +174,7 @@ def test_a_hostile_name_is_text(text: str) -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "fragment", "html", "text"])
 def test_golden(form: str, golden: Callable[[str, str], None]) -> None:
-    """What is said of the host, as kept."""
+    """The host's report equals its golden file."""
     report = render(host_bound(), form)
     golden(f"host.{form}", report[report.index("Where the host") :].partition("</section>")[0])
 

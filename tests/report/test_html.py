@@ -25,7 +25,7 @@ from tests.report.example import HOSTILE, analysis, finding, hostile, remedy, ty
 
 
 class Page(HTMLParser):
-    """What a browser would see of a document: its tags with the names of their attributes, its text, its data.
+    """A document as a browser sees it: its tags with the names of their attributes, its text, its data.
 
     `code` is left out: backticks, which a name may hold, make it.
     """
@@ -111,7 +111,7 @@ def test_a_hostile_name_is_text(text: str):
 
 @pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)
 def test_a_hostile_name_in_the_timeline_is_text(text: str):
-    """The same for the names of scopes, ops and kernels, which the timeline's data hold."""
+    """It holds for names of scopes, ops and kernels in the timeline's data."""
     t = TraceBuilder()
     with t.scope(text, 0, 100):
         t.op(text, 1, 20)
@@ -146,7 +146,7 @@ def test_each_change_leads_to_its_findings_or_to_its_habit():
 
 
 def test_a_change_whose_finding_is_not_on_the_page_is_told_without_a_way_to_it():
-    """Of many findings the page holds the first ones."""
+    """With many findings, the page has the first ones."""
     many = analysis(*(finding(f"nonzero-{k:08x}") for k in range(350)))
     last = replace(many, remedies=(remedy(findings=(many.findings[-1].id,)),))
     assert "#f349" not in html.render(last)

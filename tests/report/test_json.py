@@ -79,6 +79,6 @@ def test_no_findings():
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_valid_json(text: str):
-    """What comes out is UTF-8 and parses, lone surrogates included."""
+    """The output is UTF-8 and parses, lone surrogates included."""
     out = json.render(hostile(text)).encode()
     assert len(stdlib.loads(out)["findings"]) == 1

@@ -1,4 +1,4 @@
-"""What a user calls a part of a report is that part, or an error that lists what may be meant."""
+"""A name that a user gives selects a part of a report, or an error lists the candidates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_where_nothing_is_to_change_numbers_are_the_findings() -> None:
 
 @pytest.mark.parametrize("kind", ["findings", "habits"])
 def test_an_id_a_unique_beginning_and_a_rule_are_names(kind: str) -> None:
-    """Of findings and habits alike, however they are written."""
+    """It holds for findings and habits, in any spelling."""
     a = typical()
     part = getattr(a, kind)[0]
     for name in (part.id, part.id[:-2], part.id.upper().replace("-", "_")):
@@ -72,7 +72,7 @@ def test_the_nearest_is_suggested() -> None:
 
 
 def test_evidence_of_a_habit_says_what_a_reviewer_asks() -> None:
-    """What proves it, what it takes, what is gained and what that rests on, and what to do."""
+    """The evidence has the proof, the time it takes, the gain and its basis, and the advice."""
     a = typical()
     habit = a.habits[0]
     text = evidence.of_named(a, habit.id)

@@ -32,13 +32,13 @@ ROWS = 20
 
 @dataclass(frozen=True)
 class Facts:
-    """What a reader of one format learns; None where that format doesn't tell it."""
+    """Facts that a reader of one format learns; None where that format leaves one out."""
 
     verdict: str
     remedies: list[str] | None = None
-    """What each saves alone, in their order."""
+    """The saving of each remedy alone, in their order."""
     changes: list[str] | None = None
-    """What each is."""
+    """The description of each change."""
     findings: list[tuple[str, str]] | None = None
     """Title and what it saves."""
     habits: list[tuple[str, str]] | None = None
@@ -53,12 +53,12 @@ def found(request: pytest.FixtureRequest) -> Analysis:
 
 @pytest.fixture(scope="module")
 def told(found: Analysis) -> Facts:
-    """What its JSON tells."""
+    """Return the report's JSON."""
     return of_json(render(found, "json"))
 
 
 def of_json(text: str) -> Facts:
-    """From its numbers, as a program would."""
+    """Read the facts from JSON's numbers, as a program would."""
     document = json.loads(text)
 
     step = document["step"]["unprofiled_us"] or document["step"]["observed_us"]
@@ -90,7 +90,7 @@ HABITS = frozenset(rule.id for rule in api.habit_rules())
 
 
 def of_text(text: str) -> Facts:
-    """From a terminal so wide that no line wraps."""
+    """Read the facts from a terminal so wide that no line wraps."""
     verdict = text.splitlines()[1].partition(". ")[0]
     _, *table = re.split(r"^ *saves alone  +waits.*$", text, maxsplit=1, flags=re.M)
     lines = "".join(table).partition("\n\n")[0].splitlines()[2:]
@@ -115,7 +115,7 @@ def plain(markdown: str) -> str:
 
 
 def of_markdown(text: str) -> Facts:
-    """From a comment's source."""
+    """Read the facts from a comment's source."""
     remedies = re.findall(r"^\d+\. \*\*(.*?)\*\*, .*?: (.*?)(?: \(`|\. )", text, re.M)
     rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| (high|medium|low|info) \|", line)]
     habits = re.findall(r"^\*\*([^*\d].*?)\*\*(?: \(`.*?`\))?: (.*)$", text, re.M)
@@ -166,7 +166,7 @@ def in_order(names: tuple[str, ...], path: str) -> bool:
 
 
 def of_html(text: str) -> Facts:
-    """From what a browser would show."""
+    """Read the facts from a page as a browser shows it."""
     page = Elements(text)
     habits, savings = page.inside("article", "button.pick"), page.inside("article", "strong")
     titles, saves = page.inside("ol.findings", "button.pick"), page.inside("ol.findings", "strong")
@@ -179,7 +179,7 @@ def of_html(text: str) -> Facts:
 
 
 def of_fragment(text: str) -> Facts:
-    """From a notebook's cell."""
+    """Read the facts from a notebook's cell."""
     items = re.findall(r"<li><strong>(.*?)</strong>, .*?: (.*?)(?: <code>.*)?$", text, re.M)
     rows = re.findall(r"<tr style.*?</td>\n<td[^>]*>(.*?)</td>.*?<td style=\"text-align: left\">(.*?)<br>", text, re.S)
     habits = re.findall(r"</span> \w+: (.*?)(?: <code>.*?</code>)?: ((?:at most )?[\d.]+ .*|distorts .*)$", text, re.M)
@@ -196,13 +196,13 @@ SENTENCE = re.compile(rf"(?:^|\. |… )\d+\. .*?: ({SAVES}), ")
 
 
 def of_github(text: str) -> Facts:
-    """From the closing notice."""
+    """Read the facts from the closing notice."""
     said = text.splitlines()[-1].removeprefix("::notice title=syncscan::").replace("%25", "%")
     return Facts(said.partition(". ")[0], [figure(saves) for saves in SENTENCE.findall(said)])
 
 
 def of_junit(text: str) -> Facts:
-    """From a property and what the suite says."""
+    """Read the facts from a property and the suite's texts."""
     suite = ET.fromstring(text).find("testsuite")
     assert suite is not None
     said = suite.findtext("system-out", "")
@@ -212,7 +212,7 @@ def of_junit(text: str) -> Facts:
 
 
 def of_sarif(text: str) -> Facts:
-    """From the run's properties."""
+    """Read the facts from the run's properties."""
     (run,) = json.loads(text)["runs"]
     return Facts(run["properties"]["step"]["verdict"])
 
@@ -226,7 +226,7 @@ def in_all_pages(found: Analysis) -> str:
 
 
 def of_brief(text: str) -> Facts:
-    """From its lines."""
+    """Read the facts from the brief lines."""
     lines = text.splitlines()
     remedies = [found for line in lines if (found := re.match(rf"\d+\. (.*?) \[[^]]*\]: ({SAVES}), ", line))]
     told = [line.split("; ") for line in lines if re.match(r"- (high|medium|low|info) ", line)]

@@ -17,7 +17,7 @@ from tests.report.test_annotate import story
 
 
 def test_a_step_is_drawn_as_scopes_ops_syncs_and_work() -> None:
-    """What lies in the view, outermost, with a sync's rule and saving in its bar; idle time stands below its stream."""
+    """Only outermost slices in the view are drawn, syncs with rule and saving, idle time below its stream."""
     lanes = {
         lane.label: lane.bars for lane in picture.lanes(api.analyze_trace(story().trace()), Interval(0, 3_000_000))
     }

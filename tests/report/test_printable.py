@@ -1,4 +1,4 @@
-"""What a terminal would obey is replaced."""
+"""Characters that a terminal would obey are replaced."""
 
 from __future__ import annotations
 

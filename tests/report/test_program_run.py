@@ -1,4 +1,4 @@
-"""What the recorded steps stand for in the run: in a sentence, a table, a strip and JSON."""
+"""A sentence, a table, a strip and JSON describe what the recorded steps represent in the run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
 
 
 def test_a_phase_that_was_recorded_has_its_own_verdict_and_findings(tmp_path: Path) -> None:
-    """From the trace beside; its gain counts for the run by its share."""
+    """They come from the trace beside it; its gain counts for the run by its share."""
     rounds = {**{k: PHASE[k] for k in ("kind", "name", "file", "function", "first", "last")}, "rounds": 64, "of": MAIN}
     written(tmp_path, "train_rollout.2.pt.trace.json", phase=rounds)
     analysis = api.analyze(written(tmp_path, run=phase(trace="train_rollout.2.pt.trace.json")))

@@ -77,7 +77,7 @@ def test_what_is_not_proven_is_said(change: dict[str, object], line: str) -> Non
 
 
 def test_another_result_is_said_with_how_it_is_known() -> None:
-    """That it isn't deterministic, and what rounding errors alone make."""
+    """The report says that it isn't deterministic, or how much rounding errors alone change."""
     assert (
         "different: why. After 5 seeded steps outputs 0.2 apart; not deterministic: the first differs from itself, "
         "outputs 1e-07 apart; rounding errors alone: outputs 2e-07 apart"

@@ -23,7 +23,9 @@ SCHEMA = ROOT / ".ci" / "cache" / "sarif-2.1.0.json"
 
 @cache
 def validator() -> Any:
-    """Of the schema that npm's SARIF multitool carries: CI fetches it and fails without, elsewhere the test skips."""
+    """Validate against the schema in npm's SARIF multitool: CI fetches it and fails without, elsewhere the test
+    skips.
+    """
     if not SCHEMA.exists() and os.environ.get("CI"):
         subprocess.run([ROOT / ".ci" / "sarif-schema"], check=True)
     if not SCHEMA.exists():

@@ -1,4 +1,4 @@
-"""What `--format json` writes is what the schemas in the package say, and a schema changes with its version alone."""
+"""The output of `--format json` follows the schemas in the package, and a schema changes with its version alone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def analysis(name: str) -> api.Analysis:
 
 
 def wrong(name: str, document: str | bytes) -> list[str]:
-    """What the schema in the package has against a document."""
+    """Return how a document violates the schema in the package."""
     held = json.loads((schemas.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(held)
     return [f"{e.json_path}: {e.message}" for e in validator.iter_errors(json.loads(document))]
@@ -63,7 +63,7 @@ def test_the_file_is_what_the_types_say(name: str, request: pytest.FixtureReques
 
 @pytest.mark.parametrize("name", schemas.KINDS)
 def test_a_schema_changes_with_its_version(name: str, request: pytest.FixtureRequest) -> None:
-    """Of one version nothing changes; of one major version all that was ever there stays, though more may come."""
+    """Nothing changes within a version; within a major version keys are only added."""
     version, facts = schemas.schema(name)["$id"], schemas.facts(name)
     file = RECORDED / f"{name}.txt"
     if request.config.getoption("--update-golden") and not file.exists():
@@ -130,7 +130,7 @@ def test_what_follows_from_an_analysis_follows_its_schema() -> None:
 
 
 def test_a_job_follows_its_schema() -> None:
-    """Of recorded ranks, one of them with a sync; and two states of a job."""
+    """The jobs are recorded ranks, one of them with a sync, and two states of a job."""
     before, after = (join([read_rank(str(p)) for p in sorted((SAMPLES / "jobs" / n).glob("*.gz"))]) for n in JOBS)
     assert wrong("fleet", fleet_json.render(before)) == []
     assert wrong("fleet", fleet_json.render(after)) == []

@@ -34,7 +34,7 @@ def reads(per_step: float = 12.0) -> Finding:
 
 
 def test_the_pair_is_one_sentence() -> None:
-    """What waits, what it keeps from being compiled, what both come to, and what either does alone."""
+    """The sentence has the waits, why they prevent a compile, the gain of both changes, and the gain of each alone."""
     assert sentence(STATES, [reads()]) == (
         "These 12 syncs wait 22.0 µs, and keep `Denoise.forward` from being compiled: removed and compiled"
         " (reduce-overhead) the step takes 3.10 ms (2.60 ms to 4.20 ms) instead of 21.3 ms; either alone gains nothing."

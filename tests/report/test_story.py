@@ -1,4 +1,4 @@
-"""What a story says of advice that could contradict itself: one voice, nothing twice."""
+"""A story's advice neither contradicts nor repeats itself."""
 
 from __future__ import annotations
 

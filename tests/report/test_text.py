@@ -52,7 +52,7 @@ def test_durations_have_three_digits() -> None:
 
 
 def test_phases_stand_in_a_table() -> None:
-    """Of a served trace, with how many steps and how long; and whose ranges the steps are."""
+    """A served trace lists each phase with its steps and time, and whose ranges the steps are."""
     t = TraceBuilder()
     for k, name in enumerate(("step[EXTEND bs=1 toks=9]", *["step[DECODE bs=1]"] * 3)):
         with t.scope(name, 1000 * k, 1000 * k + 1000):

@@ -1,4 +1,4 @@
-"""What the timeline draws: rows that don't overlap, bubbles where the device idles, and slices within a budget."""
+"""The timeline draws rows that don't overlap, bubbles where the device idles, and slices within a budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.report.example import scattered
 
 
 def unpack(text: str, delta: bool = False) -> list[int]:
-    """What the page's script does with a packed column."""
+    """Unpack a packed column as the page's script does."""
     out, value, shift = [], 0, 0
     for byte in base64.b64decode(text):
         value |= (byte & 127) << shift
@@ -131,7 +131,7 @@ def test_a_trace_without_anything_draws_nothing():
 
 
 def test_idle_threads_stand_below_the_devices_folded():
-    """Of many threads those that drive the device are open and on top."""
+    """The threads that drive the device are open and on top."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
         t.launch("gemm", at=start + 10, lasts=50)

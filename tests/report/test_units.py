@@ -20,5 +20,5 @@ from syncscan.report.units import times
     ],
 )
 def test_how_often_something_happens(per_step: float, said: str) -> None:
-    """What is rare is said by the steps that it takes, as one decimal would round it to nothing."""
+    """Rare events are given by the steps between them, as one decimal would round their rate to nothing."""
     assert times(per_step) == said

@@ -54,7 +54,7 @@ def test_what_overlaps_there_too_moves_on() -> None:
 
 
 def test_events_without_usable_times_stay() -> None:
-    """What has no place in time overlaps nothing."""
+    """Events without a place in time overlap nothing."""
     events = [{"ph": "X", "ts": None, "pid": 1, "tid": 1}, {"ph": "M", "name": "x"}, {"ph": "X", "ts": 1, "tid": []}]
     assert result(*events) == events
 

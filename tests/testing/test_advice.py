@@ -1,4 +1,4 @@
-"""From a rule to its words."""
+"""Each rule has its words."""
 
 from __future__ import annotations
 

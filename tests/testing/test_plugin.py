@@ -110,7 +110,7 @@ def test_step():
     ],
 )
 def test_marks_hold_a_test_to_their_numbers(run, mark: str, body: str, passes: bool) -> None:
-    """Of a test that tells no steps the whole is one."""
+    """A test that marks no steps counts as one step."""
     done = run(f"@pytest.mark.{mark}\ndef test_it():\n    {body}\n")
     done.assert_outcomes(passed=int(passes), failed=int(not passes))
 
