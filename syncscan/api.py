@@ -74,7 +74,7 @@ def analyze(
         step_scope: glob; every range whose name it matches is a step. By default steps are the profiler's, else a
             serving framework's, else what repeats.
         steps: `none` takes the whole trace as one step; `slice(1, 3)` only the second and the third of those found.
-        progress: called with (bytes read, bytes in all) while the trace is read.
+        progress: called with (bytes read, total bytes) while the trace is read.
         max_memory: bytes that this may take, about; by default most of what is free.
         process: of a trace that holds several, as of merged ranks, the pid of the one to analyze; by default the one
             with the most steps.
@@ -268,7 +268,7 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
     """Sort a dry run's findings by their cost in a recording of the same code, of the same or another size.
 
     Args:
-        dry: of `pretend_gpu`.
+        dry: the trace of a dry run (`pretend_gpu`).
         recording: of `analyze`. Its figures are taken as they are: nothing is scaled from one size to another.
 
     Returns:

@@ -44,7 +44,7 @@ class Pretended:
 
         Raises:
             MissingExtra: torch isn't installed.
-            UsageError: another block pretends already, or this one has ended.
+            UsageError: another such block is active, or this one has ended.
         """
         if self._trace is not None:
             raise UsageError("This dry run has ended.", "Create a new one: syncscan.pretend_gpu().")

@@ -48,7 +48,7 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
         module: the first word is a module, to be run as by `python -m`.
 
     Raises:
-        UsageError: there is no such script or command, or it says too little.
+        UsageError: the script or command doesn't exist, or is incomplete.
     """
     first, rest = words[0], tuple(words[1:])
     if module:
@@ -103,7 +103,7 @@ def _console(path: str, rest: tuple[str, ...]) -> Command:
 
 
 def _python(words: Sequence[str]) -> Command:
-    """`python [-u] SCRIPT …`, `python -m MODULE …`; with any other option, or another Python, it runs by itself."""
+    """`python [-u] SCRIPT …`, `python -m MODULE …`; other options or another Python run it without syncscan."""
     rest = list(words[1:])
     while rest and rest[0] in _PLAIN:
         rest.pop(0)
@@ -228,7 +228,7 @@ def in_this_process(command: Command, what: str) -> Command:
         what: the command of syncscan's that runs it.
 
     Raises:
-        UsageError: nobody knows which of its words the program is.
+        UsageError: the words don't tell which of them is the program.
     """
     if not command.launcher:
         return command

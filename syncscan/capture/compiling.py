@@ -4,9 +4,9 @@ Nothing is read from what dynamo prints. Its sources are, as far as a version of
 
 - `torch._dynamo.utils.graph_break_reasons`, a list of `GraphCompileReason`, each with a reason and the user's stack;
 - `compilation_metrics` records of its structured log (the logger `torch.__trace`, what TORCH_TRACE writes; torch 2.3
-  and later), one a frame: which code it was, why it failed and at which line, why it was compiled anew;
+  and later), one a frame: which code it was, why it failed and at which line, why it was recompiled;
 - `recompile_reasons` and `dynamo_graph_break_reason` artifacts of the same log;
-- `torch._dynamo.utils.counters` for how many frames and graphs there were, where there is no such log.
+- `torch._dynamo.utils.counters` for the number of frames and graphs, where that log doesn't exist.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Compiling:
         """Function, file and first line of each code object that was compiled, by dynamo's number of it."""
         self._broke_at: dict[str, tuple[str, int]] = {}
         self._with_graph: set[str] = set()
-        """Frames of which a graph has been made, until all of the frame is done."""
+        """Frames that have a graph, until the whole frame is compiled."""
         self._failed: dict[str, int] = {}
         """Failures of dynamo so far, and how often each occurred, by its counters."""
         self._count = self._graphs = self._left_out = 0
@@ -79,7 +79,7 @@ class Compiling:
         return bool(self._count or self._events or self._counted("frames", "total"))
 
     def refresh(self) -> None:
-        """Listen again where the program has set torch's logs anew, which drops all handlers."""
+        """Listen again after the program has set up torch's logs again, which drops all handlers."""
         logger = logging.getLogger(LOG)
         if "torch._dynamo" in sys.modules and self._handler not in logger.handlers:
             logger.addHandler(self._handler)
@@ -151,7 +151,7 @@ class Compiling:
         return function, file, first if function == name else max(whole, default=first)
 
     def _unsaid(self, frame: str, metrics: Mapping[str, Any]) -> str:
-        """Return why a frame was skipped of which no failure is recorded; empty where it wasn't.
+        """Return why a frame without a recorded failure was skipped; empty where it wasn't.
 
         Before torch 2.9 a graph break in a loop skips its frame so: ops were seen, and no graph came of them. The
         counters have what was in the way, if it wasn't a branch.
@@ -205,7 +205,7 @@ class Compiling:
         else:
             self._events[event] = self._events.get(event, 0) + 1
 
-    # torch's own names, each of which a version may lack
+    # torch's own names; a version may not have all of them
 
     def _list(self) -> list[Any] | None:
         dynamo = sys.modules.get("torch._dynamo.utils")
@@ -260,7 +260,7 @@ def _last_line(file: str, first: int) -> int:
 
 
 def _function(name: str) -> str:
-    """Return the user's function of which dynamo made this one."""
+    """Return the user's function that dynamo derived this one from."""
     resumed = _RESUMED.match(name)
     return resumed[1] if resumed else name
 

@@ -85,7 +85,7 @@ class Attachment:
     def release(self) -> None:
         """Wait until CUPTI is detached after the profiler has stopped, and restore the environment.
 
-        The variable has to stand until then: kineto reads it again when it has let go, and without it attaches anew.
+        The variable has to stand until then: kineto reads it again after detaching, and attaches again without it.
         Where kineto hasn't come to that in time it stands on, until the next profiler begins.
         """
         global stays_attached

@@ -14,7 +14,7 @@ class Demand:
 
     Args:
         start_at: the number of steps after which the first begins.
-        every: begin another each time that so many steps have passed since the last began.
+        every: begin another capture this many steps after the last one began.
         on_signal: begin one whenever this signal has come (`USR2`, `SIGUSR2` or its number).
         on_trigger: begin one only when `ask` was called.
 

@@ -15,7 +15,7 @@ Hook = Callable[[Any, Any, Any], None]
 class OptimizerHook:
     """Calls `stepped(optimizer, arguments, keywords)` after each step of any optimizer, until it is removed.
 
-    A compiled training step doesn't trace into it, and isn't compiled anew for what it does.
+    A compiled training step doesn't trace into it, and isn't recompiled because of it.
     """
 
     def __init__(self, stepped: Hook) -> None:

@@ -1,6 +1,6 @@
 """Pause a program at step ends between requests, and time the steps of each request.
 
-So two programs that both run take turns: while one is held the other is timed.
+So two running programs take turns: while one is paused, the other is timed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Pacer:
 def prefetched() -> int:
     """Return how many batches loader workers have ready for a program that was paused.
 
-    They go on filling their queues while it is held, so that its first steps after that don't wait for them.
+    They continue to fill their queues while it is paused, so that its first steps afterwards don't wait for them.
     """
     loader = sys.modules.get("torch.utils.data.dataloader")
     kind = getattr(loader, "_MultiProcessingDataLoaderIter", None)

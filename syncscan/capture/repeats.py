@@ -47,7 +47,7 @@ class Repeats:
 
     Args:
         chosen: called on the looking thread with what the rounds are of, in words.
-        round_ended: called on the main thread at the end of each round, from then on.
+        round_ended: called on the main thread at the end of each later round.
         say: what to tell the user with.
         impatient: also say that no step has been seen where the device wasn't at work at all.
     """
@@ -127,7 +127,7 @@ class Repeats:
         return self._count_module() if self._modules else False
 
     def _around(self) -> list[tuple[CodeType, Loop]]:
-        """Return the loops that held most of the last looks, outermost first."""
+        """Return the loops that contain most of the last samples, outermost first."""
         held: Counter[tuple[int, CodeType, Loop]] = Counter()
         for stack in self._looks:
             held.update(

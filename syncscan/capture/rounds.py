@@ -74,11 +74,11 @@ class LinePasses:
     """Calls `began` when the program reaches some lines of a function, and `ended` when it has left them.
 
     Args:
-        code: the function.
-        first: of the lines.
-        last: of the lines.
+        code: the function's code.
+        first: first of the lines.
+        last: last of the lines.
         began: called with nothing, on the thread that runs them.
-        ended: likewise.
+        ended: called in the same way.
     """
 
     def __init__(

@@ -243,7 +243,7 @@ class _Named:
     """Converts stacks from ticks to file, function and line, outermost first."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Place] = {}  # by the code's id: it is held, and its hash is dear
+        self._known: dict[tuple[int, int], Place] = {}  # by the code's id: its hash is slow
 
     def __call__(self, stack: Sequence[Any]) -> tuple[Place, ...]:
         """Return a stack's places."""

@@ -61,7 +61,7 @@ def profile(
         active: steps of each cycle that are recorded; `"auto"`: 3, or where steps differ in turn a whole period of
             them, and where the host is sampled each phase between steps that takes more than a few percent.
         repeat: cycles; each writes a file.
-        stacks: record Python frames too. The lines of syncs are recorded without; frames stretch the host's time.
+        stacks: record Python frames too. The lines of syncs are recorded without; frames lengthen the host's time.
         shapes: record the shapes of inputs.
         calibrate: steps that are timed before the first cycle, without the profiler; 0 leaves this out.
         settle: steps before those, untimed.

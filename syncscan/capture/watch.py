@@ -300,7 +300,7 @@ class KnownRun(NamedTuple):
 def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[int]]) -> tuple[int, int]:
     """Return the first step and the exclusive end that the run's shares and mean are based on.
 
-    Those are the longest stretch of undisturbed steps, where it holds most of them; and of it whole cycles, from one
+    They are the longest interval of undisturbed steps, if it has most of them; and of it whole cycles, from one
     time that a phase came to another.
 
     Args:

@@ -57,7 +57,7 @@ def write_metadata(path: Path, before: Mapping[str, Any], after: Mapping[str, An
     """Replace the metadata of a trace that `write_trace` has written; the file is whole at any time.
 
     Raises:
-        OSError: there is no such trace any more, or no room.
+        OSError: the trace doesn't exist any more, or the disk is full.
     """
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".syncscan-") as folder:
         packed = Path(folder) / path.name
@@ -69,7 +69,7 @@ def _apart(work: Callable[..., None], *arguments: Any) -> None:
     """Compress on a thread of its own, and never on one that trains.
 
     isal leaves the upper halves of AVX registers in use (its CRC ends without `vzeroupper`), and each SSE instruction
-    of the thread waits for them from then on: steps took 5 to 14 % longer, an allocation of torch's 1.2 to 1.35 times
+    of the thread waits for them afterwards: steps took 5 to 14 % longer, an allocation of torch's 1.2 to 1.35 times
     as long, until something else cleared them (H200, Xeon with AVX-512, torch 2.11, isal 1.9.1). Registers are a
     thread's own.
     """

@@ -22,7 +22,7 @@ class Queued:
         self._launches: dict[int, tuple[Int64, Int64]] = {}
 
     def waiting_from(self, device: int, times: Int64) -> Int64:
-        """Return the earliest launch of the work that begins at or after each time, ns: work was queued from then on.
+        """Return the earliest launch, ns, of the work that begins at or after each time: work was queued from then on.
 
         The result is later than any time where no more work begins.
         """

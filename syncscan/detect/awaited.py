@@ -109,7 +109,7 @@ class AwaitedWork:
         return stated
 
     def _of_streams(self, row: int, api: str, track: int, supposed: Place, stated: bool) -> Awaited:
-        """Return the earlier work on the stated streams, else on those that explain the block, else the supposed."""
+        """Return the backlog of the stated streams, else of those that explain the block, else of the supposed ones."""
         named, one_stream = self._launched_before(row, self._streams(*supposed)), _of_one_stream(api)
         undecided = one_stream and len(named.streams) > 1
         if stated or (self._explains(named, row) and not undecided):

@@ -1,6 +1,6 @@
-"""Give calls at one line that different rules named, one of them by a guess, the name that most have.
+"""Give calls at one line that different rules named, one of them by inference, the name that most have.
 
-The purpose of a read-back is guessed from what follows it and how soon. If the host pauses, one call of a line may be
+The purpose of a read-back is inferred from what follows it and how soon. If the host pauses, one call of a line may be
 named differently from the others.
 """
 
@@ -37,7 +37,7 @@ class OneRule:
         return diagnosis
 
     def settled(self, points: Sequence[SyncPoint]) -> list[SyncPoint]:
-        """Return the sync points, those of one line with one rule if another was a guess.
+        """Return the sync points, those of one line with one rule if another was inferred.
 
         Args:
             points: sync points of the calls.

@@ -21,9 +21,9 @@ class LibraryPlace(msgspec.Struct, frozen=True, kw_only=True):
     within: str = ""
     """A file or folder of the library that another frame around the call must be in; empty for any."""
     after: tuple[str, ...] = ()
-    """Ops of which one must come right before the call; empty for any."""
+    """Ops, one of which must come right before the call; empty for any."""
     under: tuple[str, ...] = ()
-    """Ops of which one must be around the call; empty for any."""
+    """Ops, one of which must be around the call; empty for any."""
     direction: str = ""
     """Direction of the call's copy, such as `HtoD`; `DtoH` is any read-back; empty for any."""
     title: str

@@ -21,7 +21,7 @@ All figures in this file: H200, torch 2.11, sample_traces, printed by benchmarks
 """
 PROMPT_NS = 100_000
 """Time after its work within which a call that waited returns: 95 % of 313 waits within 29 µs. Of 50 calls of the
-allocator, one in ten takes longer than this by itself."""
+allocator, one in ten takes longer than this without waiting."""
 
 
 class Waits:
@@ -81,7 +81,7 @@ class Waits:
             begin, end: begin and end of each call, ns.
             places: device and stream that it waits for; see `places`.
             apis: name of its first runtime call.
-            held: until when work of other streams blocked its copy; 0 if none did.
+            held: end of the work of other streams that blocked its copy; 0 if none did.
         """
         done, queued = self._work.last_ends(places, begin)
         if held is not None:

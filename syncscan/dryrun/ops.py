@@ -92,7 +92,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
     def _run(self, func: Any, name: str, args: Any, kwargs: Any, on_device: bool) -> Any:
         """Run an op; of one that only a GPU has what its shapes say, filled with zeros.
 
-        One that a CPU lacks for half precision alone is run in float32.
+        An op that the CPU doesn't have for half precision alone runs in float32.
         """
         try:
             return func(*args, **kwargs)

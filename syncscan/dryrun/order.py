@@ -84,7 +84,7 @@ class WorkOrder:
         self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
         self.current = DEFAULT
         self.several = False
-        """Whether the program made a stream of its own: from then on lines, regions and reads are noted."""
+        """Whether the program made a stream of its own: then lines, regions and reads are noted."""
         self.open_copies = False
         """Whether a copy between host and device may still run."""
         self._own = own
@@ -180,7 +180,7 @@ class WorkOrder:
 
         Args:
             tensor: one that shares its memory.
-            array: the part that is used; one outside of that memory is a copy, of which nothing is noted.
+            array: the used part; an array outside of that memory is a copy, and isn't noted.
             written: whether it is written to.
         """
         storage = tensor.untyped_storage()

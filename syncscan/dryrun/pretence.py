@@ -33,7 +33,7 @@ class Pretence:
 
         Raises:
             MissingExtra: torch isn't installed.
-            UsageError: another pretence is on.
+            UsageError: another dry run is active.
         """
         if importlib.util.find_spec("torch") is None:
             raise MissingExtra("A dry run needs torch.", installing("capture"))

@@ -23,7 +23,7 @@ class ProgramPart(NamedTuple):
     """A part of the program that runs between its steps, and not in each of them.
 
     `waits` are the numbers of its own, `rounds` the begin and end, on the recording's clock, of each round of its loop,
-    or of the whole where it is none; `came` is how many times it came, `at` the steps in which it did.
+    or of the whole part if it is no loop; `came` is how many times it ran, `at` the steps in which it did.
     """
 
     phase: SeenPhase

@@ -25,7 +25,7 @@ REMEMBERED = 20_000
 MOST_WAITS = 200_000
 """Recorded at the most; more are counted, and said."""
 APART = 10**9
-"""Between the numbers of the forward ops of two threads, each of which torch counts from 0."""
+"""Offset between the forward ops' numbers of two threads; torch counts each thread's from 0."""
 
 NOTHING = "No op ran on the pretended device: the program never asked for it, on the thread that was watched."
 
@@ -70,7 +70,7 @@ class _Calls(threading.local):
 
 
 class DryRunSession:
-    """One pretended run."""
+    """One run on the simulated device."""
 
     def __init__(self) -> None:
         self.torch = importlib.import_module("torch")
@@ -127,7 +127,7 @@ class DryRunSession:
         self.say(f"The program failed{what}, and what would have come after wasn't seen.")
 
     def not_understood(self, what: str) -> None:
-        """Count an op or call whose CUDA side nobody knows, and name it with its line.
+        """Count an op or call whose CUDA behavior is unknown, and name it with its line.
 
         Args:
             what: its name; it counts as one of the ops that were `seen`, which the caller counts.

@@ -46,7 +46,7 @@ class UsesOfOps:
         order.device_work(reads, writes, made, ordered=order.several and _node() is not None)
 
     def _copies(self, target: Any, source: Any, non_blocking: bool = False) -> bool:
-        """Note a copy between host and device; False where it is none."""
+        """Note a copy between host and device; False for any other op."""
         to, of = tensor_memory.place_of(target), tensor_memory.place_of(source)
         order = self._order
         if (to == DEVICE) == (of == DEVICE):

@@ -19,7 +19,7 @@ def held_by_queue(trace: Trace, calls: Int64, issued: Int64, returned: Int64) ->
     """Return how long a full queue blocked each launch before it did its own work, ns; mostly 0.
 
     A full queue shows as a long launch with about a thousand others in flight. Work from before the recording counts
-    too, though its launch isn't in the trace. A copy of pageable memory is long by itself: it returns once its bytes
+    too, though its launch isn't in the trace. A copy of pageable memory takes long itself: it returns once its bytes
     are staged.
 
     Args:

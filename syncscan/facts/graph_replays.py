@@ -1,4 +1,4 @@
-"""Find graph replays of which some kernels aren't recorded: after them the device is idle for no visible reason.
+"""Find graph replays with unrecorded kernels: after them the device is idle for no visible reason.
 
 CUPTI may leave out kernels of graphs (AMD-AGI/TraceLens#728). Then the next work on the replay's stream begins long
 after the last recorded kernel, or a synchronize returns long after it, and the device looks idle meanwhile.

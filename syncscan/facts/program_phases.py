@@ -4,7 +4,7 @@ The samples are a capture's, taken by a clock, or a dry run's: then each is a wa
 
 A program repeats its step in a loop. What is sampled outside of that loop is between the steps: the rollout, the
 validation, the checkpoint at an epoch's end. What is sampled in the loop, but in few of its rounds, is a phase too: the
-evaluation every so many iterations, the log line. Which loop the steps are in is told by where most of the ordinary
+evaluation every so many iterations, the log line. The loop of the steps is found by where most of the ordinary
 steps' samples lie.
 """
 
@@ -115,7 +115,7 @@ def phases_of(
 
     Returns:
         The phases with their samples; and the loop with the place in the path of the function that it stands in, None
-        where there is no such loop.
+        without such a loop.
     """
     steps = _Steps(course)
     around = _steps_loop(steps, samples, loops)

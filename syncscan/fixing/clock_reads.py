@@ -14,7 +14,7 @@ _CLOCKS = frozenset(
 
 
 def is_timed(file: File, node: ast.expr) -> bool:
-    """Return whether each turn of a loop around a node, or around a call of its function, times it by itself."""
+    """Return whether each turn of a loop around a node, or around a call of its function, times it separately."""
     calls = [node]
     function = file.function_of(node)
     if not isinstance(function, ast.Module):

@@ -1,6 +1,6 @@
 """Runs one job on the CPU with a simulated GPU, in a process of its own, and returns the outcome.
 
-Runs in a process of its own, which is the program's from then on.
+Runs in a process of its own, which then belongs to the program.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Observations(msgspec.Struct):
     steady: bool = True
     """Whether all values were the same object, never written to between."""
     changes_in: list[int] = msgspec.field(default_factory=list)
-    """Numbers of the loops and functions of which a single run saw different values."""
+    """Numbers of the loops and functions in which a single run saw different values."""
 
 
 class Entered(msgspec.Struct):
@@ -70,7 +70,7 @@ class WaitingLine(msgspec.Struct, frozen=True):
     count: int
     cause: str
     steers: bool
-    """Whether the program decides by what was read, as far as the dry run tells."""
+    """Whether the program branches on the value that was read, as far as the dry run can tell."""
 
 
 class Racing(msgspec.Struct, frozen=True):
@@ -93,15 +93,15 @@ class ProgramJob(msgspec.Struct):
     """Name of the function of `FILE.py:FUNCTION`; empty for a script."""
     module: bool = False
     steps: int = 0
-    """Steps of the optimizer, or calls of the function, after which it is ended; 0 for none."""
+    """Steps of the optimizer, or calls of the function, after which the run is ended; 0 for none."""
     sources: dict[str, str] = msgspec.field(default_factory=dict)
-    """Text that stands in the place of a file, by the file's absolute path."""
+    """Text that replaces a file's, by the file's absolute path."""
     probed: list[str] = msgspec.field(default_factory=list)
-    """Files whose expressions are looked at."""
+    """Files whose expressions are observed."""
     covered: list[str] = msgspec.field(default_factory=list)
-    """Files of which the lines that ran are wanted."""
+    """Files whose executed lines are wanted."""
     output: str = ""
-    """Folder for what it prints."""
+    """Folder for its output."""
     folder: str = ""
     """Working directory of the program."""
 
@@ -115,12 +115,12 @@ class RunResult(msgspec.Struct):
     races: list[Racing] = msgspec.field(default_factory=list)
     waits: int = 0
     gaps: list[str] = msgspec.field(default_factory=list)
-    """Ops whose waits nobody knows."""
+    """Ops whose waits are unknown."""
     files: list[str] = msgspec.field(default_factory=list)
-    """Python files that it ran, of the user's."""
+    """The user's Python files that it ran."""
     observed: dict[str, Observed] = msgspec.field(default_factory=dict)
     lines: dict[str, list[int]] = msgspec.field(default_factory=dict)
-    """Lines that ran, of the files that were asked for."""
+    """Lines that ran, of the files in `covered`."""
     fingerprint: dict[str, object] = msgspec.field(default_factory=dict)
     steps: int = 0
     graph: int = 0

@@ -60,7 +60,7 @@ class File:
         return self._numbers[loop] in self.entered(function).inside
 
     def is_steady(self, node: ast.expr, loop: ast.AST) -> bool:
-        """Return whether each run of a loop saw one unchanged object in an expression and in all of its parts."""
+        """Return whether each run of a loop saw one unchanged object in an expression and in each of its parts."""
         parts = (n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript))
         return not any(self._numbers[loop] in self.seen(part).changes_in for part in parts)
 

@@ -45,7 +45,7 @@ class JobProjector:
 
     Args:
         members: of the job.
-        all_arrivals: their meetings.
+        all_arrivals: the ranks' arrivals at their collectives.
         unprofiled_us: its step without the profiler, where that is known.
     """
 

@@ -40,7 +40,7 @@ def opened(url: str) -> tuple[Any, Address]:
 
     Raises:
         MissingExtra: fsspec or the package for this kind of storage isn't installed.
-        TraceUnreadable: there is no such kind, or the client refuses the address.
+        TraceUnreadable: the kind is unknown, or the client refuses the address.
     """
     try:
         from fsspec.core import url_to_fs

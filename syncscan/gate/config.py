@@ -79,7 +79,7 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
         known_rules: ids of all rules there are.
 
     Raises:
-        UsageError: there is no such file or table, or it holds what means nothing.
+        UsageError: the file or table doesn't exist, or has an invalid value.
     """
     table = _table(path)
     if table is None:

@@ -19,7 +19,7 @@ def exempt(linted: Linted, entries: Sequence[Allowance], today: datetime.date) -
 
     Args:
         linted: any.
-        entries: of the allow-list; one for an op names no guess, as no op ran.
+        entries: the allow-list's entries; one for an op matches no lint warning, as no op ran.
         today: an entry counts up to the day on which it expires.
     """
     guesses, allowed, notes = [], list(linted.allowed), list(linted.notes)

@@ -100,7 +100,7 @@ def _again(side: Sequence[Analysis], stretch: float | None) -> float:
 
     Args:
         side: its recordings.
-        stretch: how differently the profiler stretches the host; None for steps without the profiler.
+        stretch: how differently the profiler slows the host; None for steps without the profiler.
     """
     errors = []
     for analysis in side:

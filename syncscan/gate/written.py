@@ -43,7 +43,7 @@ class Written:
         """Return the comments matched by a finding so far, and those that weren't, in the files that a trace names.
 
         Args:
-            trace: of the findings, all of which were asked about.
+            trace: the trace of the findings.
         """
         capture = trace.info.capture
         files = [frame.file for frame in capture.lines.frames]

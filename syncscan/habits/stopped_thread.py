@@ -1,7 +1,7 @@
 """Estimate how long other threads blocked a step's thread by the interpreter's lock (GIL), from samples.
 
 No clock tells that a thread wants the lock. But its holder runs, and a thread that waits for it doesn't. So time counts
-while the step's thread was off its core, not for lack of a core, and another Python thread ran, in code that doesn't
+while the step's thread was off its core although a core was free, and another Python thread ran, in code that doesn't
 wait by itself. The part that chance explains is subtracted: a thread that needs no lock, as in a numpy call, runs just
 as well while the step's thread is on its core.
 
@@ -19,7 +19,7 @@ from syncscan.model.host import HostNode, SampledHost, ThreadUse
 from syncscan.model.libraries import in_package
 
 WAITS = "threading.py queue.py selectors.py socket.py ssl.py subprocess.py multiprocessing concurrent asyncio".split()
-"""Files and packages of the standard library in which a thread waits by itself."""
+"""Files and packages of the standard library in which a thread waits of its own accord."""
 _ENGINE = "_engine_run_backward"
 """torch's function in which the step's thread waits while autograd's thread runs backward."""
 ON_ITS_CORE = 0.1
@@ -31,11 +31,11 @@ class Stopped(msgspec.Struct, frozen=True):
     """How long others blocked the step's thread, in µs per step."""
 
     surely_us: float
-    """In code that doesn't wait by itself, and beyond what chance explains."""
+    """In code that doesn't wait of its own accord, and beyond chance."""
     likely_us: float
     """Including the time blocked in backward."""
     most_us: float
-    """All time off its core while a core was free, except what it waits for by itself in Python code."""
+    """All time off its core while a core was free, except its own waits in Python code."""
 
 
 def stopped_by_others(sampled: SampledHost) -> Stopped | None:
@@ -71,7 +71,7 @@ def _beyond_chance(sampled: SampledHost, used: ThreadUse) -> float:
 
 
 def _waits(node: HostNode) -> bool:
-    """Return whether the thread waits in this function by itself: for a lock, a file, a loader, autograd."""
+    """Return whether this function itself waits: for a lock, a file, a loader, autograd."""
     if node.phase is Phase.DATA or _in_backward(node):
         return True
     return node.owner == "python" and any(in_package(node.file, place) for place in WAITS)

@@ -107,7 +107,7 @@ class _State:
         self._reasons: dict[str, dict[int, list[str]]] = {}
 
     def forget(self) -> None:
-        """Look for recordings anew."""
+        """Look for new recordings."""
         self._looked = False
 
     def diagnostics(self, path: str, text: str, folder: Path | None) -> list[Diagnostic]:

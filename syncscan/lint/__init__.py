@@ -16,7 +16,7 @@ from syncscan.model.rule_doc import RuleDoc
 
 _CODE = 120
 _MENTIONS = ("torch", "lightning", "accelerat", "tensor")
-"""Words of which a file with any of our patterns contains at least one."""
+"""A file with any of the patterns contains at least one of these words."""
 
 
 def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> Linted:

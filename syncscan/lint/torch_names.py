@@ -98,4 +98,4 @@ ARRAYS = frozenset(
 )
 """Functions that return an array that can be an index."""
 HOST_MODULES = ("numpy.", "math.", "time.", "os.", "random.", "json.", "re.", "pathlib.", "copy.", "itertools.", "sys.")
-"""Their functions return host values; `copy` aside, which is looked at by itself."""
+"""Their functions return host values, except `copy`, which is handled separately."""

@@ -50,7 +50,7 @@ class Unlinked(msgspec.Struct, frozen=True):
     """The columns of `Slices` by name. Linking takes them out one by one, so that nothing is in memory twice for
     long."""
     frames: Arrays
-    """The columns of `Frames`, which linking takes out likewise."""
+    """The columns of `Frames`, which linking takes out in the same way."""
     flows: Flows
     events: int
     categories: frozenset[str]

@@ -31,7 +31,7 @@ class Damage(msgspec.Struct):
     dropped: int = 0
     """Events that couldn't be read at all."""
     partial: int = 0
-    """Events of which only the main fields could be read."""
+    """Number of events whose main fields alone could be read."""
     repaired: int = 0
     """Events with broken JSON that a repair made whole."""
     foreign: int = 0

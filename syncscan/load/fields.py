@@ -25,7 +25,7 @@ class Field(NamedTuple):
     older_key: str = ""
     """Key of older versions, used if there is no usable number under `key`."""
     rare: bool = False
-    """Whether most traces don't have it, and then have no such column."""
+    """Whether most traces don't have this field, and so no such column."""
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Name the tool that wrote a file without torch.profiler's slices, and say what can be done.
 
 Many tools write the Trace Event Format; syncscan reads one of them, Kineto, whose slices it knows by category. Only a
-file of which nothing could be read is read again here, so that the message about it is right.
+file that couldn't be read at all is read again here, so that the message about it is right.
 """
 
 from __future__ import annotations

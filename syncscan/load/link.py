@@ -130,7 +130,7 @@ def _sort(columns: Arrays, strings: Sequence[str]) -> None:
 
 
 def _tied(*columns: Any) -> Int64:
-    """Return the places where a row equals the previous or next one in all these columns."""
+    """Return the indices of rows that equal the previous or next row in all these columns."""
     same = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
     for column in columns:
         same &= column[1:] == column[:-1]
@@ -172,7 +172,7 @@ def _nest(columns: Arrays) -> None:
 
 
 def _halves(track: Int32, ts: Int64, end: Int64) -> list[slice]:
-    """Split these rows in two parts of similar length of which no row encloses one of the other, if possible.
+    """Split these rows in two parts of similar length, if possible so that no row of one encloses one of the other.
 
     The parts end with a track, or within the middle one where everything begun is over, as between two steps.
     """

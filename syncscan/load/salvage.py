@@ -80,7 +80,7 @@ class ListPosition(enum.Enum):
 
     BETWEEN_EVENTS = enum.auto()
     IN_EVENT = enum.auto()
-    """The begun event is held back, to be read with the text to come."""
+    """The incomplete event is kept back, to be read with the text that follows."""
     BEHIND_LIST = enum.auto()
 
 

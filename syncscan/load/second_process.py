@@ -79,7 +79,7 @@ class Turns:
 
 
 class CannotFork(Exception):
-    """The system refuses a second process, for lack of processes, files or memory."""
+    """The system refuses a second process, because processes, files or memory are exhausted."""
 
 
 class SecondProcess:

@@ -1,6 +1,6 @@
 """Split a stream of JSON text into its head, its events in pieces, and its tail, without parsing the rest.
 
-A piece is cut between two events. That place is guessed from the text (`}, {"ph":` and the like) and proven by the
+A piece is cut between two events. That position is inferred from the text (`}, {"ph":` and the like) and proven by the
 decoder: a piece that was cut elsewhere isn't a valid list, and `salvage` then reads across the cut.
 """
 

@@ -30,7 +30,7 @@ _BREAKS_OFF = "the compressed data are cut off"
 _DAMAGED = "the compressed data are damaged"
 _WRONG_CHECKSUM = "The checksum of the compressed data is wrong: something in the trace may be altered."
 _NO_MEMORY = re.compile("not enough memory|Error -4 while")
-"""Messages of zstandard and zlib for lack of memory, which both report as ordinary errors."""
+"""Out-of-memory messages of zstandard and zlib, which both report as ordinary errors."""
 
 
 def stored_as(below: io.BufferedReader, first: bytes) -> Stored:
@@ -162,7 +162,7 @@ class _Packed(Stored):
 
 @contextlib.contextmanager
 def _as_far_as_it_goes() -> Iterator[None]:
-    """Ignore all errors except a lack of memory."""
+    """Ignore all errors except exhausted memory."""
     try:
         yield
     except MemoryError:

@@ -25,7 +25,7 @@ _LONG = 64
 
 
 class _Checked(Listed):
-    """An event of which nothing is stored; msgspec checks what it skips, except that it is UTF-8."""
+    """An event that isn't stored; msgspec checks what it skips, except that it is UTF-8."""
 
 
 _EVENTS = msgspec.json.Decoder(list[_Checked])

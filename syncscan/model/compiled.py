@@ -46,7 +46,7 @@ class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompileRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """All that dynamo said, and of which code."""
+    """All messages of dynamo, and the code that they are about."""
 
     torch: str
     """Its version."""

@@ -159,7 +159,7 @@ class SyncPoint(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A place in Python code. `exact` is false when `line` is the function's first line or a guess.
+    """A place in Python code. `exact` is false when `line` is the function's first line or inferred.
 
     `candidates` are the lines inside the function that can be it, where the source file was at hand.
     """

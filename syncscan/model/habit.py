@@ -44,7 +44,7 @@ class Change(msgspec.Struct, frozen=True):
     `host`: intervals of host threads to remove. `paced`: disjoint intervals of host threads that take another time.
     `work`: (row of device work, fraction of its length that stays). `ahead`: intervals of host threads whose device
     work moves to a stream of its own, where nothing waits for it. `calls`: rows of sync points' calls to remove with
-    their waits. `unstretched`: the profiler didn't lengthen `host`, whatever it did to the rest of the host's time.
+    their waits. `unstretched`: the profiler didn't lengthen `host`, even if it lengthened the rest of the host's time.
     """
 
     host: tuple[ThreadInterval, ...] = ()

@@ -168,7 +168,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     sampled: SampledHost | None = None
     """None where capture didn't sample."""
     counted: CountedHost | None = None
-    """None where the trace has no step markers, nothing of their host or no device work, or lacks the calls' waits."""
+    """None if the trace has no step markers, no host slices in them, no device work, or no waits of the calls."""
 
 
 UNKNOWN_HOST = Host()

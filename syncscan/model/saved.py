@@ -117,7 +117,7 @@ def unpacked(stored: Packed, types: Mapping[str, Any]) -> dict[str, Any]:
         types: name → numpy type of each column that there must be.
 
     Raises:
-        ValueError: a column lacks, is one too many, isn't packed as it should be, or has another length.
+        ValueError: a column is missing, unexpected, packed wrongly, or has another length.
     """
     if stored.columns.keys() != types.keys():
         raise ValueError(f"its columns aren't {', '.join(types)}")

@@ -26,7 +26,7 @@ class States(msgspec.Struct, frozen=True, kw_only=True):
     each: tuple[ProjectedState, ...]
     """All but the step as it is."""
     breaking: tuple[str, ...]
-    """Ids of the syncs within the network, each of which breaks the graph that a compile would make of it."""
+    """Ids of the syncs within the network, each of which would break a compiled graph."""
     eager_frames: bool
     """Whether one of them does in a loop, so that the whole function stays eager."""
     pair: ProjectedState | None

@@ -56,7 +56,7 @@ def shown(view: View, findings: Sequence[Finding], habits: Sequence[Habit], step
     Args:
         view: what is wanted.
         findings: of an analysis, in its order.
-        habits: likewise.
+        habits: all habits, in the same way.
         step_us: the step that savings are parts of, in µs.
     """
     left = ranked(findings, habits)

@@ -30,7 +30,7 @@ def program(spec: str, arguments: Sequence[str] = ()) -> ComparedProgram:
     """Return the program that `train.py` or `file.py:function` names.
 
     Raises:
-        UsageError: there is no such file, or a function was to be called with arguments.
+        UsageError: the file doesn't exist, or a function was given arguments.
     """
     path, function = split(spec)
     if not path.is_file():

@@ -68,7 +68,7 @@ def enough(pairs: Sequence[Pair], matters: float) -> str:
 
 @functools.cache
 def quantile(confidence: float, freedom: int) -> float:
-    """Between plus and minus this lies the part `confidence` of Student's t of so many degrees of freedom."""
+    """Return the limit between minus and plus which the fraction `confidence` of Student's t lies."""
     low, high = 0.0, 1e6
     for _ in range(100):
         middle = (low + high) / 2

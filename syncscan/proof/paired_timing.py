@@ -1,6 +1,6 @@
 """Programs that can be started go in, pairs of processes that were timed come out, until their difference is known.
 
-A pair of processes is started, one of each program. Both run on until they have warmed up; then one is held at the end
+A pair of processes is started, one of each program. Both run until they have warmed up; then one is paused at the end
 of a step while the other's are timed, A B B A A B B A, so that what changes on the machine from second to second
 changes both. Of each program's turns the median counts, which a pause of the machine doesn't move; a turn is the mean
 of its steps, so that what a program does every few steps counts. The next pair begins with the other program.
@@ -44,7 +44,7 @@ class Opened(Protocol):
         ...
 
     def turn(self, steps: int) -> Turn:
-        """Time so many of its steps."""
+        """Time this many of its steps."""
         ...
 
     def fingerprint(self) -> tuple[Fingerprint, str]:
@@ -155,7 +155,7 @@ class PairedTiming:
         self._options.progress(f"pair {len(self.pairs)}: {self.pairs[-1].gain:.1%} less{known}")
 
     def _pair(self) -> Pair:
-        """Measure a pair; anew with fewer steps where a script has fewer, and apart where both can't run at a time."""
+        """Measure a pair: again if a script has fewer steps, and one after the other if both can't run at once."""
         while True:
             try:
                 return self._pair_apart() if self.apart else self._pair_together()

@@ -55,7 +55,7 @@ def prove(
         progress: called with a sentence now and then.
 
     Raises:
-        UsageError: there is no such program or revision, or a number that can't mean anything.
+        UsageError: the program or revision doesn't exist, or a number is out of range.
         ProgramFailed: a program failed, or makes no steps.
     """
     _possible(limit_s, matters, steps, tolerance)

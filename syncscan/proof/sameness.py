@@ -20,7 +20,7 @@ from syncscan.model.proof import Difference, Fingerprint, Result, Same, Tensors
 TOLERANCE = 1e-5
 """Losses no farther apart than this part of the largest are the same; ten rounding errors of float32 or so."""
 MOVED = 100.0
-"""Parameters may differ by so many times the tolerance of how far they moved: a part in a thousand of an update."""
+"""Parameters may differ by this many tolerances of how far they moved: a thousandth of an update."""
 OWN, ROUNDING = 3.0, 10.0
 """How many times as far as the first program from itself, and from itself with rounding errors, the second may lie. Two
 differences of one kind: the larger of many draws is rarely three times another's; rounding errors of a sum in another
@@ -47,7 +47,7 @@ def judge(
         first: of the first program.
         other: of the second program.
         again: of the first program in another process; not needed where the two are equal.
-        rounded: of the first program with each parameter moved by one rounding error; likewise.
+        rounded: the first program's, with each parameter moved by one rounding error; also several.
         tolerance: relative, of losses.
     """
     distances = _Distances.between(first, other)
@@ -120,7 +120,7 @@ def _apart(what: str, found: _Distances, own: _Distances, noise: _Distances, tol
 
 
 def _fitting(values: Sequence[float], count: int) -> Sequence[float]:
-    """Noise of so many losses or parameters; none where it is of others, or wasn't measured."""
+    """Return the noise of this many losses or parameters; none if it is of others, or wasn't measured."""
     return values if len(values) == count else [0.0] * count
 
 

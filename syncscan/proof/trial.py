@@ -42,7 +42,7 @@ class TooFewSteps(ProgramFailed):
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A program that is held after its warm-up; `lead` is how many steps of a turn precede the timed ones."""
+    """A program that is paused after its warm-up; `lead` is the number of steps before the timed ones of a turn."""
 
     lead: int
 
@@ -94,7 +94,7 @@ class Trial:
         return Ready(self._answer("ready")["lead"])
 
     def turn(self, steps: int) -> Turn:
-        """Let the program run on and time so many of its steps."""
+        """Let the program continue, and time this many of its steps."""
         self._process.send({"steps": steps})
         answer = self._answer("mean_us")
         return Turn(answer["mean_us"], answer["clock"])

@@ -28,7 +28,7 @@ def at_revision(program: ComparedProgram, revision: str) -> Iterator[ComparedPro
     files; what isn't tracked isn't there. Of a console script the revision is that of the package that it calls.
 
     Raises:
-        UsageError: it is in no repository, or that has no such revision, or it wasn't there then.
+        UsageError: the program is in no repository, the revision doesn't exist, or doesn't have the program.
     """
     package = _package(program.path)
     top = Path(

@@ -23,7 +23,7 @@ def joined(analysis: Analysis) -> tuple[CompileBreak, ...]:
 
 
 def sentence(analysis: Analysis) -> str:
-    """Return how often dynamo broke a graph, left a frame to eager and compiled anew; empty where it wasn't asked."""
+    """Return how often dynamo broke a graph, left a frame to eager and recompiled; empty where it wasn't checked."""
     record = analysis.trace.info.capture.compiled
     if record is None or not (record.frames or record.events):
         return ""

@@ -27,7 +27,7 @@ def of_guarded(limit: SyncLimit, syncs: Sequence[GuardedSync]) -> str:
     """Return the failure message if a guard saw more syncs than the limit, "" if not; allowed syncs don't count.
 
     Args:
-        limit: of which `wait_ms` is not asked: a guard knows no times.
+        limit: its `wait_ms` is ignored, as a guard knows no times.
         syncs: all that it saw.
     """
     counted = [sync for sync in syncs if not sync.allowed and not limit.reason(sync.chain)]

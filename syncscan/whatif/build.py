@@ -203,7 +203,7 @@ class _Writer:
         between: Sequence[Sequence[slice]],
         feeds: Sequence[list[Feed]],
     ) -> list[Node]:
-        """Return the runs before each meeting, and that; then those behind the last one, and the rest of the step."""
+        """Return each collective with the runs before it, then the runs after the last one and the rest of the step."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
         draft, each = _Draft(list(begins)), iter(feeds)
         for runs, meeting in itertools.zip_longest(between, meetings):
@@ -217,7 +217,7 @@ class _Writer:
         return draft.nodes
 
     def _between(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[list[slice]]:
-        """Before each meeting and behind the last one: the runs of launches, of one thread each, none beyond BLOCK."""
+        """Return runs of launches before each collective and after the last one: of one thread, at most BLOCK long."""
         turns: list[int] = self.turns[slice(*np.searchsorted(self.turns, [first + 1, end]).tolist())].tolist()
         between, written = [], first
         for meeting, launched in zip(meetings, self._launched_by(meetings, first, end), strict=True):
@@ -234,7 +234,7 @@ class _Writer:
             self.returned[mine] = self.own_times[thread].at(self.launches.returned[mine])
 
     def _launched_by(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[int]:
-        """For each of these meetings the place behind the last launch before it, from `first` to `end`."""
+        """Return, for each of these collectives, the index after the last launch before it, from `first` to `end`."""
         issued, times = self.launches.issued[first:end], np.array([meeting.ts for meeting in meetings], np.int64)
         behind = np.array([meeting.behind_launch for meeting in meetings], np.bool_)
         places = np.where(behind, issued.searchsorted(times, side="right"), issued.searchsorted(times))

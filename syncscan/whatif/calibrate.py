@@ -22,15 +22,15 @@ Takes: TypeAlias = "Callable[[float, float], float]"
 """Function of the scales of host and device that returns the replayed step's time, ns."""
 
 SLICE_NS = 2_500.0
-"""Host time of recording one op or runtime call (measured on an H200's host: 1.4 to 3.5 µs); see `guess`."""
+"""Host time of recording one op or runtime call (measured on an H200's host: 1.4 to 3.5 µs); see `Calibration`."""
 STACK_FACTOR = 1.8
 """Factor of `SLICE_NS` if Python frames are recorded too (measured: 3.1 to 6.4 µs)."""
 LEAST_OWN = 0.35
-"""Smallest part of the host's time that a guess leaves to the program (with Python frames: 0.26 to 0.43)."""
+"""Smallest fraction of the host's time that an estimate leaves to the program (with Python frames: 0.26 to 0.43)."""
 MIN_SCALE, MAX_SCALE = 0.2, 1.5
 """Range of host scales that a known step time may imply: five times the work by the profiler, or a slower machine."""
 MIN_STRETCH, MAX_STRETCH = 0.7, 1.5
-"""Range of device stretches that it may imply, by other clocks."""
+"""Range of the device's scale that it may imply, by other clocks."""
 LESS = 0.8
 """A step that takes as long with this part of the host's time isn't bound by the host."""
 ROUNDS = 20
@@ -38,7 +38,7 @@ ROUNDS = 20
 NEAR_ROUNDS = 10
 """Number of halvings for times that differ by a twentieth, the uncertainty of the step's: to a thousandth."""
 TRUNCATED = 0.2
-"""How far ITP moves from the line's guess towards the middle: this part of the squared interval, as its authors do."""
+"""ITP's move from the line's estimate to the middle: this part of the squared interval, as its authors do."""
 
 
 _UNKNOWN = (
@@ -55,7 +55,7 @@ class Calibration(msgspec.Struct, frozen=True, eq=False):
     """A replay that takes the step's real time, with how it was found.
 
     `unit` converts the replay's times to reported ones: 1 if the unprofiled step's time is known. Otherwise the
-    overhead is guessed, and times are reported in proportion, as parts of the profiled step.
+    overhead is estimated, and times are reported as fractions of the profiled step.
     """
 
     replay: Replay
@@ -137,7 +137,7 @@ class Curve:
     def reaches(self, target: float, low: float, high: float, rounds: int) -> float:
         """Return the x at which the function reaches a target: the upper end of an interval around it.
 
-        By ITP (Oliveira and Takahashi, ACM Transactions on Mathematical Software 47, 2020), which guesses along the
+        By ITP (Oliveira and Takahashi, ACM Transactions on Mathematical Software 47, 2020), which estimates along the
         line between both ends and takes at most one step more than halving. A step's time consists of a few straight
         lines, so it needs 3 to 7 replays instead of 20.
 
@@ -194,7 +194,7 @@ def scales(times: ScaledTime, guessed: float, target: float, rounds: int = ROUND
 
     Args:
         times: the replayed step's time by the two scales.
-        guessed: the host's scale if the step's time doesn't determine it.
+        guessed: the host's estimated scale if the step's time doesn't determine it.
         target: the step's time without the profiler, ns.
         rounds: accuracy, as a number of halvings of an interval.
     """
@@ -221,9 +221,9 @@ def guess(graph: Graph, slices: float, stacks: bool) -> float:
 
 
 def _insensitive(host: Curve, guessed: float, target: float) -> bool:
-    """Return whether the guess explains the step and the host's share hardly matters, so that it can't be found.
+    """Return whether the estimate explains the step, and the host's share matters too little to be determined.
 
-    Less host time must make no difference either, as with few slices the guess leaves nothing to add.
+    Less host time must make no difference either: with few slices the estimate adds nothing.
     """
     return abs(host(guessed) - target) <= REPEATABILITY * target and all(
         abs(host(scale) - host(guessed)) <= REPEATABILITY * target for scale in ((guessed + 1.0) / 2, LESS * guessed)

@@ -22,7 +22,7 @@ from syncscan.whatif.steadiness import STEADY
 WEIGHED = 25
 """Findings whose range is sought with all replays, those that cost the most; so a trace with hundreds stays fast."""
 REPLAYED = 200
-"""Up to so many findings are each replayed alone. Of more, only those that could be told from nothing: a replay each
+"""Up to this many findings are each replayed alone. Of more, only those with a measurable effect: a replay each
 would cost what the square of their number does."""
 
 READ_ONCE = 4
@@ -48,7 +48,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         step: as measured.
 
     Returns:
-        Step and findings as they were where the trace lacks too much of its steps for a verdict.
+        The unchanged step and findings where the trace is missing too much of its steps for a verdict.
     """
     step = replace(step, unprofiled_us=projector.unprofiled_us)
     if not projector.replayable:

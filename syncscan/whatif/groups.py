@@ -57,7 +57,7 @@ def worth_removing(
     Args:
         period: the replay; called a few hundred times at most.
         candidates: numbers of the findings, longest waits first.
-        foresee: called ahead with the sets that `period` will need.
+        foresee: called in advance with the sets that `period` will need, so that they are replayed together.
         most: excludes needless replays: of a detector's 26 findings, three could save a hundredth each.
     """
     rest, removed = list(candidates[:WEIGHED]), frozenset[int]()

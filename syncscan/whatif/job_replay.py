@@ -45,8 +45,8 @@ class Job(msgspec.Struct, frozen=True, eq=False):
 
     Args:
         graphs: graphs of the ranks, with programs of the same steps in the same order.
-        meetings: meeting by indices of rank and collective; a collective without one takes as long as observed.
-        alone_ns: observed lengths of collectives without a meeting, by the same indices.
+        meetings: the joint collective by indices of rank and collective; one without it takes as long as observed.
+        alone_ns: observed lengths of collectives that weren't matched, by the same indices.
     """
 
     graphs: tuple[RankGraph, ...]

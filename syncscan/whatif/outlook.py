@@ -78,5 +78,5 @@ def _limit(all_gone: Projection, count: int) -> tuple[str, str]:
 
 
 def _share(all_gone: Projection) -> str:
-    """How much of the step the device works then: device time itself isn't what a guess of the host's is part of."""
+    """Return the fraction of the step in which the device works then; the host's time doesn't change it."""
     return f"{all_gone.device_share:.0%}" if all_gone.predicted_us else "all"

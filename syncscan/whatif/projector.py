@@ -48,7 +48,7 @@ class Projector:
         trace: with steps, or taken whole as one step.
         findings: all of them, as measured.
         unprofiled_us: the step's time without the profiler, where it is known.
-        integrity: what the trace lacks; nothing is replayed where no verdict can rest on it.
+        integrity: data that the trace is missing; nothing is replayed if no verdict is possible.
         measured: the step, as measured; without it nothing but host and device is taken to make it what it is.
     """
 
@@ -117,11 +117,11 @@ class Projector:
 
     @property
     def replayable(self) -> bool:
-        """Whether there is anything to replay: device work, and a step; and the trace lacks nothing of them."""
+        """Whether there is anything to replay: device work and a step, without missing data."""
         return self.integrity.verdict and bool(len(self.trace.device_rows)) and bool(self.graph.programs)
 
     def calibrated(self, step_ms: float | None = None) -> CalibratedStep:
-        """With the step's unprofiled time as given, else as it is known, else with a guess.
+        """Use the step's unprofiled time as given, else as stored, else an estimate.
 
         Raises:
             UsageError: the recorded step can't take the time that is given.
@@ -209,7 +209,7 @@ class Projector:
         """Return what projects syncs together with this way to launch.
 
         Raises:
-            UsageError: there is no such way; or the step is compiled already.
+            UsageError: the way to launch is unknown, or the step is compiled already.
         """
         ways = [way.value for way in Launching]
         if launches not in ways:

@@ -190,7 +190,7 @@ class _States:
         return _Marks(np.stack([*self.clock, *self.ends]), np.stack(self.events), queue)
 
     def answer(self, at: int, took: float) -> Steady:
-        """Return the steady state of the question with this index, of which a cycle takes this long."""
+        """Return the steady state of the question with this index, whose cycle takes this long."""
         replay, question = self.pairs[at]
         return replay.answer(question, took, {k: waited.item(at) for k, waited in self.waits.items()})
 

@@ -82,7 +82,7 @@ def _moves(op: OutermostOp) -> bool:
 def denser(trace: Trace, found: Reach, removed: Sequence[Finding]) -> tuple[tuple[int, float], ...]:
     """Device work that takes longer where a replacement computes all rows each time, and how many times as long.
 
-    Rows that a loop parted among so many matrix products are all in each of them then; such small products don't fill a
+    Then each matrix product has all rows that a loop split among them; such small products don't fill a
     device, so all of them take about as many times as long as the root of how many there are (2.7 for 8, H100).
 
     Args:

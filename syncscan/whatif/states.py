@@ -141,7 +141,7 @@ def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], l
 def _as_reached(projector: Projector, habit: Habit, states: States) -> Habit:
     """Return the habit with what compiling with CUDA graphs reaches of the step as it is, its syncs in place.
 
-    A step without any may be held by one graph of the program's own too: then that is what it likely gains, and the
+    A step without any may also fit in one graph of the program's own: then that is the likely gain, and the
     range has both.
     """
     parted = habit.splits or any(not f.diagnosis.intended and f.per_step >= 1.0 for f in projector.findings)

@@ -40,7 +40,7 @@ class _Moment(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Pause(msgspec.Struct, frozen=True):
-    """A wait of the step's own thread, or a launch that the full queue held up; replayed ns."""
+    """A wait of the step's own thread, or a launch that the full queue delayed; replayed ns."""
 
     finding: int
     recorded: tuple[int, int] | None

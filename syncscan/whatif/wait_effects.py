@@ -244,7 +244,7 @@ class _Ruler:
 
 
 def held_launches(trace: Trace, launches: Launches) -> list[ThreadInterval]:
-    """Return where launches took long because the launch queue was full; the replay waits there by itself."""
+    """Return where launches took long because the launch queue was full; the replay models that wait itself."""
     held = held_by_queue(trace, launches.calls, launches.issued, launches.returned)
     long = np.flatnonzero(held)
     columns = (launches.tracks[long], launches.issued[long], launches.issued[long] + held[long])

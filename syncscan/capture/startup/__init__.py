@@ -1,1 +1,1 @@
-"""A folder that a captured command's processes find on Python's path; Python imports its `sitecustomize` by itself."""
+"""A folder on the Python path of a captured command's processes; Python imports its `sitecustomize` at the start."""

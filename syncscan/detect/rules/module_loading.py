@@ -53,7 +53,7 @@ Before the loop, and in its first steps: it doesn't come again.
 
 
 def match(call: Call) -> Match | None:
-    """Match a call about a kernel that was measurably held."""
+    """Match a call about a kernel that measurably blocked."""
     if not may_load_a_kernel(call.facts.api):
         return None
     return Match(

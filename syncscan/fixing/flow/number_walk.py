@@ -18,7 +18,7 @@ _SHOWS = frozenset(
 )
 _LOOK = frozenset("asdict astuple getattr pformat dumps".split())
 RARE = 2
-"""Where the host needs the number it may be read, if it runs at most once for so many reads that are deferred."""
+"""The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 
 
 class NumberWalk:

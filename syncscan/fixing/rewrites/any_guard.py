@@ -1,7 +1,7 @@
 """Removes `if mask.any():` around a masked fill, which changes nothing without a hit.
 
 The body fills through that mask, with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)`, `x[mask] = v`.
-There is no `else`. What is bound anew isn't changed in place afterwards, when it would be another tensor than before.
+There is no `else`. A rebound name isn't changed in place afterwards, as it would be another tensor than before.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _filled(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr
 
 
 def _stays_whole(file: File, statement: ast.Assign, target: ast.Name) -> bool:
-    """Return whether the tensor keeps its shape, and isn't written to under this name before it is bound anew."""
+    """Return whether the tensor keeps its shape, and isn't written to under this name before the name is rebound."""
     shapes = file.seen(statement.value).shapes
     before = file.seen(statement.value.func.value).shapes  # type: ignore[attr-defined]
     return shapes == before and not _is_written_later(file, statement, target.id)

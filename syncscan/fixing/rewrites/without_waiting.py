@@ -88,7 +88,7 @@ def _loops_over(file: File, call: ast.Call, base: ast.Name) -> list[ast.For]:
 
 
 def _is_over_loader(file: File, loop: ast.For) -> bool:
-    """Return whether a loop goes over a data loader, which makes each batch anew."""
+    """Return whether a loop goes over a data loader, which builds each batch from scratch."""
     return any(file.types(name) == {LOADER} for name in questions.names_in(loop.iter))
 
 

@@ -20,7 +20,7 @@ _FIX = (
 
 
 def find(site: LintSite) -> Hit | None:
-    """Match a tensor as an argument that takes numbers, by itself or in a shape."""
+    """Match a tensor as an argument that takes numbers, alone or in a shape."""
     node = site.node
     if not isinstance(node, ast.Call):
         return None

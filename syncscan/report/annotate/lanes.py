@@ -27,7 +27,7 @@ _FIRST_FLOW = 1 << 40
 """First flow id: above recorded flows, which are 32-bit correlation ids, and below the largest exact JavaScript
 integer."""
 _GAP = msgspec.Raw(b"\0")
-"""Placeholder for numbers in an event's text, which holds no such byte otherwise."""
+"""Placeholder for numbers in an event's text, which doesn't contain that byte otherwise."""
 _encode = msgspec.json.Encoder().encode
 
 
