@@ -101,7 +101,7 @@ def plain(step: Step) -> float:
     return mean_ms(step, CALIBRATED + OTHERS)
 
 
-def one(program: str, captures: bool, core: int, gpu: int, told: Any) -> None:
+def one(program: str, captures: bool, core: int, gpu: int, report: Any) -> None:
     """A process's part."""
     os.sched_setaffinity(0, {core})
     torch.cuda.set_device(gpu)
@@ -114,7 +114,7 @@ def one(program: str, captures: bool, core: int, gpu: int, told: Any) -> None:
             between.append(capture(step, folder) if captures else plain(step))
             phases.append(phase(step))
     of_around = [ms / math.sqrt(a.ms * b.ms) for ms, (a, b) in zip(between, itertools.pairwise(phases), strict=True)]
-    told.put((captures, Run(phases[0], (phases[1], phases[2]), (of_around[0], of_around[1]))))
+    report.put((captures, Run(phases[0], (phases[1], phases[2]), (of_around[0], of_around[1]))))
 
 
 def rounds(programs: list[str], count: int, until: float) -> dict[str, list[tuple[Run, Run]]]:
@@ -122,13 +122,13 @@ def rounds(programs: list[str], count: int, until: float) -> dict[str, list[tupl
 
     No round begins after `until` (`time.monotonic`).
     """
-    found: dict[str, list[tuple[Run, Run]]] = {program: [] for program in programs}
+    result: dict[str, list[tuple[Run, Run]]] = {program: [] for program in programs}
     for number in range(count):
         if time.monotonic() > until:
             break
         for program in programs:
-            found[program].append(side_by_side(functools.partial(one, program), number))
-    return found
+            result[program].append(side_by_side(functools.partial(one, program), number))
+    return result
 
 
 def side_by_side(run: Callable[[bool, int, int, Any], None], number: int) -> tuple[Any, Any]:
@@ -140,12 +140,12 @@ def side_by_side(run: Callable[[bool, int, int, Any], None], number: int) -> tup
     """
     fork = multiprocessing.get_context("fork")  # torch is imported once; no process has used a GPU before
     gpus = 2 if torch.cuda.device_count() > 1 else 1
-    cores, told = sorted(os.sched_getaffinity(0)), fork.SimpleQueue()
+    cores, report = sorted(os.sched_getaffinity(0)), fork.SimpleQueue()
     pair = []
     for k, captures in enumerate((True, False)):
         lane = (k + number) % 2
         core = cores[(1 + lane * len(cores) // 2) % len(cores)]
-        pair.append(fork.Process(target=run, args=(captures, core, lane % gpus, told)))
+        pair.append(fork.Process(target=run, args=(captures, core, lane % gpus, report)))
     for process in pair:
         process.start()
         if gpus == 1:
@@ -154,7 +154,7 @@ def side_by_side(run: Callable[[bool, int, int, Any], None], number: int) -> tup
         process.join()
     if any(process.exitcode for process in pair):
         raise SystemExit("A process failed, see above.")
-    run_of = dict((told.get(), told.get()))
+    run_of = dict((report.get(), report.get()))
     return run_of[True], run_of[False]
 
 
@@ -164,9 +164,9 @@ def told_with_spread(values: list[float]) -> str:
     return f"{math.exp(statistics.mean(values)):.3f} ± {error:.3f}"
 
 
-def table(found: dict[str, list[tuple[Run, Run]]]) -> None:
+def table(result: dict[str, list[tuple[Run, Run]]]) -> None:
     """A line for each program and each capture."""
-    for program, pairs in found.items():
+    for program, pairs in result.items():
         ms = statistics.median(run.before.ms for run, _ in pairs)
         print(f"{program}: {len(pairs)} rounds, a step takes {ms:.2f} ms")
         for k, name in enumerate(("one", "two")):
@@ -195,10 +195,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if torch.cuda.device_count() == 0:  # asked of NVML: asking CUDA would keep forked processes from using it
         parser.error("this measures on a GPU, and there is none.")
-    found = rounds(arguments.only, arguments.rounds, time.monotonic() + arguments.seconds)
-    table(found)
+    result = rounds(arguments.only, arguments.rounds, time.monotonic() + arguments.seconds)
+    table(result)
     if arguments.keep is not None:
-        runs = {program: [list(map(asdict, pair)) for pair in pairs] for program, pairs in found.items()}
+        runs = {program: [list(map(asdict, pair)) for pair in pairs] for program, pairs in result.items()}
         arguments.keep.write_text(json.dumps(runs))
 
 

@@ -87,13 +87,13 @@ def without_gc() -> Iterator[None]:
 def profiled(*activities: ProfilerActivity, uncorrelated: bool = False, **options: bool) -> Iterator[None]:
     config = torch._C._profiler._ExperimentalConfig(disable_external_correlation=True) if uncorrelated else None
     attachment = Attachment()
-    made = profile(activities=list(activities), experimental_config=config, **options)
-    made.start()
+    built = profile(activities=list(activities), experimental_config=config, **options)
+    built.start()
     try:
         yield
     finally:
         attachment.before_stop()
-        made.stop()
+        built.stop()
         attachment.release()
 
 

@@ -109,13 +109,13 @@ def run(step: Step) -> tuple[list[float], float]:
 
 
 def recorded(step: Step, activities: list[ProfilerActivity]) -> tuple[list[float], list[float], float]:
-    with profile(activities=activities) as made:
+    with profile(activities=activities) as built:
         step()
         torch.cuda.synchronize()
         reads, lasts = run(step)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.json"
-        made.export_chrome_trace(str(path))
+        built.export_chrome_trace(str(path))
         events = json.loads(path.read_text())["traceEvents"]
     syncs = sorted((e["ts"], e["dur"]) for e in events if e.get("ph") == "X" and e["name"] in SYNCS)
     return reads, by_order([dur for _, dur in syncs[-len(reads) * STEPS :]]), lasts

@@ -61,8 +61,8 @@ print(*seconds(sys.argv[1], sys.argv[2] == "True"))
 def measured(path: Path, waits: bool) -> tuple[float, int]:
     """Return the measurement of a process of its own."""
     command = (sys.executable, "-c", IN_A_FRESH_PROCESS, str(path), str(waits))
-    taken, found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return float(taken), int(found)
+    taken, result = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return float(taken), int(result)
 
 
 def main() -> None:
@@ -76,10 +76,10 @@ def main() -> None:
     for path in arguments.traces:
         turns = range(arguments.turns)
         waits, free = zip(*((measured(path, True), measured(path, False)) for _ in turns), strict=True)
-        (most, found), (least, left) = min(waits), min(free)
-        each = [1e6 * taken / max(found, 1) for taken in (most - least, most)]
-        print(f"| {path.name} | {found:,} | {least:.3f} | {most:.3f} | {each[0]:.0f} | {each[1]:.0f} |", flush=True)
-        if left > found / 100:
+        (most, result), (least, left) = min(waits), min(free)
+        each = [1e6 * taken / max(result, 1) for taken in (most - least, most)]
+        print(f"| {path.name} | {result:,} | {least:.3f} | {most:.3f} | {each[0]:.0f} | {each[1]:.0f} |", flush=True)
+        if left > result / 100:
             print(f"({left} waits were left: what a wait costs is more.)")
 
 

@@ -154,8 +154,8 @@ class Rank:
         e.call("cudaLaunchKernel", self.now, self.now + LAUNCH_US)
         listed = str(list(range(self.ranks))) if self.ranks <= 30 else f"[0, 1, ..., {last}]"
         group = {"Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": listed}
-        told = {"Collective name": "allreduce", "Group size": self.ranks, "dtype": "Float", "Seq": step + 1}
-        e.work("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", arrival, end, **told, **group)
+        metadata = {"Collective name": "allreduce", "Group size": self.ranks, "dtype": "Float", "Seq": step + 1}
+        e.work("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", arrival, end, **metadata, **group)
         self.free = end
 
 
@@ -196,8 +196,13 @@ def _trace(number: int, job: Job, ends: Sequence[float]) -> bytes:
     for end in ends:
         with contextlib.suppress(StopIteration):
             steps.send(end)
-    told = {"backend": "nccl", "rank": number, "world_size": job.ranks, "pg_count": 1}
-    head = {"schemaVersion": 1, "distributedInfo": told, "baseTimeNanoseconds": BASE_NS, "cuda_runtime_version": 13000}
+    metadata = {"backend": "nccl", "rank": number, "world_size": job.ranks, "pg_count": 1}
+    head = {
+        "schemaVersion": 1,
+        "distributedInfo": metadata,
+        "baseTimeNanoseconds": BASE_NS,
+        "cuda_runtime_version": 13000,
+    }
     device = {"deviceProperties": [{"id": 0, "name": "Test Device"}]}
     return bytes(igzip.compress(msgspec.json.encode({**head, **device, "traceEvents": events.found}), 1))
 
@@ -282,17 +287,17 @@ def _kill_later(pid: int) -> None:
 
 
 def _compare(folder: Path, fleet: Any) -> None:
-    told = {late.step: late for late in fleet.lateness}
+    metadata = {late.step: late for late in fleet.lateness}
     plants = [Plant(**plant) for plant in json.loads((folder / "plants.json").read_text())["plants"]]
-    found = 0
+    result = 0
     for plant in plants:
-        late = told.get(FIRST_STEP + plant.step)
-        said = f"rank {late.rank}, {late.cause.value}, {late.late_us:.0f} µs" if late else "nobody"
+        late = metadata.get(FIRST_STEP + plant.step)
+        text = f"rank {late.rank}, {late.cause.value}, {late.late_us:.0f} µs" if late else "nobody"
         right = late and (late.rank, late.cause.value) == (plant.rank, plant.cause)
         right = right and abs(late.late_us - plant.late_us) <= NEAR * plant.late_us
-        found += bool(right)
-        print(f"step {FIRST_STEP + plant.step}: rank {plant.rank}, {plant.cause}, {plant.late_us:.0f} µs; told: {said}")
-    print(f"plants found: {found} of {len(plants)}")
+        result += bool(right)
+        print(f"step {FIRST_STEP + plant.step}: rank {plant.rank}, {plant.cause}, {plant.late_us:.0f} µs; told: {text}")
+    print(f"plants found: {result} of {len(plants)}")
 
 
 def main() -> None:
@@ -307,11 +312,11 @@ def main() -> None:
     running.add_argument("--workers", type=int, default=2)
     running.add_argument("--kill", action="store_true", help="kill a worker half-way")
     running.add_argument("--out", type=Path, help="where the ranks are stored")
-    asked = parser.parse_args()
-    if asked.command == "make":
-        make(asked.folder, asked.ranks, asked.steps)
+    options = parser.parse_args()
+    if options.command == "make":
+        make(options.folder, options.ranks, options.steps)
     else:
-        run(asked.folder, asked.workers, asked.kill, asked.out)
+        run(options.folder, options.workers, options.kill, options.out)
 
 
 if __name__ == "__main__":

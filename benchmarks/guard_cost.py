@@ -91,7 +91,7 @@ def pageable_ms() -> dict[int, float]:
     """Bytes → how long a non-blocking pageable copy to a device that is busy for a tenth of a second takes, in ms."""
     import torch
 
-    found = {}
+    matches = {}
     for power in range(14, 29, 2):
         host = torch.ones(2**power // 4)
         host.to("cuda", non_blocking=True)
@@ -99,9 +99,9 @@ def pageable_ms() -> dict[int, float]:
         torch.cuda._sleep(200_000_000)
         begin = time.perf_counter()
         host.to("cuda", non_blocking=True)
-        found[2**power] = (time.perf_counter() - begin) * 1e3
+        matches[2**power] = (time.perf_counter() - begin) * 1e3
         torch.cuda.synchronize()
-    return found
+    return matches
 
 
 def _allowed() -> None:

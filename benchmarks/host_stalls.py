@@ -263,17 +263,17 @@ def first_touch_arrays(device: str) -> tuple[Variant, Variant]:
     import numpy as np
 
     image = np.random.default_rng(SEED).integers(0, 255, (40, 512, 512), dtype=np.uint8)
-    kept = np.empty(image.shape, np.float32)
+    stored = np.empty(image.shape, np.float32)
     train = training(device, layers=2)
 
     def fresh() -> None:
         ((image.astype(np.float32) - 127.0) / 128.0).sum()
 
     def again() -> None:
-        np.copyto(kept, image)
-        np.subtract(kept, np.float32(127.0), out=kept)
-        np.divide(kept, np.float32(128.0), out=kept)
-        kept.sum()
+        np.copyto(stored, image)
+        np.subtract(stored, np.float32(127.0), out=stored)
+        np.divide(stored, np.float32(128.0), out=stored)
+        stored.sum()
 
     return Variant(both(fresh, train)), Variant(both(again, train))
 
@@ -325,9 +325,9 @@ def tokenised(device: str) -> tuple[Variant, Variant]:
     from transformers import PreTrainedTokenizerFast
 
     words = {f"word{k}": k for k in range(1000)}
-    made = Tokenizer(models.WordLevel({**words, "[UNK]": 1000, "[PAD]": 1001}, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]")
+    built = Tokenizer(models.WordLevel({**words, "[UNK]": 1000, "[PAD]": 1001}, unk_token="[UNK]"))
+    built.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=built, pad_token="[PAD]", unk_token="[UNK]")
     texts = [" ".join(f"word{(k * n) % 1000}" for k in range(128 + n)) for n in range(16)]
     train = training(device)
     ahead = tokenizer(texts, padding=True, return_tensors="pt")["input_ids"]
@@ -353,13 +353,13 @@ def collated(device: str) -> tuple[Variant, Variant]:
 
 def collected(device: str) -> tuple[Variant, Variant]:
     """A full collection in every step, of a program with some ten thousand objects."""
-    step, kept = training(device), [{"k": [k]} for k in range(10_000)]
+    step, stored = training(device), [{"k": [k]} for k in range(10_000)]
 
     def collecting() -> None:
         step()
         gc.collect()
 
-    return Variant(collecting), Variant(both(step, lambda: len(kept)))
+    return Variant(collecting), Variant(both(step, lambda: len(stored)))
 
 
 def zeroed(device: str) -> tuple[Variant, Variant]:
@@ -395,8 +395,8 @@ def looping_average(device: str) -> tuple[Variant, Variant]:
     train = training(device, net)
 
     def loop() -> None:
-        for kept, now in zip(mean, own, strict=True):
-            kept.mul_(0.999).add_(now, alpha=0.001)
+        for stored, now in zip(mean, own, strict=True):
+            stored.mul_(0.999).add_(now, alpha=0.001)
 
     return Variant(both(train, loop)), Variant(both(train, lambda: torch._foreach_lerp_(mean, own, 0.001)))
 
@@ -462,8 +462,8 @@ def one(name: str, folder: Path, device: str) -> dict[str, Any]:
         timed(variant, 10, device)
     taken: dict[str, Any] = {"device": torch.cuda.get_device_name() if device != "cpu" else "cpu"}
     taken.update(turns(habit, fixed, device))
-    said: list[str] = []
-    options: dict[str, Any] = {"calibrate": 30, "active": 2, "sample": SAMPLE_S, "notify": said.append}
+    messages: list[str] = []
+    options: dict[str, Any] = {"calibrate": 30, "active": 2, "sample": SAMPLE_S, "notify": messages.append}
     with tempfile.TemporaryDirectory() as out, syncscan.profile(out, name=name, **options) as capture, habit.beside():
         while not capture.done:
             habit.step()
@@ -471,27 +471,27 @@ def one(name: str, folder: Path, device: str) -> dict[str, Any]:
         (path,) = capture.paths
         recorded = gzip.decompress(path.read_bytes()).replace(f"{ROOT}/".encode(), b"")
         (folder / f"{name}.json.gz").write_bytes(gzip.compress(recorded, 9, mtime=0))
-    return {**taken, "said": said}
+    return {**taken, "said": messages}
 
 
 def record(folder: Path, names: list[str], device: str) -> None:
     """Each program in a process of its own; what they took goes into `truth.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     truth = folder / "truth.json"
-    found = json.loads(truth.read_text()) if truth.exists() else {}
+    result = json.loads(truth.read_text()) if truth.exists() else {}
     for name in names:
         began = time.perf_counter()
         command = [sys.executable, "-m", "benchmarks.host_stalls", "one", str(folder), "--only", name]
         ended = subprocess.run([*command, "--device", device], capture_output=True, text=True)
-        said = [line for line in ended.stdout.splitlines() if line.startswith("{")]
-        if not said:
+        messages = [line for line in ended.stdout.splitlines() if line.startswith("{")]
+        if not messages:
             why = ended.stderr.strip().splitlines()
             print(f"{name} failed: {why[-1] if why else ended.returncode}", flush=True)
             continue
-        found[name] = json.loads(said[-1])
-        ms = f"{found[name]['habit']:.3f} -> {found[name]['fixed']:.3f} ms"
-        print(f"{name}: {ms}, in {time.perf_counter() - began:.0f} s {found[name]['said'] or ''}", flush=True)
-        truth.write_text(json.dumps(found, indent=1) + "\n")
+        result[name] = json.loads(messages[-1])
+        ms = f"{result[name]['habit']:.3f} -> {result[name]['fixed']:.3f} ms"
+        print(f"{name}: {ms}, in {time.perf_counter() - began:.0f} s {result[name]['said'] or ''}", flush=True)
+        truth.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def table(folder: Path) -> None:
@@ -504,13 +504,13 @@ def table(folder: Path) -> None:
         step_us = analysis.step.unprofiled_us or analysis.step.observed_us
         measured = 1 - times["fixed"] / times["habit"]
         gains = [h.gain for h in analysis.habits if h.rule == PROGRAMS[name].rule and h.gain]
-        said, basis, inside = "not said", "", ""
+        text, basis, inside = "not said", "", ""
         if gains:
             low, high = (sum(g.range_us[k] for g in gains) / step_us for k in (0, 1))
-            said = f"{sum(g.recoverable_us for g in gains) / step_us:.1%} ({low:.1%} to {high:.1%})"
+            text = f"{sum(g.recoverable_us for g in gains) / step_us:.1%} ({low:.1%} to {high:.1%})"
             basis, inside = gains[0].basis.value, "yes" if low <= measured <= high else "NO"
         bound = analysis.step.bound.value
-        print(f"| `{name}` | {step_us / 1e3:.2f} | {bound} | {said} | {basis} | {measured:.1%} | {inside} |")
+        print(f"| `{name}` | {step_us / 1e3:.2f} | {bound} | {text} | {basis} | {measured:.1%} | {inside} |")
 
 
 def main() -> None:
@@ -520,15 +520,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", choices=PROGRAMS, default=[*PROGRAMS], metavar="NAME")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    asked = parser.parse_args()
-    if asked.action == "table":
-        table(asked.folder)
-    elif asked.action == "record":
-        record(asked.folder, asked.only, asked.device)
+    options = parser.parse_args()
+    if options.action == "table":
+        table(options.folder)
+    elif options.action == "record":
+        record(options.folder, options.only, options.device)
     else:
         warnings.filterwarnings("ignore")
         try:
-            print(json.dumps(one(asked.only[0], asked.folder, asked.device)))
+            print(json.dumps(one(options.only[0], options.folder, options.device)))
         except Exception:
             traceback.print_exc()
             sys.exit(1)

@@ -44,7 +44,7 @@ class Job:
     traces: int
 
 
-def job(captures: bool, core: int, gpu: int, told: Any) -> None:
+def job(captures: bool, core: int, gpu: int, report: Any) -> None:
     """A process's part."""
     os.sched_setaffinity(0, {core})
     torch.cuda.set_device(gpu)
@@ -72,10 +72,10 @@ def job(captures: bool, core: int, gpu: int, told: Any) -> None:
         if session is not None:
             session.close()
         free = [number for number in range(STEPS) if not busy[number]]
-        kept = [loops[number] for number in free]
+        stored = [loops[number] for number in free]
         mean_ms = statistics.mean(ms[number] for number in free)
         traces = len(list(Path(folder).glob("*.json*")))
-        told.put((captures, Job(statistics.mean(kept), statistics.median(kept), mean_ms, sum(busy), traces)))
+        report.put((captures, Job(statistics.mean(stored), statistics.median(stored), mean_ms, sum(busy), traces)))
 
 
 def main() -> None:
@@ -87,18 +87,18 @@ def main() -> None:
     arguments = parser.parse_args()
     if torch.cuda.device_count() == 0:  # asked of NVML: asking CUDA would keep forked processes from using it
         parser.error("this measures on a GPU, and there is none.")
-    found: list[tuple[Job, Job]] = []
+    matches: list[tuple[Job, Job]] = []
     until = time.monotonic() + arguments.seconds
-    while len(found) < arguments.rounds and time.monotonic() < until:
-        found.append(side_by_side(job, len(found)))
-    with_captures, without = zip(*found, strict=True)
-    print(f"{len(found)} rounds, a step takes {statistics.median(one.ms for one in without):.2f} ms")
+    while len(matches) < arguments.rounds and time.monotonic() < until:
+        matches.append(side_by_side(job, len(matches)))
+    with_captures, without = zip(*matches, strict=True)
+    print(f"{len(matches)} rounds, a step takes {statistics.median(one.ms for one in without):.2f} ms")
     print(f"each job wrote {min(one.traces for one in with_captures)} traces, in {with_captures[0].captured} steps")
     for what in ("mean", "median"):
-        ratios = [math.log(getattr(a, what) / getattr(b, what)) for a, b in found]
+        ratios = [math.log(getattr(a, what) / getattr(b, what)) for a, b in matches]
         print(f"steps outside of captures, {what}: {told_with_spread(ratios)} of those of a job without syncscan")
     if arguments.keep is not None:
-        arguments.keep.write_text(json.dumps([list(map(asdict, pair)) for pair in found]))
+        arguments.keep.write_text(json.dumps([list(map(asdict, pair)) for pair in matches]))
 
 
 if __name__ == "__main__":

@@ -495,10 +495,10 @@ def one(name: str, rank: Rank, folder: Path) -> dict[str, Any]:
     torch.manual_seed(SEED)
     step = JOBS[name](rank)
     taken = turns(step, rank.device)
-    said: list[str] = []
+    messages: list[str] = []
     dist.barrier()
     with tempfile.TemporaryDirectory() as out:
-        with syncscan.profile(out, name=f"rank{rank.number}", calibrate=20, notify=said.append) as capture:
+        with syncscan.profile(out, name=f"rank{rank.number}", calibrate=20, notify=messages.append) as capture:
             while not capture.done:
                 step(False)
                 capture.step()
@@ -507,7 +507,7 @@ def one(name: str, rank: Rank, folder: Path) -> dict[str, Any]:
         (folder / f"rank{rank.number}.json.gz").write_bytes(gzip.compress(recorded, 9, mtime=0))
     dist.barrier()
     dist.destroy_process_group()
-    return {**taken, "said": said}
+    return {**taken, "said": messages}
 
 
 def free_port() -> int:
@@ -539,22 +539,22 @@ def record(folder: Path, names: list[str], count: int, device: str) -> None:
     """One job after the other; what they took goes into `truth.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     truth = folder / "truth.json"
-    found = json.loads(truth.read_text()) if truth.exists() else {}
+    result = json.loads(truth.read_text()) if truth.exists() else {}
     for name in names:
         began = time.perf_counter()
         ended = [
             (*process.communicate(timeout=180), process.returncode)
             for process in start(name, folder / name, count, device)
         ]
-        said = [line for out, _, _ in ended for line in out.splitlines() if line.startswith("{")]
-        if len(said) < count:
+        messages = [line for out, _, _ in ended for line in out.splitlines() if line.startswith("{")]
+        if len(messages) < count:
             why = [error.strip().splitlines()[-1:] for _, error, code in ended if code]
             print(f"{name} failed: {why}", flush=True)
             continue
-        found[name] = json.loads(said[0])
-        ms = f"{found[name]['as_is']:.3f} -> {found[name]['fixed']:.3f} ms (ratio {found[name]['ratio']:.4f})"
-        print(f"{name}: {ms}, in {time.perf_counter() - began:.0f} s {found[name]['said'] or ''}", flush=True)
-        truth.write_text(json.dumps(found, indent=1) + "\n")
+        result[name] = json.loads(messages[0])
+        ms = f"{result[name]['as_is']:.3f} -> {result[name]['fixed']:.3f} ms (ratio {result[name]['ratio']:.4f})"
+        print(f"{name}: {ms}, in {time.perf_counter() - began:.0f} s {result[name]['said'] or ''}", flush=True)
+        truth.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def table(folder: Path) -> None:
@@ -584,8 +584,8 @@ def table(folder: Path) -> None:
             f"| {measured:.1%} ± {spread:.1%} | {inside} | {held} |"
         )
     if errors:
-        said = f"median error {statistics.median(errors):.2%}, worst {max(errors):.2%}"
-        print(f"of the {len(errors)} measured to {KNOWN:.1%}: {said}")
+        text = f"median error {statistics.median(errors):.2%}, worst {max(errors):.2%}"
+        print(f"of the {len(errors)} measured to {KNOWN:.1%}: {text}")
 
 
 def main() -> None:
@@ -596,15 +596,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=JOBS, default=[*JOBS], metavar="NAME")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    asked = parser.parse_args()
-    if asked.action == "table":
-        table(asked.folder)
-    elif asked.action == "record":
-        record(asked.folder, asked.only, asked.ranks, asked.device)
-    elif asked.action == "one":
+    options = parser.parse_args()
+    if options.action == "table":
+        table(options.folder)
+    elif options.action == "record":
+        record(options.folder, options.only, options.ranks, options.device)
+    elif options.action == "one":
         try:
             print(
-                json.dumps(one(asked.only[0], Rank(int(os.environ["RANK"]), asked.ranks, asked.device), asked.folder))
+                json.dumps(
+                    one(options.only[0], Rank(int(os.environ["RANK"]), options.ranks, options.device), options.folder)
+                )
             )
         except Exception:
             traceback.print_exc()

@@ -334,17 +334,17 @@ def record(folder: Path, names: list[str]) -> None:
     """Each program in a process of its own; what they took goes into `truth.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     truth = folder / "truth.json"
-    found = json.loads(truth.read_text()) if truth.exists() else {}
+    result = json.loads(truth.read_text()) if truth.exists() else {}
     for name in names:
         command = [sys.executable, "-m", "benchmarks.launches", "one", str(folder), "--only", name]
         ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TQDM_MININTERVAL": "0.1"})
-        said = [line for line in ended.stdout.splitlines() if line.startswith("{")]
-        if not said:
+        messages = [line for line in ended.stdout.splitlines() if line.startswith("{")]
+        if not messages:
             print(f"{name} failed: {ended.stderr[-1500:]}", flush=True)
             continue
-        found[name] = json.loads(said[-1])
-        print(name, found[name], flush=True)
-        truth.write_text(json.dumps(found, indent=1) + "\n")
+        result[name] = json.loads(messages[-1])
+        print(name, result[name], flush=True)
+        truth.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def table(folder: Path) -> None:
@@ -355,14 +355,14 @@ def table(folder: Path) -> None:
     for name, times in json.loads((folder / "truth.json").read_text()).items():
         analysis = api.analyze(folder / f"{name}.json.gz")
         unprofiled = (analysis.step.unprofiled_us or analysis.step.observed_us) / 1e3
-        said = "not said"
+        text = "not said"
         for habit in analysis.habits:
             if habit.rule == "launch-bound" and habit.gain:
                 low, high = (unprofiled - us / 1e3 for us in reversed(habit.gain.range_us))
-                said = f"{unprofiled - habit.gain.recoverable_us / 1e3:.2f} ({low:.2f} to {high:.2f})"
+                text = f"{unprofiled - habit.gain.recoverable_us / 1e3:.2f} ({low:.2f} to {high:.2f})"
         scale = unprofiled / times["eager"]
         measured = ", ".join(f"{variant} {ms * scale:.2f}" for variant, ms in times.items() if variant != "eager")
-        print(f"| `{name}` | {unprofiled:.2f} | {said} | {measured} |")
+        print(f"| `{name}` | {unprofiled:.2f} | {text} | {measured} |")
 
 
 def main() -> None:
@@ -371,15 +371,15 @@ def main() -> None:
     parser.add_argument("action", choices=["record", "one", "table"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", choices=PROGRAMS, default=[*PROGRAMS], metavar="NAME")
-    asked = parser.parse_args()
-    if asked.action == "table":
-        table(asked.folder)
-    elif asked.action == "record":
-        record(asked.folder, asked.only)
+    options = parser.parse_args()
+    if options.action == "table":
+        table(options.folder)
+    elif options.action == "record":
+        record(options.folder, options.only)
     else:
         warnings.filterwarnings("ignore")
         try:
-            print(json.dumps(one(asked.only[0], asked.folder)))
+            print(json.dumps(one(options.only[0], options.folder)))
         except Exception:
             traceback.print_exc()
             sys.exit(1)

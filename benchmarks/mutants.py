@@ -89,9 +89,9 @@ def table(survivors: bool) -> None:
         sys.exit("No mutant was run: `run` comes before `table`, and mutmut says above why it ended.")
     print(SUMMARY)
     for file, codes in _results():
-        found = collections.Counter(_fate(code) for code in codes.values())
-        _row(file, found)
-        every += found
+        result = collections.Counter(_fate(code) for code in codes.values())
+        _row(file, result)
+        every += result
         alive += [name for name, code in codes.items() if _fate(code) == "survived"]
     _row("all", every)
     if alive:
@@ -105,10 +105,10 @@ def _fate(code: int | None) -> str:
     return "not run" if status == "not checked" else "killed"
 
 
-def _row(name: str, found: collections.Counter[str]) -> None:
-    count = found["killed"] + found["survived"]
-    share = f"{found['killed'] / count:.0%}" if count else ""
-    print(f"| {name} | {count} | {found['killed']} | {found['survived']} | {share} |")
+def _row(name: str, result: collections.Counter[str]) -> None:
+    count = result["killed"] + result["survived"]
+    share = f"{result['killed'] / count:.0%}" if count else ""
+    print(f"| {name} | {count} | {result['killed']} | {result['survived']} | {share} |")
 
 
 def _explain(alive: list[str], every: collections.Counter[str], names: bool) -> None:
@@ -190,13 +190,13 @@ def constants(patterns: list[str]) -> None:
             trees.put(_copied(Path(folder) / str(number)))
         _require_passing(Path(folder) / "0")
         fates = list(pool.map(lambda c: _told(c, _tested(c, trees)), todo))
-    found: dict[str, collections.Counter[str]] = {}
+    result: dict[str, collections.Counter[str]] = {}
     for constant, fate in zip(todo, fates, strict=True):
-        found.setdefault(str(constant.file), collections.Counter())[fate] += 1
+        result.setdefault(str(constant.file), collections.Counter())[fate] += 1
     print(f"\n{SUMMARY}")
-    for file, counts in found.items():
+    for file, counts in result.items():
         _row(file, counts)
-    _row("all", sum(found.values(), collections.Counter()))
+    _row("all", sum(result.values(), collections.Counter()))
 
 
 def _constants(path: Path) -> Iterator[Constant]:
@@ -205,12 +205,12 @@ def _constants(path: Path) -> Iterator[Constant]:
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.Assign) and _is_constant(statement):
             name = ", ".join(n.id for n in ast.walk(statement.targets[0]) if isinstance(n, ast.Name))
-            found = [n for n in _numbers(statement.value) if n.value not in (0, 1)]
+            matches = [n for n in _numbers(statement.value) if n.value not in (0, 1)]
         elif isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            name, found = statement.name, [n for n in _numbers(statement) if 0 < n.value < 1]
+            name, matches = statement.name, [n for n in _numbers(statement) if 0 < n.value < 1]
         else:
             continue
-        for node in found:
+        for node in matches:
             for to in _moves(node.value):
                 yield Constant(path, name, node.lineno, node.value, to, _replaced(source, node, to))
 

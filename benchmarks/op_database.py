@@ -49,8 +49,8 @@ def samples(op: Any) -> list[Any]:
 
     dtype = torch.float32 if torch.float32 in op.dtypes else sorted(op.dtypes, key=str)[0]
     torch.manual_seed(0)
-    made = op.sample_inputs("cuda", dtype, requires_grad=dtype.is_floating_point and op.supports_autograd)
-    return list(itertools.islice(made, 0, SAMPLES * STRIDE, STRIDE))
+    built = op.sample_inputs("cuda", dtype, requires_grad=dtype.is_floating_point and op.supports_autograd)
+    return list(itertools.islice(built, 0, SAMPLES * STRIDE, STRIDE))
 
 
 def run(op: Any, sample: Any) -> Callable[[], None] | None:
@@ -76,10 +76,10 @@ def each(chosen: Iterable[tuple[str, Any]], wanted: Callable[[str], bool]) -> It
     """Every wanted sample with its name and its op; ops without any are left out."""
     for name, op in chosen:
         try:
-            found = samples(op)
+            result = samples(op)
         except (IndexError, RuntimeError, NotImplementedError):  # made for one device alone
             continue
-        yield from ((key, op, sample) for n, sample in enumerate(found) if wanted(key := f"{name}#{n}"))
+        yield from ((key, op, sample) for n, sample in enumerate(result) if wanted(key := f"{name}#{n}"))
 
 
 def truth(shard: int) -> Waits:
@@ -87,16 +87,16 @@ def truth(shard: int) -> Waits:
     import torch
 
     def heard(do: Callable[[], Any]) -> tuple[Any, int]:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as text:
             warnings.simplefilter("always")
             torch.cuda.set_sync_debug_mode("warn")
             try:
                 result = do()
             finally:
                 torch.cuda.set_sync_debug_mode(0)
-        return result, sum("synchronizing CUDA" in str(warning.message) for warning in said)
+        return result, sum("synchronizing CUDA" in str(warning.message) for warning in text)
 
-    found: Waits = Counter()
+    outcome: Waits = Counter()
     for key, op, sample in each(ops(shard), lambda key: True):
         try:
             for _ in range(2):
@@ -104,8 +104,8 @@ def truth(shard: int) -> Waits:
                 waits += heard(backward)[1] if backward else 0
         except (RuntimeError, NotImplementedError):  # no such kernel
             continue
-        found[key] = waits
-    return found
+        outcome[key] = waits
+    return outcome
 
 
 def capture(shard: int, folder: Path) -> Path:
@@ -139,12 +139,12 @@ def _run_all(every: Iterable[tuple[str, Any, Any]]) -> list[str]:
 
 def of_findings(findings: Iterable[Any]) -> Waits:
     """Return the findings of an analysis in each sample."""
-    found: Waits = Counter()
+    result: Waits = Counter()
     for finding in findings:
         case = next((scope for scope in finding.where.scope if scope.startswith(CASE)), None)
         if case is not None:
-            found[case.removeprefix(CASE)] += finding.count
-    return found
+            result[case.removeprefix(CASE)] += finding.count
+    return result
 
 
 def dry(wanted: Callable[[str], bool] = lambda key: True) -> Waits:
@@ -154,48 +154,50 @@ def dry(wanted: Callable[[str], bool] = lambda key: True) -> Waits:
     every = list(ops())  # not below: importing the database looks through the stack at each op
     with syncscan.pretend_gpu() as rec:
         ran = _run_all(each(every, wanted))
-    said = of_findings(rec.findings)
-    return Counter({key: said[key] for key in ran})
+    text = of_findings(rec.findings)
+    return Counter({key: text[key] for key in ran})
 
 
-def apart(said: Waits, true: Waits) -> tuple[list[str], list[str]]:
+def apart(text: Waits, true: Waits) -> tuple[list[str], list[str]]:
     """Samples in which the host waits and nothing is said, and those in which something is said and it doesn't."""
-    both = sorted(key for key in said.keys() & true.keys() if key.partition("#")[0] not in OTHERS)
-    return [key for key in both if true[key] and not said[key]], [key for key in both if said[key] and not true[key]]
+    both = sorted(key for key in text.keys() & true.keys() if key.partition("#")[0] not in OTHERS)
+    return [key for key in both if true[key] and not text[key]], [key for key in both if text[key] and not true[key]]
 
 
 def record(folder: Path) -> None:
     """One process after the other; what they found goes into `truth.json` and traces."""
     folder.mkdir(parents=True, exist_ok=True)
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for shard in range(SHARDS):
         command = [sys.executable, "-m", "benchmarks.op_database", "shard", str(folder), str(shard)]
-        found |= json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        print(f"shard {shard}: {len(found)} samples, {sum(waits > 0 for waits in found.values())} wait", flush=True)
-    (folder / "truth.json").write_text(json.dumps(found, indent=0) + "\n")
+        result |= json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+        )
+        print(f"shard {shard}: {len(result)} samples, {sum(waits > 0 for waits in result.values())} wait", flush=True)
+    (folder / "truth.json").write_text(json.dumps(result, indent=0) + "\n")
 
 
 def _shard(folder: Path, shard: int) -> None:
-    found = truth(shard)
+    result = truth(shard)
     with tempfile.TemporaryDirectory() as out:
         capture(shard, Path(out)).rename(folder / f"ops{shard}.pt.trace.json.gz")
-    print(json.dumps(found))
+    print(json.dumps(result))
 
 
 def of_traces(folder: Path) -> Waits:
     """Return the findings in recorded samples."""
     import syncscan
 
-    found: Waits = Counter()
+    result: Waits = Counter()
     for path in sorted(folder.glob("ops*.pt.trace.json.gz")):
-        found.update(of_findings(syncscan.analyze(path).findings))
-    return found
+        result.update(of_findings(syncscan.analyze(path).findings))
+    return result
 
 
-def tell(what: str, said: Waits, true: Waits) -> None:
+def tell(what: str, text: Waits, true: Waits) -> None:
     """A line on samples beside the truth."""
-    missed, more = apart(said, true)
-    both = said.keys() & true.keys()
+    missed, more = apart(text, true)
+    both = text.keys() & true.keys()
     waits = sum(true[key] > 0 for key in both)
     print(f"{what}: {len(both)} samples, {waits} wait; missed {missed}; said besides {more}")
 
@@ -205,8 +207,8 @@ def table(folder: Path, few: bool) -> None:
     true = Counter(json.loads((folder / "truth.json").read_text()))
     that_wait = {key.partition("#")[0] for key, waits in true.items() if waits}
     if not few:
-        found = of_traces(folder)
-        tell("traces", Counter({key: found[key] for key in true}), true)
+        result = of_traces(folder)
+        tell("traces", Counter({key: result[key] for key in true}), true)
     tell("dry run", dry(lambda key: not few or key.endswith("#0") or key.partition("#")[0] in that_wait), true)
 
 
@@ -219,14 +221,14 @@ def main() -> None:
     parser.add_argument(
         "--few", action="store_true", help="no traces, and of ops that don't wait the first sample alone"
     )
-    asked = parser.parse_args()
-    if asked.what == "table":
-        return table(asked.folder, asked.few)
+    options = parser.parse_args()
+    if options.what == "table":
+        return table(options.folder, options.few)
     import torch
 
     if not torch.cuda.is_available():
         parser.error("this measures on a GPU, and there is none.")
-    return record(asked.folder) if asked.what == "record" else _shard(asked.folder, asked.shard)
+    return record(options.folder) if options.what == "record" else _shard(options.folder, options.shard)
 
 
 if __name__ == "__main__":

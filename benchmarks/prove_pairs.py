@@ -238,22 +238,22 @@ def _proof(name: str, gpu: str, options: argparse.Namespace) -> dict[str, Any]:
     return {**_asked(command, gpu, options), "truth": truth}
 
 
-def _judged(name: str, found: dict[str, Any]) -> str:
+def _judged(name: str, result: dict[str, Any]) -> str:
     """Whether the verdict is right; one on a gain that can't be told from what matters is neither right nor wrong."""
-    gain, error = found["truth"]
+    gain, error = result["truth"]
     if CASES[name].same and _uncertain(gain, error):
         return "unsure"
-    return "ok" if found["proven"] == (CASES[name].same and gain > MATTERS) else "WRONG"
+    return "ok" if result["proven"] == (CASES[name].same and gain > MATTERS) else "WRONG"
 
 
-def _line(name: str, found: dict[str, Any]) -> str:
-    (truth, error), gain = found["truth"], found["gain"]
+def _line(name: str, result: dict[str, Any]) -> str:
+    (truth, error), gain = result["truth"], result["gain"]
     low, high = gain["range"] if gain else (float("nan"), float("nan"))
     share = f"{gain['share']:7.2%}" if gain else "      –"
     return (
-        f"{name:16} {truth:7.2%} ±{2 * error:6.2%} {'same ' if CASES[name].same else 'other'} {found['verdict']:17}"
-        f" {share} ({low:7.2%} to {high:7.2%})  {len(found['pairs']):3} pairs {found['seconds']:5.1f} s"
-        f"  {_judged(name, found):6} {found['result']['same']} {found['result']['difference']}"
+        f"{name:16} {truth:7.2%} ±{2 * error:6.2%} {'same ' if CASES[name].same else 'other'} {result['verdict']:17}"
+        f" {share} ({low:7.2%} to {high:7.2%})  {len(result['pairs']):3} pairs {result['seconds']:5.1f} s"
+        f"  {_judged(name, result):6} {result['result']['same']} {result['result']['difference']}"
     )
 
 
@@ -282,11 +282,11 @@ def main() -> int:
     def prove(name: str) -> bool:
         gpu = gpus.get()
         try:
-            found = _proof(name, gpu, options)
+            result = _proof(name, gpu, options)
         finally:
             gpus.put(gpu)
-        print(_line(name, found), flush=True)
-        return _judged(name, found) == "ok"
+        print(_line(name, result), flush=True)
+        return _judged(name, result) == "ok"
 
     began = time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -238,46 +238,46 @@ def refilled_pinned(spin: Spin, k: float) -> Any:
 
 def two_buffers_in_turn(spin: Spin, k: float) -> Any:
     buffers, events = [pinned(), pinned()], [torch.cuda.Event(), torch.cuda.Event()]
-    made = []
+    built = []
     for i in range(4):
         events[i % 2].synchronize()
         buffers[i % 2].fill_(k + i)
         spin()
-        made.append(buffers[i % 2].to("cuda", non_blocking=True))
+        built.append(buffers[i % 2].to("cuda", non_blocking=True))
         events[i % 2].record()
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 @pair(WRITE, two_buffers_in_turn)
 def events_recorded_before_their_copies(spin: Spin, k: float) -> Any:
     buffers, events = [pinned(), pinned()], [torch.cuda.Event(), torch.cuda.Event()]
-    made = []
+    built = []
     for i in range(4):
         events[i % 2].synchronize()
         buffers[i % 2].fill_(k + i)
         events[i % 2].record()
         spin()
-        made.append(buffers[i % 2].to("cuda", non_blocking=True))
-    return awaited(made[0])
+        built.append(buffers[i % 2].to("cuda", non_blocking=True))
+    return awaited(built[0])
 
 
 def new_pinned_memory_each_time(spin: Spin, k: float) -> Any:
     """Pinned memory that is freed is handed out again once its copy is done: the allocator sees to that."""
-    made = []
+    built = []
     for i in range(3):
         spin()
-        made.append(pinned(k + i).to("cuda", non_blocking=True))
-    return awaited(made[0])
+        built.append(pinned(k + i).to("cuda", non_blocking=True))
+    return awaited(built[0])
 
 
 @pair(WRITE, new_pinned_memory_each_time)
 def one_pinned_memory_each_time(spin: Spin, k: float) -> Any:
-    host, made = pinned(), []
+    host, built = pinned(), []
     for i in range(3):
         host.fill_(k + i)
         spin()
-        made.append(host.to("cuda", non_blocking=True))
-    return awaited(made[0])
+        built.append(host.to("cuda", non_blocking=True))
+    return awaited(built[0])
 
 
 def other_half_is_refilled(spin: Spin, k: float) -> Any:
@@ -489,30 +489,30 @@ def freed_without_record_stream(spin: Spin, k: float) -> Any:
 
 
 def home_stream_waits_before_it_allocates(spin: Spin, k: float) -> Any:
-    side, made = torch.cuda.Stream(), []
+    side, built = torch.cuda.Stream(), []
     for i in range(2):
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             x = device(k + i)
         torch.cuda.current_stream().wait_stream(side)
         spin()
-        made.append(x * 1)
+        built.append(x * 1)
         del x
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 @pair(FREED, home_stream_waits_before_it_allocates)
 def home_stream_allocates_before_it_waits(spin: Spin, k: float) -> Any:
-    side, made = torch.cuda.Stream(), []
+    side, built = torch.cuda.Stream(), []
     for i in range(2):
         with torch.cuda.stream(side):
             x = device(k + i)
         side.wait_stream(torch.cuda.current_stream())
         torch.cuda.current_stream().wait_stream(side)
         spin()
-        made.append(x * 1)
+        built.append(x * 1)
         del x
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 def wrong_results(program: Program, runs: int) -> int:

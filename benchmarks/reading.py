@@ -133,8 +133,8 @@ def measure(command: tuple[str, ...]) -> Cost:
         RuntimeError: it failed.
     """
     start = time.perf_counter()
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=_installed())
+    with tempfile.TemporaryFile() as text:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=text, env=_installed())
         together = own = 0
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -145,8 +145,8 @@ def measure(command: tuple[str, ...]) -> Cost:
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            said.seek(0)
-            raise RuntimeError(said.read().decode("utf-8", "replace").strip().splitlines()[-1])
+            text.seek(0)
+            raise RuntimeError(text.read().decode("utf-8", "replace").strip().splitlines()[-1])
     # The kernel's count begins with what this process held when it started the other: it is for want of /proc alone.
     own = own or usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return Cost(seconds, max(together, own))
@@ -155,10 +155,10 @@ def measure(command: tuple[str, ...]) -> Cost:
 def _peak(pid: int) -> int:
     """The most memory that a process has held since it began its program, in bytes; 0 where /proc doesn't tell."""
     try:
-        told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        report = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except OSError:
         return 0
-    return int(told[1]) * 1024 if told else 0
+    return int(report[1]) * 1024 if report else 0
 
 
 def _installed() -> dict[str, str]:
@@ -241,8 +241,8 @@ def _stages(path: Path) -> str:
     run = subprocess.run(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True, env=_installed()
     )
-    said = run.stderr
-    return said[said.index("stage ") :]
+    errors = run.stderr
+    return errors[errors.index("stage ") :]
 
 
 def main() -> None:

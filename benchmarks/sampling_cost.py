@@ -151,15 +151,15 @@ def truth(program: Program, seconds: float) -> dict[str, float]:
 
 def sampled(program: Program, folder: str) -> SampledHost:
     """The tree of a whole capture: timed steps, the recording, sampled steps."""
-    said: list[str] = []
-    with profile(folder, "step", sample=SAMPLE_S, notify=said.append) as prof:
+    messages: list[str] = []
+    with profile(folder, "step", sample=SAMPLE_S, notify=messages.append) as prof:
         while not prof.done:
             program.step()
             prof.step()
-    found = api.analyze(prof.paths[-1]).host_time.sampled
-    if found is None:
-        raise NotSampled(" ".join(said))
-    return found
+    result = api.analyze(prof.paths[-1]).host_time.sampled
+    if result is None:
+        raise NotSampled(" ".join(messages))
+    return result
 
 
 def shares(host: SampledHost) -> dict[str, float]:

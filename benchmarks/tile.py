@@ -66,11 +66,11 @@ class _Recording:
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """Kind of number → the least and the largest of it."""
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for number in self.numbers:
             if number.value is not None:
-                found.setdefault(number.kind, []).append(number.value)
-        return {kind: (min(values), max(values)) for kind, values in found.items()}
+                result.setdefault(number.kind, []).append(number.value)
+        return {kind: (min(values), max(values)) for kind, values in result.items()}
 
 
 def tile(sources: Sequence[Path], target: Path, megabytes: float, vary: bool = False) -> int:
@@ -100,9 +100,9 @@ def _recording(source: Path, pattern: re.Pattern[str], of_several: bool) -> _Rec
     if of_several:
         body = _of_one_program(body)
     fixed, numbers, at = [], [], 0
-    for found in pattern.finditer(body):
-        kind = str(found.lastgroup)
-        first, last = found.span(kind)
+    for match in pattern.finditer(body):
+        kind = str(match.lastgroup)
+        first, last = match.span(kind)
         fixed.append(body[at:first])
         numbers.append(_Number(kind, int(body[first:last].replace(".", "")) if first < last else None))
         at = last
@@ -116,7 +116,7 @@ def _of_one_program(body: str) -> str:
     first = stepping.groups() if stepping else threads.most_common(1)[0][0]
     host = [first, *(t for t, _ in threads.most_common() if t[0] == first[0] and t != first)]
     named = {thread: f'"pid": {PROGRAM}, "tid": {PROGRAM + place}' for place, thread in enumerate(host)}
-    return _THREAD.sub(lambda found: named.get((found[1], found[2]), found[0]), body)
+    return _THREAD.sub(lambda result: named.get((result[1], result[2]), result[0]), body)
 
 
 def _write(out: IO[bytes], recordings: Sequence[_Recording], size: int) -> int:

@@ -71,14 +71,14 @@ def plain(step: Step) -> tuple[float, ...]:
     return calibration.end().each
 
 
-def process(captures: bool, told: Any) -> None:
+def process(captures: bool, report: Any) -> None:
     """One of them."""
-    step, found, single = transformer(), [], list[Any]()
+    step, matches, single = transformer(), [], list[Any]()
     for _ in range(20):
         step()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(3):
-            found.append(blocks(step))
+            matches.append(blocks(step))
             single.append(plain(step))
             if number == 2:
                 break
@@ -92,7 +92,7 @@ def process(captures: bool, told: Any) -> None:
                     session.step()
             single.append(session.paths[0])
         read = [load(one).info.capture.unprofiled_steps_us if isinstance(one, Path) else one for one in single]
-    told.put(msgspec.to_builtins(Process(captures, (found[0], found[1], found[2]), tuple(map(tuple, read)))))
+    report.put(msgspec.to_builtins(Process(captures, (matches[0], matches[1], matches[2]), tuple(map(tuple, read)))))
 
 
 def record(file: Path, count: int, seconds: float) -> None:
@@ -101,13 +101,13 @@ def record(file: Path, count: int, seconds: float) -> None:
     for number in range(2 * count):
         if time.monotonic() > until:
             break
-        told = fork.SimpleQueue()
-        child = fork.Process(target=process, args=(number % 2 == 0, told))
+        report = fork.SimpleQueue()
+        child = fork.Process(target=process, args=(number % 2 == 0, report))
         child.start()
         child.join()
         if child.exitcode:
             raise SystemExit("A process failed, see above.")
-        known.append(told.get())
+        known.append(report.get())
         file.write_text(json.dumps(known))
 
 
@@ -140,8 +140,8 @@ def margin(a: Steps, b: Steps, *, wanders: bool) -> float:
 
 def share(pairs: Iterable[tuple[Steps, Steps]], beyond: Callable[[Steps, Steps], float]) -> str:
     """How many of the pairs differ by more, of how many."""
-    found = [differ(a, b) > beyond(a, b) for a, b in pairs]
-    return f"{statistics.fmean(found):.0%} of {len(found)}"
+    matches = [differ(a, b) > beyond(a, b) for a, b in pairs]
+    return f"{statistics.fmean(matches):.0%} of {len(matches)}"
 
 
 def _any_two(column: Sequence[Steps]) -> Iterable[tuple[Steps, Steps]]:
@@ -153,11 +153,11 @@ def table(processes: Sequence[Process]) -> None:
     print("| | processes | after one capture | after two | second unprofiled time, of the first | largest of them |")
     print("|---|--:|--:|--:|--:|--:|")
     for captures, name in ((True, "with captures"), (False, "without any")):
-        found = [one.ratios for one in processes if one.captures is captures]
-        logs = [[math.log(ratio) for ratio in column] for column in zip(*found, strict=True)]
-        said = [f"{told_with_spread(column)} ({statistics.stdev(column):.2f})" for column in logs]
+        matches = [one.ratios for one in processes if one.captures is captures]
+        logs = [[math.log(ratio) for ratio in column] for column in zip(*matches, strict=True)]
+        messages = [f"{told_with_spread(column)} ({statistics.stdev(column):.2f})" for column in logs]
         largest = math.exp(statistics.fmean(max(row) for row in zip(*logs, strict=True)))
-        print(f"| {name} | {len(found)} | {' | '.join(said)} | {largest:.2f} |")
+        print(f"| {name} | {len(matches)} | {' | '.join(messages)} | {largest:.2f} |")
     following = [pair for one in processes for pair in itertools.pairwise(one.single)]
     print()
     for name, within in (("by their spread alone", by_spread), ("as a capture says", by_all)):

@@ -126,8 +126,8 @@ def experts(keeps: Keeps) -> Step:
     def step() -> None:
         choice, out = gate(x).argmax(-1), torch.zeros_like(x)
         for e, net in enumerate(nets):
-            mine = choice == e
-            at = _kept(keeps, 0, "route", lambda m=mine: torch.nonzero(m).flatten(), routes[e])
+            own = choice == e
+            at = _kept(keeps, 0, "route", lambda m=own: torch.nonzero(m).flatten(), routes[e])
             out = out.index_add(0, at, net(x[at]))
         loss = out.square().mean()
         optimizer.zero_grad(set_to_none=True)
@@ -322,8 +322,8 @@ def record(out: Path, cases: list[str], seconds: float, rounds: int, largest: in
         if cases and not any(fnmatch.fnmatch(name, case) for case in cases):
             continue
         torch.manual_seed(0)
-        gone = {"all": set(range(count)), **({str(k): {k} for k in range(count)} if count > 1 else {})}
-        steps = {"": build(lambda _: True), **{v: build(lambda k, g=g: k not in g) for v, g in gone.items()}}
+        removed = {"all": set(range(count)), **({str(k): {k} for k in range(count)} if count > 1 else {})}
+        steps = {"": build(lambda _: True), **{v: build(lambda k, g=g: k not in g) for v, g in removed.items()}}
         for step in steps.values():
             _timed(step, 0.1)
         times = [_round(steps, seconds, backwards=bool(number % 2)) for number in range(rounds)]
@@ -415,9 +415,9 @@ def table(folder: Path, raw: bool) -> None:
                     f"{is_ / was - 1:+.1%}",
                 ]
                 print(f"| {' | '.join(cells)} |")
-    for label, found in {**errors, "every case": [*errors["all syncs"], *errors["one sync"]]}.items():
-        worst = sorted(found)[int(0.9 * (len(found) - 1))]
-        print(f"{label}: {len(found)} cases, median error {statistics.median(found):.1%}, 90th percentile {worst:.1%}")
+    for label, match in {**errors, "every case": [*errors["all syncs"], *errors["one sync"]]}.items():
+        worst = sorted(match)[int(0.9 * (len(match) - 1))]
+        print(f"{label}: {len(match)} cases, median error {statistics.median(match):.1%}, 90th percentile {worst:.1%}")
     print(f"inside its range: {statistics.mean(inside):.0%}, mean width {statistics.mean(widths):.0%} of the step")
 
 

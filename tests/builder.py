@@ -145,9 +145,9 @@ class TraceBuilder:
         """A collective's kernel: it begins when its own rank comes, and ends for all at the same time; returns that."""
         self.call("cudaLaunchKernel", at, at + LAUNCH)
         begin = max(at + LAUNCH, begins, self.free_at(stream, device))
-        told = {"Process Group Name": group, "Process Group Ranks": json.dumps(list(ranks)), **args}
+        metadata = {"Process Group Name": group, "Process Group Ranks": json.dumps(list(ranks)), **args}
         name = f"ncclDevKernel_{kind}_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-        return self._work("kernel", name, begin, until - begin, stream, device, **told)
+        return self._work("kernel", name, begin, until - begin, stream, device, **metadata)
 
     def copy(
         self, name: str, *, at: float, lasts: float = 1, stream: int = 7, device: int = 0, blocks: bool = False

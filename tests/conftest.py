@@ -42,13 +42,13 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
     def compare(name: str, text: str) -> None:
         actual = text.replace(__version__, "VERSION")
-        expected, kept = GOLDEN / name, GOLDEN / f"{name}.actual"
+        expected, stored = GOLDEN / name, GOLDEN / f"{name}.actual"
         if update:
             expected.write_text(actual, encoding="utf-8")
         if not expected.exists() or expected.read_text(encoding="utf-8") != actual:
-            kept.write_text(actual, encoding="utf-8")
-            pytest.fail(f"differs from {expected}: diff it with {kept}, and run with --update-golden if it is right")
-        kept.unlink(missing_ok=True)
+            stored.write_text(actual, encoding="utf-8")
+            pytest.fail(f"differs from {expected}: diff it with {stored}, and run with --update-golden if it is right")
+        stored.unlink(missing_ok=True)
 
     return compare
 

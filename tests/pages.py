@@ -52,9 +52,9 @@ def blocks() -> Iterator[Block]:
     """All blocks of all pages."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for found in _BLOCK.finditer(text):
-            line = text.count("\n", 0, found.start()) + 1
-            yield Block(page, line, found.group(3).strip(), found.group(4), found.group(1) or "")
+        for match in _BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            yield Block(page, line, match.group(3).strip(), match.group(4), match.group(1) or "")
 
 
 def commands(block: Block) -> list[str]:

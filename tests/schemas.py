@@ -109,18 +109,18 @@ def schema(name: str) -> dict[str, Any]:
     return {**head, **rest, "$defs": {key: definitions[key] for key in sorted(used)}}
 
 
-def _structs(info: Any, found: dict[str, type]) -> dict[str, type]:
+def _structs(info: Any, result: dict[str, type]) -> dict[str, type]:
     """The Structs that a type leads to, by their names, `found` among them."""
     if isinstance(info, msgspec.inspect.StructType):
-        if info.cls.__name__ in found:
-            return found
-        found[info.cls.__name__] = info.cls
+        if info.cls.__name__ in result:
+            return result
+        result[info.cls.__name__] = info.cls
     for name in getattr(info, "__struct_fields__", ()):
         value = getattr(info, name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, msgspec.inspect.Type | msgspec.inspect.Field):
-                _structs(part, found)
-    return found
+                _structs(part, result)
+    return result
 
 
 def _describe(part: dict[str, Any], struct: type | None) -> None:

@@ -43,25 +43,25 @@ def story() -> TraceBuilder:
 def test_golden(golden: Callable[[str, str], None]):
     """The measured part of the story equals the golden file, whatever words the rules use."""
     analysis = analyze_trace(story().trace())
-    found = [to_builtins(finding_document(f, analysis)) for f in analysis.findings]
+    matches = [to_builtins(finding_document(f, analysis)) for f in analysis.findings]
     measured = "op_stack call scope source phase thread count per_step wait_us bubble_us".split()
-    kept = sorted(({k: f[k] for k in measured} for f in found), key=lambda f: (f["wait_us"], f["bubble_us"]))
+    stored = sorted(({k: f[k] for k in measured} for f in matches), key=lambda f: (f["wait_us"], f["bubble_us"]))
     s = analysis.step
     step = {"observed_us": s.observed_us, "wait_us": s.wait_us, "device_busy_us": s.device_busy_us, "bound": s.bound}
-    golden("analysis.json", stdlib.dumps({"step": step, "findings": kept}, indent=2) + "\n")
+    golden("analysis.json", stdlib.dumps({"step": step, "findings": stored}, indent=2) + "\n")
 
 
 def test_the_story_is_told():
     """Each sync is found once, in its scope and phase; nothing else is."""
-    found = analyze_trace(story().trace()).findings
-    told = {(f.where.op, f.where.scope, f.where.phase.value) for f in found}
-    assert told == {
+    findings = analyze_trace(story().trace()).findings
+    messages = {(f.where.op, f.where.scope, f.where.phase.value) for f in findings}
+    assert messages == {
         ("aten::index", ("mask",), "forward"),
         ("IndexBackward0", ("mask",), "backward"),
         ("aten::item", ("log",), "other"),
         ("", (), "other"),
     }
-    assert all(f.per_step == 1 for f in found)
+    assert all(f.per_step == 1 for f in findings)
 
 
 def test_analysing_twice_gives_the_same():
@@ -113,26 +113,26 @@ def test_what_cannot_be_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("built", "said"),
+    ("built", "text"),
     [
         (TraceBuilder(vendor="none"), "No device events"),
         (TraceBuilder(), "No steps"),
     ],
 )
-def test_what_a_trace_lacks_is_said(built: TraceBuilder, said: str):
+def test_what_a_trace_lacks_is_said(built: TraceBuilder, text: str):
     """A result with a warning, not an error."""
     built.op("aten::add", 0, 5)
     if built.vendor != "none":
         built.launch(at=1, lasts=5)
-    assert any(said in w for w in analyze_trace(built.trace()).warnings)
+    assert any(text in w for w in analyze_trace(built.trace()).warnings)
 
 
-@pytest.mark.parametrize(("vendor", "said"), [("cuda", 1), ("none", 0)])
-def test_what_a_capture_noted_is_said(vendor: str, said: int) -> None:
+@pytest.mark.parametrize(("vendor", "expected"), [("cuda", 1), ("none", 0)])
+def test_what_a_capture_noted_is_said(vendor: str, expected: int) -> None:
     """Whoever reads the report needn't have seen the capture. Of a step without a device there is nothing to note."""
     t = TraceBuilder(vendor=vendor, syncscan={"notes": ["CUPTI stays attached."]})
     for start in t.steps(2, lasts=1000):
         t.op("aten::add", start, start + 5)
         if vendor != "none":
             t.launch(at=start + 1, lasts=500)
-    assert analyze_trace(t.trace()).warnings.count("CUPTI stays attached.") == said
+    assert analyze_trace(t.trace()).warnings.count("CUPTI stays attached.") == expected

@@ -34,8 +34,8 @@ def called(
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(f"benchmarks.{module}", run_name="__main__")
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
+    output = capsys.readouterr()
+    return int(ended.value.code or 0), output.out, output.err
 
 
 def run(module: str, *args: str) -> subprocess.CompletedProcess[str]:

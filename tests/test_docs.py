@@ -144,12 +144,12 @@ def test_a_table_of_misses_is_what_its_command_prints(
     summary = re.findall(r"^(?:all syncs|every case): .*?([\d.]+)%.*?([\d.]+)%$", "\n".join(printed), re.M)
     if summary:
         page = (DOCS / "how-well.md").read_text()
-        said = page[page.index("19 removals") : page.index("Without the unprofiled step's time")]
-        assert re.findall(r"([\d.]+) %(?:, 90th percentile| and) ([\d.]+) %", said) == summary
+        text = page[page.index("19 removals") : page.index("Without the unprofiled step's time")]
+        assert re.findall(r"([\d.]+) %(?:, 90th percentile| and) ([\d.]+) %", text) == summary
         assert "median error {} %, 90th percentile {} %".format(*summary[-1]) in (ROOT / "README.md").read_text()
     for median, worst in re.findall(r"median error ([\d.]+)%, worst ([\d.]+)%", "\n".join(printed)):
-        said = f"off by {float(median):.1f} % of the step at the median, {float(worst):.1f} % at worst"
-        assert said in (ROOT / "README.md").read_text()
+        text = f"off by {float(median):.1f} % of the step at the median, {float(worst):.1f} % at worst"
+        assert text in (ROOT / "README.md").read_text()
 
 
 def test_every_benchmark_command_of_a_page_prints_a_table_of_it() -> None:
@@ -307,8 +307,8 @@ def test_what_contributors_are_sent_to_is_there() -> None:
 def test_a_command_s_page_has_each_of_its_options(name: str) -> None:
     """With what its help says of it."""
     page = GENERATED()[f"commands/{name}.md"]
-    said = invoked([name, "--help"], COLUMNS="1000").stdout
-    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", said, re.M)
+    output = invoked([name, "--help"], COLUMNS="1000").stdout
+    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", output, re.M)
     assert [option for option in options if option != "--help" and option not in page] == []
 
 
@@ -359,9 +359,9 @@ def test_what_the_tutorial_says_is_what_its_commands_print(desk: Path) -> None:
     page = " ".join((DOCS / "tutorial.md").read_text().split())
     trace = "sample_traces/logged.pt.trace.json.gz"
     printed = " ".join(invoked(["whatif", trace, "--remove", "rule:item"]).stdout.split())
-    for said in ("11.7 ms instead of 16.0 ms", "8.37 ms of device work", "the host is the limit"):
-        assert said in page
-        assert said in printed
+    for text in ("11.7 ms instead of 16.0 ms", "8.37 ms of device work", "the host is the limit"):
+        assert text in page
+        assert text in printed
     assert "13.5 and 9.75 ms" in (ROOT / "sample_traces" / "README.md").read_text()
     assert "13.5 ms before and 9.75 ms after" in page
 

@@ -32,11 +32,11 @@ def shell() -> Iterator[Any]:
     """A fresh IPython with the extension loaded."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    made = InteractiveShell()
-    made.run_line_magic("load_ext", "syncscan")
-    yield made
-    made.run_line_magic("unload_ext", "syncscan")
-    made.history_manager.end_session()
+    built = InteractiveShell()
+    built.run_line_magic("load_ext", "syncscan")
+    yield built
+    built.run_line_magic("unload_ext", "syncscan")
+    built.history_manager.end_session()
 
 
 def shown(shell: Any, value: object) -> dict[str, str]:

@@ -28,9 +28,9 @@ def test_every_file_of_the_package_is_packed() -> None:
     patterns = PROJECT["tool"]["setuptools"]["package-data"]["syncscan"]
     package = ROOT / "syncscan"
     others = [p.relative_to(package).as_posix() for p in package.rglob("*") if p.is_file() and p.suffix != ".py"]
-    kept = [name for name in others if "__pycache__" not in name]
-    assert "py.typed" in kept
-    assert [name for name in kept if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []
+    stored = [name for name in others if "__pycache__" not in name]
+    assert "py.typed" in stored
+    assert [name for name in stored if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []
     folders = {p.parent for p in package.rglob("*.py")}
     assert [str(f) for f in folders if not (f / "__init__.py").exists()] == []
 
@@ -46,13 +46,13 @@ def test_the_version_stands_in_one_place() -> None:
 def test_licences_go_with_it() -> None:
     """Ours, and what is said of others'; each dependency is named there."""
     assert PROJECT["project"]["license-files"] == ["LICENSE", "THIRD_PARTY.md"]
-    said = (ROOT / "THIRD_PARTY.md").read_text().lower()
+    text = (ROOT / "THIRD_PARTY.md").read_text().lower()
     extras = dict(PROJECT["project"]["optional-dependencies"])
     users = [d for name in ("all", "test", "bench", "mutants", "docs", "release", "lint") for d in extras.pop(name, [])]
     assert users
     needed = [*PROJECT["project"]["dependencies"], *(d for group in extras.values() for d in group)]
     names = {re.match(r"[\w-]+", need)[0].lower() for need in needed}  # type: ignore[index]
-    assert {name for name in names - {"torch"} if name not in said} == set()
+    assert {name for name in names - {"torch"} if name not in text} == set()
 
 
 def test_nothing_of_the_package_is_anybody_elses() -> None:
@@ -65,10 +65,10 @@ def test_nothing_of_the_package_is_anybody_elses() -> None:
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_calls_targets_that_are_there(workflow: Path) -> None:
     """It runs nothing of its own beside `make` and `.ci/run`, has the least permissions and leaves no credentials."""
-    told: dict[Any, Any] = yaml.safe_load(workflow.read_text())
+    report: dict[Any, Any] = yaml.safe_load(workflow.read_text())
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
-    assert told["permissions"] == {"contents": "read"}
-    for job in told["jobs"].values():
+    assert report["permissions"] == {"contents": "read"}
+    for job in report["jobs"].values():
         for step in job["steps"]:
             words = step.get("run", "make help").split()
             assert words[0] in ("make", ".ci/run", "test"), step

@@ -80,8 +80,8 @@ def test_findings_are_those_of_the_list(name: str) -> None:
 def commented_lines() -> dict[int, str]:
     """Line → the comment on it, for each line of the zoo that says that it syncs."""
     lines = (FOLDER / "zoo.py").read_text().splitlines()
-    found = ((n, re.search(r"# (syncs( unseen| in backward)?)$", line)) for n, line in enumerate(lines, 1))
-    return {n: match[1] for n, match in found if match}
+    matches = ((n, re.search(r"# (syncs( unseen| in backward)?)$", line)) for n, line in enumerate(lines, 1))
+    return {n: match[1] for n, match in matches if match}
 
 
 def zoo_line(stack: list[list[Any]]) -> int | None:
@@ -109,8 +109,8 @@ def test_findings_name_the_exact_lines(name: str) -> None:
     """A sync in backward is given the line of the forward op, not that of `backward()`."""
     sources = [f.where.source for f in syncscan.analyze(path(name)).findings if f.where.source is not None]
     assert all(source.exact for source in sources)
-    found = {source.line for source in sources if source.file.endswith("zoo.py")}
-    assert found == {line for line, comment in commented_lines().items() if comment != "syncs in backward"}
+    matches = {source.line for source in sources if source.file.endswith("zoo.py")}
+    assert matches == {line for line, comment in commented_lines().items() if comment != "syncs in backward"}
 
 
 def test_the_unprofiled_step_is_shorter_than_the_recorded_one() -> None:

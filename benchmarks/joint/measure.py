@@ -162,11 +162,11 @@ def record(step: Callable[[], None], out: Path, name: str, times: list[float], d
                 break
             step()
             prof.step()
-    made = sorted(folder.glob("*.json.gz"))
-    if not made:
+    built = sorted(folder.glob("*.json.gz"))
+    if not built:
         record_plainly(step, out / f"{name}.json.gz", times, device)
         return f"torch.profiler ({prof.failed})"
-    shutil.move(made[-1], out / f"{name}.json.gz")
+    shutil.move(built[-1], out / f"{name}.json.gz")
     shutil.rmtree(folder, ignore_errors=True)
     return "syncscan"
 
@@ -320,10 +320,10 @@ class Driver:
         self.results.write(text + "\n")
         self.results.flush()
         for kind in ("eager", "compiled"):
-            found = [p for p in self.work.glob(f"{name}*.json.gz") if ("." in p.name[:-8]) == (kind == "compiled")]
-            if found:
+            matches = [p for p in self.work.glob(f"{name}*.json.gz") if ("." in p.name[:-8]) == (kind == "compiled")]
+            if matches:
                 with tarfile.open(self.out / f"{kind}.tar", "a") as tar:
-                    for path in found:
+                    for path in matches:
                         tar.add(path, path.name)
         self.say(f"{name}: {summary(text)}")
 

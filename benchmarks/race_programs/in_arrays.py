@@ -219,68 +219,68 @@ def tensor_of_the_array(spin: Spin, k: float) -> Any:
 
 
 def stacked_into_a_buffer_after_event(spin: Spin, k: float) -> Any:
-    host, made = pinned().view(2, 32), []
+    host, built = pinned().view(2, 32), []
     for i in range(2):
         torch.cuda.current_stream().synchronize()
         torch.stack([torch.full((32,), k + i)] * 2, out=host)
         spin()
-        made.append(host.to("cuda", non_blocking=True))
-    return awaited(made[0])
+        built.append(host.to("cuda", non_blocking=True))
+    return awaited(built[0])
 
 
 @pair(WRITE, stacked_into_a_buffer_after_event)
 def stacked_into_a_buffer(spin: Spin, k: float) -> Any:
-    host, made = pinned().view(2, 32), []
+    host, built = pinned().view(2, 32), []
     for i in range(2):
         torch.stack([torch.full((32,), k + i)] * 2, out=host)
         spin()
-        made.append(host.to("cuda", non_blocking=True))
-    return awaited(made[0])
+        built.append(host.to("cuda", non_blocking=True))
+    return awaited(built[0])
 
 
 def slots_of_a_ring(spin: Spin, k: float) -> Any:
-    ring, copied, made = pinned(n=128).view(2, 64), [torch.cuda.Event() for _ in range(2)], []
+    ring, copied, built = pinned(n=128).view(2, 64), [torch.cuda.Event() for _ in range(2)], []
     rows = ring.numpy()
     for i in range(4):
         slot = i % 2
         copied[slot].synchronize()
         rows[slot] = k + i
         spin()
-        made.append(ring[slot].to("cuda", non_blocking=True))
+        built.append(ring[slot].to("cuda", non_blocking=True))
         copied[slot].record()
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 @pair(WRITE, slots_of_a_ring)
 def slots_of_a_ring_without_their_events(spin: Spin, k: float) -> Any:
-    ring, made = pinned(n=128).view(2, 64), []
+    ring, built = pinned(n=128).view(2, 64), []
     rows = ring.numpy()
     for i in range(4):
         rows[i % 2] = k + i
         spin()
-        made.append(ring[i % 2].to("cuda", non_blocking=True))
-    return awaited(made[0])
+        built.append(ring[i % 2].to("cuda", non_blocking=True))
+    return awaited(built[0])
 
 
 def event_of_a_later_copy(spin: Spin, k: float) -> Any:
     """The event of the next slot is of a later copy on the same stream: when that one is done, so is this slot's."""
-    ring, copied, made = [pinned() for _ in range(3)], [torch.cuda.Event() for _ in range(3)], []
+    ring, copied, built = [pinned() for _ in range(3)], [torch.cuda.Event() for _ in range(3)], []
     for i in range(5):
         copied[(i + 1) % 3].synchronize()
         ring[i % 3].fill_(k + i)
         spin()
-        made.append(ring[i % 3].to("cuda", non_blocking=True))
+        built.append(ring[i % 3].to("cuda", non_blocking=True))
         copied[i % 3].record()
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 @pair(WRITE, event_of_a_later_copy)
 def event_awaited_after_the_fill(spin: Spin, k: float) -> Any:
-    ring, copied, made = [pinned() for _ in range(3)], [torch.cuda.Event() for _ in range(3)], []
+    ring, copied, built = [pinned() for _ in range(3)], [torch.cuda.Event() for _ in range(3)], []
     for i in range(5):
         ring[i % 3].fill_(k + i)
         copied[i % 3].synchronize()
         spin()
-        made.append(ring[i % 3].to("cuda", non_blocking=True))
+        built.append(ring[i % 3].to("cuda", non_blocking=True))
         copied[i % 3].record()
-    return awaited(made[0])
+    return awaited(built[0])

@@ -41,13 +41,13 @@ class Prefetcher:
 
 
 def prefetched(spin: Spin, k: float) -> Any:
-    made = []
+    built = []
     batches = Prefetcher([pinned(k + i) for i in range(4)])
     for _ in range(4):
         batch = batches.next()
         spin()
-        made.append(batch * 1)
-    return awaited(made[0])
+        built.append(batch * 1)
+    return awaited(built[0])
 
 
 @pair(STREAMS, prefetched)
@@ -62,35 +62,35 @@ def prefetched_without_a_wait(spin: Spin, k: float) -> Any:
 
 
 def prefetched_and_recorded(spin: Spin, k: float) -> Any:
-    hosts, stream, made = [pinned(k + i) for i in range(4)], torch.cuda.Stream(), []
+    hosts, stream, built = [pinned(k + i) for i in range(4)], torch.cuda.Stream(), []
     for host in hosts:
         with torch.cuda.stream(stream):
             batch = host.to("cuda", non_blocking=True)
         torch.cuda.current_stream().wait_stream(stream)
         batch.record_stream(torch.cuda.current_stream())
         spin()
-        made.append(batch * 1)
+        built.append(batch * 1)
         del batch
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 @pair(FREED, prefetched_and_recorded)
 def prefetched_and_not_recorded(spin: Spin, k: float) -> Any:
-    hosts, stream, made = [pinned(k + i) for i in range(4)], torch.cuda.Stream(), []
+    hosts, stream, built = [pinned(k + i) for i in range(4)], torch.cuda.Stream(), []
     for host in hosts:
         with torch.cuda.stream(stream):
             batch = host.to("cuda", non_blocking=True)
         torch.cuda.current_stream().wait_stream(stream)
         spin()
-        made.append(batch * 1)
+        built.append(batch * 1)
         del batch
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 def two_device_buffers(spin: Spin, k: float) -> Any:
     """The copy waits until the buffer is used, the work until it is filled."""
     current, stream = torch.cuda.current_stream(), torch.cuda.Stream()
-    hosts, buffers, made = [pinned(k + i) for i in range(4)], [device(0), device(0)], []
+    hosts, buffers, built = [pinned(k + i) for i in range(4)], [device(0), device(0)], []
     filled, used = ([torch.cuda.Event() for _ in range(2)] for _ in range(2))
     stream.wait_stream(current)
     for i, host in enumerate(hosts):
@@ -100,15 +100,15 @@ def two_device_buffers(spin: Spin, k: float) -> Any:
             filled[i % 2].record()
         current.wait_event(filled[i % 2])
         spin()
-        made.append(buffers[i % 2] * 1)
+        built.append(buffers[i % 2] * 1)
         used[i % 2].record()
-    return awaited(made[0])
+    return awaited(built[0])
 
 
 @pair(STREAMS, two_device_buffers)
 def two_device_buffers_refilled_while_used(spin: Spin, k: float) -> Any:
     current, stream = torch.cuda.current_stream(), torch.cuda.Stream()
-    hosts, buffers, made = [pinned(k + i) for i in range(4)], [device(0), device(0)], []
+    hosts, buffers, built = [pinned(k + i) for i in range(4)], [device(0), device(0)], []
     filled = [torch.cuda.Event() for _ in range(2)]
     stream.wait_stream(current)
     for i, host in enumerate(hosts):
@@ -117,15 +117,15 @@ def two_device_buffers_refilled_while_used(spin: Spin, k: float) -> Any:
             filled[i % 2].record()
         current.wait_event(filled[i % 2])
         spin()
-        made.append(buffers[i % 2] * 1)
-    return awaited(made[0])
+        built.append(buffers[i % 2] * 1)
+    return awaited(built[0])
 
 
 @pair(STREAMS, two_device_buffers)
 def two_device_buffers_with_the_other_event(spin: Spin, k: float) -> Any:
     """The work waits until the other buffer is filled."""
     current, stream = torch.cuda.current_stream(), torch.cuda.Stream()
-    hosts, buffers, made = [pinned(k + i) for i in range(2)], [device(0), device(0)], []
+    hosts, buffers, built = [pinned(k + i) for i in range(2)], [device(0), device(0)], []
     filled = [torch.cuda.Event() for _ in range(2)]
     stream.wait_stream(current)
     for i, host in enumerate(hosts):
@@ -134,21 +134,21 @@ def two_device_buffers_with_the_other_event(spin: Spin, k: float) -> Any:
             buffers[i].copy_(host, non_blocking=True)
             filled[i].record()
         current.wait_event(filled[1 - i])
-        made.append(buffers[i] * 1)
-    return awaited(made[0])
+        built.append(buffers[i] * 1)
+    return awaited(built[0])
 
 
 def graph_input_copied_on_its_stream(spin: Spin, k: float) -> Any:
     """One stream: the copy is done before the replay, and the replay before the next copy."""
-    x, graph, made = device(0), torch.cuda.CUDAGraph(), []
+    x, graph, built = device(0), torch.cuda.CUDAGraph(), []
     with torch.cuda.graph(graph):
         y = x.mul(1)
     for i in range(3):
         spin()
         x.copy_(pinned(k + i), non_blocking=True)
         graph.replay()
-        made.append(y.clone())
-    return awaited(made[0])
+        built.append(y.clone())
+    return awaited(built[0])
 
 
 @pair(STREAMS, graph_input_copied_on_its_stream)
@@ -167,7 +167,7 @@ def graph_input_copied_on_another_stream(spin: Spin, k: float) -> Any:
 
 @pair(WRITE, graph_input_copied_on_its_stream)
 def graph_input_copied_from_one_host_buffer(spin: Spin, k: float) -> Any:
-    x, graph, host, made = device(0), torch.cuda.CUDAGraph(), pinned(), []
+    x, graph, host, built = device(0), torch.cuda.CUDAGraph(), pinned(), []
     with torch.cuda.graph(graph):
         y = x.mul(1)
     for i in range(3):
@@ -175,8 +175,8 @@ def graph_input_copied_from_one_host_buffer(spin: Spin, k: float) -> Any:
         spin()
         x.copy_(host, non_blocking=True)
         graph.replay()
-        made.append(y.clone())
-    return awaited(made[0])
+        built.append(y.clone())
+    return awaited(built[0])
 
 
 def graph_output_read_after_a_wait(spin: Spin, k: float) -> Any:

@@ -14,7 +14,7 @@ from tests.detect.test_rules import H2D, TO
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ("res = th.from_numpy(arr).to(device=timesteps.device)[timesteps].float()", True),
         ("res = torch.as_tensor(arr, device=dev)[t]", True),
@@ -26,13 +26,13 @@ from tests.detect.test_rules import H2D, TO
     ],
 )
 def test_a_copy_before_brackets_is_of_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, expected: bool
 ) -> None:
     """In brackets it is of an index, and elsewhere of neither."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "diffusion.py"
     path.write_text("def extract(arr, timesteps, x):\n" + "".join(f"    {row}\n" for row in body.split("\n")))
-    assert copies_what_it_indexes(Source(str(path), 2, "extract", exact=True)) is told
+    assert copies_what_it_indexes(Source(str(path), 2, "extract", exact=True)) is expected
     assert not copies_what_it_indexes(Source(str(path), 2, "extract", exact=False))
 
 

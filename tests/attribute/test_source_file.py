@@ -42,11 +42,11 @@ def flagged(file: str, line: int = LINE, function: str = "step", exact: bool = T
 
 def test_the_flagged_line_has_two_around_it(project: Path) -> None:
     """Their numbers are the file's; beyond the file there is nothing."""
-    found = source_files([str(project)]).excerpt(flagged("/home/me/train/loop.py"))
-    assert found is not None
-    assert (found.first, found.marked, found.newer) == (3, (LINE,), False)
-    assert found.lines == ("def step(x):", "    y = x * 2", "    return y.item()", "", "def other(x):")
-    assert Path(found.path) == project / "train" / "loop.py"
+    result = source_files([str(project)]).excerpt(flagged("/home/me/train/loop.py"))
+    assert result is not None
+    assert (result.first, result.marked, result.newer) == (3, (LINE,), False)
+    assert result.lines == ("def step(x):", "    y = x * 2", "    return y.item()", "", "def other(x):")
+    assert Path(result.path) == project / "train" / "loop.py"
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_a_file_that_was_written_later_is_said_to_be(project: Path) -> None:
 
 def test_candidates_are_all_marked(project: Path) -> None:
     """As far as they lie together."""
-    found = source_files([str(project)]).excerpt(Source("train/loop.py", 3, "step", False, (4, 5, 400)))
-    assert found is not None
-    assert found.marked == (4, 5)
-    assert [x.flagged for x in source.lines(found)] == [False, False, True, True, False, False]
+    result = source_files([str(project)]).excerpt(Source("train/loop.py", 3, "step", False, (4, 5, 400)))
+    assert result is not None
+    assert result.marked == (4, 5)
+    assert [x.flagged for x in source.lines(result)] == [False, False, True, True, False, False]
 
 
 def test_a_root_that_is_no_folder_is_a_usage_error(project: Path) -> None:
@@ -136,8 +136,8 @@ def test_a_root_that_is_no_folder_is_a_usage_error(project: Path) -> None:
 def test_text_of_a_source_is_hostile() -> None:
     """Control and direction characters don't reach a terminal, and a long line is cut."""
     lines = ("    \x1b[31mred\x07", "\tx = '\u202e'", "    " + "y" * 9999)
-    found = Excerpt(path="/a.py", first=9, lines=lines, marked=(10,), newer=False)
-    shown = source.numbered(found)
+    result = Excerpt(path="/a.py", first=9, lines=lines, marked=(10,), newer=False)
+    shown = source.numbered(result)
     assert shown[0] == "   9 | \ufffd[31mred\ufffd"
     assert shown[1] == "> 10 | x = '\ufffd'"
     assert max(map(len, shown)) < 200

@@ -27,18 +27,20 @@ SIZES = {"wide": {"width": 1400, "height": 900}, "phone": {"width": 390, "height
 def violations(report: Report) -> list[tuple[str, str]]:
     """Rule and element of all that axe-core holds against the page as it stands, by all rules; contrast in dark too."""
     checks = axe.Axe()
-    found: list[dict[str, Any]] = checks.run(report.page).response["violations"]
+    matches: list[dict[str, Any]] = checks.run(report.page).response["violations"]
     report.js("document.documentElement.style.colorScheme = 'dark'")
-    found += checks.run(report.page, options={"runOnly": ["color-contrast"]}).response["violations"]
+    matches += checks.run(report.page, options={"runOnly": ["color-contrast"]}).response["violations"]
     report.js("document.documentElement.style.colorScheme = ''")
-    return [(v["id"], node["html"][:120]) for v in found for node in v["nodes"]]
+    return [(v["id"], node["html"][:120]) for v in matches for node in v["nodes"]]
 
 
 def everything() -> Analysis:
     """One of each: remedies, findings, habits, tables of the host with its tree, warnings, a timeline."""
-    found, drawn = typical(), two_findings()
-    told = replace(host_bound(), findings=drawn.findings, remedies=(*drawn.remedies, *found.remedies[1:2]))
-    return replace(told, trace=drawn.trace, habits=found.habits, warnings=found.warnings, _projector=drawn._projector)
+    analysis, drawn = typical(), two_findings()
+    report = replace(host_bound(), findings=drawn.findings, remedies=(*drawn.remedies, *analysis.remedies[1:2]))
+    return replace(
+        report, trace=drawn.trace, habits=analysis.habits, warnings=analysis.warnings, _projector=drawn._projector
+    )
 
 
 @pytest.mark.parametrize("size", SIZES)

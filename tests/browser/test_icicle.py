@@ -26,8 +26,8 @@ def report(show: Callable[..., Report]) -> Report:
 
 def widths(report: Report) -> dict[str, float]:
     """How wide each function is drawn, px."""
-    found: dict[str, float] = report.js(WIDTHS)
-    return found
+    result: dict[str, float] = report.js(WIDTHS)
+    return result
 
 
 def click(report: Report, function: str) -> None:
@@ -78,7 +78,7 @@ def test_keys_choose_and_zoom(report: Report) -> None:
 def test_the_tooltip_says_where_and_how_long(report: Report) -> None:
     """Function, file and line, time, part of the step, whose code and in which phase."""
     report.page.locator("#icicle g", has_text="forward").first.hover()
-    said = report.page.locator("#tip").inner_text()
+    text = report.page.locator("#tip").inner_text()
     for words in (
         "/home/me/model.py:12",
         "total 5.9 ms, 41.3%",
@@ -86,7 +86,7 @@ def test_the_tooltip_says_where_and_how_long(report: Report) -> None:
         "whose the program",
         "phase forward",
     ):
-        assert words in said
+        assert words in text
 
 
 def test_it_fits_a_narrow_page_and_both_themes(show: Callable[..., Report]) -> None:

@@ -78,10 +78,10 @@ def test_a_click_on_a_sync_opens_its_detail_in_the_drawer(show: Callable[..., Re
     report.page.mouse.click(*report.at("syncs", "(s.start[1] + s.end[1]) / 2"))
     number = report.js("syncscan.data.syncs.finding[1]")
     assert title(report) == report.page.locator(f"#f{number} .pick").inner_text()
-    said = report.page.locator("#drawer").inner_text()
+    text = report.page.locator("#drawer").inner_text()
     for part in ("In step", "the host waits", "wait", "idle behind", "moved", "recoverable", "Fix", "When it is fine"):
-        assert part in said
-    assert "aten::item › aten::_local_scalar_dense › cuda" in said
+        assert part in text
+    assert "aten::item › aten::_local_scalar_dense › cuda" in text
     assert report.js(FOCUS) == "drawer"
     assert report.page.locator(f"#f{number}.selected").count() == 1
     report.page.locator("#drawer [data-at]").last.click()
@@ -288,8 +288,8 @@ def test_a_habit_has_its_detail_in_the_drawer_too(show: Callable[..., Report]) -
 
 def test_a_habit_s_step_is_not_drawn_and_said_so(show: Callable[..., Report]) -> None:
     """The hatched step stays that without syncs."""
-    found = two_findings()
-    report = show(replace(found, habits=(LAUNCHES,), remedies=(*found.remedies, of_habit(LAUNCHES))))
+    analysis = two_findings()
+    report = show(replace(analysis, habits=(LAUNCHES,), remedies=(*analysis.remedies, of_habit(LAUNCHES))))
     report.page.locator("#h0 .pick").click()
     assert report.page.locator("#replayed").inner_text().startswith("A step without a habit isn't drawn. Hatched: ")
     assert LAUNCHES.advice.title in report.page.locator("#details").inner_text()
@@ -315,9 +315,9 @@ def test_the_list_sorts_and_filters(show: Callable[..., Report]) -> None:
 
 def test_many_findings_are_shown_in_parts(show: Callable[..., Report]) -> None:
     """The first ones, the rest on demand, or as keys reach them."""
-    found = typical()
-    many = tuple(replace(found.findings[0], id=f"nonzero-{k:08x}") for k in range(40))
-    report = show(replace(found, findings=many, remedies=()))
+    analysis = typical()
+    many = tuple(replace(analysis.findings[0], id=f"nonzero-{k:08x}") for k in range(40))
+    report = show(replace(analysis, findings=many, remedies=()))
     assert report.page.locator("#findings > li:visible").count() == 30
     report.page.get_by_role("button", name="Show 10 more").click()
     assert report.page.locator("#findings > li:visible").count() == 40

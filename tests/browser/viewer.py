@@ -29,10 +29,10 @@ ARGUMENTS = (
 
 def chromium() -> str:
     """Path of Chromium; skips the test where there is none, but in CI fails it."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
+    expected = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if expected is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("needs Chromium")
-    return found
+    return expected
 
 
 @contextmanager

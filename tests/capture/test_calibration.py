@@ -88,9 +88,9 @@ def test_one_long_step_moves_the_mean_and_not_what_is_typical(machine: Machine) 
     for k in range(10):
         machine.step(host=5000.0 if k == 4 else 500.0, work=20.0)
         times.mark()
-    told = times.end()
-    assert told.typical == pytest.approx(500.0)
-    assert told.mean > 900
+    report = times.end()
+    assert report.typical == pytest.approx(500.0)
+    assert report.mean > 900
 
 
 def test_work_that_the_events_don_t_see_leaves_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,5 +105,5 @@ def test_without_a_device_the_host_s_clock_tells_each_step() -> None:
     times = StepTimer(5)
     for _ in range(5):
         times.mark()
-    told = times.end()
-    assert (len(told.each), told.clock) == (5, "host")
+    report = times.end()
+    assert (len(report.each), report.clock) == (5, "host")

@@ -36,11 +36,11 @@ def test_ranks_with_one_rendezvous_are_a_group(monkeypatch: pytest.MonkeyPatch) 
     assert len({started, first, captured_process.group_of_ranks()}) == 3
 
 
-@pytest.mark.parametrize(("here", "all_of_them", "told"), [("", "", True), ("2", "2", True), ("2", "4", False)])
+@pytest.mark.parametrize(("here", "all_of_them", "expected"), [("", "", True), ("2", "2", True), ("2", "4", False)])
 def test_ranks_of_several_machines_aren_t_ended(
-    monkeypatch: pytest.MonkeyPatch, here: str, all_of_them: str, told: bool
+    monkeypatch: pytest.MonkeyPatch, here: str, all_of_them: str, expected: bool
 ) -> None:
     """Ranks on another machine couldn't know at which step to end."""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
     monkeypatch.setenv("WORLD_SIZE", all_of_them)
-    assert captured_process.on_one_machine() is told
+    assert captured_process.on_one_machine() is expected

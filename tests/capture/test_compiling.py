@@ -43,9 +43,9 @@ def heard() -> Iterator[Callable[..., CompileRecord]]:
     compiling = Compiling()
 
     def compiled(function: Callable[..., Any], *arguments: Any) -> CompileRecord:
-        made = torch.compile(function, backend="eager")
+        built = torch.compile(function, backend="eager")
         for argument in arguments or (ONES,):
-            made(argument)
+            built(argument)
         return compiling.record()
 
     yield compiled

@@ -12,13 +12,13 @@ from syncscan.errors import UsageError
 
 def begun(demand: Demand, steps: int, asks: tuple[int, ...] = ()) -> list[int]:
     """The steps at which a capture of no length begins; `asks` are steps in which one is asked for."""
-    found = []
+    matches = []
     for step in range(steps):
         for _ in range(asks.count(step)):
             demand.ask()
         if demand.due(step):
-            found.append(step)
-    return found
+            matches.append(step)
+    return matches
 
 
 def test_without_a_wish_one_capture_begins_at_once() -> None:

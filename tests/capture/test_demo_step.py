@@ -15,10 +15,10 @@ def losses(version: int) -> list[float]:
     """The loss of the same network and batch, before each of three steps."""
     torch.manual_seed(0)
     seen: list[float] = []
-    kept = demo_step._Loss.__call__
+    __call__ = demo_step._Loss.__call__
 
     def watched(self: object, predicted: object, target: object) -> object:
-        loss = kept(self, predicted, target)  # type: ignore[arg-type]
+        loss = __call__(self, predicted, target)  # type: ignore[arg-type]
         seen.append(loss.item())
         return loss
 
@@ -28,7 +28,7 @@ def losses(version: int) -> list[float]:
         for _ in range(3):
             step()
     finally:
-        demo_step._Loss.__call__ = kept  # type: ignore[method-assign]
+        demo_step._Loss.__call__ = __call__  # type: ignore[method-assign]
     return seen
 
 

@@ -13,9 +13,9 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture
 def taken() -> Iterator[Fingerprinting]:
-    made = Fingerprinting(rounded=False)
-    yield made
-    made.leave()
+    built = Fingerprinting(rounded=False)
+    yield built
+    built.leave()
 
 
 def train(weight: object, optimizer: object) -> object:
@@ -35,10 +35,10 @@ def test_losses_and_parameters_are_kept(taken: Fingerprinting) -> None:
     for _ in range(2):
         train(weight, optimizer)
         taken.step()
-    found = taken.result()
-    assert [step["numbers"] for step in found["losses"]] == [[[3.0]], [[-1.5]]]
-    assert (found["begin"]["numbers"], found["end"]["numbers"]) == ([[1.0]], [[-2.0]])
-    assert found["source"] == "losses"
+    result = taken.result()
+    assert [step["numbers"] for step in result["losses"]] == [[[3.0]], [[-1.5]]]
+    assert (result["begin"]["numbers"], result["end"]["numbers"]) == ([[1.0]], [[-2.0]])
+    assert result["source"] == "losses"
 
 
 def test_what_a_function_returns_counts_as_well(taken: Fingerprinting) -> None:
@@ -52,27 +52,27 @@ def test_without_a_loss_the_outermost_modules_outputs_are_compared(taken: Finger
     net = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Flatten(0))
     net(torch.ones(2))
     taken.step()
-    found = taken.result()
-    assert (found["source"], found["losses"][0]["numbers"]) == ("outputs", [[1.0, 1.0]])
+    result = taken.result()
+    assert (result["source"], result["losses"][0]["numbers"]) == ("outputs", [[1.0, 1.0]])
 
 
 def test_nothing_of_torch_is_changed_afterwards() -> None:
     """Its names and hooks are its own again."""
     before = torch.autograd.backward, torch.optim.Optimizer.__init__
-    made = Fingerprinting(rounded=True)
+    built = Fingerprinting(rounded=True)
     assert (torch.autograd.backward, torch.optim.Optimizer.__init__) != before
-    made.leave()
+    built.leave()
     assert (torch.autograd.backward, torch.optim.Optimizer.__init__) == before
     assert not torch.nn.modules.module._global_forward_hooks
 
 
 def test_a_rounding_error_is_one_of_the_parameter_s_type() -> None:
     """Up or down; the program's random numbers go on as they would have."""
-    made = Fingerprinting(rounded=True)
+    built = Fingerprinting(rounded=True)
     weight = torch.ones(1000, requires_grad=True)
     torch.manual_seed(3)
     torch.optim.SGD([weight])
-    made.leave()
+    built.leave()
     errors = {round(float(e) * 2**23) for e in (weight.detach() - 1).unique()}
     assert errors == {-1, 1}
     drawn = torch.rand(1)

@@ -130,15 +130,15 @@ def full(*_: Any) -> None:
 
 def test_a_full_disk_does_not_reach_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The failure is reported, the capture ends, and the steps continue."""
-    said: list[str] = []
+    messages: list[str] = []
     before = process()
     monkeypatch.setattr(write, "copy_with", full)
-    with profile(tmp_path, "t", **told(said)) as session:
+    with profile(tmp_path, "t", **told(messages)) as session:
         for _ in range(20):
             session.step()
     assert (session.steps, session.done, session.paths) == (8, True, [])
     assert "No space left on device" in str(session.failed)
-    assert said[-1].startswith("The capture failed and has ended, the program goes on: OSError")
+    assert messages[-1].startswith("The capture failed and has ended, the program goes on: OSError")
     assert list(tmp_path.iterdir()) == []
     assert process() == before
 
@@ -255,7 +255,7 @@ def test_words_that_can_t_be_said_do_not_reach_the_loop(tmp_path: Path) -> None:
 def test_a_forked_child_is_as_before_the_capture(tmp_path: Path) -> None:
     """A DataLoader's worker that is started in a recorded step: no callbacks, no patches, no handlers."""
     outside = process()
-    found: list[int] = []
+    matches: list[int] = []
 
     def fork(k: int) -> None:
         if k != 6:
@@ -279,10 +279,10 @@ def test_a_forked_child_is_as_before_the_capture(tmp_path: Path) -> None:
             ]
             os.write(2, f"differs: {same}\n".encode()) if same else None
             os._exit(len(same))
-        found.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        matches.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
     session = capture(tmp_path, 12, fork)
-    assert found == [0]
+    assert matches == [0]
     assert session.complete
 
 
@@ -297,15 +297,15 @@ def test_a_program_s_own_profiler_is_waited_for(tmp_path: Path) -> None:
         if k == 7:
             own.stop()
 
-    said: list[str] = []
-    with profile(tmp_path, "t", **told(said)) as session:
+    messages: list[str] = []
+    with profile(tmp_path, "t", **told(messages)) as session:
         for k in range(20):
             step(k)
             session.step()
     assert sum(event.name == "aten::add" for event in own.events()) == 6
     assert session.complete
     assert session.steps == 12
-    assert [sentence for sentence in said if "waits for it" in sentence]
+    assert [sentence for sentence in messages if "waits for it" in sentence]
 
 
 def test_a_program_s_own_profiler_takes_the_place_of_a_recording(tmp_path: Path) -> None:

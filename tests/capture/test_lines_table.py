@@ -34,7 +34,7 @@ def test_a_deep_stack_keeps_the_program_s_frames() -> None:
     """Below a library that nests deeply the program's line would be lost, were only the innermost frames kept."""
     deep = [("pyro/poutine/messenger.py", 12, "_context_wrap")] * 200
     stack = [("pyro/util.py", 135, "warn_if_nan"), *deep, ("train.py", 9, "<module>")]
-    kept = lines_table.trimmed(stack)
-    assert kept[0] == stack[0]
-    assert kept[-1] == stack[-1]
-    assert len(kept) == lines_table.INNERMOST + lines_table.OUTERMOST
+    stored = lines_table.trimmed(stack)
+    assert stored[0] == stack[0]
+    assert stored[-1] == stack[-1]
+    assert len(stored) == lines_table.INNERMOST + lines_table.OUTERMOST

@@ -219,17 +219,17 @@ def test_graphs_replay_before_between_and_after_captures(tmp_path: Path) -> None
     x = torch.zeros(64, device="cuda")
 
     def graph() -> Any:
-        made = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(made):
+        built = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(built):
             x.add_(1)
-        return made
+        return built
 
     graphs = [graph()]
     for k in range(3):
         recorded(tmp_path / str(k))
         graphs.append(graph())
-        for made in graphs:
-            made.replay()
+        for built in graphs:
+            built.replay()
     torch.cuda.synchronize()
     assert x.tolist() == [2.0 + 3.0 + 4.0] * 64
 

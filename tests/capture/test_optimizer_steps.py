@@ -12,10 +12,10 @@ class Optimizer:
 def marks(sequence: str, *, fixed_from: int | None = None) -> str:
     """Play calls of optimizers named by letters; S for a step's end, A for anew, . for nothing."""
     optimizers = {letter: Optimizer() for letter in sequence}
-    told = StepMarks()
+    marks = StepMarks()
     letter_of = {OptimizerCall.STEP: "S", OptimizerCall.ANEW: "A", OptimizerCall.NOTHING: "."}
     return "".join(
-        letter_of[told.saw(optimizers[c], fixed=fixed_from is not None and i >= fixed_from)]
+        letter_of[marks.saw(optimizers[c], fixed=fixed_from is not None and i >= fixed_from)]
         for i, c in enumerate(sequence)
     )
 
@@ -47,8 +47,8 @@ def test_a_very_rare_optimizer_is_no_step() -> None:
 
 def test_a_thrown_away_optimizer_makes_room() -> None:
     """As where each epoch makes its own."""
-    told = StepMarks()
+    marks = StepMarks()
     first = Optimizer()
-    assert told.saw(first, fixed=True) is OptimizerCall.STEP
+    assert marks.saw(first, fixed=True) is OptimizerCall.STEP
     del first
-    assert told.saw(Optimizer(), fixed=True) is OptimizerCall.STEP
+    assert marks.saw(Optimizer(), fixed=True) is OptimizerCall.STEP

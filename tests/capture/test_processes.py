@@ -89,10 +89,10 @@ def test_the_program_doesn_t_see_what_its_children_are_given(monkeypatch: pytest
     wanted = processes.WantedCaptures.of(
         tmp_path, tmp_path, None, Plan(), Demand(), stacks=False, shapes=False, keep_running=False
     )
-    asked = "import os; print('SYNCSCAN_CHILD' in os.environ)"
+    text = "import os; print('SYNCSCAN_CHILD' in os.environ)"
 
     def child() -> str:
-        return subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True).stdout.strip()
+        return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout.strip()
 
     with processes.inherited(wanted):
         assert "SYNCSCAN_CHILD" not in os.environ

@@ -86,7 +86,7 @@ def run(session: Session, steps: int) -> Session:
 @pytest.mark.usefixtures("fake")
 def test_the_samples_of_whole_steps_are_stored_with_their_count(tmp_path: Path) -> None:
     """Without those from before the first that counts: a hundred samples a step of a second."""
-    prof = run(profile(tmp_path, sample=5.0, notify=lambda said: None, **QUICK), 20)
+    prof = run(profile(tmp_path, sample=5.0, notify=lambda text: None, **QUICK), 20)
     host = read(prof.paths[0])["host"]
     assert (host["steps"], host["samples"], host["rate"]) == (5, 500, RATE)
     assert host["frames"] == [["/home/me/train.py", "main"]]
@@ -98,14 +98,14 @@ def test_the_samples_of_whole_steps_are_stored_with_their_count(tmp_path: Path) 
 def test_long_steps_are_sampled_at_least_three_times_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of 2 s; of 20 s one."""
     for length, steps in ((2.0, 3), (20.0, 1)):
-        made = Sampling(1.0, None)
+        built = Sampling(1.0, None)
         for _ in range(SETTLE):
             FakeTicks.now += length
-            assert made.step()
+            assert built.step()
         for left in range(steps - 1, -1, -1):
             FakeTicks.now += length
-            assert made.step() == (left > 0)
-        assert made.finish()["steps"] == steps
+            assert built.step() == (left > 0)
+        assert built.finish()["steps"] == steps
 
 
 @pytest.mark.usefixtures("fake")
@@ -113,7 +113,7 @@ def test_each_trace_of_a_capture_gets_the_samples(tmp_path: Path, monkeypatch: p
     """They are taken once; what the first trace says of itself stays the first's."""
     clocks = iter(range(1, 100))
     monkeypatch.setattr(device, "clocks", lambda: {"sm_mhz": float(next(clocks))})
-    prof = run(profile(tmp_path, sample=5.0, repeat=2, notify=lambda said: None, **QUICK), 30)
+    prof = run(profile(tmp_path, sample=5.0, repeat=2, notify=lambda text: None, **QUICK), 30)
     first, second = (read(path) for path in prof.paths)
     assert first["host"] == second["host"]
     assert first["clocks"]["recorded"] != second["clocks"]["recorded"]
@@ -122,7 +122,7 @@ def test_each_trace_of_a_capture_gets_the_samples(tmp_path: Path, monkeypatch: p
 @pytest.mark.usefixtures("fake")
 def test_without_the_wish_nothing_is_sampled(tmp_path: Path) -> None:
     """In code that is the default."""
-    prof = run(profile(tmp_path, notify=lambda said: None, **QUICK), 20)
+    prof = run(profile(tmp_path, notify=lambda text: None, **QUICK), 20)
     assert "host" not in read(prof.paths[0])
     assert prof.steps == BEFORE
 
@@ -132,9 +132,9 @@ def test_a_process_that_can_not_be_sampled_is_told_once_and_captured(
 ) -> None:
     """The capture is as complete as ever, and takes no step longer."""
     monkeypatch.setattr(fake, "reason", "none.")
-    said: list[str] = []
-    prof = run(profile(tmp_path, sample=5.0, every=BEFORE, notify=said.append, **QUICK), 20)
-    assert [s for s in said if s != NO_DEVICE] == ["The host's time wasn't sampled: none."]
+    messages: list[str] = []
+    prof = run(profile(tmp_path, sample=5.0, every=BEFORE, notify=messages.append, **QUICK), 20)
+    assert [s for s in messages if s != NO_DEVICE] == ["The host's time wasn't sampled: none."]
     assert len(prof.paths) > 2
     assert (prof.complete, prof.failed) == (True, None)
 
@@ -142,7 +142,7 @@ def test_a_process_that_can_not_be_sampled_is_told_once_and_captured(
 @pytest.mark.usefixtures("fake")
 def test_a_loop_that_ends_while_it_is_sampled_leaves_a_whole_capture(tmp_path: Path) -> None:
     """With the whole steps that were sampled; it isn't called cut, for its cycles are whole."""
-    prof = run(profile(tmp_path, sample=50.0, notify=lambda said: None, **QUICK), BEFORE + SETTLE + 2)
+    prof = run(profile(tmp_path, sample=50.0, notify=lambda text: None, **QUICK), BEFORE + SETTLE + 2)
     assert read(prof.paths[0])["host"]["steps"] == 2
     assert (prof.complete, prof.captures) == (True, 1)
 
@@ -151,17 +151,17 @@ def test_a_loop_that_ends_while_it_is_sampled_leaves_a_whole_capture(tmp_path: P
 @pytest.mark.parametrize("steps", range(BEFORE, BEFORE + SETTLE + 1))
 def test_a_loop_that_ends_before_a_step_was_sampled_has_its_trace(tmp_path: Path, steps: int) -> None:
     """As if nobody had wanted samples."""
-    said: list[str] = []
-    prof = run(profile(tmp_path, sample=50.0, notify=said.append, **QUICK), steps)
+    messages: list[str] = []
+    prof = run(profile(tmp_path, sample=50.0, notify=messages.append, **QUICK), steps)
     assert len(prof.paths) == 1
     assert prof.complete
-    assert said[-1] == "The host's time wasn't sampled: the program ended before one step of it was."
+    assert messages[-1] == "The host's time wasn't sampled: the program ended before one step of it was."
 
 
 @pytest.mark.usefixtures("fake")
 def test_an_exception_while_it_is_sampled_comes_through(tmp_path: Path) -> None:
     """And what was sampled is stored."""
-    prof = profile(tmp_path, sample=50.0, notify=lambda said: None, **QUICK)
+    prof = profile(tmp_path, sample=50.0, notify=lambda text: None, **QUICK)
     with pytest.raises(ZeroDivisionError), prof:
         run_on(prof, BEFORE + SETTLE + 3, then=ZeroDivisionError)
     assert read(prof.paths[0])["host"]["steps"] == 3
@@ -178,11 +178,11 @@ def run_on(prof: Session, steps: int, then: type[Exception] | None = None) -> No
 @pytest.mark.usefixtures("fake")
 def test_sigterm_while_it_is_sampled_stores_what_there_is(tmp_path: Path) -> None:
     """And says what it kept before the process goes on to die of it."""
-    said: list[str] = []
+    messages: list[str] = []
     died: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: died.append(number))
     try:
-        with profile(tmp_path, sample=50.0, notify=said.append, **QUICK) as prof:
+        with profile(tmp_path, sample=50.0, notify=messages.append, **QUICK) as prof:
             run_on(prof, BEFORE + SETTLE + 2)
             os.kill(os.getpid(), signal.SIGTERM)
             for _ in range(100):  # the handler runs between two instructions
@@ -190,29 +190,29 @@ def test_sigterm_while_it_is_sampled_stores_what_there_is(tmp_path: Path) -> Non
     finally:
         signal.signal(signal.SIGTERM, before)
     assert died == [signal.SIGTERM]
-    assert said[-1] == f"SIGTERM in the end of a capture: kept {prof.paths[0]}."
+    assert messages[-1] == f"SIGTERM in the end of a capture: kept {prof.paths[0]}."
     assert read(prof.paths[0])["host"]["steps"] == 2
 
 
 @pytest.mark.usefixtures("fake")
 def test_a_trace_that_was_moved_away_is_no_failure(tmp_path: Path) -> None:
     """Whoever is told of a trace may take it."""
-    said: list[str] = []
-    session = profile(tmp_path, sample=5.0, notify=said.append, **QUICK)
+    messages: list[str] = []
+    session = profile(tmp_path, sample=5.0, notify=messages.append, **QUICK)
     session.wrote = lambda path: path.unlink()
     prof = run(session, 20)
-    assert "it can't be added to the trace (No such file or directory)" in said[-1]
+    assert "it can't be added to the trace (No such file or directory)" in messages[-1]
     assert (prof.complete, list(tmp_path.iterdir())) == (True, [])
 
 
 @pytest.mark.usefixtures("fake")
 def test_a_profiler_of_the_program_s_own_is_not_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its steps are not as they are without one."""
-    said: list[str] = []
-    session = profile(tmp_path, sample=5.0, notify=said.append, **QUICK)
+    messages: list[str] = []
+    session = profile(tmp_path, sample=5.0, notify=messages.append, **QUICK)
     session.wrote = lambda path: monkeypatch.setattr(capture_run.recorder, "profiling", lambda: True)
     assert run(session, 20).complete
-    assert said[-1] == "The host's time wasn't sampled: the program runs a profiler of its own."
+    assert messages[-1] == "The host's time wasn't sampled: the program runs a profiler of its own."
 
 
 def stack(*frames: str) -> tuple[Place, ...]:
@@ -250,12 +250,12 @@ def test_endless_recursion_makes_no_endless_tree(monkeypatch: pytest.MonkeyPatch
 
 def test_too_few_samples_are_none(monkeypatch: pytest.MonkeyPatch, fake: type[FakeTicks]) -> None:
     """Shares of them say nothing."""
-    made = Sampling(0.1, None)
+    built = Sampling(0.1, None)
     for _ in range(SETTLE + 1):
         fake.now += 0.9 * LEAST_SAMPLES / 100
-        made.step()
+        built.step()
     with pytest.raises(NotSampled, match="90 samples of it say too little, 100 are needed"):
-        made.finish()
+        built.finish()
 
 
 def work(seconds: float) -> None:
@@ -272,9 +272,9 @@ def rest(seconds: float) -> None:
 
 def test_a_real_capture_knows_what_its_steps_are_spent_in(tmp_path: Path) -> None:
     """Two functions, three to one on an idle machine; on a busy one what clocks around them say."""
-    said: list[str] = []
+    messages: list[str] = []
     took = {"work": 0.0, "rest": 0.0}
-    with profile(tmp_path, sample=1.0, notify=said.append, **QUICK) as prof:
+    with profile(tmp_path, sample=1.0, notify=messages.append, **QUICK) as prof:
         while not prof.done:
             began = time.perf_counter()
             work(0.006)
@@ -284,16 +284,18 @@ def test_a_real_capture_knows_what_its_steps_are_spent_in(tmp_path: Path) -> Non
             took["work"] += between - began
             torch.ones(8).add(1)
             prof.step()
-    unsampled = [sentence for sentence in said if "wasn't sampled" in sentence]
+    unsampled = [sentence for sentence in messages if "wasn't sampled" in sentence]
     if unsampled:
         pytest.skip(unsampled[0])
     analysis = api.analyze(prof.paths[0])
-    found = analysis.host_time.sampled
-    assert found is not None
-    share = {name: sum(n.us for n in found.nodes if n.function == name) / found.step_us for name in ("work", "rest")}
+    sampled = analysis.host_time.sampled
+    assert sampled is not None
+    share = {
+        name: sum(n.us for n in sampled.nodes if n.function == name) / sampled.step_us for name in ("work", "rest")
+    }
     assert share["work"] / share["rest"] == pytest.approx(took["work"] / took["rest"], rel=0.5)
     assert share["work"] + share["rest"] > 0.8
-    assert analysis.host.self_us.sum() == pytest.approx(found.step_us)
+    assert analysis.host.self_us.sum() == pytest.approx(sampled.step_us)
 
 
 @pytest.mark.parametrize("sample", [-1.0, float("nan"), float("inf"), 1e9])

@@ -114,9 +114,9 @@ def test_a_script_finds_itself_as_under_python(run: Run, capfd: pytest.CaptureFi
         "-x",
         "1",
     )
-    told, found = capfd.readouterr().out.splitlines()
-    assert told == f"['train.py', '-x', '1'] __main__ {tmp_path / 'train.py'} {tmp_path}"
-    assert found == "True"
+    report, result = capfd.readouterr().out.splitlines()
+    assert report == f"['train.py', '-x', '1'] __main__ {tmp_path / 'train.py'} {tmp_path}"
+    assert result == "True"
 
 
 def test_a_module_runs_as_with_dash_m(run: Run, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

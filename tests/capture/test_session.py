@@ -107,21 +107,21 @@ def test_a_step_time_that_is_too_uncertain_to_scale_by_is_said_and_stored(
     monkeypatch.setattr(capture_run, "StepTimer", Noisy)
     monkeypatch.setattr(device, "used", lambda: used)
     monkeypatch.setattr(device, "drain", lambda: None)
-    said: list[str] = []
-    prof = run(profile(tmp_path, **{**QUICK, "notify": said.append}), 20)
+    messages: list[str] = []
+    prof = run(profile(tmp_path, **{**QUICK, "notify": messages.append}), 20)
     notes = read(prof.paths[0])["syncscan"]["notes"]
     assert notes == ([Noisy(5).end().advice()] if used else [])
-    assert [sentence for sentence in said if sentence != NO_DEVICE] == notes
+    assert [sentence for sentence in messages if sentence != NO_DEVICE] == notes
 
 
 def test_what_a_capture_leaves_switched_on_is_said_and_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, in each trace from there on."""
     monkeypatch.setattr(cupti.Attachment, "release", lambda attachment: setattr(attachment, "kept", "so it is"))
-    said: list[str] = []
-    prof = run(profile(tmp_path, repeat=2, **{**QUICK, "notify": said.append}), 20)
+    messages: list[str] = []
+    prof = run(profile(tmp_path, repeat=2, **{**QUICK, "notify": messages.append}), 20)
     first, second = (read(path)["syncscan"]["notes"] for path in prof.paths)
-    assert first == second == [said[-1]]
-    assert said[-1].startswith("CUPTI stays attached to the captured process (so it is): until")
+    assert first == second == [messages[-1]]
+    assert messages[-1].startswith("CUPTI stays attached to the captured process (so it is): until")
 
 
 def test_without_calibration_the_schedule_starts_at_once(tmp_path: Path) -> None:
@@ -229,20 +229,20 @@ def test_a_cpu_is_told_in_a_plain_sentence(tmp_path: Path) -> None:
     """By `warnings.warn`, if nobody asked for it otherwise."""
     with pytest.warns(UserWarning, match="a CPU has no host-device syncs"):
         run(profile(tmp_path, **{**QUICK, "notify": None}), 1)
-    said: list[str] = []
-    run(profile(tmp_path, **{**QUICK, "notify": said.append}), 1)
-    assert said == [NO_DEVICE]
+    messages: list[str] = []
+    run(profile(tmp_path, **{**QUICK, "notify": messages.append}), 1)
+    assert messages == [NO_DEVICE]
 
 
 def test_a_torch_without_callbacks_is_told_in_a_plain_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is captured; with callbacks there is nothing to say."""
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
-    said: list[str] = []
-    run(profile(tmp_path, **{**QUICK, "notify": said.append}), 1)
-    assert said == []
+    messages: list[str] = []
+    run(profile(tmp_path, **{**QUICK, "notify": messages.append}), 1)
+    assert messages == []
     monkeypatch.setattr(callbacks, "switch", lambda: None)
-    run(profile(tmp_path, **{**QUICK, "notify": said.append}), 1)
-    assert said == [NO_CALLBACKS]
+    run(profile(tmp_path, **{**QUICK, "notify": messages.append}), 1)
+    assert messages == [NO_CALLBACKS]
 
 
 def test_lines_are_recorded_in_the_active_steps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ def block(watch):
 def test_reading_the_clock_is_less_than_a_percent_of_a_call_s_time(us):
     """Also of a mere launch, which takes less than reading it."""
     watch = Costly(us)
-    [said] = watch.blocks(None, 1, block(watch))
-    assert said == pytest.approx(us, rel=0.01)
+    [text] = watch.blocks(None, 1, block(watch))
+    assert text == pytest.approx(us, rel=0.01)
 
 
 def test_a_block_lasts_as_long_as_that_takes():

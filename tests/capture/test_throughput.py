@@ -54,10 +54,10 @@ def device(limit, time=lambda batch: 1000 + batch):
 @given(limit=st.integers(1, 50_000))
 def test_the_batch_found_is_within_one_doubling_of_an_exhaustive_search(limit):
     """Samples a second rise with the batch here, so the exhaustive answer is the largest that fits; 1/16 is missed."""
-    found = Search(device(limit), Fake()).run()
-    assert limit / 2 < found.best.batch <= limit
-    assert found.largest >= limit * (1 - 1 / 16) - 1
-    assert not found.fits_all
+    result = Search(device(limit), Fake()).run()
+    assert limit / 2 < result.best.batch <= limit
+    assert result.largest >= limit * (1 - 1 / 16) - 1
+    assert not result.fits_all
 
 
 @pytest.mark.parametrize("peak", [3, 40, 100, 700])
@@ -119,11 +119,11 @@ def test_nothing_fits():
 
 def test_on_a_plateau_the_search_ends_before_memory_does():
     """Three doublings without a gain end it once patience is over; the largest of equals is the best."""
-    found = Search(lambda batch: lambda: float(max(batch, 64)), Fake(), patience_s=0).run()
-    assert [t.batch for t in found.tried][-1] == 512
-    assert found.best.batch == 512
-    assert found.enough.batch == 64
-    assert found.fits_all
+    result = Search(lambda batch: lambda: float(max(batch, 64)), Fake(), patience_s=0).run()
+    assert [t.batch for t in result.tried][-1] == 512
+    assert result.best.batch == 512
+    assert result.enough.batch == 64
+    assert result.fits_all
 
 
 @pytest.mark.parametrize(

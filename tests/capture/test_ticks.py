@@ -26,9 +26,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="samples on Linu
 
 @pytest.fixture
 def sampler() -> Iterator[Ticks]:
-    made = Ticks(500)
-    yield made
-    made.close()
+    built = Ticks(500)
+    yield built
+    built.close()
     assert signal.getsignal(SIGNAL) is signal.SIG_DFL
 
 
@@ -104,9 +104,9 @@ def open_timers() -> int:
 def test_one_that_never_started_leaves_nothing_either() -> None:
     """As where the loop ended while it settled."""
     timers = open_timers()
-    made = Ticks(500)
-    assert made.stop() == []
-    made.close()
+    built = Ticks(500)
+    assert built.stop() == []
+    built.close()
     assert open_timers() == timers
 
 
@@ -194,18 +194,18 @@ def test_a_program_that_uses_the_signal_keeps_it() -> None:
 
 def test_another_thread_can_not_be_sampled() -> None:
     """Python handles signals in the main one."""
-    said: list[str] = []
+    messages: list[str] = []
 
     def attempt() -> None:
         try:
             Ticks(500)
         except NotSampled as reason:
-            said.append(str(reason))
+            messages.append(str(reason))
 
     thread = threading.Thread(target=attempt)
     thread.start()
     thread.join()
-    assert said == ["the steps don't run in the main thread."]
+    assert messages == ["the steps don't run in the main thread."]
 
 
 @pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("maxsize", 2**31 - 1)])

@@ -78,7 +78,7 @@ def test_a_capture_marks_the_step_in_which_it_counts_samples(tmp_path: Path, mon
     monkeypatch.setattr(
         capture_run.CaptureRun, "_between_steps", lambda *given: (marked.append("counts"), counted(*given))[1]
     )
-    with profile(tmp_path, active="auto", sample=0.6, settle=0, calibrate=2, notify=lambda said: None) as prof:
+    with profile(tmp_path, active="auto", sample=0.6, settle=0, calibrate=2, notify=lambda text: None) as prof:
         while not prof.done:
             sum(range(20_000))
             prof.step()

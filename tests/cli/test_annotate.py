@@ -27,8 +27,8 @@ def run(*arguments: object) -> Result:
 
 
 def events(path: Path) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(path.read_bytes())["traceEvents"]
-    return found
+    matches: list[dict[str, object]] = json.loads(path.read_bytes())["traceEvents"]
+    return matches
 
 
 def test_annotate_writes_a_copy_and_says_so_on_stderr(trace: Path, tmp_path: Path) -> None:

@@ -31,18 +31,18 @@ def run(*args: str) -> Result:
 
 def test_a_scope_makes_the_steps(trace: str) -> None:
     """Six instead of two, and the report says so."""
-    found = json.loads(run("analyze", trace, "--step-scope", "par*", "--format", "json").stdout)
-    assert found["step"]["count"] == 6
-    assert found["trace"]["steps_found"]["by"] == "scope"
+    document = json.loads(run("analyze", trace, "--step-scope", "par*", "--format", "json").stdout)
+    assert document["step"]["count"] == 6
+    assert document["trace"]["steps_found"]["by"] == "scope"
     assert "6 steps found (ranges named par*)." in run("analyze", trace, "--step-scope", "par*").stdout
 
 
 def test_the_whole_as_one_step(trace: str) -> None:
     """And no advice to mark steps: none were wanted."""
-    found = json.loads(run("analyze", trace, "--steps", "none", "--format", "json").stdout)
-    assert (found["step"]["count"], found["trace"]["has"]["steps"]) == (1, False)
-    assert found["trace"]["steps_found"]["sentence"] == "The whole trace counts as one step, as requested."
-    assert not any("No steps" in warning for warning in found["trace"]["warnings"])
+    document = json.loads(run("analyze", trace, "--steps", "none", "--format", "json").stdout)
+    assert (document["step"]["count"], document["trace"]["has"]["steps"]) == (1, False)
+    assert document["trace"]["steps_found"]["sentence"] == "The whole trace counts as one step, as requested."
+    assert not any("No steps" in warning for warning in document["trace"]["warnings"])
 
 
 def test_commands_take_the_same_options(trace: str, tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_a_process_that_is_not_there(trace: str, command: tuple[str, ...]) -> No
 
 def test_some_of_the_steps(trace: str) -> None:
     """Counted from 0, as slices are; the report says which of how many."""
-    found = json.loads(run("analyze", trace, "--steps", "1:2", "--format", "json").stdout)
-    assert (found["step"]["count"], found["findings"][0]["count"]) == (1, 3)
-    said = "2 steps found (ProfilerStep markers); steps 1:2 of them (counted from 0) were analyzed, as requested."
-    assert found["trace"]["steps_found"]["sentence"] == said
+    document = json.loads(run("analyze", trace, "--steps", "1:2", "--format", "json").stdout)
+    assert (document["step"]["count"], document["findings"][0]["count"]) == (1, 3)
+    text = "2 steps found (ProfilerStep markers); steps 1:2 of them (counted from 0) were analyzed, as requested."
+    assert document["trace"]["steps_found"]["sentence"] == text
     assert json.loads(run("analyze", trace, "--steps", ":", "--format", "json").stdout)["step"]["count"] == 2
     scoped = run("analyze", trace, "--step-scope", "part", "--steps", "2:", "--format", "json").stdout
     assert json.loads(scoped)["step"]["count"] == 4
@@ -115,9 +115,9 @@ def test_a_saved_analysis_keeps_the_choice_of_steps_and_the_flagged_line(
     trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it was asked for then; of the sources it has what was at hand, and nothing is read."""
-    kept = str(tmp_path / "kept.syncscan.json")
-    assert run("analyze", trace, "--steps", "1:2", "-o", kept).exit_code == 0
-    assert json.loads(run("analyze", kept, "--format", "json").stdout)["step"]["count"] == 1
+    stored = str(tmp_path / "kept.syncscan.json")
+    assert run("analyze", trace, "--steps", "1:2", "-o", stored).exit_code == 0
+    assert json.loads(run("analyze", stored, "--format", "json").stdout)["step"]["count"] == 1
     root = Path(__file__).parents[2]
     monkeypatch.chdir(root)
     lines = str(tmp_path / "lines.syncscan.json")

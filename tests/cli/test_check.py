@@ -73,8 +73,8 @@ def test_each_format_names_the_line(trace: str, form: str) -> None:
     assert result.exit_code == 1
     assert "train.py" in result.stdout
     if form == "sarif":
-        (found,) = json.loads(result.stdout)["runs"][0]["results"]
-        assert (found["level"], found["locations"][0]["physicalLocation"]["region"]["startLine"]) == ("error", 3)
+        (outcome,) = json.loads(result.stdout)["runs"][0]["results"]
+        assert (outcome["level"], outcome["locations"][0]["physicalLocation"]["region"]["startLine"]) == ("error", 3)
 
 
 def test_an_entry_that_one_recording_uses_is_not_unused(trace: str, tmp_path: Path) -> None:

@@ -41,17 +41,17 @@ def dryrun(*args: str, code: int = 0) -> Any:
     """The findings in the steps, as (rule, line, times a step), and all of the command's JSON."""
     result = CliRunner().invoke(group, ["dryrun", "--format", "json", *args])
     assert result.exit_code == code, result.output
-    told = json.loads(result.stdout)
+    document = json.loads(result.stdout)
     assert wrong("analysis", result.stdout) == []
-    inside = [f for f in told["findings"] if f["severity"] != "info"]
-    return [(f["rule"], f["source"]["line"], f["per_step"]) for f in inside], told
+    inside = [f for f in document["findings"] if f["severity"] != "info"]
+    return [(f["rule"], f["source"]["line"], f["per_step"]) for f in inside], document
 
 
 def test_a_function_is_called_once_a_step(tmp_path: Path) -> None:
     """The module's code before it is preparation; its output doesn't mix with the report."""
     (tmp_path / "mine.py").write_text(FUNCTION)
-    found, told = dryrun("--steps", "2", f"{tmp_path / 'mine.py'}:step")
-    assert (found, told["step"]["count"]) == ([("boolean-index", 6, 1.0)], 2)
+    result, document = dryrun("--steps", "2", f"{tmp_path / 'mine.py'}:step")
+    assert (result, document["step"]["count"]) == ([("boolean-index", 6, 1.0)], 2)
 
 
 def test_the_lines_shown_are_those_that_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,15 +69,15 @@ def test_a_script_ends_after_its_steps(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("sys.path", list(__import__("sys").path))
     monkeypatch.setitem(__import__("sys").modules, "__main__", __import__("sys").modules["__main__"])
     (tmp_path / "train.py").write_text(SCRIPT)
-    found, told = dryrun("--steps", "2", str(tmp_path / "train.py"))
-    assert (found, told["step"]["count"]) == ([("item", 8, 1.0)], 2)
+    result, document = dryrun("--steps", "2", str(tmp_path / "train.py"))
+    assert (result, document["step"]["count"]) == ([("item", 8, 1.0)], 2)
 
 
 def test_a_function_that_fails_is_reported_so_far(tmp_path: Path) -> None:
     """The exit code says that it failed, and the waits before that stand in the report."""
     (tmp_path / "broken.py").write_text(FUNCTION + "    raise ValueError\n" + "def fails():\n    step()\n    1 / 0\n")
-    found, _ = dryrun(f"{tmp_path / 'broken.py'}:fails", code=1)
-    assert ("boolean-index", 6, 1.0) in found
+    result, _ = dryrun(f"{tmp_path / 'broken.py'}:fails", code=1)
+    assert ("boolean-index", 6, 1.0) in result
 
 
 EARLY = """\
@@ -91,8 +91,8 @@ raise ValueError
 def test_a_program_that_fails_before_its_first_step_has_none(tmp_path: Path) -> None:
     """Three copies in a row are no three steps, and no rate is made of them."""
     (tmp_path / "early.py").write_text(EARLY)
-    found, told = dryrun(str(tmp_path / "early.py"), code=1)
-    assert (sorted(found), told["step"]["count"]) == ([("to-device", 2, 1.0), ("to-device", 3, 2.0)], 0)
+    result, document = dryrun(str(tmp_path / "early.py"), code=1)
+    assert (sorted(result), document["step"]["count"]) == ([("to-device", 2, 1.0), ("to-device", 3, 2.0)], 0)
     shown = CliRunner().invoke(group, ["dryrun", str(tmp_path / "early.py")]).stdout
     assert "2 places would make the host wait, 3 times." in shown
     assert "a step" not in shown
@@ -110,12 +110,12 @@ def test_costs_come_from_a_recording(tmp_path: Path) -> None:
     """`--like` takes a trace; that the program failed is said in the report, too."""
     (tmp_path / "mine.py").write_text(SCRIPT)
     trace = SAMPLES / "log_item.pt.trace.json.gz"
-    found, told = dryrun("--steps", "1", "--like", str(trace), str(tmp_path / "mine.py"))
-    assert [rule for rule, _, _ in found] == ["item"]
-    assert told["dry_run"]["like"]["path"] == str(trace)
+    result, document = dryrun("--steps", "1", "--like", str(trace), str(tmp_path / "mine.py"))
+    assert [rule for rule, _, _ in result] == ["item"]
+    assert document["dry_run"]["like"]["path"] == str(trace)
     (tmp_path / "mine.py").write_text("import torch\ntorch.ones(2, device='cuda').sum().item()\n1 / 0\n")
-    _, told = dryrun(str(tmp_path / "mine.py"), code=1)
-    assert told["dry_run"]["notes"][0] == "The program failed, and what would have come after wasn't seen."
+    _, document = dryrun(str(tmp_path / "mine.py"), code=1)
+    assert document["dry_run"]["notes"][0] == "The program failed, and what would have come after wasn't seen."
 
 
 ROLLOUT = """\
@@ -146,11 +146,11 @@ main()
 """
 
 
-def between(told: Any) -> list[tuple[str, str, int, int, float | None, float | None]]:
+def between(report: Any) -> list[tuple[str, str, int, int, float | None, float | None]]:
     """The phases of a run: kind, name, lines, rounds, and after how many steps each comes again."""
     return [
         (phase["kind"], phase["name"], phase["first"], phase["last"], phase["rounds"], phase["every"])
-        for phase in told["run"]["phases"]
+        for phase in report["run"]["phases"]
     ]
 
 
@@ -162,24 +162,24 @@ def waits(phase: Any) -> list[tuple[str, int, float]]:
 def test_what_comes_before_the_first_step_in_a_loop_around_it_is_a_phase(tmp_path: Path) -> None:
     """The rollout comes again, though not within three steps: its waits are by its rounds, and none is of a step."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
-    found, told = dryrun(str(tmp_path / "mine.py"))
-    assert found == [("item", 20, 1.0), ("to-device", 15, 2.0), ("cpu", 14, 1.0), ("item", 7, 1.0)]
-    assert [f["source"]["line"] for f in told["findings"] if f["severity"] == "info"] == [9]
-    assert between(told) == [
+    result, document = dryrun(str(tmp_path / "mine.py"))
+    assert result == [("item", 20, 1.0), ("to-device", 15, 2.0), ("cpu", 14, 1.0), ("item", 7, 1.0)]
+    assert [f["source"]["line"] for f in document["findings"] if f["severity"] == "info"] == [9]
+    assert between(document) == [
         ("rollout", "rollout", 12, 15, 16, None),
         ("validation", "validation", 18, 18, None, None),
     ]
-    assert waits(told["run"]["phases"][0]) == [("cpu", 14, 1.0), ("to-device", 15, 2.0)]
-    assert (told["run"]["mean_us"], told["run"]["phases"][0]["share"]) == (None, None)
+    assert waits(document["run"]["phases"][0]) == [("cpu", 14, 1.0), ("to-device", 15, 2.0)]
+    assert (document["run"]["mean_us"], document["run"]["phases"][0]["share"]) == (None, None)
 
 
 def test_phases_come_again_after_so_many_steps(tmp_path: Path) -> None:
     """Where the run is long enough to see it."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
-    found, told = dryrun("--steps", "12", str(tmp_path / "mine.py"))
+    result, document = dryrun("--steps", "12", str(tmp_path / "mine.py"))
     between_steps = [("to-device", 15, 2.0), ("cpu", 14, 1.0), ("item", 7, 1.0), ("item", 23, 1.0)]
-    assert found == [("item", 20, 1.0), *between_steps]
-    assert between(told) == [
+    assert result == [("item", 20, 1.0), *between_steps]
+    assert between(document) == [
         ("rollout", "rollout", 12, 15, 16, 4),
         ("validation", "validation", 18, 18, None, 4),
         ("other work", "other work", 23, 23, None, 4),
@@ -201,8 +201,8 @@ def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
 def test_steps_alone_make_no_phases(tmp_path: Path) -> None:
     """The script's preparation before its loop is no phase."""
     (tmp_path / "mine.py").write_text(SCRIPT)
-    _, told = dryrun(str(tmp_path / "mine.py"))
-    assert told["run"] is None
+    _, document = dryrun(str(tmp_path / "mine.py"))
+    assert document["run"] is None
 
 
 NET = """\

@@ -127,8 +127,8 @@ def test_progress_goes_on_a_line_where_nobody_watches(
         counted(1, 0, 100, "a")
         counted(10, 1, 100, "b")
         counted(100, 1, 100, "c")
-    said = "analyzing: 10 of 100 traces, 5.0 traces/min, 1 not read, 18 min left\n"
-    assert capsys.readouterr().err == said
+    text = "analyzing: 10 of 100 traces, 5.0 traces/min, 1 not read, 18 min left\n"
+    assert capsys.readouterr().err == text
 
 
 def test_check_takes_a_saved_job(saved: Path, tmp_path: Path) -> None:
@@ -167,15 +167,15 @@ def test_diff_takes_saved_jobs(saved: Path, tmp_path: Path, words: list[str]) ->
 
 def test_traces_become_jobs_by_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     """In `check` and `diff` alike, each state of its own."""
-    asked: list[Callable[..., Any] | tuple[str, ...]] = []
+    requests: list[Callable[..., Any] | tuple[str, ...]] = []
 
     def fleet_from(where: tuple[str, ...], *rest: Any, **options: Any) -> Any:
-        asked.append(where)
+        requests.append(where)
         return job_of()
 
     for name in ("check", "diff"):
         monkeypatch.setattr(f"syncscan.cli.{name}.fleet_from", fleet_from)
     run("check", "a", "b", "--fleet", "--syncs", "9")
     run("diff", "--before", "a", "--after", "b", "--after", "c", "--fleet")
-    assert asked == [("a", "b"), ("a",), ("b", "c")]
+    assert requests == [("a", "b"), ("a",), ("b", "c")]
     assert job.is_saved(("a", "b")) is False

@@ -232,30 +232,30 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
             analyses[key] = analyzed(path, **kwargs)
         return analyses[key]
 
-    made = Runs(tmp_path, monkeypatch)
+    built = Runs(tmp_path, monkeypatch)
     monkeypatch.setattr("syncscan.capture.session.default_name", lambda: "default")
     monkeypatch.setattr("syncscan.load.memory_check.available", lambda: 8 << 30)
     monkeypatch.setattr("syncscan.cli.explain.colors", lambda: True)
-    made.stand_in("syncscan.cli.memory_limit.limited", memory_limit.limited)
-    made.stand_in("syncscan.api.analyze", analyze)
-    made.stand_in("syncscan.fleet.analyze_fleet", lambda *args, **kwargs: job())
-    made.stand_in("syncscan.cli.open.show", lambda analysis, *args: click.echo(html.render(analysis)))
-    made.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
-    made.stand_in("syncscan.capture.target.load", lambda script: SimpleNamespace(function=str, import_us=5.0))
-    made.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
-    made.stand_in("syncscan.capture.script.run_script", captured)
-    made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
-    made.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
-    made.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
-    made.stand_in("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
-    made.stand_in("syncscan.proof.prove.prove", lambda *args, projected, **kwargs: replace(PROOF, projected=projected))
-    return made
+    built.stand_in("syncscan.cli.memory_limit.limited", memory_limit.limited)
+    built.stand_in("syncscan.api.analyze", analyze)
+    built.stand_in("syncscan.fleet.analyze_fleet", lambda *args, **kwargs: job())
+    built.stand_in("syncscan.cli.open.show", lambda analysis, *args: click.echo(html.render(analysis)))
+    built.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
+    built.stand_in("syncscan.capture.target.load", lambda script: SimpleNamespace(function=str, import_us=5.0))
+    built.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
+    built.stand_in("syncscan.capture.script.run_script", captured)
+    built.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
+    built.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
+    built.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
+    built.stand_in("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
+    built.stand_in("syncscan.proof.prove.prove", lambda *args, projected, **kwargs: replace(PROOF, projected=projected))
+    return built
 
 
 def command_of(command: str) -> click.Command:
-    found = importlib.import_module(f"syncscan.cli.{command}").command
-    assert isinstance(found, click.Command)
-    return found
+    result = importlib.import_module(f"syncscan.cli.{command}").command
+    assert isinstance(result, click.Command)
+    return result
 
 
 def options_of(command: str) -> dict[str, click.Option]:
@@ -273,8 +273,10 @@ def written(command: str, option: str, value: str = "") -> list[str]:
 def needed(command: str, option: str) -> list[str]:
     """The options that this one means nothing without."""
     needs: tuple[Need, ...] = getattr(command_of(command).callback, "needs", ())
-    mine = [need for need in needs if need.option == option and not need.never and need.other in options_of(command)]
-    words = [word for need in mine for word in written(command, need.other, need.values[-1] if need.values else "")]
+    own_rows = [
+        need for need in needs if need.option == option and not need.never and need.other in options_of(command)
+    ]
+    words = [word for need in own_rows for word in written(command, need.other, need.values[-1] if need.values else "")]
     return [*words, "-o", "there.out"] if option == "force" else words
 
 

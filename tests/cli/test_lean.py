@@ -54,8 +54,8 @@ def _without_blas() -> dict[str, str]:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's malloc can be told so")
-@pytest.mark.parametrize(("begin", "kept"), [("lean.begin()", True), ("", False)])
-def test_memory_that_was_freed_is_used_again(begin: str, kept: bool) -> None:
+@pytest.mark.parametrize(("begin", "stored"), [("lean.begin()", True), ("", False)])
+def test_memory_that_was_freed_is_used_again(begin: str, stored: bool) -> None:
     """It stays with the process: asking for it anew, the system would clear each page first."""
     code = f"""
         from syncscan.cli import lean
@@ -65,4 +65,4 @@ def test_memory_that_was_freed_is_used_again(begin: str, kept: bool) -> None:
         blocks.clear()
         print(resident() - before > 32 << 20)"""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{kept}\n"
+    assert done.stdout == f"{stored}\n"

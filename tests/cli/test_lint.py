@@ -53,9 +53,9 @@ def test_a_guess_says_where_and_why(file: Path) -> None:
 
 def test_json_has_the_keys_of_findings(file: Path) -> None:
     """As far as a guess has them; nothing of costs."""
-    told = json.loads(lint("train.py", "--format", "json").stdout)
-    assert (told["schema"], told["files"]) == ("syncscan.lint/1", 1)
-    item, sync = told["guesses"]
+    document = json.loads(lint("train.py", "--format", "json").stdout)
+    assert (document["schema"], document["files"]) == ("syncscan.lint/1", 1)
+    item, sync = document["guesses"]
     assert item["source"] | {"cell": None} == {
         "file": "train.py", "line": 10, "column": 19, "end_line": 10, "cell": None, "function": "train",
         "code": "loss.item()",
@@ -101,9 +101,9 @@ def test_the_project_allows(file: Path) -> None:
     entries += "[[tool.syncscan.allow]]\nreason = 'old'\nline = 'train.py:12'\nexpires = 2020-01-01\n"
     file.with_name("pyproject.toml").write_text(f"[tool.syncscan]\n{entries}")
     result = lint("train.py", "--format", "json")
-    told = json.loads(result.stdout)
-    assert [g["rule"] for g in told["guesses"]] == ["explicit-sync"]
-    assert [(a["rule"], a["by"], a["reason"]) for a in told["allowed"]] == [("item", "allow-list", "it logs")]
+    document = json.loads(result.stdout)
+    assert [g["rule"] for g in document["guesses"]] == ["explicit-sync"]
+    assert [(a["rule"], a["by"], a["reason"]) for a in document["allowed"]] == [("item", "allow-list", "it logs")]
     assert "expired on 2020-01-01" in result.stderr
 
 

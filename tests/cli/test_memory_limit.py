@@ -78,9 +78,9 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int
 
     def limit(own: int, *args: str) -> tuple[int, int]:
         resource.setrlimit(resource.RLIMIT_DATA, (free + own, before[1]))
-        held, told = json.loads(CliRunner().invoke(command, args).stdout)
+        held, report = json.loads(CliRunner().invoke(command, args).stdout)
         assert resource.getrlimit(resource.RLIMIT_DATA)[0] == free + own
-        return held, told
+        return held, report
 
     yield limit
     resource.setrlimit(resource.RLIMIT_DATA, before)
@@ -96,10 +96,10 @@ def test_a_limit_of_the_users_own_is_only_lowered(allowed: Callable[..., tuple[i
 
 def test_what_is_free_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading counts with the same limit that the system holds the command to."""
-    asked: list[int] = []
-    monkeypatch.setattr(memory_check, "available", lambda: asked.append(1) or 4 * GB)
+    requests: list[int] = []
+    monkeypatch.setattr(memory_check, "available", lambda: requests.append(1) or 4 * GB)
     t = TraceBuilder()
     t.op("aten::add", 0, 1)
     path = t.write(tmp_path / "t.json")
     assert CliRunner().invoke(group, ["analyze", str(path)]).exit_code == 0
-    assert asked == [1]
+    assert requests == [1]

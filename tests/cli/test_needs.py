@@ -65,10 +65,10 @@ def call(click_command: click.Command, command: str, need: Need, *, broken: bool
 
 def option_of(command: click.Command, which: str, value: str = "") -> list[str]:
     """As a user would write it."""
-    found = parameter(command, which)
-    if isinstance(found, click.Argument):
+    result = parameter(command, which)
+    if isinstance(result, click.Argument):
         return ["no.json"]
-    takes_value = not (found.is_flag or found.count)
+    takes_value = not (result.is_flag or result.count)
     written = name(command, which).partition("/")[0]
     return [written, value or VALUES.get(which, "1")] if takes_value else [written]
 

@@ -75,14 +75,14 @@ def test_where_there_is_one_signal_less(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("starts", "said"),
+    ("starts", "text"),
     [
         (True, "A browser was started; or open the address above."),
         (False, "No browser was found; open the address above."),
     ],
 )
 def test_the_address_is_always_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starts: bool, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starts: bool, text: str
 ) -> None:
     """Browsers that come as a snap or flatpak start and can't read the file that leads to it."""
     monkeypatch.setattr("webbrowser.open", lambda url: starts)
@@ -90,7 +90,7 @@ def test_the_address_is_always_offered(
     trace = recorded().write(tmp_path / "trace.json")
     done = CliRunner().invoke(command, [str(trace)], catch_exceptions=False)
     assert done.stdout.startswith("http://127.0.0.1:")
-    assert done.stderr.splitlines()[-2:] == [said, "Ctrl-C ends it."]
+    assert done.stderr.splitlines()[-2:] == [text, "Ctrl-C ends it."]
 
 
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="pipes have no names here")

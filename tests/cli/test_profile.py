@@ -84,7 +84,7 @@ def test_what_was_said_in_the_capture_is_not_said_again_with_the_report(
             t.launch(at=start + 1, lasts=500)
         return t.write(out / f"{name}.pt.trace.json.gz")
 
-    monkeypatch.setattr("syncscan.capture.cupti.Attachment.release", lambda made: setattr(made, "kept", "so it is"))
+    monkeypatch.setattr("syncscan.capture.cupti.Attachment.release", lambda built: setattr(built, "kept", "so it is"))
     monkeypatch.setattr("syncscan.capture.write.write_trace", of_a_gpu)
     result = run(tmp_path, LOOP, "100")
     assert result.stderr.count(note) == 1
@@ -158,8 +158,8 @@ def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypa
     result = run(tmp_path, LOOP, "100")
     assert "The capture failed and has ended, the program goes on: OSError" in result.stderr
     assert result.exit_code == 1
-    kept = run(tmp_path, LOOP + "print('end')", "--keep-running", "100")
-    assert (kept.exit_code, kept.stdout) == (0, "end\n")
+    stored = run(tmp_path, LOOP + "print('end')", "--keep-running", "100")
+    assert (stored.exit_code, stored.stdout) == (0, "end\n")
 
 
 def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def test_a_job_that_is_asked_again_and_again_is_not_sampled_unasked(
 ) -> None:
     """It runs at full speed as soon as a capture is written; a capture from the start ends with five seconds of it."""
     plans: list[Plan] = []
-    made = Plan.__init__
-    monkeypatch.setattr(Plan, "__init__", lambda self, *a, **k: (made(self, *a, **k), plans.append(self))[0])
+    built = Plan.__init__
+    monkeypatch.setattr(Plan, "__init__", lambda self, *a, **k: (built(self, *a, **k), plans.append(self))[0])
     (tmp_path / "train.py").write_text("")
     CliRunner().invoke(command, [*options, "--out", str(tmp_path / "out"), str(tmp_path / "train.py")])
     assert [plan.sample for plan in plans] == [seconds]
@@ -236,11 +236,11 @@ def test_options_that_a_script_s_own_capture_replaces_are_told(
     monkeypatch.chdir(tmp_path)
     head = "import sys, syncscan\nsys.argv[1] = '9'\nwith syncscan.profile('mine', calibrate=0, active=1) as prof:\n"
     code = head + textwrap.indent(LOOP + "    prof.step()\n", "    ") if own else LOOP
-    said = run(tmp_path, code, "100").stderr
-    told = (
+    errors = run(tmp_path, code, "100").stderr
+    text = (
         "captures itself, with syncscan.profile: --wait, --warmup, --active, --calibrate, --sample, --out had no effect"
     )
-    assert (told in said) is own
+    assert (text in errors) is own
 
 
 def test_the_steps_that_are_told_are_those_that_ran(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> 
 
 
 @pytest.mark.parametrize(
-    ("stored", "error", "said"),
+    ("stored", "error", "text"),
     [
         (b"", TraceEmpty, "t.json is empty."),
         (gzip.compress(b""), TraceEmpty, "t.json is empty."),
@@ -110,13 +110,13 @@ def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> 
     ],
     ids=["empty", "empty when unpacked", "broken off", "numbers", "numbers that cut off"],
 )
-def test_why_nothing_can_be_repaired(tmp_path: Path, stored: bytes, error: type[TraceError], said: str) -> None:
+def test_why_nothing_can_be_repaired(tmp_path: Path, stored: bytes, error: type[TraceError], text: str) -> None:
     """It is said as every command says it."""
     source = tmp_path / "t.json"
     source.write_bytes(stored)
     for raised in (run(str(source), "-o", str(tmp_path / "out.json")).exception, _raised_by_load(source)):
         assert type(raised) is error
-        assert said in str(raised)
+        assert text in str(raised)
 
 
 def _raised_by_load(path: Path) -> BaseException:

@@ -43,36 +43,36 @@ def called(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Called:
 
     def call(line: str, stdin: str = os.devnull) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["syncscan", *shlex.split(line)])
-        said = io.StringIO()
-        with _standard_input(stdin), contextlib.redirect_stderr(said), pytest.raises(SystemExit) as end:
+        text = io.StringIO()
+        with _standard_input(stdin), contextlib.redirect_stderr(text), pytest.raises(SystemExit) as end:
             main()
-        return int(end.value.code or 0), said.getvalue()
+        return int(end.value.code or 0), text.getvalue()
 
     return call
 
 
 @contextlib.contextmanager
 def _standard_input(name: str) -> Iterator[None]:
-    kept, sys_stdin = os.dup(0), sys.stdin
+    stored, sys_stdin = os.dup(0), sys.stdin
     try:
         with open(name) as sys.stdin:
             os.dup2(sys.stdin.fileno(), 0)
             yield
     finally:
         sys.stdin = sys_stdin
-        os.dup2(kept, 0)
-        os.close(kept)
+        os.dup2(stored, 0)
+        os.close(stored)
 
 
 @pytest.mark.parametrize("command", ["analyze T", "report T -o -", "rules"])
 @pytest.mark.parametrize(
-    ("to", "said"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
+    ("to", "text"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
 )
-def test_a_result_that_cannot_be_printed(trace: Path, command: str, to: str, said: str) -> None:
+def test_a_result_that_cannot_be_printed(trace: Path, command: str, to: str, text: str) -> None:
     """One sentence and an exit code of its own."""
     done = shell(f"$S {command.replace('T', trace.name)} {to}", trace.parent)
     assert done.returncode == 1
-    assert done.stderr.rstrip().splitlines()[-1] == f"syncscan: {said}."
+    assert done.stderr.rstrip().splitlines()[-1] == f"syncscan: {text}."
     assert "Traceback" not in done.stderr
 
 
@@ -111,10 +111,10 @@ def test_the_trace_itself_is_never_replaced(trace: Path, called: Called, command
     before = trace.read_bytes()
     (trace.parent / "link").symlink_to(trace)
     for source in (trace.name, f"file://{trace}", f"local://{trace.name}", "-"):
-        code, said = called(f"{command} -o {out.replace('T', trace.name)} --force {source}", stdin=trace.name)
+        code, text = called(f"{command} -o {out.replace('T', trace.name)} --force {source}", stdin=trace.name)
         assert code == 2
         # `annotate` reads a trace twice, and takes none from standard input
-        assert "is the trace itself" in said or (command, source) == ("annotate", "-")
+        assert "is the trace itself" in text or (command, source) == ("annotate", "-")
         assert trace.read_bytes() == before
 
 
@@ -122,9 +122,9 @@ def test_the_trace_itself_is_never_replaced(trace: Path, called: Called, command
 def test_places_that_take_no_file(trace: Path, called: Called, command: str) -> None:
     """Each is said in two lines and exits with 2; what a name holds doesn't reach the terminal."""
     for out in (".", "n" * 300, "/dev/full", "none/out", "'a\x1b[2Jb'/c"):
-        code, said = called(f"{command} {trace.name} -o {out} --force")
-        assert (code, "\x1b" in said) == (2, False)
-        assert len([line for line in said.splitlines() if line]) >= 2
+        code, text = called(f"{command} {trace.name} -o {out} --force")
+        assert (code, "\x1b" in text) == (2, False)
+        assert len([line for line in text.splitlines() if line]) >= 2
 
 
 def test_a_name_of_escapes_is_harmless(trace: Path) -> None:
@@ -148,9 +148,9 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
         time.sleep(0.5)  # all is read, and it waits for more: a signal just before would only be seen at the next byte
         process.send_signal(number)
         assert process.wait(30) not in (0, 2, 3)
-        said = process.stderr.read()
+        text = process.stderr.read()
     stopped = f"syncscan: stopped by {number.name}; {CLEARED}."
-    assert said.strip() == ("Aborted!" if number == signal.SIGINT else stopped)
+    assert text.strip() == ("Aborted!" if number == signal.SIGINT else stopped)
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 

@@ -39,22 +39,22 @@ def test_text_leads_with_the_step_without_its_syncs(trace: str) -> None:
 
 def test_json_follows_the_contract(trace: str) -> None:
     """The JSON has the keys that other programs rely on, and its numbers agree with one another."""
-    found = json.loads(run(trace, "--step-ms", "1.0", "--remove", "scope:mask", "--format", "json").stdout)
-    assert found["schema"] == "syncscan.whatif/1"
-    assert len(found["removed"]) == 1
-    assert found["observed_us"] == 1000
-    assert found["baseline_us"] == pytest.approx(1000, rel=0.02)
-    assert found["saving_us"] == pytest.approx(found["baseline_us"] - found["predicted_us"])
-    assert found["speedup"] == pytest.approx(found["baseline_us"] / found["predicted_us"])
-    assert found["range_us"][0] <= found["predicted_us"] <= found["range_us"][1]
-    assert found["predicted_us"] >= max(found["limits"]["host_us"], found["limits"]["device_us"]) * 0.999
-    assert found["bound_after"] == "device"
+    document = json.loads(run(trace, "--step-ms", "1.0", "--remove", "scope:mask", "--format", "json").stdout)
+    assert document["schema"] == "syncscan.whatif/1"
+    assert len(document["removed"]) == 1
+    assert document["observed_us"] == 1000
+    assert document["baseline_us"] == pytest.approx(1000, rel=0.02)
+    assert document["saving_us"] == pytest.approx(document["baseline_us"] - document["predicted_us"])
+    assert document["speedup"] == pytest.approx(document["baseline_us"] / document["predicted_us"])
+    assert document["range_us"][0] <= document["predicted_us"] <= document["range_us"][1]
+    assert document["predicted_us"] >= max(document["limits"]["host_us"], document["limits"]["device_us"]) * 0.999
+    assert document["bound_after"] == "device"
 
 
 def test_several_selectors_add_up(trace: str) -> None:
     """Naming the same finding twice removes it once."""
-    found = json.loads(run(trace, "--remove", "all", "--remove", "rule:nonzero", "--format", "json").stdout)
-    assert len(found["removed"]) == 1
+    document = json.loads(run(trace, "--remove", "all", "--remove", "rule:nonzero", "--format", "json").stdout)
+    assert len(document["removed"]) == 1
 
 
 def test_an_unknown_selector_is_a_usage_error(trace: str) -> None:

@@ -81,9 +81,9 @@ def test_idle_time_behind_syncs_of_a_tenth_of_a_step_bounds_it(idle: float, boun
         done = t.launch("kernel", at=start, lasts=600)
         t.call("cudaDeviceSynchronize", done + 1 - idle, done + 1)
     t.launch("next", at=4000, lasts=1)
-    found = step(t)
-    assert found.bubble_us == pytest.approx(idle)
-    assert found.bound is bound
+    result = step(t)
+    assert result.bubble_us == pytest.approx(idle)
+    assert result.bound is bound
 
 
 # ------------------------------------------------------------------ how long a step is
@@ -167,9 +167,9 @@ def unprojected(wait: float, idle: float) -> Finding:
 )
 def test_where_nothing_is_projected_a_wait_counts_a_tenth(wait: float, severity: Severity) -> None:
     """A wait is mostly no loss: it is severe from half of the step on, where the device had work all along."""
-    found = unprojected(wait, idle=0)
-    assert found.wait_us == pytest.approx(wait, abs=3)
-    assert found.severity is severity
+    result = unprojected(wait, idle=0)
+    assert result.wait_us == pytest.approx(wait, abs=3)
+    assert result.severity is severity
 
 
 @pytest.mark.parametrize(("idle", "severity"), [(520, Severity.HIGH), (470, Severity.MEDIUM), (70, Severity.LOW)])

@@ -53,9 +53,9 @@ def test_what_makes_a_finding_of_its_own(change: str):
                 t.scope("Optimizer.step#SGD.step", at + 2, at + 800)
             with t.scope("b" if change == "scope" and other else "a", at + 10, at + 600):
                 t.sync("aten::nonzero" if change == "op" and other else "aten::item", at=at + 20, wait=300)
-    found = findings(t)
-    assert len(found) == 2
-    assert len({f.id for f in found}) == 2
+    matches = findings(t)
+    assert len(matches) == 2
+    assert len({f.id for f in matches}) == 2
 
 
 def test_a_line_in_the_forward_passes_of_two_batches_is_one_finding():
@@ -138,9 +138,9 @@ def test_intended_waits_are_info_and_last():
     t.sync("aten::item", at=0, wait=400)
     for at in t.steps(3, lasts=1000, start=500):
         t.sync("aten::nonzero", at=at + 20, wait=10)
-    found = findings(t)
-    assert [f.severity is Severity.INFO for f in found] == [False, True]
-    assert found[1].wait_us > found[0].wait_us
+    matches = findings(t)
+    assert [f.severity is Severity.INFO for f in matches] == [False, True]
+    assert matches[1].wait_us > matches[0].wait_us
 
 
 def test_the_longest_wait_stands_for_the_finding():

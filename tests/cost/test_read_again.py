@@ -73,11 +73,11 @@ def dry(read: Any, steps: int = 2, reads: int = 9) -> Finding:
 
 def test_a_dry_run_knows_the_values() -> None:
     """They are equal, and not what many different things come to."""
-    found = dry(lambda torch, lengths, layer: lengths.max().item())
-    assert found.diagnosis.title == "9 reads of what is the same value: read once"
-    assert found.diagnosis.fix.startswith("Read it once, before the loop or the layers")
-    assert dry(lambda torch, lengths, layer: lengths.tolist()).diagnosis.title == found.diagnosis.title
-    assert dry(lambda torch, lengths, layer: lengths.cpu()).diagnosis.title == found.diagnosis.title
+    analysis = dry(lambda torch, lengths, layer: lengths.max().item())
+    assert analysis.diagnosis.title == "9 reads of what is the same value: read once"
+    assert analysis.diagnosis.fix.startswith("Read it once, before the loop or the layers")
+    assert dry(lambda torch, lengths, layer: lengths.tolist()).diagnosis.title == analysis.diagnosis.title
+    assert dry(lambda torch, lengths, layer: lengths.cpu()).diagnosis.title == analysis.diagnosis.title
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def behind_syncs() -> TraceBuilder:
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("report", "reason"),
     [
         (kernels(0.95), "The device works 95% of the step."),
         (unprofiled(520), "The device works 50% of the step in the trace, 96% without the profiler."),
@@ -248,9 +248,9 @@ def behind_syncs() -> TraceBuilder:
         ),
     ],
 )
-def test_a_verdict_says_the_numbers_that_it_rests_on(told: TraceBuilder, reason: str):
+def test_a_verdict_says_the_numbers_that_it_rests_on(report: TraceBuilder, reason: str):
     """In one sentence, before what it guesses."""
-    assert step(told).reason.partition(" Estimate:")[0] == reason
+    assert step(report).reason.partition(" Estimate:")[0] == reason
 
 
 @pytest.mark.parametrize(("stored", "expected"), [(812.5, 812.5), (0, None), ("fast", None), (None, None)])
@@ -302,9 +302,9 @@ def test_a_step_that_takes_no_time_gets_no_verdict():
     trace = t.trace()
     still = np.zeros(len(trace.slices), np.int64)
     trace = replace(trace, slices=replace(trace.slices, ts=still, dur=still))
-    found = analyze_trace(trace).step
+    result = analyze_trace(trace).step
     reason = "The steps take no time, so nothing can be said about what bounds them."
-    assert (found.bound, found.reason) == (Bound.UNKNOWN, reason)
+    assert (result.bound, result.reason) == (Bound.UNKNOWN, reason)
 
 
 def test_idle_time_behind_syncs_is_the_busiest_devices():

@@ -115,8 +115,8 @@ def test_of_threads_that_wait_for_the_same_work_the_one_held_longest_is_blamed(m
         with t.thread("other"):
             t.synchronize(at=other)
         t.launch(at=600, lasts=10)
-    found = {c.wait_ns: c.bubble_ns for c in costs(t)}
-    assert found == {301_000: 0, 351_000: (601 - 401) * 1000}
+    matches = {c.wait_ns: c.bubble_ns for c in costs(t)}
+    assert matches == {301_000: 0, 351_000: (601 - 401) * 1000}
 
 
 def test_devices_stand_idle_each_behind_its_own_sync() -> None:

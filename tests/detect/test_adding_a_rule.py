@@ -54,8 +54,8 @@ def test_the_pages_commands_work_in_the_project(project: Path, command: str) -> 
     """
     words = shlex.split(command.removeprefix("python -m "))
     quick = ["-p", "no:cacheprovider", "-k", "radius or not use_instead"] if words[0] == "pytest" else []
-    said = run(project, *words, *quick)
-    assert "passed" in said if words[0] == "pytest" else said.startswith("# radius: ")
+    text = run(project, *words, *quick)
+    assert "passed" in text if words[0] == "pytest" else text.startswith("# radius: ")
 
 
 def test_the_page_has_all_its_parts() -> None:

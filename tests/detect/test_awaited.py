@@ -25,14 +25,14 @@ def awaited(t: TraceBuilder) -> tuple[Awaited | None, tuple[int, int]]:
 
 def streams(t: TraceBuilder) -> list[int]:
     """The streams that the last blocking call waited for."""
-    found, _ = awaited(t)
-    return [] if found is None else [stream for _, stream in found.streams]
+    result, _ = awaited(t)
+    return [] if result is None else [stream for _, stream in result.streams]
 
 
 def done(t: TraceBuilder) -> float | None:
     """When what the last blocking call waited for was done, µs."""
-    found, _ = awaited(t)
-    return None if found is None or found.done is None else found.done / 1e3
+    result, _ = awaited(t)
+    return None if result is None or result.done is None else result.done / 1e3
 
 
 def row(t: TraceBuilder, name: str, **args: int) -> None:
@@ -117,8 +117,8 @@ def test_a_short_one_didnt_wait_for_work_that_ended_later() -> None:
 def test_a_device_is_awaited_as_a_whole() -> None:
     """Until the last of its streams is done; it has no one stream."""
     t = two_streams(3003, DEVICE)
-    found, place = awaited(t)
-    assert found == Awaited(((0, 7), (0, 20)), 200_001, 3_002_000)
+    result, place = awaited(t)
+    assert result == Awaited(((0, 7), (0, 20)), 200_001, 3_002_000)
     assert place == (0, NONE)
 
 
@@ -129,8 +129,8 @@ def test_another_device_may_explain_a_block() -> None:
     t.launch("side", at=4, lasts=10, device=1)
     t.call(DEVICE, 100, 3004)
     t.launch("next", at=3010, lasts=5, device=1)
-    found, place = awaited(t)
-    assert found == Awaited(((0, 7),), 100_001, 3_002_000)
+    result, place = awaited(t)
+    assert result == Awaited(((0, 7),), 100_001, 3_002_000)
     assert place == (0, NONE)
 
 
@@ -143,24 +143,24 @@ def test_what_a_copy_tells_needs_no_explanation() -> None:
     assert (streams(t), done(t)) == ([20], 16)
 
 
-@pytest.mark.parametrize(("told", "stream"), [(20, 20), (-1, 7)])
-def test_what_a_row_tells_needs_no_explanation(told: int, stream: int) -> None:
+@pytest.mark.parametrize(("expected", "stream"), [(20, 20), (-1, 7)])
+def test_what_a_row_tells_needs_no_explanation(expected: int, stream: int) -> None:
     """Unless it leaves the stream open, as since CUDA 12.9: then the block tells."""
     t = TraceBuilder()
     t.launch("long", at=1, lasts=3000, stream=7)
     t.launch("side", at=4, lasts=100, stream=20)
     t.call(STREAM, 200, 3010)
-    row(t, "Stream Sync", stream=told)
+    row(t, "Stream Sync", stream=expected)
     assert streams(t) == [stream]
 
 
 def test_a_row_without_a_call_is_told_or_explained_likewise() -> None:
     """By its stream, else by its length."""
-    for told, stream in ((20, 20), (-1, 7)):
+    for entry, stream in ((20, 20), (-1, 7)):
         t = TraceBuilder()
         t.launch("long", at=1, lasts=3000, stream=7)
         t.launch("side", at=4, lasts=100, stream=20)
-        args = {"correlation": 9999, "device": 0, "stream": told}
+        args = {"correlation": 9999, "device": 0, "stream": entry}
         t.event(ph="X", cat="cuda_sync", name="Stream Sync", pid=0, tid=-1, ts=200, dur=2810, args=args)
         assert streams(t) == [stream]
         assert awaited(t)[1] == (0, stream)

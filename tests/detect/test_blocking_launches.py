@@ -34,16 +34,16 @@ def one(launch: tuple[float, float], kernel: tuple[float, float]) -> int | None:
         args={"device": 0, "stream": 7, "correlation": t.events[-1]["args"]["correlation"]},
     )
     launches(t, 19, held=True, start=1000)
-    found = blocking_launch(t.trace())
-    return found[1] if found else None
+    result = blocking_launch(t.trace())
+    return result[1] if result else None
 
 
-@pytest.mark.parametrize(("count", "found"), [(19, False), (20, True)])
-def test_a_few_launches_prove_nothing(count: int, found: bool) -> None:
+@pytest.mark.parametrize(("count", "expected"), [(19, False), (20, True)])
+def test_a_few_launches_prove_nothing(count: int, expected: bool) -> None:
     """Twenty are enough."""
     t = TraceBuilder()
     launches(t, count, held=True)
-    assert (blocking_launch(t.trace()) is not None) == found
+    assert (blocking_launch(t.trace()) is not None) == expected
 
 
 @pytest.mark.parametrize(("free", "held"), [(2, 18), (3, None)])
@@ -52,8 +52,8 @@ def test_nearly_all_launches_have_to_be_held(free: int, held: int | None) -> Non
     t = TraceBuilder()
     launches(t, 20 - free, held=True)
     launches(t, free, held=False, start=10_000)
-    found = blocking_launch(t.trace())
-    assert (found[1] if found else None) == held
+    launch = blocking_launch(t.trace())
+    assert (launch[1] if launch else None) == held
 
 
 @pytest.mark.parametrize(("late", "held"), [(1.0, 20), (1.001, 19)])
@@ -74,9 +74,9 @@ def test_graphs_dont_count() -> None:
     launches(t, 40, held=True, api="cudaGraphLaunch")
     assert blocking_launch(t.trace()) is None
     launches(t, 20, held=True, start=100_000)
-    found = blocking_launch(t.trace())
-    assert found is not None
-    assert found[1] == 20
+    launch = blocking_launch(t.trace())
+    assert launch is not None
+    assert launch[1] == 20
 
 
 def test_kernels_without_a_launch_dont_count() -> None:
@@ -86,9 +86,9 @@ def test_kernels_without_a_launch_dont_count() -> None:
     for k in range(20):
         t._work("kernel", "gemm", 50_000 + 100 * k, 50, 7, 0)
         t.events[-1]["args"]["correlation"] = 900_000 + k
-    found = blocking_launch(t.trace())
-    assert found is not None
-    assert found[1] == 20
+    launch = blocking_launch(t.trace())
+    assert launch is not None
+    assert launch[1] == 20
 
 
 def test_the_longest_of_the_blocking_launches_stands_for_all() -> None:
@@ -100,9 +100,9 @@ def test_the_longest_of_the_blocking_launches_stands_for_all() -> None:
     t.call("cudaLaunchKernel", 30_000, 30_900)
     t._work("kernel", "behind", 30_500, 5000, 7, 0)
     trace = t.trace()
-    found = blocking_launch(trace)
-    assert found is not None
-    row, count = found
+    launch = blocking_launch(trace)
+    assert launch is not None
+    row, count = launch
     assert (int(trace.slices.ts[row]), int(trace.slices.dur[row]), count) == (20_000_000, 150_000, 21)
 
 
@@ -119,6 +119,6 @@ def test_a_part_of_the_kernels_says_no_more_than_all(held: list[bool], some: int
         launches(t, 1, held=one, start=1000 * k)
     with pytest.MonkeyPatch.context() as m:
         m.setattr(blocking, "_SOME", some)
-        found = blocking_launch(t.trace())
+        launch = blocking_launch(t.trace())
     enough = len(held) >= 20 and sum(held) >= 0.9 * len(held)
-    assert (found[1] if found else None) == (sum(held) if enough else None)
+    assert (launch[1] if launch else None) == (sum(held) if enough else None)

@@ -75,12 +75,12 @@ def test_before_and_after_are_what_a_look_at_every_slice_says(
         before = list(near.texts(near.before_each(s.track[calls], begins, arounds)))
         after = list(near.texts(near.after_each(s.track[calls], s.end[calls])))
     for call, path, begin, earlier, later in zip(calls.tolist(), paths, begins, before, after, strict=True):
-        mine = [r for r in range(*trace.track_rows(int(s.track[call])).indices(len(s))) if outermost(trace, r)]
-        came = [r for r in mine if ranges[r] and s.ts[r] < begin][-most:]
+        own_rows = [r for r in range(*trace.track_rows(int(s.track[call])).indices(len(s))) if outermost(trace, r)]
+        came = [r for r in own_rows if ranges[r] and s.ts[r] < begin][-most:]
         marks = [k for k, r in enumerate(came) if r in path.rows and is_step(trace.name(r))]
         came = came[marks[-1] + 1 if marks else 0 :]
         assert earlier == tuple(trace.name(r) for r in came if r not in path.rows)
-        comes = [trace.name(r) for r in mine if s.ts[r] >= s.end[call]][:most]
+        comes = [trace.name(r) for r in own_rows if s.ts[r] >= s.end[call]][:most]
         until = next((k for k, name in enumerate(comes) if is_step(name)), len(comes))
         assert later == tuple(comes[:until])
 

@@ -20,12 +20,12 @@ IN_SOLVERS = ("linalg.ldl_factor_ex", "linalg.ldl_solve", "linalg.lu#", "linalg.
 @pytest.fixture(scope="module")
 def said() -> dict[str, list[str]]:
     """Sample → the titles of what is found in it."""
-    found: dict[str, list[str]] = {key: [] for key in TRUTH}
+    result: dict[str, list[str]] = {key: [] for key in TRUTH}
     for path in sorted(FOLDER.glob("ops*.pt.trace.json.gz")):
         for finding in api.analyze(path).findings:
             for key in of_findings([finding]):
-                found[key].append(finding.diagnosis.title)
-    return found
+                result[key].append(finding.diagnosis.title)
+    return result
 
 
 def test_what_held_the_host_is_found_and_nothing_else(said: dict[str, list[str]]) -> None:

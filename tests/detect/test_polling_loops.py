@@ -30,9 +30,9 @@ def polled(
 
 
 def points(t: TraceBuilder) -> list[SyncPoint]:
-    found, warnings = detect(t.trace())
+    result, warnings = detect(t.trace())
     assert warnings == ()
-    return [point for point in found if not point.diagnosis.intended]
+    return [point for point in result if not point.diagnosis.intended]
 
 
 @pytest.mark.parametrize("every", [5, 40, 500])

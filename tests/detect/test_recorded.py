@@ -86,11 +86,11 @@ def recorded(name: str) -> dict[str, list[SyncPoint]]:
     trace = load.load(SAMPLES / f"{name}.pt.trace.json.gz")
     points, warnings = detect(trace)
     assert warnings == ()
-    found = defaultdict(list)
+    matches = defaultdict(list)
     for point in points:
         if not point.diagnosis.intended:
-            found[_case(trace, point)].append(point)
-    return found
+            matches[_case(trace, point)].append(point)
+    return matches
 
 
 def _case(trace: Trace, point: SyncPoint) -> str:
@@ -108,10 +108,10 @@ def cases(kind: str) -> dict[str, list[SyncPoint]]:
 @pytest.mark.parametrize("doc", RECORDED, ids=lambda d: d.id)
 def test_an_example_is_flagged_by_its_rule_and_what_to_use_instead_is_not(doc: RuleDoc) -> None:
     """A rule's documentation of its two examples is true on a GPU."""
-    found = cases("rules")
-    assert doc.id in {p.diagnosis.rule for p in found.get(f"example::{doc.id}", [])}
+    result = cases("rules")
+    assert doc.id in {p.diagnosis.rule for p in result.get(f"example::{doc.id}", [])}
     if not STILL.search(doc.sections["Use instead"]):
-        assert doc.id not in {p.diagnosis.rule for p in found.get(f"instead::{doc.id}", [])}
+        assert doc.id not in {p.diagnosis.rule for p in result.get(f"instead::{doc.id}", [])}
 
 
 @pytest.mark.parametrize("name", [n for n in TRUTH if n not in AMBIGUOUS])

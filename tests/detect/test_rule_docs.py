@@ -76,8 +76,8 @@ def test_why_and_when_it_is_fine_are_written_once(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)
 def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
     """One line without marks, as long as a reader reads it; the documentation has all paragraphs."""
-    said, doc = diagnose(rule, Match("title", "fix", Removal.NOTHING)), DOCS[rule.ID]
-    for text, heading in ((said.why, WHY), (said.when_fine, WHEN_FINE)):
+    message, doc = diagnose(rule, Match("title", "fix", Removal.NOTHING)), DOCS[rule.ID]
+    for text, heading in ((message.why, WHY), (message.when_fine, WHEN_FINE)):
         assert "\n" not in text
         assert "`" not in text
         assert text.endswith(".")
@@ -87,9 +87,9 @@ def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
 
 def test_what_was_seen_of_a_call_follows_why() -> None:
     """Where the rule can't know everything."""
-    said = diagnose(item, Match("title", "fix", Removal.NOTHING, seen="It was read 7 times."))
-    assert said.why.startswith("The number exists when ")
-    assert said.why.endswith(" It was read 7 times.")
+    text = diagnose(item, Match("title", "fix", Removal.NOTHING, seen="It was read 7 times."))
+    assert text.why.startswith("The number exists when ")
+    assert text.why.endswith(" It was read 7 times.")
 
 
 def test_findings_keep_their_words_without_docstrings() -> None:
@@ -100,8 +100,8 @@ def test_findings_keep_their_words_without_docstrings() -> None:
         "from syncscan.detect.rules import nonzero; d = diagnose(nonzero, Match('t', 'f', Removal.NOTHING)); "
         "print(d.why[:10], d.when_fine[:8], sorted(catalogue()[0].sections), catalogue()[0].summary == '', sep='|')"
     )
-    said = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "The result|When the|['When it is fine', 'Why it stalls']|True"
+    output = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "The result|When the|['When it is fine', 'Why it stalls']|True"
 
 
 @pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)

@@ -22,14 +22,14 @@ def row(t: TraceBuilder, start: float, end: float, name: str = "Stream Sync", pi
 def unseen(t: TraceBuilder) -> tuple[Trace, list[BlockingCall]]:
     """The waits that no runtime call shows."""
     trace = t.trace()
-    found = blocking_calls(trace, DeviceWork(trace))
-    return trace, [call for call in found if call.api.endswith(" Sync") or call.api == "HOST_EVENT"]
+    result = blocking_calls(trace, DeviceWork(trace))
+    return trace, [call for call in result if call.api.endswith(" Sync") or call.api == "HOST_EVENT"]
 
 
 def thread(t: TraceBuilder) -> str | None:
     """The thread of the one unseen wait; None without one."""
-    trace, found = unseen(t)
-    return trace.tracks[found[0].track].tid if found else None
+    trace, result = unseen(t)
+    return trace.tracks[result[0].track].tid if result else None
 
 
 def around(t: TraceBuilder) -> str:

@@ -82,13 +82,13 @@ def test_only_work_of_the_awaited_stream_and_device_holds_it() -> None:
 
 def rows(t: TraceBuilder, *names: str) -> tuple[Waits, tuple[int, ...]]:
     trace = t.trace()
-    found = tuple(row for row in range(len(trace.slices)) if trace.name(row) in names)
-    return Waits(trace, DeviceWork(trace)), found
+    result = tuple(row for row in range(len(trace.slices)) if trace.name(row) in names)
+    return Waits(trace, DeviceWork(trace)), result
 
 
-def place(told: Waits, call: tuple[int, ...]) -> tuple[int, int]:
-    (found,) = told.places(np.array(call[:1]), np.array(call[-1:]))
-    return found
+def place(waits: Waits, call: tuple[int, ...]) -> tuple[int, int]:
+    (result,) = waits.places(np.array(call[:1]), np.array(call[-1:]))
+    return result
 
 
 def test_a_copy_says_where_it_is() -> None:
@@ -96,8 +96,8 @@ def test_a_copy_says_where_it_is() -> None:
     t = TraceBuilder()
     t.launch("busy", at=1, lasts=5, stream=9, device=1)
     t.copy("Memcpy DtoH (Device -> Pinned)", at=10, stream=3, device=2)
-    told, (row,) = rows(t, "cudaMemcpyAsync")
-    assert place(told, (row,)) == (2, 3)
+    answers, (row,) = rows(t, "cudaMemcpyAsync")
+    assert place(answers, (row,)) == (2, 3)
 
 
 def sync_row(t: TraceBuilder, correlation: int, **args: int) -> None:
@@ -112,8 +112,8 @@ def test_a_synchronization_row_says_what_the_last_call_waited_for() -> None:
     t.call("cudaMemcpyAsync", 10, 11)
     t.call(SYNC, 20, 25)
     sync_row(t, t.events[-1]["args"]["correlation"])
-    told, pair = rows(t, "cudaMemcpyAsync", SYNC)
-    assert place(told, pair) == (1, 4)
+    answers, pair = rows(t, "cudaMemcpyAsync", SYNC)
+    assert place(answers, pair) == (1, 4)
 
 
 def test_a_row_that_names_no_device_says_nothing() -> None:
@@ -122,8 +122,8 @@ def test_a_row_that_names_no_device_says_nothing() -> None:
     t.launch("busy", at=1, lasts=5, stream=9)
     t.call(SYNC, 20, 25)
     sync_row(t, t.events[-1]["args"]["correlation"], device=-1)
-    told, found = rows(t, SYNC)
-    assert place(told, found) == (0, 9)
+    answers, work = rows(t, SYNC)
+    assert place(answers, work) == (0, 9)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_without_either_the_last_launch_of_the_thread_tells(api: str, stream: in
     t.launch("last", at=10, lasts=5, stream=9)
     t.call(api, 20, 25)
     t.launch("after", at=30, lasts=5, stream=10)
-    told, found = rows(t, api)
-    assert place(told, found) == (0, stream)
+    answers, work = rows(t, api)
+    assert place(answers, work) == (0, stream)
 
 
 def test_another_threads_launches_tell_nothing() -> None:
@@ -147,8 +147,8 @@ def test_another_threads_launches_tell_nothing() -> None:
     with t.thread("other", tid=MAIN - 1):
         t.launch("busy", at=1, lasts=5, stream=9, device=3)
     t.call(SYNC, 20, 25)
-    told, found = rows(t, SYNC)
-    assert place(told, found) == (3, NONE)
+    answers, work = rows(t, SYNC)
+    assert place(answers, work) == (3, NONE)
 
 
 def test_a_launch_that_blocks_waits_for_its_own_work() -> None:
@@ -156,13 +156,13 @@ def test_a_launch_that_blocks_waits_for_its_own_work() -> None:
     t = TraceBuilder()
     t.launch("first", at=1, lasts=5, stream=8)
     t.launch("second", at=10, lasts=5, stream=9)
-    told, (first, second) = rows(t, "cudaLaunchKernel")
-    assert told.last_launches(np.array([first, second])) == [(0, 8), (0, 9)]
+    answers, (first, second) = rows(t, "cudaLaunchKernel")
+    assert answers.last_launches(np.array([first, second])) == [(0, 8), (0, 9)]
 
 
 def test_without_any_device_work_no_device_is_known() -> None:
     """The call is still there, on a device that nobody knows."""
     t = TraceBuilder()
     t.call(SYNC, 20, 25)
-    told, found = rows(t, SYNC)
-    assert (place(told, found), told.first_device) == ((NONE, NONE), NONE)
+    answers, work = rows(t, SYNC)
+    assert (place(answers, work), answers.first_device) == ((NONE, NONE), NONE)

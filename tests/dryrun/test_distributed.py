@@ -56,6 +56,6 @@ def test_two_ranks_each_pretend_a_device(tmp_path: Path) -> None:
     ]
     ended = [(rank.communicate(timeout=120)[1], rank.returncode) for rank in ranks]
     assert [code for _, code in ended] == [0, 0], ended
-    told = [set((tmp_path / f"{rank}.txt").read_text().split()) for rank in (0, 1)]
-    assert told[0] == told[1]
-    assert {"item"} <= told[0] <= {"collective-readback", "item", "to-device"}
+    messages = [set((tmp_path / f"{rank}.txt").read_text().split()) for rank in (0, 1)]
+    assert messages[0] == messages[1]
+    assert {"item"} <= messages[0] <= {"collective-readback", "item", "to-device"}

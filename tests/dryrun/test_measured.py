@@ -27,8 +27,8 @@ def test_ops_wait_where_they_were_measured_to() -> None:
     """All recorded ops that can run here, told from the ops' own names and arguments."""
     facts = json.loads((SAMPLES / "rules" / "rules_zoo.json").read_text(encoding="utf-8"))["cases"]
     truth = {name[4:]: case["blocks"] for name, case in facts.items() if name.startswith("op::") and "blocks" in case}
-    ran, found = _run(set(truth) - set(AMBIGUOUS))
-    wrong = {name: truth[name] for name in ran if (name in found) is not truth[name]}
+    ran, result = _run(set(truth) - set(AMBIGUOUS))
+    wrong = {name: truth[name] for name in ran if (name in result) is not truth[name]}
     assert wrong == {}
     assert len(ran) > 320
 

@@ -20,7 +20,7 @@ def test_what_held_a_gpu_is_said_and_nothing_else() -> None:
     """
     pytest.importorskip("expecttest", reason="torch's op database needs it")
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.op_database", "table", "sample_traces/opdb", "--few"]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    (said,) = [line for line in told if line.startswith("dry run: ")]
-    assert said.endswith(f"; missed []; said besides {SEEN_IN_TRACES}")
-    assert int(said.split()[2]) > 800
+    messages = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    (text,) = [line for line in messages if line.startswith("dry run: ")]
+    assert text.endswith(f"; missed []; said besides {SEEN_IN_TRACES}")
+    assert int(text.split()[2]) > 800

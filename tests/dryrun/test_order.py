@@ -12,8 +12,8 @@ from syncscan.model.race import RaceKind  # noqa: E402
 
 def order() -> tuple[WorkOrder, int]:
     """An order with a second stream, and the number of that stream."""
-    made = WorkOrder(lambda file: file == __file__)
-    return made, made.new_stream()
+    built = WorkOrder(lambda file: file == __file__)
+    return built, built.new_stream()
 
 
 def write(on: WorkOrder, stream: int, tensor: object) -> None:

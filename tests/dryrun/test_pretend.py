@@ -117,7 +117,7 @@ def test_it_answers_as_a_device() -> None:
     """Programs query tensors and torch.cuda, and get a device's answers."""
     with syncscan.pretend_gpu():
         x = torch.ones(2).to("cuda")
-        said = (x.device, x.is_cuda, x.is_cpu, x.get_device(), x.type(), (x * 2).device.type, x.cpu().device.type)
+        text = (x.device, x.is_cuda, x.is_cpu, x.get_device(), x.type(), (x * 2).device.type, x.cpu().device.type)
         cuda = (torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.current_device())
         with pytest.raises(TypeError, match="numpy"):
             x.numpy()
@@ -130,7 +130,7 @@ def test_it_answers_as_a_device() -> None:
         begin.record()
         end.record()
         assert begin.elapsed_time(end) >= 0
-    assert said == (torch.device("cuda:0"), True, False, 0, "torch.cuda.FloatTensor", "cuda", "cpu")
+    assert text == (torch.device("cuda:0"), True, False, 0, "torch.cuda.FloatTensor", "cuda", "cpu")
     assert cuda == (True, 1, 0)
     assert x.device.type == "cpu"
 
@@ -190,10 +190,10 @@ def test_a_training_step_without_reads_waits_for_nothing() -> None:
 def test_costs_are_null() -> None:
     """Nothing was timed, and no format says a time."""
     rec = dry(lambda: torch.ones(2, device="cuda").sum().item())
-    told = json.loads(report.render(rec.analysis, "json"))
+    document = json.loads(report.render(rec.analysis, "json"))
     costs = ("wait_us", "bubble_us", "moved_us", "recoverable_us", "recoverable_range_us")
-    assert [told["findings"][0][cost] for cost in costs] == [None] * 5
-    assert [told["step"][time] for time in ("observed_us", "host_us", "wait_us", "device_idle_us")] == [None] * 4
+    assert [document["findings"][0][cost] for cost in costs] == [None] * 5
+    assert [document["step"][time] for time in ("observed_us", "host_us", "wait_us", "device_idle_us")] == [None] * 4
     assert " ms" not in report.render(rec.analysis, "text")
 
 
@@ -208,9 +208,9 @@ def test_an_op_of_an_extension_is_named_with_its_line() -> None:
     def block() -> None:
         torch.ops.syncscan_test.radius(torch.ones(2, device="cuda"))
 
-    said = dry(block).analysis.integrity.reason()
-    assert "1 op of 1 not understood" in said
-    assert f"syncscan_test::radius ({__file__}:{block.__code__.co_firstlineno + 1})" in said
+    text = dry(block).analysis.integrity.reason()
+    assert "1 op of 1 not understood" in text
+    assert f"syncscan_test::radius ({__file__}:{block.__code__.co_firstlineno + 1})" in text
 
 
 def test_pretences_do_not_nest() -> None:
@@ -320,9 +320,9 @@ def test_an_op_without_a_cpu_kernel_gives_zeros() -> None:
         x = torch.ones(1, 2, 4, 8, device="cuda")
         shapes.append(torch.ops.aten._scaled_dot_product_efficient_attention(x, x, x, None, False)[0].shape)
 
-    said = " ".join(dry(block).coverage)
+    text = " ".join(dry(block).coverage)
     assert shapes == [(1, 2, 4, 8)]
-    assert "aten::_scaled_dot_product_efficient_attention, which no CPU runs: its results are zeros" in said
+    assert "aten::_scaled_dot_product_efficient_attention, which no CPU runs: its results are zeros" in text
 
 
 def test_a_block_that_fails_says_so() -> None:
@@ -349,8 +349,8 @@ def test_data_parallel_runs_on_the_one_device(place: str) -> None:
         out.sum().backward()
         results.extend([out.device.type, tuple(out.shape)])
 
-    found = [finding.rule for finding in dry(block).findings]
-    assert (results, found) == (["cuda", (2, 4)], ["to-device"])  # the model's own way to the device
+    matches = [finding.rule for finding in dry(block).findings]
+    assert (results, matches) == (["cuda", (2, 4)], ["to-device"])  # the model's own way to the device
 
 
 def test_gathering_of_data_parallel_stays_on_the_device() -> None:

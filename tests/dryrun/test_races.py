@@ -37,7 +37,7 @@ def races_of_pair(program: Program) -> list[tuple[RaceKind, str]]:
 @pytest.mark.parametrize(("kind", "wrong", "right"), PAIRS, ids=[wrong.__name__ for _, wrong, _ in PAIRS])
 def test_a_race_is_found_and_its_right_form_is_none(kind: RaceKind, wrong: Program, right: Program) -> None:
     """The wrong program has races of one kind, at its own lines; the right one none."""
-    assert {found for found, _ in races_of_pair(wrong)} == {kind}
+    assert {match for match, _ in races_of_pair(wrong)} == {kind}
     assert {function for _, function in races_of_pair(wrong)} == {wrong.__name__}
     assert races_of_pair(right) == []
 
@@ -166,7 +166,7 @@ def test_the_examples_in_rules_race_and_their_right_forms_do_not(kind: RaceKind)
         names = {"torch": torch, "values": torch.ones(4, device="cuda"), "pinned": pinned, "following": torch.zeros(4)}
         exec(compile(code, __file__, "exec"), names)
 
-    assert {found for found, _ in races_in(lambda: run(wrong))} == {kind}
+    assert {match for match, _ in races_in(lambda: run(wrong))} == {kind}
     assert races_in(lambda: run(right)) == []
 
 

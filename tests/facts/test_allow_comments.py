@@ -14,8 +14,8 @@ def test_what_a_comment_says() -> None:
         "z = 2  # syncscan: allow[item]\n"
         "w = 3  # SyncScan: allow reason only\n"
     )
-    found = [(c.line, c.rules, c.reason, c.counts) for c in comments_in(text)]
-    assert found == [
+    matches = [(c.line, c.rules, c.reason, c.counts) for c in comments_in(text)]
+    assert matches == [
         (1, ("item",), "why", True),
         (3, ("nonzero", "unique"), "both", True),
         (4, ("item",), "", False),

@@ -27,8 +27,8 @@ def at(id: str, line: int, function: str = "forward", file: str = "m.py", exact:
     return finding(id, where=attribution(source=Source(file, line, function, exact, candidates)))
 
 
-def joined(said: CompileEvent, *findings: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    record = CompileRecord(torch="2.13", tried=False, events=(said,))
+def joined(text: CompileEvent, *findings: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    record = CompileRecord(torch="2.13", tried=False, events=(text,))
     (broken,) = compile_breaks(record, findings)
     return broken.findings, broken.in_frame
 
@@ -45,14 +45,14 @@ def test_a_guessed_line_counts_where_it_is_among_the_candidates() -> None:
 
 def test_a_skipped_frame_has_the_waits_of_its_other_lines_too() -> None:
     """Up to its last line, where that is known."""
-    found = at("a", 10), at("b", 12), at("c", 30)
-    assert joined(event(CompileKind.SKIPPED, last=20), *found) == (("a",), ("b",))
+    result = at("a", 10), at("b", 12), at("c", 30)
+    assert joined(event(CompileKind.SKIPPED, last=20), *result) == (("a",), ("b",))
 
 
 def test_without_its_last_line_a_frame_is_known_by_its_name() -> None:
     """A function of another name isn't it."""
-    found = at("a", 12), at("b", 13, "other")
-    assert joined(event(CompileKind.SKIPPED), *found) == ((), ("a",))
+    result = at("a", 12), at("b", 13, "other")
+    assert joined(event(CompileKind.SKIPPED), *result) == ((), ("a",))
 
 
 def test_a_recompile_waits_for_nothing() -> None:
@@ -63,5 +63,5 @@ def test_a_recompile_waits_for_nothing() -> None:
 def test_what_waits_comes_first() -> None:
     """In the order of the findings."""
     record = CompileRecord(torch="2.13", tried=False, events=(event(line=1), event(line=11), event(line=10)))
-    found = compile_breaks(record, [at("a", 10), at("b", 11)])
-    assert [broken.event.line for broken in found] == [10, 11, 1]
+    result = compile_breaks(record, [at("a", 10), at("b", 11)])
+    assert [broken.event.line for broken in result] == [10, 11, 1]

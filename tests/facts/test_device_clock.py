@@ -57,21 +57,21 @@ def test_both_sides_bound_it() -> None:
 @pytest.mark.parametrize("us", [-80.0, -40.0, 10.0, 40.0, 80.0])
 def test_a_constant_shift_is_taken_back_and_said(vendor: str, us: float) -> None:
     """Early and late alike: the numbers are those of the recording that isn't shifted."""
-    right, found = analyze_trace(reading(vendor).trace()), analyze_trace(shifted(reading(vendor), us).trace())
-    assert costs(found)[0] is costs(right)[0]
-    assert costs(found)[1] == pytest.approx(costs(right)[1], abs=1)
-    assert costs(found)[2] == pytest.approx(costs(right)[2], abs=1)
-    (said,) = [warning for warning in found.warnings if "clock" in warning]
-    assert f"{abs(us):.0f} µs {'late' if us > 0 else 'early'} by the host's clock" in said
-    assert found.integrity.lacks == ()
+    right, analysis = analyze_trace(reading(vendor).trace()), analyze_trace(shifted(reading(vendor), us).trace())
+    assert costs(analysis)[0] is costs(right)[0]
+    assert costs(analysis)[1] == pytest.approx(costs(right)[1], abs=1)
+    assert costs(analysis)[2] == pytest.approx(costs(right)[2], abs=1)
+    (text,) = [warning for warning in analysis.warnings if "clock" in warning]
+    assert f"{abs(us):.0f} µs {'late' if us > 0 else 'early'} by the host's clock" in text
+    assert analysis.integrity.lacks == ()
 
 
 @pytest.mark.parametrize("us", [-300.0, 300.0, 3000.0])
 def test_one_that_is_too_far_withholds_the_numbers(us: float) -> None:
     """It is said in either direction."""
-    found = analyze_trace(shifted(reading(), us).trace())
-    assert found.step.bound is Bound.UNKNOWN
-    assert "clocks of host and device disagree" in found.step.reason
+    analysis = analyze_trace(shifted(reading(), us).trace())
+    assert analysis.step.bound is Bound.UNKNOWN
+    assert "clocks of host and device disagree" in analysis.step.reason
 
 
 def test_the_profilers_own_synchronize_tells_it_too() -> None:

@@ -30,9 +30,9 @@ def test_the_last_forward_op_of_that_number_to_begin_before_made_it(
     each = list(zip(rows.tolist(), s.sequence.tolist(), s.ts.tolist(), (s.fwd_thread <= 0).tolist(), strict=True))
     backward = [row for row, _, _, forward in each if not forward]
     expected = []
-    for asked in backward:
-        made = [(ts, row) for row, number, ts, forward in each if forward and number == s.sequence[asked] != NONE]
-        expected.append(max([(ts, row) for ts, row in made if ts < s.ts[asked]], default=(0, NONE))[1])
+    for query in backward:
+        built = [(ts, row) for row, number, ts, forward in each if forward and number == s.sequence[query] != NONE]
+        expected.append(max([(ts, row) for ts, row in built if ts < s.ts[query]], default=(0, NONE))[1])
     assert forward_ops(trace, np.array(backward, np.int64)).tolist() == expected
 
 

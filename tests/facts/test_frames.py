@@ -22,8 +22,8 @@ def chains(drawn: list[tuple[int, int]]) -> tuple[FrameChains, list[tuple[int, i
     return FrameChains([f"frame{k}" for k in range(len(times))], names, ts, ends), times
 
 
-def around(found: FrameChains, begin: int, end: int) -> tuple[str, ...]:
-    return found.around(np.array([begin]), np.array([end]))[0]
+def around(result: FrameChains, begin: int, end: int) -> tuple[str, ...]:
+    return result.around(np.array([begin]), np.array([end]))[0]
 
 
 @pytest.mark.parametrize("rounds", [32, 0])
@@ -32,21 +32,21 @@ def test_as_a_look_at_every_frame_says(rounds: int, drawn: list[tuple[int, int]]
     """Also of frames that overlap, that have no length, and of a moment at which some end and others begin."""
     with pytest.MonkeyPatch.context() as m:
         m.setattr(nesting, "_ROUNDS", rounds)
-        found, times = chains(drawn)
+        result, times = chains(drawn)
     expected = [
         tuple(f"frame{k}" for k, (ts, end) in enumerate(times) if ts <= begin and end >= begin + length)
         for begin, length in asked
     ]
     begins, ends = (np.array(column) for column in zip(*((at, at + length) for at, length in asked), strict=True))
-    assert found.around(begins, ends) == expected
+    assert result.around(begins, ends) == expected
 
 
 def test_calls_of_one_site_get_the_same_tuple() -> None:
     """In every turn of a loop the frames are others, and called the same."""
     ts, ends = np.array([0, 10, 50]), np.array([100, 40, 90])
-    found = FrameChains(["main", "step"], np.array([0, 1, 1], np.int32), ts, ends)
-    assert around(found, 20, 30) == ("main", "step")
-    assert around(found, 60, 70) is around(found, 20, 30)
+    result = FrameChains(["main", "step"], np.array([0, 1, 1], np.int32), ts, ends)
+    assert around(result, 20, 30) == ("main", "step")
+    assert around(result, 60, 70) is around(result, 20, 30)
 
 
 def test_frames_around_are_outermost_first() -> None:

@@ -57,8 +57,8 @@ def test_without_the_host_no_verdict() -> None:
     """Kernels alone don't say what they waited for."""
     t = whole()
     t.events = [e for e in t.events if e.get("cat") in ("kernel", "gpu_memcpy")]
-    found = integrity_of(t.trace())
-    assert (found.verdict, found.waits) == (False, True)
+    integrity = integrity_of(t.trace())
+    assert (integrity.verdict, integrity.waits) == (False, True)
 
 
 def test_a_file_cut_short_gets_no_verdict(tmp_path: Path) -> None:
@@ -75,17 +75,17 @@ def test_launches_without_work_are_counted(lost: int, verdict: bool) -> None:
     for start in (0, 1000, 2000):
         for k in range(lost):
             t.call("cudaLaunchKernel", start + 300 + k, start + 300 + k)
-    found = integrity_of(t.trace())
+    integrity = integrity_of(t.trace())
     # the read-back's kernel is a launch too
-    assert found.sentences()[0].startswith(f"Only {(21 - lost) / 21:.0%} of the launches")
-    assert found.verdict is verdict
+    assert integrity.sentences()[0].startswith(f"Only {(21 - lost) / 21:.0%} of the launches")
+    assert integrity.verdict is verdict
 
 
 @pytest.mark.parametrize(
-    ("lost", "said", "verdict"),
+    ("lost", "expected", "verdict"),
     [(18, False, True), (22, True, True), (95, True, True), (105, True, False)],
 )
-def test_a_trace_without_a_fiftieth_of_its_work_says_so(lost: int, said: bool, verdict: bool) -> None:
+def test_a_trace_without_a_fiftieth_of_its_work_says_so(lost: int, expected: bool, verdict: bool) -> None:
     """With a thousand launches; a trace without a tenth of its work can't tell what bounds the step."""
     t = TraceBuilder()
     with t.step(0, 10_000):
@@ -94,20 +94,20 @@ def test_a_trace_without_a_fiftieth_of_its_work_says_so(lost: int, said: bool, v
                 t.call("cudaLaunchKernel", 5 * k, 5 * k + 1)
             else:
                 t.launch(at=5 * k, lasts=4)
-    found = integrity_of(t.trace())
-    assert (bool(found.lacks), found.verdict) == (said, verdict)
+    integrity = integrity_of(t.trace())
+    assert (bool(integrity.lacks), integrity.verdict) == (expected, verdict)
 
 
-@pytest.mark.parametrize(("bare", "said"), [(0, ""), (3, "3 of 3 graph launches have no kernels")])
-def test_a_graph_that_was_replayed_without_its_kernels_is_missed(bare: int, said: str) -> None:
+@pytest.mark.parametrize(("bare", "text"), [(0, ""), (3, "3 of 3 graph launches have no kernels")])
+def test_a_graph_that_was_replayed_without_its_kernels_is_missed(bare: int, text: str) -> None:
     """The device may be busy where it looks idle."""
     t = whole()
     for start in (0, 1000, 2000):
         t.call("cudaGraphLaunch", start + 500, start + 505)
         if not bare:
             t._work("kernel", "node", start + 506, 10, 7, 0)
-    found = integrity_of(t.trace())
-    assert (said in " ".join(found.sentences()), found.verdict) == (True, not bare)
+    integrity = integrity_of(t.trace())
+    assert (text in " ".join(integrity.sentences()), integrity.verdict) == (True, not bare)
 
 
 @pytest.mark.parametrize(("early", "lacks"), [(40, 0), (60, 1)])
@@ -118,8 +118,8 @@ def test_work_before_its_launch_says_that_the_clocks_disagree(early: float, lack
     for event in t.events:
         if event.get("cat") in ("kernel", "gpu_memcpy"):
             event["ts"] -= early + 10
-    found = integrity_of(t.trace())
-    assert (len(found.lacks), found.waits) == (lacks, not lacks)
+    integrity = integrity_of(t.trace())
+    assert (len(integrity.lacks), integrity.waits) == (lacks, not lacks)
 
 
 @pytest.mark.parametrize(("early", "lacks"), [(48, 0), (52, 1)])
@@ -146,9 +146,9 @@ def test_work_that_names_no_launch_gets_no_verdict() -> None:
 def test_the_profilers_own_warning_of_full_buffers_is_heard(log: str, lost: bool) -> None:
     """Kineto logs it, and its log stands in the trace."""
     line = "WARNING:2026-01-08 08:51:50 865:3386 CuptiActivityApi.cpp:211] Dropped 517 activity records"
-    found = integrity_of(whole(**{log: [line, 7]}).trace())
-    assert ("it dropped 517 records" in " ".join(found.sentences())) is lost
-    assert found.verdict is not lost
+    integrity = integrity_of(whole(**{log: [line, 7]}).trace())
+    assert ("it dropped 517 records" in " ".join(integrity.sentences())) is lost
+    assert integrity.verdict is not lost
 
 
 def test_more_work_of_a_stream_than_there_is_time_is_no_measurement() -> None:
@@ -157,9 +157,9 @@ def test_more_work_of_a_stream_than_there_is_time_is_no_measurement() -> None:
     for event in t.events:
         if event.get("cat") == "kernel":
             event["dur"] *= 2
-    found = integrity_of(t.trace())
-    assert "Stream 7 of device 0 claims to work" in found.sentences()[0]
-    assert (found.verdict, found.waits) == (False, False)
+    integrity = integrity_of(t.trace())
+    assert "Stream 7 of device 0 claims to work" in integrity.sentences()[0]
+    assert (integrity.verdict, integrity.waits) == (False, False)
 
 
 @pytest.mark.parametrize(("twice", "lacks"), [(48, 0), (52, 1)])
@@ -236,9 +236,9 @@ def test_a_graph_of_which_a_part_is_recorded_withholds_what_rests_on_it(by: str,
             t.sync("aten::item", at=start + 30)
         else:
             t.synchronize(at=start + 30, api="cudaStreamSynchronize")
-    found = integrity_of(t.trace())
-    assert ("a part of their kernels isn't in the trace" in " ".join(found.sentences())) is not sound
-    assert (found.verdict, found.waits) == (sound, sound)
+    integrity = integrity_of(t.trace())
+    assert ("a part of their kernels isn't in the trace" in " ".join(integrity.sentences())) is not sound
+    assert (integrity.verdict, integrity.waits) == (sound, sound)
     assert (analyze_trace(t.trace()).step.bound is Bound.UNKNOWN) is not sound
 
 
@@ -271,8 +271,8 @@ def test_an_event_wait_that_names_no_record_was_inferred(record: int, lacks: int
     args = {"device": 0, "stream": 7, "correlation": t._correlation, "wait_on_cuda_event_record_corr_id": record}
     row = {"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 7, "ts": 11, "dur": 1}
     t.event(**row, args=args)
-    found = integrity_of(t.trace())
-    assert (len(found.lacks), found.verdict, found.waits) == (lacks, True, True)
+    integrity = integrity_of(t.trace())
+    assert (len(integrity.lacks), integrity.verdict, integrity.waits) == (lacks, True, True)
 
 
 def test_nothing_is_projected_from_a_trace_that_lacks_too_much() -> None:

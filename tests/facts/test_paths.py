@@ -13,9 +13,14 @@ def test_a_chain_is_outermost_first() -> None:
     with t.scope("loss", 0, 20), t.op("aten::index", 1, 19):
         t.op("aten::item", 2, 9)
     paths = Paths(t.trace())
-    found = [paths.to(row) for row in (2, NONE, 0, 2)]
-    assert [(path.rows, path.ops) for path in found] == [((0, 1, 2), (1, 2)), ((), ()), ((0,), ()), ((0, 1, 2), (1, 2))]
-    assert found[3] is found[0]
+    matches = [paths.to(row) for row in (2, NONE, 0, 2)]
+    assert [(path.rows, path.ops) for path in matches] == [
+        ((0, 1, 2), (1, 2)),
+        ((), ()),
+        ((0,), ()),
+        ((0, 1, 2), (1, 2)),
+    ]
+    assert matches[3] is matches[0]
 
 
 def test_the_worker_is_the_outermost_op_that_does_work_itself() -> None:

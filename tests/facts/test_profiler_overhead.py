@@ -49,27 +49,27 @@ def analyzed(t: TraceBuilder) -> Analysis:
 @pytest.mark.parametrize("held", [{1: 10_000.0}, dict.fromkeys(range(4), 3000.0)], ids=["one step", "each step"])
 def test_the_step_is_as_long_as_without_it(held: dict[int, float], between: bool) -> None:
     """Its time, its verdict, its host's parts and its projections are those of the same steps without the rows."""
-    usual, found = analyzed(steps({})), analyzed(steps(held, between=between))
-    assert found.step.observed_us == usual.step.observed_us == STEP
-    assert found.step.reason == usual.step.reason
-    assert found.host_time.counted == usual.host_time.counted
-    assert found.whatif("all").predicted_us == pytest.approx(usual.whatif("all").predicted_us, rel=1e-3)
-    assert found.whatif("all").host_limit_us == pytest.approx(usual.whatif("all").host_limit_us, rel=1e-3)
+    usual, analysis = analyzed(steps({})), analyzed(steps(held, between=between))
+    assert analysis.step.observed_us == usual.step.observed_us == STEP
+    assert analysis.step.reason == usual.step.reason
+    assert analysis.host_time.counted == usual.host_time.counted
+    assert analysis.whatif("all").predicted_us == pytest.approx(usual.whatif("all").predicted_us, rel=1e-3)
+    assert analysis.whatif("all").host_limit_us == pytest.approx(usual.whatif("all").host_limit_us, rel=1e-3)
 
 
 def test_it_is_said() -> None:
     """In how many steps, and how long."""
-    said = steps_found(analyzed(steps({1: 10_000.0})))
-    assert "The profiler's own work in 1 of them (10.0 ms, rows of category overhead) is left out of all times." in said
+    text = steps_found(analyzed(steps({1: 10_000.0})))
+    assert "The profiler's own work in 1 of them (10.0 ms, rows of category overhead) is left out of all times." in text
     assert "profiler's own" not in steps_found(analyzed(steps({1: 20.0})))
 
 
 @pytest.mark.parametrize("name", ["Command Buffer Full", "Lazy Function Loading", "Driver Compiler"])
 def test_what_the_driver_does_is_the_steps(name: str) -> None:
     """A full queue, a kernel that is loaded when it is first used: so it is without a profiler too."""
-    found = analyzed(steps({1: 10_000.0}, name))
-    assert found.step.observed_us == STEP + 2500
-    assert profilers_own(found.trace) == ()
+    analysis = analyzed(steps({1: 10_000.0}, name))
+    assert analysis.step.observed_us == STEP + 2500
+    assert profilers_own(analysis.trace) == ()
 
 
 def test_a_row_beside_a_working_thread_holds_nobody() -> None:

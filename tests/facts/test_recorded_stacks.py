@@ -19,8 +19,8 @@ def line_of(t: TraceBuilder, op: str = "") -> int | None:
     trace = t.trace()
     (call,) = [row for row in range(len(trace.slices)) if trace.name(row) == "cudaStreamSynchronize"]
     ops = [row for row in range(len(trace.slices)) if op and trace.name(row) == op] or [NONE]
-    (found,) = RecordedStacks(trace).of_each(np.array([call]), np.array([call]), np.array(ops))
-    return found.frames[-1].line if found else None
+    (result,) = RecordedStacks(trace).of_each(np.array([call]), np.array([call]), np.array(ops))
+    return result.frames[-1].line if result else None
 
 
 @pytest.mark.parametrize(("before_us", "line"), [(900, 7), (1200, None)])
@@ -102,5 +102,5 @@ def test_stacks_of_many_waits_are_those_of_each(kinds: list[str]) -> None:
     together = stacks.of_each(calls, calls, ops)
     each = [slice(at, at + 1) for at in range(len(calls))]
     assert together == [stacks.of_each(calls[one], calls[one], ops[one])[0] for one in each]
-    told = [stack.frames[-1].line if stack else None for stack in together]
-    assert told == [None if kind in ("silent", "other") else k for k, kind in enumerate(kinds)]
+    messages = [stack.frames[-1].line if stack else None for stack in together]
+    assert messages == [None if kind in ("silent", "other") else k for k, kind in enumerate(kinds)]

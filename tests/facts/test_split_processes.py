@@ -29,14 +29,14 @@ def rank(device: int, wait: bool) -> TraceBuilder:
 
 def moved(t: TraceBuilder, correlation: int = 5000) -> list[dict[str, Any]]:
     """The events of this trace as another process would have written them."""
-    found = []
+    matches = []
     for event in t.events:
         args = dict(event.get("args", {}))
         if "correlation" in args:
             args["correlation"] += correlation
         pid = event["pid"] + 1000 if event["pid"] == MAIN else event["pid"]
-        found.append({**event, "pid": pid, "args": args})
-    return found
+        matches.append({**event, "pid": pid, "args": args})
+    return matches
 
 
 def merged(correlation: int = 5000) -> Trace:
@@ -49,12 +49,12 @@ def merged(correlation: int = 5000) -> Trace:
 def test_each_program_is_what_it_would_be_alone() -> None:
     """Its slices, its device work, its frames, its steps, and everything that follows from them."""
     alone = rank(0, wait=True).trace()
-    found = of_process(merged(), "100")
-    rows = range(len(found.slices))
-    assert names(found, rows) == names(alone, range(len(alone.slices)))
-    assert [found.ancestors(r) for r in rows] == [alone.ancestors(r) for r in rows]
-    assert [names(found, [s.row]) for s in found.steps] == [names(alone, [s.row]) for s in alone.steps]
-    assert len(found.frames) == len(alone.frames)
+    result = of_process(merged(), "100")
+    rows = range(len(result.slices))
+    assert names(result, rows) == names(alone, range(len(alone.slices)))
+    assert [result.ancestors(r) for r in rows] == [alone.ancestors(r) for r in rows]
+    assert [names(result, [s.row]) for s in result.steps] == [names(alone, [s.row]) for s in alone.steps]
+    assert len(result.frames) == len(alone.frames)
     one, other = analyze_trace(merged()), analyze_trace(alone)
     assert (one.step.bound, one.step.recoverable_us) == (other.step.bound, other.step.recoverable_us)
     assert [f.gain for f in one.findings] == [f.gain for f in other.findings]
@@ -66,8 +66,8 @@ def test_the_report_says_whose_it_is_and_what_the_others_take() -> None:
     (sentence,) = analysis.integrity.sentences()
     assert "2 processes: this report covers process 100 only" in sentence
     assert "1100 takes 1 ms a step, device 1 works 40%" in sentence
-    found = [(p.process, p.count, [d.device for d in p.devices]) for p in analysis.step.processes]
-    assert found == [("100", 3, [0]), ("1100", 3, [1])]
+    matches = [(p.process, p.count, [d.device for d in p.devices]) for p in analysis.step.processes]
+    assert matches == [("100", 3, [0]), ("1100", 3, [1])]
 
 
 def test_another_process_can_be_chosen() -> None:
@@ -100,8 +100,8 @@ def test_work_of_no_launch_goes_with_its_device() -> None:
     t.events += moved(rank(1, wait=False))
     args = {"device": 1, "stream": 7}
     t.event(ph="X", cat="kernel", name="lost", pid=1, tid=7, ts=900, dur=5, args=args)
-    found = of_process(reference.parse(t.json(), "t.json"), "1100")
-    assert "lost" in names(found, range(len(found.slices)))
+    result = of_process(reference.parse(t.json(), "t.json"), "1100")
+    assert "lost" in names(result, range(len(result.slices)))
 
 
 def test_of_many_processes_the_first_are_measured() -> None:

@@ -45,8 +45,8 @@ def sync_row(t: TraceBuilder, wait: int, record: int) -> None:
 
 def correlation(t: TraceBuilder, at: float) -> int:
     """Return the correlation id of the call at this time (µs)."""
-    found: int = next(e["args"]["correlation"] for e in t.events if e["ts"] == at)
-    return found
+    match: int = next(e["args"]["correlation"] for e in t.events if e["ts"] == at)
+    return match
 
 
 def stated(t: TraceBuilder) -> dict[float, float]:
@@ -60,8 +60,8 @@ def stated(t: TraceBuilder) -> dict[float, float]:
             np.flatnonzero(trace.named(lambda name: is_stream_wait(name) or is_event_synchronize(name))),
         )
     )
-    found = stated_edges(trace, records, waits)
-    return {float(s.ts[wait]) / 1e3: float(s.ts[record]) / 1e3 for wait, record in found.items()}
+    result = stated_edges(trace, records, waits)
+    return {float(s.ts[wait]) / 1e3: float(s.ts[record]) / 1e3 for wait, record in result.items()}
 
 
 def test_without_a_source_nothing_is_stated() -> None:
@@ -93,14 +93,14 @@ def test_an_event_that_was_recorded_before_the_recording_tells_nothing() -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "handle", "told"), [("event", "a", True), ("event", 0, False), ("stream", "a", False)]
+    ("kind", "handle", "expected"), [("event", "a", True), ("event", 0, False), ("stream", "a", False)]
 )
-def test_a_synchronize_of_an_event_waits_for_its_record(kind: str, handle: int | str, told: bool) -> None:
+def test_a_synchronize_of_an_event_waits_for_its_record(kind: str, handle: int | str, expected: bool) -> None:
     """The host's, as the callbacks stored it beside its stack; other synchronizes aren't about events."""
     t = story("cudaEventSynchronize")
     seen(t, (99, "record", "a"), (199, "record", "b"), (198, "record", 0))
     synchronized(t, (299, kind, handle))
-    assert stated(t) == ({300.0: 100.0} if told else {})
+    assert stated(t) == ({300.0: 100.0} if expected else {})
 
 
 def test_a_callback_is_of_its_own_thread() -> None:

@@ -15,18 +15,18 @@ STEP_US = 10_000.0
 
 def rank_finding(**changes: Any) -> RankFinding:
     """A sync of one rank, once a step."""
-    made: dict[str, Any] = {
+    built: dict[str, Any] = {
         "id": "item-01c248f7", "rule": "item", "cause": "READBACK", "title": ".item() waits for a number",
         "fix": "Keep the number on the device. Log it later.", "op": "aten::item", "scope": ("train", "log"),
         "file": "train.py", "line": 52, "function": "step", "phase": "forward", "intended": False, "kernels_stay": True,
         "per_step": 1.0, "wait_us": 3_000.0, "bubble_us": 900.0, "alone_us": 800.0,
     }  # fmt: skip
-    return RankFinding(**{**made, **changes})
+    return RankFinding(**{**built, **changes})
 
 
 def rank(number: int, findings: tuple[RankFinding, ...] = (), steps: int = 3, **changes: Any) -> RankAnalysis:
     """One rank's trace: steps of 10 ms."""
-    made: dict[str, Any] = {
+    built: dict[str, Any] = {
         "syncscan": "0", "path": f"job/rank{number}.json.gz", "size_bytes": 1000, "modified_ns": 1, "rank": number,
         "world_size": None, "base_ns": 0, "groups": (),
         "steps": tuple(RankStep(k, int(k * STEP_US * 1e3), int((k + 1) * STEP_US * 1e3)) for k in range(steps)),
@@ -35,7 +35,7 @@ def rank(number: int, findings: tuple[RankFinding, ...] = (), steps: int = 3, **
         "recoverable_us": 800.0 if findings else 0.0, "bound": "device", "reason": "The device works 80%.",
         "findings": findings, "collectives": (), "graph": None,
     }  # fmt: skip
-    return RankAnalysis(**{**made, **changes})
+    return RankAnalysis(**{**built, **changes})
 
 
 def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
@@ -59,7 +59,7 @@ def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
         )
         for k in range(count)
     )
-    made: dict[str, Any] = {
+    built: dict[str, Any] = {
         "ranks": ranks,
         "world_size": count,
         "missing": (),
@@ -80,7 +80,7 @@ def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
         "unmatched": 0,
         "notes": (),
     }
-    return Fleet(**{**made, **changes})
+    return Fleet(**{**built, **changes})
 
 
 def damaged(count: int = 4) -> Fleet:
@@ -108,8 +108,8 @@ def hostile(text: str) -> Fleet:
     ranks = tuple(replace(r, of=rank(r.number, (named,), path=text, bound=text, reason=text)) for r in fleet.ranks)
     path = tuple(replace(s, collective=text) for s in fleet.path)
     late = tuple(replace(x, finding=text) for x in fleet.lateness)
-    found = (JobFinding(named, (0, 1), 1.0, 1.0, 500.0, 900.0, (800.0, 1_000.0)),)
-    return replace(fleet, ranks=ranks, path=path, lateness=late, findings=found, unread=(Unread(text, text),),
+    result = (JobFinding(named, (0, 1), 1.0, 1.0, 500.0, 900.0, (800.0, 1_000.0)),)
+    return replace(fleet, ranks=ranks, path=path, lateness=late, findings=result, unread=(Unread(text, text),),
                    notes=(text,))  # fmt: skip
 
 

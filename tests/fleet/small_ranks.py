@@ -10,8 +10,8 @@ from tests.builder import TraceBuilder
 
 def rank_trace(rank: int, kernels: int = 1, **metadata: Any) -> TraceBuilder:
     """A rank with an `.item()` in each of two steps."""
-    told = {"rank": rank, "world_size": 2, "backend": "nccl"}
-    t = TraceBuilder(distributedInfo=told, **metadata)
+    entries = {"rank": rank, "world_size": 2, "backend": "nccl"}
+    t = TraceBuilder(distributedInfo=entries, **metadata)
     for start in t.steps(2, lasts=1000):
         for k in range(kernels):
             t.launch("gemm", at=start + 10 + 2 * k, lasts=1)

@@ -91,11 +91,11 @@ def test_a_rank_is_told_by_its_trace_its_name_or_its_order() -> None:
     two = analyses(traces([Step(), Step()]))
     named = [renamed(rank, f"run_rank{9 - k}.json", rank=None) for k, rank in enumerate(two)]
     neither = [renamed(rank, f"{k}.json", rank=None) for k, rank in enumerate(two)]
-    told = [
+    messages = [
         [(rank.number, rank.numbered_from) for rank in join([replace_size(one) for one in ranks]).ranks]
         for ranks in (two, named, neither)
     ]
-    assert told == [
+    assert messages == [
         [(0, RankFrom.TRACE), (1, RankFrom.TRACE)],
         [(8, RankFrom.NAME), (9, RankFrom.NAME)],
         [(0, RankFrom.ORDER), (1, RankFrom.ORDER)],
@@ -130,11 +130,11 @@ def test_what_is_no_job_is_refused() -> None:
 def test_a_rank_is_kept_as_it_is() -> None:
     """Stored and read back, it joins to the same fleet."""
     ranks = analyses(traces([Step(item=True, host=200), Step()]))
-    kept = [decoded(encoded(rank)) for rank in ranks]
-    assert [replace(rank, of=None) for rank in join(kept).ranks] == [
+    stored = [decoded(encoded(rank)) for rank in ranks]
+    assert [replace(rank, of=None) for rank in join(stored).ranks] == [
         replace(rank, of=None) for rank in join(ranks).ranks
     ]  # type: ignore[arg-type]
-    assert join(kept).findings == join(ranks).findings
+    assert join(stored).findings == join(ranks).findings
     with pytest.raises(ValueError, match="version"):
         decoded(encoded(replace(ranks[0], version=99)))
 

@@ -26,11 +26,11 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="fi
 
 def children() -> list[int]:
     """The processes that this one started."""
-    found: list[int] = []
+    matches: list[int] = []
     for task in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # a thread that ends meanwhile has no file any more, and its children are another's
-            found += map(int, (task / "children").read_text().split())
-    return found
+            matches += map(int, (task / "children").read_text().split())
+    return matches
 
 
 def kill_reader(fifo: Path, times: int) -> None:
@@ -60,15 +60,15 @@ def test_a_killed_process_and_a_damaged_trace_cost_themselves_alone(tmp_path: Pa
     deadly, damaged = tmp_path / "job" / "deadly.json", tmp_path / "job" / "damaged.json"
     os.mkfifo(deadly)
     damaged.write_text("no trace")
-    paths, told = [first, str(deadly), str(damaged), last], []
+    paths, messages = [first, str(deadly), str(damaged), last], []
     killer = threading.Thread(target=kill_reader, args=(deadly, pool.TIMES_KILLED))
     killer.start()
-    ranks, unread = run(paths, store=tmp_path / "out", jobs=1, progress=lambda *how: told.append(how))
+    ranks, unread = run(paths, store=tmp_path / "out", jobs=1, progress=lambda *how: messages.append(how))
     killer.join()
     assert ranks == [decoded(outcome_of(path, {}, None).rank) for path in (first, last)]
     assert [u.path for u in unread] == [str(deadly), str(damaged)]
     assert "SIGKILL" in unread[0].reason
-    assert told == [(1, 0, 4, first), (2, 1, 4, str(damaged)), (3, 1, 4, last), (4, 2, 4, str(deadly))]
+    assert messages == [(1, 0, 4, first), (2, 1, 4, str(damaged)), (3, 1, 4, last), (4, 2, 4, str(deadly))]
     again: list[object] = []
     assert run([first, last], store=tmp_path / "out", progress=lambda *how: again.append(how))[0] == ranks
     assert len(again) == 2
@@ -101,8 +101,8 @@ def test_what_is_too_large_for_its_share_gets_all_the_memory(tmp_path: Path) -> 
     """Two that fit one after the other, but not side by side."""
     paths = [str(rank_trace(k, kernels=100).write(tmp_path / f"rank{k}.json")) for k in (0, 1)]
     assert outcome_of(paths[0], {}, 100_000).too_large
-    found = dict(outcomes(paths, {}, Workers(2, 200_000)))
-    assert [decoded(found[path].rank).rank for path in paths] == [0, 1]
+    result = dict(outcomes(paths, {}, Workers(2, 200_000)))
+    assert [decoded(result[path].rank).rank for path in paths] == [0, 1]
 
 
 def test_standard_input_is_no_rank() -> None:

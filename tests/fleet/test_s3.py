@@ -30,10 +30,10 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
     host, port = running.get_host_and_port()
-    told = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
-    told |= {"AWS_DEFAULT_REGION": "us-east-1"}
-    before = {name: os.environ.get(name) for name in told}
-    os.environ |= told
+    metadata = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
+    metadata |= {"AWS_DEFAULT_REGION": "us-east-1"}
+    before = {name: os.environ.get(name) for name in metadata}
+    os.environ |= metadata
     s3fs.S3FileSystem.clear_instance_cache()
     storage = s3fs.S3FileSystem()
     storage.mkdir("runs")
@@ -57,11 +57,11 @@ def test_a_job_in_s3_is_analysed_and_kept_there(bucket: str) -> None:
     assert ranks == [decoded(outcome_of(path, {}, None).rank) for path in paths]
     assert unread == []
     storage = s3fs.S3FileSystem()
-    kept = {name: storage.cat_file(name) for name in storage.find("runs/out")}
-    assert [SECRET.encode() in text or KEY.encode() in text for text in kept.values()] == [False, False]
+    stored = {name: storage.cat_file(name) for name in storage.find("runs/out")}
+    assert [SECRET.encode() in text or KEY.encode() in text for text in stored.values()] == [False, False]
     fleet = syncscan.analyze_fleet(f"{bucket}/job/", out=f"{bucket}/out", scheduler="tcp://nobody:1")
     assert [rank.of for rank in fleet.ranks] == ranks
-    assert find(f"{bucket}/out") == [f"s3://{name}" for name in sorted(kept)]
+    assert find(f"{bucket}/out") == [f"s3://{name}" for name in sorted(stored)]
 
 
 def test_what_goes_wrong_is_said_without_secrets(bucket: str) -> None:

@@ -86,10 +86,10 @@ def spares(tmp_path: Path) -> Spares:
             stacks: record Python frames; a copy that waits in its own call has no others, and no exact line.
         """
         before = seen(program, tmp_path / "before", stacks)
-        found = before.of(rule, title)
-        assert found, str(before)
-        assert not line or any("# here" in before.line(finding) for finding in found), str(before)
-        assert fix in found[0].diagnosis.fix
+        result = before.of(rule, title)
+        assert result, str(before)
+        assert not line or any("# here" in before.line(finding) for finding in result), str(before)
+        assert fix in result[0].diagnosis.fix
         after = seen(switched(program, switches), tmp_path / "after", stacks)
         assert not after.of(rule, title), str(after)
 

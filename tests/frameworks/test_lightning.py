@@ -55,8 +55,8 @@ def test_a_value_for_the_bar_is_read_after_each_batch(spares: Spares) -> None:
 def test_it_is_read_without_a_bar_too(run: Callable[[str], Seen]) -> None:
     """`enable_progress_bar=False` spares the bar's drawing alone."""
     seen = run(PROGRAM.replace("enable_progress_bar=True", "enable_progress_bar=False"))
-    found, *_ = seen.of("lightning", "to the progress bar")
-    assert "Trainer(enable_progress_bar=False) alone" in found.diagnosis.fix
+    result, *_ = seen.of("lightning", "to the progress bar")
+    assert "Trainer(enable_progress_bar=False) alone" in result.diagnosis.fix
 
 
 def test_a_logger_reads_in_steps_that_are_logged(spares: Spares) -> None:

@@ -24,15 +24,15 @@ MOST_EVENTS = 400
 
 def bases() -> list[dict[str, Any]]:
     """The recordings that inputs are made of."""
-    found = []
+    matches = []
     for path in sorted(SAMPLES.glob("*.json.gz")):
         if path.stat().st_size <= LARGEST:
             document = json.loads(gzip.decompress(path.read_bytes()))
             events = document["traceEvents"]
             names = [event for event in events if event.get("ph") == "M"]
             rest = sorted((e for e in events if e.get("ph") != "M"), key=lambda e: float(e.get("ts", 0)))
-            found.append({**document, "traceEvents": [*names, *rest[:MOST_EVENTS]]})
-    return found
+            matches.append({**document, "traceEvents": [*names, *rest[:MOST_EVENTS]]})
+    return matches
 
 
 def main() -> int:
@@ -53,11 +53,11 @@ def main() -> int:
             path, out = Path(folder, f"input{suffix}"), Path(folder, "out")
             path.write_bytes(stored)
             out.mkdir()
-            said = judged(path, out, r, valid)
+            text = judged(path, out, r, valid)
         count += 1
-        if said:
+        if text:
             wrong += 1
-            print(f"--seed {given.seed} --only {number}: {'; '.join(said)}", flush=True)
+            print(f"--seed {given.seed} --only {number}: {'; '.join(text)}", flush=True)
             if given.keep:
                 given.keep.mkdir(parents=True, exist_ok=True)
                 (given.keep / f"{given.seed}-{number}{suffix}").write_bytes(stored)

@@ -130,9 +130,9 @@ def _saved(path: Path, folder: Path) -> Iterator[str]:
         texts = [run("analyze", str(one)) for one in (path, saved)]
         if texts[0][1:] != texts[1][1:]:
             yield f"saved, it says something else: {texts[1][2]}"
-        _, said, wrong = run("diff", str(path), str(saved))
-        if wrong or b"No sync differs." not in said:
-            yield f"diff with itself: {wrong or said[:200]!r}"
+        _, text, wrong = run("diff", str(path), str(saved))
+        if wrong or b"No sync differs." not in text:
+            yield f"diff with itself: {wrong or text[:200]!r}"
         code, _, wrong = run("check", str(saved), "--syncs", "1e9")
         if wrong and wrong != "exit 1":  # nothing can be seen in it
             yield f"check: {wrong}"

@@ -63,15 +63,15 @@ def value(r: Random) -> Any:
 
 def places(document: Any, r: Random, count: int) -> list[tuple[Any, Any]]:
     """Random places of a document, at any depth: a container, and a key or an index in it."""
-    found = []
+    matches = []
     for _ in range(count):
         at, place = document, None
         while isinstance(at, dict | list) and at and (place is None or r.random() < 0.85):
             key = r.choice(list(at)) if isinstance(at, dict) else r.randrange(len(at))
             place, at = (at, key), at[key]
         if place is not None:
-            found.append(place)
-    return found
+            matches.append(place)
+    return matches
 
 
 def events_of(document: Document) -> list[Event]:

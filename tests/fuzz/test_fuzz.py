@@ -61,8 +61,8 @@ def test_mutated_recordings(number: int, documents: list[dict[str, Any]]) -> Non
     assert check(*_judgeable(mutate.made(r.choice(documents), r), r)) == []
 
 
-def _judgeable(made: tuple[bytes, str, Any], r: Random) -> tuple[bytes, str, Random, Any]:
-    stored, suffix, valid = made
+def _judgeable(built: tuple[bytes, str, Any], r: Random) -> tuple[bytes, str, Random, Any]:
+    stored, suffix, valid = built
     return stored, suffix, r, valid
 
 

@@ -26,10 +26,10 @@ def diff(before: Sequence[Sync], after: Sequence[Sync]) -> Diff:
     return api.diff([program(*before)], [program(*after)])
 
 
-def told(found: Diff) -> dict[str, list[str]]:
+def told(difference: Diff) -> dict[str, list[str]]:
     """Op and line of what differs, by what became of it."""
     lines: dict[str, list[str]] = {}
-    for c in found.changes:
+    for c in difference.changes:
         source = c.site.first.where.source
         lines.setdefault(c.change.value, []).append(f"{c.site.first.where.op}:{source.line if source else ''}")
     return lines
@@ -61,26 +61,28 @@ def test_one_that_came_in_is_told_with_its_line() -> None:
     """Lines below it moved on; it is the new one, and nothing else."""
     before = [ITEM, replace(ITEM, line=20), replace(ITEM, line=30)]
     after = [ITEM, replace(ITEM, line=15), replace(ITEM, line=21), replace(ITEM, line=31)]
-    found = diff(before, after)
-    assert told(found)["new"] == ["aten::item:15"]
-    assert "gone" not in told(found)
-    assert [c.site.first.where.source for c in found.worse] == [found.of(SiteStatus.NEW)[0].site.first.where.source]
+    difference = diff(before, after)
+    assert told(difference)["new"] == ["aten::item:15"]
+    assert "gone" not in told(difference)
+    assert [c.site.first.where.source for c in difference.worse] == [
+        difference.of(SiteStatus.NEW)[0].site.first.where.source
+    ]
 
 
 def test_one_more_where_lines_are_not_known_is_more_often() -> None:
     """Without lines two syncs of a scope and an op are one place, which waits twice."""
-    found = diff([replace(ITEM, line=0)], [replace(ITEM, line=0)] * 2)
-    assert set(told(found)) == {"changed"}
-    (change,) = found.changes
+    difference = diff([replace(ITEM, line=0)], [replace(ITEM, line=0)] * 2)
+    assert set(told(difference)) == {"changed"}
+    (change,) = difference.changes
     assert (change.more_often, change.how_long) == (True, False)
-    assert found.worse == found.changes
+    assert difference.worse == difference.changes
 
 
 def test_other_scopes_are_other_places() -> None:
     """Numbers that tell layers apart, and not steps, stay; so do functions of other files."""
     layers = [replace(ITEM, line=0, scope=f"layer {n}") for n in range(3)]
-    found = diff(layers, layers[1:])
-    assert told(found) == {"gone": ["aten::item:"], "same": ["aten::item:"] * 2}
+    difference = diff(layers, layers[1:])
+    assert told(difference) == {"gone": ["aten::item:"], "same": ["aten::item:"] * 2}
     other = replace(ITEM, file="/home/a/project/eval.py", function="run", scope="eval")
     assert set(told(diff([ITEM], [other]))) == {"new", "gone"}
 
@@ -88,9 +90,9 @@ def test_other_scopes_are_other_places() -> None:
 def test_what_not_every_step_has_may_be_chance() -> None:
     """One of three steps has it: another recording of the same code may not."""
     now_and_then = replace(ITEM, op="aten::nonzero", line=50, steps=(1,))
-    found = diff([ITEM], [ITEM, now_and_then])
-    assert told(found)["occasional"] == ["aten::nonzero:50"]
-    assert not found.worse
+    difference = diff([ITEM], [ITEM, now_and_then])
+    assert told(difference)["occasional"] == ["aten::nonzero:50"]
+    assert not difference.worse
     many = api.diff([program(ITEM, steps=20)], [program(ITEM, replace(now_and_then, steps=range(0, 20, 3)), steps=20)])
     assert told(many)["new"] == ["aten::nonzero:50"]
 
@@ -98,40 +100,40 @@ def test_what_not_every_step_has_may_be_chance() -> None:
 def test_several_recordings_are_one_state() -> None:
     """A sync in each step of one recording counts; a sync in an earlier recording alone isn't lost."""
     other = replace(ITEM, op="aten::nonzero", line=50)
-    found = api.diff([program(ITEM)], [program(ITEM), program(ITEM, other)])
-    assert told(found) == {"same": ["aten::item:10"], "new": ["aten::nonzero:50"]}
-    assert found.of(SiteStatus.NEW)[0].site.per_step == 0.5
+    difference = api.diff([program(ITEM)], [program(ITEM), program(ITEM, other)])
+    assert told(difference) == {"same": ["aten::item:10"], "new": ["aten::nonzero:50"]}
+    assert difference.of(SiteStatus.NEW)[0].site.per_step == 0.5
 
 
 @pytest.mark.parametrize("name", ["maskedloss.v0", "lines"])
 def test_a_recording_and_itself(name: str) -> None:
     """Everything is the same, and the step took as long."""
     analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
-    found = api.diff([analysis], [analysis])
-    assert {c.change for c in found.changes} == {SiteStatus.SAME}
-    assert found.step.saving_us == 0
+    difference = api.diff([analysis], [analysis])
+    assert {c.change for c in difference.changes} == {SiteStatus.SAME}
+    assert difference.step.saving_us == 0
 
 
 def test_two_recordings_of_the_same_code_differ_in_nothing() -> None:
     """With Python frames and without, which give rules other things to go by."""
     lines, stacks = (api.analyze(SAMPLES / f"{name}.pt.trace.json.gz") for name in ("lines", "lines.stacks"))
-    found = api.diff([lines], [stacks])
-    assert {c.change for c in found.changes} == {SiteStatus.SAME}
-    assert not found.step.distinguishable
+    difference = api.diff([lines], [stacks])
+    assert {c.change for c in difference.changes} == {SiteStatus.SAME}
+    assert not difference.step.distinguishable
 
 
 def test_a_wait_that_moved_won_nothing() -> None:
     """Nonzero is gone, unique waits as long now, and the step is what it was: as the replay had said."""
     before, after = (api.analyze(SAMPLES / f"maskedloss.v{n}.pt.trace.json.gz") for n in (0, 1))
-    found = api.diff([before], [after])
-    assert [c.site.first.rule for c in found.of(SiteStatus.GONE)] == ["nonzero", "scalar-assign"]
-    assert [c.site.first.rule for c in found.of(SiteStatus.CHANGED)] == ["unique"]
-    (moved,) = found.moved
-    assert moved.us == pytest.approx(found.gone_wait_us, rel=0.01)
-    assert not found.step.distinguishable
-    assert found.promise is not None
-    assert found.promise.saving_us < 0.005 * found.step.before_us
-    assert found.promise.kept is PromiseOutcome.YES
+    difference = api.diff([before], [after])
+    assert [c.site.first.rule for c in difference.of(SiteStatus.GONE)] == ["nonzero", "scalar-assign"]
+    assert [c.site.first.rule for c in difference.of(SiteStatus.CHANGED)] == ["unique"]
+    (moved,) = difference.moved
+    assert moved.us == pytest.approx(difference.gone_wait_us, rel=0.01)
+    assert not difference.step.distinguishable
+    assert difference.promise is not None
+    assert difference.promise.saving_us < 0.005 * difference.step.before_us
+    assert difference.promise.kept is PromiseOutcome.YES
 
 
 LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
@@ -177,13 +179,13 @@ def test_a_step_s_change_is_set_against_its_spread() -> None:
 def test_steps_that_wander_together_tell_less_than_as_many_apart() -> None:
     """A host that is slow for ten steps and fast for ten is somewhere else the next time; one that jitters isn't."""
     apart, together = [950.0, 1050.0] * 20, ([950.0] * 10 + [1050.0] * 10) * 2
-    told = [
+    messages = [
         api.diff([unprofiled(1000, times)], [unprofiled(880, [time * 0.88 for time in times])]).step
         for times in (apart, together)
     ]
-    assert [step.distinguishable for step in told] == [True, False]
+    assert [step.distinguishable for step in messages] == [True, False]
     alike = math.sqrt(33 / 39) * 50  # 36 of 39 neighbours lie on one side of the mean, 3 on both
-    assert told[1].margin_us == pytest.approx(1.96 * 2.5 * alike * math.hypot(1, 0.88), rel=0.05)
+    assert messages[1].margin_us == pytest.approx(1.96 * 2.5 * alike * math.hypot(1, 0.88), rel=0.05)
 
 
 def test_a_device_s_pace_does_not_wander() -> None:
@@ -202,27 +204,27 @@ def held(us: float, times: Sequence[float]) -> Analysis:
 
 def test_a_host_under_the_profiler_tells_little() -> None:
     """A host's time in a trace differs by tens of percents from one recording to the next."""
-    found = api.diff([program(ITEM, lasts=1000)], [program(ITEM, lasts=800)])
-    assert not found.step.unprofiled
-    assert not found.step.distinguishable
-    assert 250 < found.step.margin_us < 500
+    difference = api.diff([program(ITEM, lasts=1000)], [program(ITEM, lasts=800)])
+    assert not difference.step.unprofiled
+    assert not difference.step.distinguishable
+    assert 250 < difference.step.margin_us < 500
 
 
 def test_several_recordings_tell_their_own_spread() -> None:
     """Three recordings of each state, a percent apart, tell 20 % of a host's time."""
     before, after = ([program(ITEM, lasts=at * part) for part in (1, 1.01, 0.99)] for at in (1000, 800))
-    found = api.diff(before, after)
-    assert found.step.distinguishable
-    assert found.step.margin_us < 60
+    difference = api.diff(before, after)
+    assert difference.step.distinguishable
+    assert difference.step.margin_us < 60
 
 
 def test_steps_that_were_found_otherwise_are_not_compared() -> None:
     """A whole trace is no step of three."""
     marked, whole = program(ITEM), program(ITEM, steps=1)
     trace = replace(whole.trace, steps=(), steps_found=type(whole.trace.steps_found)(asked=True))
-    found = api.diff([marked], [api.analyze_trace(trace)])
-    assert "different ways" in found.step.why_not
-    assert not found.step.distinguishable
+    difference = api.diff([marked], [api.analyze_trace(trace)])
+    assert "different ways" in difference.step.why_not
+    assert not difference.step.distinguishable
 
 
 def test_one_recording_may_know_more_of_a_place_than_the_other() -> None:

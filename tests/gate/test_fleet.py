@@ -70,8 +70,8 @@ def test_how_long_ranks_hold_each_other_up_is_a_limit() -> None:
     verdict = check(slow, Limit(held_up=0.05))
     assert not verdict.passed
     assert verdict.guilty == ()
-    (said,) = check(job(unprofiled_us=5_000.0), Limit(held_up=0.5)).notes
-    assert said == "The profiler makes the step 2.0 times as long: without it, other ranks may be late."
+    (notes,) = check(job(unprofiled_us=5_000.0), Limit(held_up=0.5)).notes
+    assert notes == "The profiler makes the step 2.0 times as long: without it, other ranks may be late."
     assert "is unknown" in sentences(check(job(matched=0, lateness=()), Limit(held_up=0.05)))[0]
 
 
@@ -123,24 +123,26 @@ def without_item(**changes: object) -> Fleet:
 
 def test_what_is_gone_kept_what_was_projected() -> None:
     """The job's step against what its replay had said."""
-    found = diff_fleets(job(unprofiled_us=10_000.0), without_item())
-    assert [(c.change, c.site.first.rule) for c in found.changes] == [
+    difference = diff_fleets(job(unprofiled_us=10_000.0), without_item())
+    assert [(c.change, c.site.first.rule) for c in difference.changes] == [
         (SiteStatus.GONE, "item"),
         (SiteStatus.SAME, "nonzero"),
     ]
-    assert found.step.saving_us == pytest.approx(710)
-    assert found.step.distinguishable
-    assert found.promise is not None
-    assert (found.promise.saving_us, found.promise.range_us, found.promise.kept) == (
+    assert difference.step.saving_us == pytest.approx(710)
+    assert difference.step.distinguishable
+    assert difference.promise is not None
+    assert (difference.promise.saving_us, difference.promise.range_us, difference.promise.kept) == (
         700,
         (600, 800),
         PromiseOutcome.YES,
     )
-    assert (found.before.held_up_us, found.before.holders, found.after.holders) == (700, (0,), ())
-    story = story_of(found)
+    assert (difference.before.held_up_us, difference.before.holders, difference.after.holders) == (700, (0,), ())
+    story = story_of(difference)
     assert story.verdict == "1 sync removed"
-    for text in (fleet_diff_text.render(found, 300), fleet_diff_markdown.render(found).replace("\\", "")):
-        assert [said for said in (story.verdict, story.step, story.held_up, story.promise) if said not in text] == []
+    for text in (fleet_diff_text.render(difference, 300), fleet_diff_markdown.render(difference).replace("\\", "")):
+        assert [
+            sentence for sentence in (story.verdict, story.step, story.held_up, story.promise) if sentence not in text
+        ] == []
     assert story.held_up.endswith("by nothing that could be measured, 700 µs (rank 0) before.")
 
 
@@ -151,22 +153,22 @@ def test_a_sync_on_more_ranks_is_worse() -> None:
     assert [c.site.first.rule for c in diff_fleets(job(), spread).worse] == ["item"]
     assert diff_fleets(spread, job()).worse == ()
     assert diff_fleets(job(), job()).worse == ()
-    (told,) = story_of(diff_fleets(job(), spread)).changes[SiteStatus.CHANGED]
-    assert told.numbers == "on 4 of 4, only on rank 0 before"
+    (report,) = story_of(diff_fleets(job(), spread)).changes[SiteStatus.CHANGED]
+    assert report.numbers == "on 4 of 4, only on rank 0 before"
 
 
 def test_jobs_of_other_sizes_have_no_step_to_compare() -> None:
     """Nor is a sync on twice as many ranks one on more."""
-    found = diff_fleets(job(4), job(8))
-    assert found.step.why_not == "The jobs have 4 and 8 ranks."
-    assert found.worse == ()
+    difference = diff_fleets(job(4), job(8))
+    assert difference.step.why_not == "The jobs have 4 and 8 ranks."
+    assert difference.worse == ()
 
 
 @pytest.mark.parametrize("text", HOSTILE[:4], ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """In each format."""
-    found = diff_fleets(job(2), hostile(text))
-    markdown = fleet_diff_markdown.render(found)
+    difference = diff_fleets(job(2), hostile(text))
+    markdown = fleet_diff_markdown.render(difference)
     assert "<script" not in "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
-    assert not set(fleet_diff_text.render(found)) & set("\x1b\x07\x00\u202e\u2066")
-    assert json.loads(fleet_diff_json.render(found))["schema"] == "syncscan.fleet-diff/1"
+    assert not set(fleet_diff_text.render(difference)) & set("\x1b\x07\x00\u202e\u2066")
+    assert json.loads(fleet_diff_json.render(difference))["schema"] == "syncscan.fleet-diff/1"

@@ -57,45 +57,45 @@ def test_figures_are_the_recordings(dry: Analysis) -> None:
     liked = api.liken(dry, there)
     like = liked.likeness
     assert like is not None
-    found = {f.where.scope[0]: f for f in liked.findings}
+    matches = {f.where.scope[0]: f for f in liked.findings}
     item = next(f for f in there.findings if f.where.scope == ("log",))
-    theirs = like.counterparts[found["log"].id]
+    theirs = like.counterparts[matches["log"].id]
     assert [f.id for f in theirs.findings] == [item.id]
     assert item.gain is not None
     assert (theirs.wait_us, theirs.recoverable_us) == (item.wait_us, item.gain.recoverable_us)
-    assert found["only here"].id not in like.counterparts
+    assert matches["only here"].id not in like.counterparts
     assert [f.where.scope for f in like.unseen] == [("only there",)]
-    assert liked.findings[-1] is found["only here"]
-    assert found["log"].gain is None
+    assert liked.findings[-1] is matches["only here"]
+    assert matches["log"].gain is None
 
 
 @pytest.mark.parametrize(
-    ("copied", "same", "said"),
+    ("copied", "same", "text"),
     [
         (400, True, "Its copies are as large as this run's (1 compared)."),
         (4_000_000, False, "Its sizes differ (a copy of 4 MB is 400 bytes here), and nothing was scaled."),
         (0, None, "Whether the sizes match is unknown: no copy in both is larger than a number."),
     ],
 )
-def test_other_sizes_are_said(dry: Analysis, copied: int, same: bool | None, said: str) -> None:
+def test_other_sizes_are_said(dry: Analysis, copied: int, same: bool | None, text: str) -> None:
     """By the bytes of copies at the same places; the figures stay as recorded."""
     liked = api.liken(dry, recording(copied))
-    told = json.loads(report.render(liked, "json"))
-    assert (told["dry_run"]["like"]["same_sizes"], told["dry_run"]["like"]["sizes"]) == (same, said)
-    assert said in " ".join(report.render(liked, "text", width=200).split())
+    document = json.loads(report.render(liked, "json"))
+    assert (document["dry_run"]["like"]["same_sizes"], document["dry_run"]["like"]["sizes"]) == (same, text)
+    assert text in " ".join(report.render(liked, "text", width=200).split())
 
 
 def test_json_has_both_sides(dry: Analysis) -> None:
     """The dry run's costs stay null; the recording's stand under `like`."""
     there = recording()
-    told = json.loads(report.render(api.liken(dry, there), "json"))
-    found = {f["scope"][0]: f for f in told["findings"]}
-    assert found["log"]["recoverable_us"] is None
-    assert found["log"]["like"]["per_step"] == 1.0
-    assert found["only here"]["like"] is None
-    assert told["dry_run"]["like"]["step_us"] == there.step.observed_us
-    assert [unseen["where"] for unseen in told["dry_run"]["like"]["unseen"]] == ["only there · aten::nonzero"]
-    assert told["dry_run"]["ops"] == dry.trace.info.capture.coverage.ops  # type: ignore[union-attr]
+    document = json.loads(report.render(api.liken(dry, there), "json"))
+    matches = {f["scope"][0]: f for f in document["findings"]}
+    assert matches["log"]["recoverable_us"] is None
+    assert matches["log"]["like"]["per_step"] == 1.0
+    assert matches["only here"]["like"] is None
+    assert document["dry_run"]["like"]["step_us"] == there.step.observed_us
+    assert [unseen["where"] for unseen in document["dry_run"]["like"]["unseen"]] == ["only there · aten::nonzero"]
+    assert document["dry_run"]["ops"] == dry.trace.info.capture.coverage.ops  # type: ignore[union-attr]
 
 
 def test_only_a_dry_run_is_set_beside_a_recording(dry: Analysis) -> None:

@@ -72,7 +72,7 @@ def test_what_holds_the_host(source: On, target: On, holds: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "asked"),
+    ("call", "requested"),
     [
         (lambda t: t.to(torch.float64), False),
         (lambda t: t.to(torch.float64, non_blocking=True), True),
@@ -86,7 +86,7 @@ def test_what_holds_the_host(source: On, target: On, holds: bool) -> None:
         (lambda t: torch.nn.Linear(2, 2).to("cpu", non_blocking=True), True),
     ],
 )
-def test_non_blocking_is_found_wherever_it_stands(call: Any, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_non_blocking_is_found_wherever_it_stands(call: Any, requested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its name or by its place; the value is what it would be."""
     noted: list[int] = []
     monkeypatch.setattr(blocking_copies, "holds", lambda source, target: True)
@@ -95,7 +95,7 @@ def test_non_blocking_is_found_wherever_it_stands(call: Any, asked: bool, monkey
         watched = call(torch.ones(3))
     finally:
         stop()
-    assert bool(noted) is asked
+    assert bool(noted) is requested
     if isinstance(watched, torch.Tensor):
         assert torch.equal(watched, call(torch.ones(3)))
 

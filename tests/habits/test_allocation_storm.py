@@ -35,14 +35,14 @@ def habit(builder):
 
 def test_memory_that_every_step_takes_is_gained():
     """Four calls of 50 µs."""
-    found = habit(allocating())
-    assert found.cost_us == pytest.approx(200)
-    assert found.gain.basis is Basis.REPLAY
-    assert found.gain.recoverable_us == pytest.approx(200, abs=5)
-    assert found.per_step == 4
-    assert found.op == "aten::empty"
-    assert found.confidence is Confidence.MEDIUM
-    assert found.evidence == (
+    flagged = habit(allocating())
+    assert flagged.cost_us == pytest.approx(200)
+    assert flagged.gain.basis is Basis.REPLAY
+    assert flagged.gain.recoverable_us == pytest.approx(200, abs=5)
+    assert flagged.per_step == 4
+    assert flagged.op == "aten::empty"
+    assert flagged.confidence is Confidence.MEDIUM
+    assert flagged.evidence == (
         "calls per step that ask the driver for memory: cudaMalloc: 4; they take 200 µs of the host",
     )
 
@@ -56,11 +56,11 @@ def test_each_vendor_s_calls_and_pinned_memory_count(name):
 def test_memory_that_is_given_back_in_the_step_proves_that_it_is_taken_anew():
     """The finding of the sync says what giving it back costs, and the habit names it."""
     t = allocating(frees=True)
-    found = habit(t)
-    assert found.confidence is Confidence.HIGH
-    assert found.cost_us == pytest.approx(200)
+    flagged = habit(t)
+    assert flagged.confidence is Confidence.HIGH
+    assert flagged.cost_us == pytest.approx(200)
     findings = [f for f in api.analyze_trace(t.trace()).findings if f.rule == "empty-cache"]
-    assert found.evidence[1] == f"memory is freed in the steps, a sync of its own: {findings[0].id}"
+    assert flagged.evidence[1] == f"memory is freed in the steps, a sync of its own: {findings[0].id}"
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def habit(builder):
 
 def test_weights_without_a_gradient_are_cast_at_each_use():
     """20 casts of 20 µs; the head's, with the same number but a node, must be."""
-    found = habit(frozen())
-    assert found.per_step == LAYERS
-    assert found.gain.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
-    assert found.evidence == (
+    flagged = habit(frozen())
+    assert flagged.per_step == LAYERS
+    assert flagged.gain.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
+    assert flagged.evidence == (
         "20 casts per step in 20 ops are of tensors without gradient, which autocast doesn't cache",
         "they take 400 µs of the host and 40.0 µs of the device",
     )
@@ -86,9 +86,9 @@ def test_a_cast_in_an_op_that_does_not_hold_itself_again_is_the_programs_own():
 
 def test_a_later_pass_of_the_same_step_casts_the_same_weights():
     """Ten of the twenty; each by a node right before its gradient is added."""
-    found = habit(accumulated(2))
-    assert found.per_step == 10
-    assert found.evidence[0] == "10 casts per step repeat an earlier cast"
+    flagged = habit(accumulated(2))
+    assert flagged.per_step == 10
+    assert flagged.evidence[0] == "10 casts per step repeat an earlier cast"
 
 
 def test_one_pass_casts_what_it_must():

@@ -83,10 +83,10 @@ def test_what_rules_ask_together_is_answered_once() -> None:
     with t.step(0, 100):
         t.launch(at=1, lasts=5)
     trace = t.trace()
-    context, asked = Context(trace, (), api.analyze_trace(trace).step), list[Context]()
+    context, requested = Context(trace, (), api.analyze_trace(trace).step), list[Context]()
 
     def ask(of: Context) -> int:
-        asked.append(of)
+        requested.append(of)
         return NONE
 
-    assert [context.kept(ask), context.kept(ask), len(asked)] == [NONE, NONE, 1]
+    assert [context.kept(ask), context.kept(ask), len(requested)] == [NONE, NONE, 1]

@@ -42,11 +42,11 @@ def habit(*lines, bound=Bound.HOST, busy=0.0, **options):
 
 def test_pages_cost_what_one_costs_on_that_machine():
     """200 of 1 µs: 0.6 of that at least; at most all 300 µs of their line, and 200 to give them back."""
-    told = habit((STACK, 200, 300.0))
-    assert told.gain.basis is Basis.SAMPLES
-    assert told.gain.recoverable_us == pytest.approx(200)
-    assert told.gain.range_us == pytest.approx((120, 500))
-    assert told.evidence == (
+    flagged = habit((STACK, 200, 300.0))
+    assert flagged.gain.basis is Basis.SAMPLES
+    assert flagged.gain.recoverable_us == pytest.approx(200)
+    assert flagged.gain.range_us == pytest.approx((120, 500))
+    assert flagged.evidence == (
         "200 pages per step are touched first: 200 µs (20% of the step) at 1.00 µs each",
         "in train.py:7 batch (100%)",
     )
@@ -60,10 +60,10 @@ def test_the_systems_own_time_tells_more_than_the_number_of_pages():
 
 def test_a_few_huge_pages_are_as_dear_as_many_small_ones():
     """Two of them, 300 µs in the system; without the huge ones the same time is something else."""
-    told = habit((STACK, 2, 600.0), system=300.0, huge=2.0)
-    assert told.gain.recoverable_us == pytest.approx(300)
-    assert told.gain.range_us[0] == pytest.approx(1.2)
-    assert told.evidence[0].startswith(
+    flagged = habit((STACK, 2, 600.0), system=300.0, huge=2.0)
+    assert flagged.gain.recoverable_us == pytest.approx(300)
+    assert flagged.gain.range_us[0] == pytest.approx(1.2)
+    assert flagged.evidence[0].startswith(
         "2 pages per step are touched first, 2 of them huge: 300 µs (30% of the step) in the"
     )
     assert habit((STACK, 2, 600.0), system=300.0) is None
@@ -92,5 +92,5 @@ def test_few_pages_are_not_worth_a_word(pages):
 
 def test_a_step_that_its_device_bounds_is_told_an_upper_bound():
     """All that the lines take."""
-    told = habit((STACK, 200, 300.0), bound=Bound.DEVICE)
-    assert (told.gain.basis, told.cost_us) == (Basis.UPPER_BOUND, pytest.approx(500))
+    flagged = habit((STACK, 200, 300.0), bound=Bound.DEVICE)
+    assert (flagged.gain.basis, flagged.cost_us) == (Basis.UPPER_BOUND, pytest.approx(500))

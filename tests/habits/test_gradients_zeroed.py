@@ -40,10 +40,10 @@ def habit(builder):
 
 def test_zeros_and_what_is_added_to_them_go_with_none():
     """410 µs of zero_grad; and of each of 40 `add_`s 8 µs, which the least that is saved leaves."""
-    found = habit(training())
-    assert found.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
-    assert found.gain.range_us[0] < 410 < found.gain.range_us[1]
-    assert found.evidence == (
+    flagged = habit(training())
+    assert flagged.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
+    assert flagged.gain.range_us[0] < 410 < flagged.gain.range_us[1]
+    assert flagged.evidence == (
         "zero_grad launches 40 kernels per step, the next backward pass 40 that add to zeros: 730 µs of the host, "
         "160 µs of the device",
     )
@@ -56,15 +56,15 @@ def test_without_additions_only_the_zeros_go():
 
 def test_what_accumulates_gradients_stays():
     """The second of two backward passes adds to real gradients."""
-    found = habit(training(passes=2))
-    assert found.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
-    assert "the next backward pass 40 that add to zeros" in found.evidence[0]
+    flagged = habit(training(passes=2))
+    assert flagged.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
+    assert "the next backward pass 40 that add to zeros" in flagged.evidence[0]
 
 
 def test_a_device_that_bounds_the_step_gains_its_kernels():
     """40 kernels of 70 µs fill, 40 add, beside a product of 50: without, the host is the limit, at 2,270 µs or less."""
-    found = habit(training(kernel_us=70, step_us=5650.0))
-    assert 5650 - 2270 <= found.gain.recoverable_us < 5600
+    flagged = habit(training(kernel_us=70, step_us=5650.0))
+    assert 5650 - 2270 <= flagged.gain.recoverable_us < 5600
 
 
 @pytest.mark.parametrize(

@@ -40,23 +40,23 @@ def training(behind_forward=lambda t, at: None, pause=0, closure=False):
 
 def test_a_step_that_one_graph_can_hold_is_told_by_phases():
     """Launches and host time of each add up to the step's; nothing stands between them."""
-    found = habit(training())
-    assert [(s.phase, s.launches) for s in found.segments] == [
+    flagged = habit(training())
+    assert [(s.phase, s.launches) for s in flagged.segments] == [
         (Phase.BACKWARD, 130),
         (Phase.FORWARD, 110),
         (Phase.OPTIMIZER, 60),
     ]
-    assert [s.host_us for s in found.segments] == pytest.approx([12 * 130, 12 * 110, 12 * 60], abs=12)
-    assert [s.ended_by for s in found.segments] == ["", "", ""]
-    assert found.splits == ()
+    assert [s.host_us for s in flagged.segments] == pytest.approx([12 * 130, 12 * 110, 12 * 60], abs=12)
+    assert [s.ended_by for s in flagged.segments] == ["", "", ""]
+    assert flagged.splits == ()
 
 
 def test_each_segment_is_projected_alone_as_a_compile_leaves_it():
     """Its call takes 100 µs; the whole step as one graph has no such calls, and saves more than all of them."""
-    found = habit(training())
-    alone = [s.gain.recoverable_us for s in found.segments]
+    flagged = habit(training())
+    alone = [s.gain.recoverable_us for s in flagged.segments]
     assert alone == pytest.approx([12 * 130 - 100, 12 * 110 - 100, 12 * 60 - 100], abs=60)
-    assert sum(alone) < found.gain.recoverable_us
+    assert sum(alone) < flagged.gain.recoverable_us
 
 
 def test_a_compiled_backward_pass_costs_more_the_more_parameters_it_has():
@@ -80,9 +80,9 @@ def test_a_pause_in_one_step_of_three_is_the_machines():
     for number, start in enumerate(t.steps(3, lasts=3000)):
         for k in range(200):
             t.launch("tiny", at=start + 5 + 12 * k + (300 if number == 1 and k >= 120 else 0), lasts=1)
-    found = habit(t)
-    assert found.splits == ()
-    assert [s.launches for s in found.segments] == [200]
+    flagged = habit(t)
+    assert flagged.splits == ()
+    assert [s.launches for s in flagged.segments] == [200]
 
 
 def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
@@ -95,11 +95,11 @@ def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
 
     builder = training(read)
     analysis = api.analyze_trace(builder.trace())
-    found = habit(builder)
-    (split,) = found.splits
+    flagged = habit(builder)
+    (split,) = flagged.splits
     assert (split.finding, split.per_step) == (analysis.findings[0].id, 1)
     assert split.what == analysis.findings[0].diagnosis.title
-    forward = next(s for s in found.segments if s.phase is Phase.FORWARD)
+    forward = next(s for s in flagged.segments if s.phase is Phase.FORWARD)
     assert forward.ended_by == split.what
 
 

@@ -21,8 +21,8 @@ TRUTH = json.loads((FOLDER / "truth.json").read_text())
 def gain(name: str) -> tuple[HabitGain | None, float]:
     """Return the habit's projected gain, None without one, and the step's time in µs."""
     analysis = api.analyze(FOLDER / f"{name}.json.gz")
-    found = [h.gain for h in analysis.habits if h.rule == "launch-bound"]
-    return (found[0] if found else None), analysis.step.unprofiled_us
+    matches = [h.gain for h in analysis.habits if h.rule == "launch-bound"]
+    return (matches[0] if matches else None), analysis.step.unprofiled_us
 
 
 @pytest.mark.parametrize(
@@ -38,16 +38,16 @@ def gain(name: str) -> tuple[HabitGain | None, float]:
 )
 def test_the_measured_share_lies_in_the_projected_range(name: str, variant: str) -> None:
     """One graph of the whole step, and a network that was compiled alone; by its own option in the Trainer."""
-    found, step_us = gain(name)
-    low, high = (us / step_us for us in found.range_us)
+    result, step_us = gain(name)
+    low, high = (us / step_us for us in result.range_us)
     assert low <= 1 - TRUTH[name][variant] / TRUTH[name]["eager"] <= high
 
 
 def test_one_graph_of_a_whole_step_is_projected_within_a_tenth_of_it() -> None:
     """A graph left 35 % of a transformer's step."""
-    found, step_us = gain("transformer")
+    result, step_us = gain("transformer")
     measured = 1 - TRUTH["transformer"]["graph"] / TRUTH["transformer"]["eager"]
-    assert found.recoverable_us / step_us == pytest.approx(measured, abs=0.1)
+    assert result.recoverable_us / step_us == pytest.approx(measured, abs=0.1)
 
 
 def test_where_a_compile_saves_next_to_nothing_nothing_is_said() -> None:

@@ -27,19 +27,19 @@ def analysis(name: str) -> Analysis:
 @pytest.mark.parametrize("name", TRUTH)
 def test_the_measured_share_lies_in_the_projected_range(name: str) -> None:
     """And of the new habits none speaks but the one that the program was written for."""
-    told = analysis(name)
-    (gain,) = (h.gain for h in told.habits if h.rule == PROGRAMS[name].rule)
-    low, high = (us / told.step.unprofiled_us for us in gain.range_us)
+    outcome = analysis(name)
+    (gain,) = (h.gain for h in outcome.habits if h.rule == PROGRAMS[name].rule)
+    low, high = (us / outcome.step.unprofiled_us for us in gain.range_us)
     assert low <= 1 - TRUTH[name]["fixed"] / TRUTH[name]["habit"] <= high
-    assert {h.rule for h in told.habits} & NEW <= {PROGRAMS[name].rule}
+    assert {h.rule for h in outcome.habits} & NEW <= {PROGRAMS[name].rule}
 
 
 @pytest.mark.parametrize("name", ["lock_python", "lock_busy", "lock_parser"])
 def test_a_lock_that_another_thread_holds_is_projected_within_ten_points(name: str) -> None:
     """Its thread and line are named."""
-    told = analysis(name)
-    (habit,) = (h for h in told.habits if h.rule == "lock-held")
+    outcome = analysis(name)
+    (habit,) = (h for h in outcome.habits if h.rule == "lock-held")
     measured = 1 - TRUTH[name]["fixed"] / TRUTH[name]["habit"]
-    assert habit.gain.recoverable_us / told.step.unprofiled_us == pytest.approx(measured, abs=0.1)
+    assert habit.gain.recoverable_us / outcome.step.unprofiled_us == pytest.approx(measured, abs=0.1)
     assert "thread reporter ran for" in habit.evidence[1]
     assert "in host_stalls.py:" in habit.evidence[1]

@@ -15,9 +15,9 @@ def rules(builder, major=None):
     if major is not None:
         builder.metadata["deviceProperties"] = [{"name": "chip", "computeMajor": major, "computeMinor": 0}]
     analysis = api.analyze_trace(builder.trace())
-    found, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
+    result, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
     assert warnings == ()
-    return {h.rule: h for h in found}
+    return {h.rule: h for h in result}
 
 
 def many_launches(**metadata):
@@ -526,8 +526,8 @@ def test_a_rule_that_raises_is_named_and_skipped(monkeypatch):
 
     monkeypatch.setattr(RULES[0], "find", broken)
     analysis = api.analyze_trace(many_launches(**OWN_TIME).trace())
-    found, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
-    assert [h.rule for h in found] == ["launch-bound"]
+    result, warnings = habits.find(analysis.trace, analysis.findings, analysis.step)
+    assert [h.rule for h in result] == ["launch-bound"]
     assert warnings == ("The rule timing-sync-in-loop failed (ZeroDivisionError: nothing to divide) and was skipped.",)
 
 

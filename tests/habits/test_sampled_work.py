@@ -19,14 +19,14 @@ STEP_US = 1000.0
 
 def tree(*nodes, samples=1000):
     """Nodes as (depth, owner, file, function, own µs), each below the last one of a lower depth."""
-    made, last = [], {}
+    built, last = [], {}
     for depth, owner, file, function, own in nodes:
         place = file if owner == USER else f"/usr/lib/python3.11/{file}" if owner == "python" else SITE + file
-        last[depth] = len(made)
+        last[depth] = len(built)
         parent = last[depth - 1] if depth else -1
         common = {"owner": owner, "phase": Phase.OTHER, "us": own, "self_us": own}
-        made.append(HostNode(parent=parent, function=function, file=place, line=7, **common))
-    return SampledHost(step_us=STEP_US, steps=50, samples=samples, overhead=0.0, nodes=tuple(made))
+        built.append(HostNode(parent=parent, function=function, file=place, line=7, **common))
+    return SampledHost(step_us=STEP_US, steps=50, samples=samples, overhead=0.0, nodes=tuple(built))
 
 
 MAIN = (0, USER, "/home/me/train.py", "main", 100.0)

@@ -54,21 +54,21 @@ def sampled(*stopped, off=500.0, delayed=0.0, ran=400.0, beside=None, on=500.0, 
 
 def test_time_off_its_core_while_another_ran_is_the_locks():
     """400 of 500 µs off its core; the other never ran while it was on."""
-    found = stopped_by_others(sampled((OWN, 400.0)))
-    assert (found.surely_us, found.likely_us, found.most_us) == pytest.approx((400, 400, 500))
+    result = stopped_by_others(sampled((OWN, 400.0)))
+    assert (result.surely_us, result.likely_us, result.most_us) == pytest.approx((400, 400, 500))
 
 
 def test_a_thread_that_needs_no_lock_runs_in_both_alike():
     """800 µs in all, in proportion: half of them while the thread was on its core."""
-    found = stopped_by_others(sampled((OWN, 400.0), ran=800.0))
-    assert found.surely_us == pytest.approx(0)
+    result = stopped_by_others(sampled((OWN, 400.0), ran=800.0))
+    assert result.surely_us == pytest.approx(0)
 
 
 @pytest.mark.parametrize("waits", [WAITING, LOADING])
 def test_where_the_thread_waits_by_itself_nobody_stops_it(waits):
     """For a lock of its own, or for a loader's workers."""
-    found = stopped_by_others(sampled((waits, 400.0)))
-    assert (found.surely_us, found.likely_us) == (0, 0)
+    result = stopped_by_others(sampled((waits, 400.0)))
+    assert (result.surely_us, result.likely_us) == (0, 0)
 
 
 def test_what_it_waits_for_by_itself_isn_t_at_most_the_locks():
@@ -78,14 +78,14 @@ def test_what_it_waits_for_by_itself_isn_t_at_most_the_locks():
 
 def test_in_the_backward_pass_it_is_likely_and_not_sure():
     """Autograd's thread may compute meanwhile, or be stopped as well."""
-    found = stopped_by_others(sampled((OWN, 100.0), (ENGINE, 300.0)))
-    assert (found.surely_us, found.likely_us) == pytest.approx((100, 400))
+    result = stopped_by_others(sampled((OWN, 100.0), (ENGINE, 300.0)))
+    assert (result.surely_us, result.likely_us) == pytest.approx((100, 400))
 
 
 def test_waiting_for_a_core_is_not_waiting_for_the_lock():
     """The thread lacked a core for 450 of 500 µs off its core."""
-    found = stopped_by_others(sampled((OWN, 400.0), delayed=450.0))
-    assert (found.surely_us, found.most_us) == pytest.approx((50, 50))
+    result = stopped_by_others(sampled((OWN, 400.0), delayed=450.0))
+    assert (result.surely_us, result.most_us) == pytest.approx((50, 50))
 
 
 def test_what_the_thread_computes_stays_and_all_else_may_be_the_locks():

@@ -26,9 +26,9 @@ PARTS = [name for name in CountedHost.__struct_fields__ if name.endswith("_us")]
 
 
 def counted(t: TraceBuilder, step_ms: float | None = None) -> CountedHost:
-    found = analyze_trace(t.trace(), step_ms=step_ms).host_time.counted
-    assert found is not None
-    return found
+    result = analyze_trace(t.trace(), step_ms=step_ms).host_time.counted
+    assert result is not None
+    return result
 
 
 def parts(host: CountedHost) -> dict[str, float]:
@@ -214,8 +214,8 @@ def test_ops_are_told_by_scope_the_dearest_first() -> None:
                 t.op("aten::mm", start + 210, start + 260)
                 t.op("aten::mm", start + 300, start + 310)
         t.op("aten::mm", start + 950, start + 951)
-    found = [(d.scope, d.per_step, round(d.self_us, 3)) for d in counted(t).dearest]
-    assert found == [(("net", "head"), 2, 60), (("net",), 1, 10), ((), 1, 1)]
+    matches = [(d.scope, d.per_step, round(d.self_us, 3)) for d in counted(t).dearest]
+    assert matches == [(("net", "head"), 2, 60), (("net",), 1, 10), ((), 1, 1)]
 
 
 def test_an_op_in_itself_takes_its_time_once() -> None:
@@ -288,29 +288,29 @@ def nested(draw: st.DrawFn, t: TraceBuilder, begin: float, end: float, depth: in
     for a, b in zip(cuts[::2], cuts[1::2], strict=False):
         kind = draw(st.sampled_from(["op", "op", "scope", "loader", *KINDS]))
         if kind == "op":
-            made = t.op(draw(st.sampled_from(["aten::a", "aten::b"])), a, b)
+            built = t.op(draw(st.sampled_from(["aten::a", "aten::b"])), a, b)
         elif kind == "scope":
-            made = t.scope(draw(st.sampled_from(["s", "t"])), a, b)
+            built = t.scope(draw(st.sampled_from(["s", "t"])), a, b)
         elif kind == "loader":
-            made = t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", a, b)
+            built = t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", a, b)
         else:
-            made = t.call(kind, a, b)
+            built = t.call(kind, a, b)
         if depth and kind in ("op", "scope", "loader"):
-            with made:
+            with built:
                 nested(draw, t, a, b, depth - 1)
 
 
 def oracle(trace: Trace) -> tuple[dict[str, float], dict[tuple[str, tuple[str, ...]], float]]:
     """The parts, and the ops' own time by name and scope, µs a step: what the host is in at each µs of the steps."""
     s, main = trace.slices, trace.main_steps[0].track
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     ops: Counter[tuple[str, tuple[str, ...]]] = Counter()
     host = [row for row in range(len(s)) if s.category[row] in HOST]
     for begin, end in step_intervals(trace):
         for ns in range(begin, end, 1000):
             at = [row for row in host if s.ts[row] <= ns < s.end[row]]
             if any(is_loader(trace.name(row)) for row in at if s.track[row] == main):
-                found["input"] += 1
+                result["input"] += 1
                 continue
             engines = [row for row in at if is_autograd_thread(trace.tracks[s.track[row]].thread)]
             outer = min(
@@ -318,11 +318,11 @@ def oracle(trace: Trace) -> tuple[dict[str, float], dict[tuple[str, tuple[str, .
             )
             track = main if outer is None else s.track[outer]
             inner = max((row for row in at if s.track[row] == track), default=None)
-            found[_kind(trace, inner)] += 1
+            result[_kind(trace, inner)] += 1
             if inner is not None and s.category[inner] == Category.CPU_OP:
                 ops[trace.name(inner), trace.kept(Paths).to(trace.slices.parent.item(inner)).names.scopes] += 1
     count = len(trace.main_steps)
-    return {k: v / count for k, v in found.items()}, {k: v / count for k, v in ops.items()}
+    return {k: v / count for k, v in result.items()}, {k: v / count for k, v in ops.items()}
 
 
 def _kind(trace: Trace, row: int | None) -> str:

@@ -44,9 +44,9 @@ def sampled(stacks: dict[tuple[str, ...], int], **more: Any) -> SampledHost:
     t = TraceBuilder(syncscan={"unprofiled_step_us": step_us, "host": table(stacks=stacks, **more)})
     for start in t.steps(2, lasts=1500):
         t.launch(at=start + 1, lasts=500)
-    found = api.analyze_trace(t.trace(), **options).host_time.sampled
-    assert found is not None
-    return found
+    result = api.analyze_trace(t.trace(), **options).host_time.sampled
+    assert result is not None
+    return result
 
 
 def phase_of(*stack: str) -> Phase:
@@ -151,8 +151,8 @@ def lines(stacks: dict[tuple[str, ...], int]) -> dict[int, HostNode]:
 
 def test_a_line_of_one_phase_is_of_it_with_its_own_time() -> None:
     """`loss = model(x).square().mean()`: the ops behind the call are forward too. A loop's line has several phases."""
-    found = lines({(line(3),): 5, (line(3), MODULE): 5, (line(4), BACKWARD): 9, (line(5),): 2})
-    assert [found[n].phase for n in (3, 4, 5)] == [Phase.FORWARD, Phase.BACKWARD, Phase.OTHER]
+    result = lines({(line(3),): 5, (line(3), MODULE): 5, (line(4), BACKWARD): 9, (line(5),): 2})
+    assert [result[n].phase for n in (3, 4, 5)] == [Phase.FORWARD, Phase.BACKWARD, Phase.OTHER]
     host = sampled({(MAIN, line(3), MODULE): 5, (MAIN, line(4), BACKWARD): 5})
     assert host.nodes[0].phase is Phase.OTHER
 

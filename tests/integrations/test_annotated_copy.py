@@ -103,7 +103,7 @@ def test_a_second_process_draws_the_same(recorded: Path, monkeypatch: pytest.Mon
     """While the trace is copied; where it dies, the first draws what it would have."""
     analysis = api.analyze(recorded)
     alone = b"".join(annotated_copy.annotated(analysis, str(recorded)))
-    asked: list[object] = []
+    requests: list[object] = []
 
     class Second:
         def __init__(self, work: Callable[[], bytes]) -> None:
@@ -113,14 +113,14 @@ def test_a_second_process_draws_the_same(recorded: Path, monkeypatch: pytest.Mon
         def __exit__(self, *_: object) -> None: ...
 
         def result(self) -> bytes | None:
-            asked.append(self)
+            requests.append(self)
             return self.made
 
     monkeypatch.setattr(second_process, "WORTHWHILE_BYTES", 1)
     monkeypatch.setattr(second_process, "possible", lambda: True)
     monkeypatch.setattr(second_process, "SecondProcess", Second)
     assert b"".join(annotated_copy.annotated(analysis, str(recorded))) == alone
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def shell(lines: str, folder: Path, variables: Mapping[str, str]) -> subprocess.
 
 
 def with_inputs(text: str, inputs: Mapping[str, str], pattern: str) -> str:
-    return re.sub(pattern, lambda found: inputs[found[1]], text)
+    return re.sub(pattern, lambda result: inputs[result[1]], text)
 
 
 @pytest.mark.parametrize(("allowed", "status"), [(nothing, 1), (commented, 0)])

@@ -98,16 +98,16 @@ def test_an_open_file_shows_its_lint_warnings_and_why(tmp_path: Path) -> None:
 def test_findings_of_the_newest_recording_say_their_gain(tmp_path: Path) -> None:
     """In place of the lint warning of that line."""
     recording = SAMPLES / "logged.pt.trace.json.gz"
-    found = next(f for f in api.analyze(str(recording)).findings if f.rule == "item" and f.where.source)
-    assert found.where.source is not None
-    file = tmp_path / found.where.source.file
+    match = next(f for f in api.analyze(str(recording)).findings if f.rule == "item" and f.where.source)
+    assert match.where.source is not None
+    file = tmp_path / match.where.source.file
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n" * (found.where.source.line + 3))
+    file.write_text("\n" * (match.where.source.line + 3))
     shutil.copy(recording, tmp_path)
 
     async def talk(editor: Editor) -> None:
         (shown,) = [d for d in await editor.open(file) if d.code == "item"]
-        assert shown.range.start.line == found.where.source.line - 1  # type: ignore[union-attr]
+        assert shown.range.start.line == match.where.source.line - 1  # type: ignore[union-attr]
         assert shown.severity == types.DiagnosticSeverity.Warning
         assert "27% of the step (4.33 ms)" in shown.message
 
@@ -123,8 +123,8 @@ def test_the_quick_fix_applies_what_a_dry_run_verified(tmp_path: Path) -> None:
     async def talk(editor: Editor) -> None:
         shown = await editor.open(file)
         document = types.TextDocumentIdentifier(file.as_uri())
-        asked = types.CodeActionParams(document, shown[0].range, types.CodeActionContext(shown))
-        (action,) = await editor.client.text_document_code_action_async(asked)  # type: ignore[misc]
+        requested = types.CodeActionParams(document, shown[0].range, types.CodeActionContext(shown))
+        (action,) = await editor.client.text_document_code_action_async(requested)  # type: ignore[misc]
         assert "apply the fixes that it verifies" in action.title
         command = types.ExecuteCommandParams(language_server.FIX, [file.as_uri()])
         await asyncio.wait_for(editor.client.workspace_execute_command_async(command), 120)

@@ -50,9 +50,9 @@ def test_the_address_says_where_it_opens(trace: Path) -> None:
     opening = Opening("x", 0, Interval(2000, 2500), Interval(1000, 9000), ("12", "0", ".*"))
     server = perfetto.Perfetto(trace, online=True, opening=opening)
     server.close()
-    asked = urllib.parse.parse_qs(server.url.partition("?")[2])
-    assert [asked[k] for k in ("ts", "dur", "visStart", "visEnd")] == [["2000"], ["499"], ["1000"], ["9000"]]
-    assert json.loads(asked["startupCommands"][0])[1] == {
+    requested = urllib.parse.parse_qs(server.url.partition("?")[2])
+    assert [requested[k] for k in ("ts", "dur", "visStart", "visEnd")] == [["2000"], ["499"], ["1000"], ["9000"]]
+    assert json.loads(requested["startupCommands"][0])[1] == {
         "id": "dev.perfetto.ExpandTracksByRegex",
         "args": [" (12|0)$"],
     }

@@ -197,11 +197,11 @@ def spied(user: int, origin: str, folder: Path) -> bytes:
             os._exit(0)
     os.close(write_end)
     with os.fdopen(read_end, "rb") as seen:
-        found = seen.read()
+        text = seen.read()
     os.waitpid(child, 0)
-    assert found.startswith(b"began")
-    assert found.endswith(b"ended")
-    return found
+    assert text.startswith(b"began")
+    assert text.endswith(b"ended")
+    return text
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root becomes another user")
@@ -212,12 +212,12 @@ def test_other_users_get_nothing(trace: Path, viewer: str) -> None:
     offline = [] if viewer == "html" else ["--offline"]
     with opened(trace, "--in", viewer, *offline, "--no-browser") as (url, _):
         where = urllib.parse.urlsplit(url)
-        found = spied(65534, f"{where.scheme}://{where.netloc}", trace.parent)
+        result = spied(65534, f"{where.scheme}://{where.netloc}", trace.parent)
         secret = where.path.strip("/").split("/")[0].encode()
         assert len(secret) >= 22
-        assert b"syncscan" in found
-        assert secret not in found
-        assert MARK not in found
+        assert b"syncscan" in result
+        assert secret not in result
+        assert MARK not in result
 
 
 def test_a_browser_is_not_started_with_the_secret(trace: Path) -> None:
@@ -255,8 +255,8 @@ def test_a_wider_address_is_warned_of(trace: Path, host: str, warned: bool) -> N
     """Before anything is served."""
     with opened(trace, "--host", host, "--no-browser") as (_, process):
         assert process.stderr
-        said = []
+        messages = []
         while "Ctrl-C" not in (line := process.stderr.readline()):
             assert line
-            said.append(line)
-    assert any("Other machines reach" in line for line in said) is warned
+            messages.append(line)
+    assert any("Other machines reach" in line for line in messages) is warned

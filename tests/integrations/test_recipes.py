@@ -74,10 +74,10 @@ def test_each_rank_of_ddp_writes_its_own(tmp_path: Path) -> None:
         for rank in "01"
     ]
     for rank in ranks:
-        said = rank.communicate(timeout=240)[1]
+        text = rank.communicate(timeout=240)[1]
         # Seen once: a rank that had done all its work was ended by a thread of C++ that nobody had joined (torch 2.13,
         # its gloo or its profiler; not again in 44 runs with and without a capture).
-        ended_late = said.rstrip().endswith("terminate called without an active exception")
-        assert rank.returncode == 0 or ended_late, said
+        ended_late = text.rstrip().endswith("terminate called without an active exception")
+        assert rank.returncode == 0 or ended_late, text
     traces = sorted(path.name.split(".")[0] for path in (tmp_path / "syncscan-out").iterdir())
     assert traces == ["train_rank0", "train_rank1"]

@@ -147,21 +147,21 @@ def meanwhile(folder: Path, ready: list[str]) -> Callable[[str, str], tuple[dict
 
 def test_a_run_that_the_plugin_still_reads_has_trace_view(tmp_path: Path) -> None:
     """Its file is given as it is; the page asks for a span, which a list must hold."""
-    asked = meanwhile(tmp_path, [])
-    assert json.loads(asked("runs")[1]) == {"runs": ["annotated", "recorded"], "loading": True}
-    known = {name: json.loads(asked(name, "run=annotated&view=Trace")[1]) for name in ("views", "workers", "spans")}
+    requested = meanwhile(tmp_path, [])
+    assert json.loads(requested("runs")[1]) == {"runs": ["annotated", "recorded"], "loading": True}
+    known = {name: json.loads(requested(name, "run=annotated&view=Trace")[1]) for name in ("views", "workers", "spans")}
     assert known == {"views": ["Trace"], "workers": ["t"], "spans": ["default"]}
-    headers, body = asked("trace", "run=annotated&worker=t&span=default")
+    headers, body = requested("trace", "run=annotated&worker=t&span=default")
     assert (headers["Content-Encoding"], body) == ("gzip", b"packed")
 
 
 def test_what_the_plugin_has_read_or_alone_knows_is_its_own(tmp_path: Path) -> None:
     """As soon as it lists a run, and for views that aren't Trace View; a run that isn't there is nobody's."""
-    asked = meanwhile(tmp_path, ["annotated"])
-    asked("runs")
-    assert asked("trace", "run=annotated")[1] == b"the plugin's"
-    assert asked("kernel", "run=recorded")[1] == b"the plugin's"
-    assert asked("trace", "run=../recorded")[1] == b"the plugin's"
+    requested = meanwhile(tmp_path, ["annotated"])
+    requested("runs")
+    assert requested("trace", "run=annotated")[1] == b"the plugin's"
+    assert requested("kernel", "run=recorded")[1] == b"the plugin's"
+    assert requested("trace", "run=../recorded")[1] == b"the plugin's"
 
 
 def listed(folder: Path, answers: list[tuple[list[str], bool]]) -> list[str]:

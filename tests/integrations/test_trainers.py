@@ -104,8 +104,8 @@ def test_transformers(tmp_path: Path, accumulated: int) -> None:
     )
     callback = CaptureCallback(8, 9, tmp_path, **QUIET)
     transformers.Trainer(Model(), arguments, train_dataset=data, callbacks=[callback]).train()
-    asked = range(7 * accumulated + 1, 9 * accumulated + 1)
-    assert recorded(callback.steps.paths[-1]) == list(asked)
+    requested = range(7 * accumulated + 1, 9 * accumulated + 1)
+    assert recorded(callback.steps.paths[-1]) == list(requested)
     assert callback.analysis.step.count == 2
 
 

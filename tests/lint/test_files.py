@@ -28,7 +28,7 @@ def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "text"),
     [
         (b"def f(:\n", "line 1: invalid syntax"),
         (b"# \xff\xfe torch\n", "no text in UTF-8"),
@@ -40,12 +40,12 @@ def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Pat
         (b"#" * 2_000_001, "longer than 2 MB"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, data: bytes, said: str) -> None:
+def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, data: bytes, text: str) -> None:
     """And the others are read all the same."""
     (tmp_path / "bad.py").write_bytes(data)
     (tmp_path / "good.py").write_text(STEP)
     linted = api.lint([str(tmp_path / "bad.py"), str(tmp_path / "good.py")])
-    assert [said in sentence for sentence in linted.unread] == [True]
+    assert [text in sentence for sentence in linted.unread] == [True]
     assert (len(linted.guesses), linted.files, linted.unread_named) == (1, 1, True)
 
 

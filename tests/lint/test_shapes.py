@@ -19,19 +19,19 @@ _MARK = re.compile(r"# (GUESS|ALLOWED) (.*)$")
 
 def expected(text: str, mark: str) -> dict[int, set[str]]:
     """Line → the rules that are expected there; `low` where the severity is."""
-    found: dict[int, set[str]] = {}
+    result: dict[int, set[str]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _MARK.search(line)
         if match and match[1] == mark:
-            found[number] = set(match[2].split())
-    return found
+            result[number] = set(match[2].split())
+    return result
 
 
 def told(guesses: list[Guess]) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+    result: dict[int, set[str]] = {}
     for guess in guesses:
-        found.setdefault(guess.line, set()).update({guess.rule} | ({"low"} if guess.severity == "low" else set()))
-    return found
+        result.setdefault(guess.line, set()).update({guess.rule} | ({"low"} if guess.severity == "low" else set()))
+    return result
 
 
 @pytest.mark.parametrize("file", sorted(p.name for p in CODE.glob("*.py")))

@@ -47,8 +47,8 @@ def test_unescaped_quotes(piece: int) -> None:
     assert names(trace)[9] == '"'
     assert len(names(trace)) == 20
     assert trace.slices.external.tolist() == list(range(1, 21))
-    (said,) = trace.info.warnings
-    assert said.startswith("2 events are not valid JSON and repaired (the first damage is at byte ")
+    (warnings,) = trace.info.warnings
+    assert warnings.startswith("2 events are not valid JSON and repaired (the first damage is at byte ")
 
 
 @pytest.mark.parametrize(

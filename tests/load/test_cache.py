@@ -90,9 +90,9 @@ def test_a_folder_that_nothing_can_be_written_to(tmp_path: Path, monkeypatch: py
     """The analysis is the same, and says so."""
     path = trace().write(tmp_path / "t.json")
     kept(path).mkdir()
-    found = api.analyze(path, cache=True)
-    assert len(found.findings) == 1
-    assert "The trace couldn't be cached" in found.warnings[0]
+    analysis = api.analyze(path, cache=True)
+    assert len(analysis.findings) == 1
+    assert "The trace couldn't be cached" in analysis.warnings[0]
 
 
 def test_a_folder_of_traces_has_no_more_of_them(path: Path) -> None:

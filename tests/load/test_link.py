@@ -61,13 +61,13 @@ def innermost(intervals: list[Interval]) -> list[int]:
 
 def one_by_one(intervals: list[Interval]) -> list[int]:
     """The definition: from the interval before, outwards, the first that lies around, but for the slack."""
-    found: list[int] = []
+    matches: list[int] = []
     for i, (track, ts, end) in enumerate(intervals):
         other = i - 1 if i and intervals[i - 1][0] == track else NONE
         while other != NONE and not ts < intervals[other][2] >= end - 2:
-            other = found[other]
-        found.append(other)
-    return found
+            other = matches[other]
+        matches.append(other)
+    return matches
 
 
 @given(
@@ -89,8 +89,8 @@ def test_what_lies_around_is_found_in_halves_too(drawn: list[Interval]) -> None:
     track, ts, end = (np.array(column, np.int64) for column in zip(*intervals, strict=True))
     rows, tracks = np.arange(len(track)), track.astype(np.int32)
     halves = link._halves(tracks, ts, end)
-    found = [link.innermost_around(rows[half], tracks[half], ts[half], end[half]) for half in halves]
-    assert np.concatenate(found).tolist() == one_by_one(intervals)
+    matches = [link.innermost_around(rows[half], tracks[half], ts[half], end[half]) for half in halves]
+    assert np.concatenate(matches).tolist() == one_by_one(intervals)
 
 
 def test_halves_are_of_one_length_where_a_track_can_be_cut() -> None:

@@ -64,10 +64,10 @@ def test_a_second_process_is_held_to_half(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Half of the memory left to the first: each holds every other piece."""
-    told, before = path.with_suffix(".limit"), resource.getrlimit(resource.RLIMIT_DATA)
+    report, before = path.with_suffix(".limit"), resource.getrlimit(resource.RLIMIT_DATA)
 
     def tell_and_read(*args: Any) -> object:
-        told.write_text(f"{resource.getrlimit(resource.RLIMIT_DATA)[0]} {args[-1]}")
+        report.write_text(f"{resource.getrlimit(resource.RLIMIT_DATA)[0]} {args[-1]}")
         return read_share(*args)
 
     monkeypatch.setattr("syncscan.load.reader.read_share", tell_and_read)
@@ -77,7 +77,7 @@ def test_a_second_process_is_held_to_half(
         load(path, piece=2000, max_memory=2 * 10**9)
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
-    limit, most = map(int, told.read_text().split())
+    limit, most = map(int, report.read_text().split())
     assert forked == [1]
     assert limit - taken == pytest.approx(2 * 10**9, rel=0.01)
     assert most == 10**9

@@ -83,12 +83,12 @@ def test_what_stands_behind_the_trace_is_said(behind: bytes, piece: int) -> None
     expected = reference.parse(first, "t")
     assert trace.info.events == expected.info.events
     assert trace.info.metadata == {"traceName": "t"}
-    (said,) = trace.info.warnings
-    assert f"{len(behind.strip())} byte" in said
-    assert "after the end of the trace" in said
+    (warnings,) = trace.info.warnings
+    assert f"{len(behind.strip())} byte" in warnings
+    assert "after the end of the trace" in warnings
     text = ValidText(io.BytesIO(first + behind), piece=piece)
     assert json.loads(b"".join(text.document())) == json.loads(first)
-    assert text.damage.sentences() == (said,)
+    assert text.damage.sentences() == (warnings,)
 
 
 def test_blanks_and_zeros_behind_the_trace_are_nothing() -> None:
@@ -100,9 +100,9 @@ def test_blanks_and_zeros_behind_the_trace_are_nothing() -> None:
 def test_the_list_is_found_in_one_pass_over_the_head() -> None:
     """Keys of its name inside other members are passed over: how deep they lie is followed."""
     head = b'{"a": {' + b'"traceEvents": [], "b\\"{[": "{[",' * 200_000 + b'"z": 1}, "traceEvents": '
-    found = Splitter(io.BytesIO(head + b'[{"ph": "X"}]}')).head()
-    assert found is not None
-    assert (found.text, found.whole) == (head, True)
+    result = Splitter(io.BytesIO(head + b'[{"ph": "X"}]}')).head()
+    assert result is not None
+    assert (result.text, result.whole) == (head, True)
 
 
 def test_a_long_list_behind_the_events() -> None:
@@ -134,7 +134,9 @@ def test_a_second_list_that_breaks_off() -> None:
     assert len(many_events(10)) < trace.info.events < whole.info.events
     assert trace.info.metadata == {"b": 2}
     assert "ends before" in trace.info.warnings[0]
-    assert any("1 further list" in said and "joined" in said for said in trace.info.warnings), trace.info.warnings
+    assert any("1 further list" in sentence and "joined" in sentence for sentence in trace.info.warnings), (
+        trace.info.warnings
+    )
 
 
 def test_damage_behind_the_events_is_said() -> None:

@@ -34,18 +34,18 @@ def story() -> TraceBuilder:
     return t
 
 
-def saved(t: TraceBuilder, folder: Path, **asked: Any) -> Path:
+def saved(t: TraceBuilder, folder: Path, **requested: Any) -> Path:
     """The saved analysis of a trace."""
     path = folder / "x.syncscan.json"
-    path.write_text(api.analyze(t.write(folder / "t.json"), **asked).to_saved())
+    path.write_text(api.analyze(t.write(folder / "t.json"), **requested).to_saved())
     return path
 
 
-@pytest.mark.parametrize("asked", [{}, {"step_ms": 0.7}, {"step_scope": "mask"}, {"steps": "none"}])
-def test_every_report_of_it_is_that_of_the_trace(tmp_path: Path, asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("requested", [{}, {"step_ms": 0.7}, {"step_scope": "mask"}, {"steps": "none"}])
+def test_every_report_of_it_is_that_of_the_trace(tmp_path: Path, requested: dict[str, Any]) -> None:
     """JSON, text and the page with its timeline say the same, also with what was asked when it was saved."""
-    path = saved(story(), tmp_path, **asked)
-    before, after = api.analyze(tmp_path / "t.json", **asked), api.analyze(path)
+    path = saved(story(), tmp_path, **requested)
+    before, after = api.analyze(tmp_path / "t.json", **requested), api.analyze(path)
     assert (after.to_json(), str(after)) == (before.to_json(), str(before))
     assert after.to_html() == before.to_html()
     assert after.to_saved() == path.read_text()
@@ -90,8 +90,8 @@ def test_older_versions_are_read(path: Path) -> None:
     """Analyses saved by older versions give their findings again, with today's ids."""
     then = json.loads(path.read_text())
     now = api.analyze(path)
-    told = [(f.rule, f.where.op, list(f.where.scope), f.count) for f in now.findings]
-    assert told == [(f["rule"], f["op"], f["scope"], f["count"]) for f in then["findings"]]
+    messages = [(f.rule, f.where.op, list(f.where.scope), f.count) for f in now.findings]
+    assert messages == [(f["rule"], f["op"], f["scope"], f["count"]) for f in then["findings"]]
     assert now.step.observed_us == pytest.approx(then["step"]["observed_us"])
 
 
@@ -205,8 +205,8 @@ def test_of_an_annotated_copy_a_saved_analysis_is_annotated_again(tmp_path: Path
     copy, again, of_saved = tmp_path / "copy.json", tmp_path / "again.json", tmp_path / "of_saved.json"
     for source, into in ((path, copy), (copy, again)):
         into.write_bytes(b"".join(annotated_copy.annotated(api.analyze(source), str(source))))
-    kept = tmp_path / "kept.json"
-    kept.write_text(api.analyze(copy).to_saved())
-    of_saved.write_bytes(b"".join(annotated_copy.annotated(api.analyze(kept), str(kept))))
+    stored = tmp_path / "kept.json"
+    stored.write_text(api.analyze(copy).to_saved())
+    of_saved.write_bytes(b"".join(annotated_copy.annotated(api.analyze(stored), str(stored))))
     drawn = [text.read_text().count('"cat":"syncscan_finding"') for text in (copy, again, of_saved)]
     assert drawn == [3, 3, 3]

@@ -29,16 +29,16 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux 
 
 def events(count: int = 400) -> list[dict[str, object]]:
     """Ops, launches, kernels, frames and arrows, so that every kind of column has rows in every piece."""
-    made: list[dict[str, object]] = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}}]
+    built: list[dict[str, object]] = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}}]
     for i in range(count):
         place = {"pid": 1, "tid": i % 3, "ts": 10 * i, "dur": 9 - i % 4, "name": f"name{i % 7}"}
         ids = {"correlation": i, "External id": i + 1}
-        made += [
+        built += [
             {"ph": "X", "cat": cat, **place, "args": ids}
             for cat in ("cpu_op", "cuda_runtime", "kernel", "python_function", "new")
         ]
-        made.append({"ph": "sf"[i % 2], "cat": "fwdbwd", "id": i // 2, **place})
-    return made
+        built.append({"ph": "sf"[i % 2], "cat": "fwdbwd", "id": i // 2, **place})
+    return built
 
 
 class Alternating:
@@ -128,9 +128,9 @@ def test_damage_is_counted_once(tmp_path: Path, forked: list[int]) -> None:
 def test_damage_across_pieces(tmp_path: Path, forked: list[int]) -> None:
     """An event that a wrong cut goes through is read by one process after all."""
     nested = [{"ph": "X", "cat": "cpu_op", "name": f"in {i}", "ts": i, "dur": 1, "args": {}} for i in range(50)]
-    made = [*events(50), {**nested[0], "args": {"list": nested}}, *events(50)]
+    built = [*events(50), {**nested[0], "args": {"list": nested}}, *events(50)]
     path = tmp_path / "t.json"
-    path.write_bytes(json.dumps(made).encode())
+    path.write_bytes(json.dumps(built).encode())
     for piece in (200, 1000, 3000):
         assert_equal(load(path, piece=piece), alone(path))
 

@@ -184,8 +184,8 @@ def test_a_trace_of_a_folder_that_cant_be_read_is_one(tmp_path: Path) -> None:
     two.write(tmp_path / "b.pt.trace.json.gz")
     for name in ("a.rank1.pt.trace.json.gz", "settings.json.gz"):
         (tmp_path / name).write_bytes((tmp_path / "b.pt.trace.json.gz").read_bytes()[:30])
-    found = [Path(path).name for path in find(tmp_path)]
-    assert found == ["a.rank1.pt.trace.json.gz", "b.pt.trace.json.gz"]
+    matches = [Path(path).name for path in find(tmp_path)]
+    assert matches == ["a.rank1.pt.trace.json.gz", "b.pt.trace.json.gz"]
 
 
 def test_a_folder_of_runs(tmp_path: Path) -> None:

@@ -145,10 +145,10 @@ def test_twice_is_no_repetition() -> None:
     assert looped(2).trace().steps == ()
 
 
-@pytest.mark.parametrize(("behind", "found"), [(2000, 3), (4000, 0)])
-def test_what_repeats_has_to_fill_more_than_half_of_the_time(behind: float, found: int) -> None:
+@pytest.mark.parametrize(("behind", "expected"), [(2000, 3), (4000, 0)])
+def test_what_repeats_has_to_fill_more_than_half_of_the_time(behind: float, expected: int) -> None:
     """Three steps of 1 ms before another launch 2 or 4 ms later."""
-    assert len(looped(3, behind=behind).trace().steps) == found
+    assert len(looped(3, behind=behind).trace().steps) == expected
 
 
 def test_what_was_before_the_loop_is_in_no_step() -> None:

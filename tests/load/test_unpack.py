@@ -183,10 +183,10 @@ def test_parts_behind_damage_are_read(tmp_path: Path, pack: Callable[[bytes], by
     middle = middle[: len(middle) // 2] if cut else with_damage(middle, 20)
     path = tmp_path / "t.json"
     path.write_bytes(first + middle + last)
-    text, said = read(path)
+    text, message = read(path)
     assert text.startswith(TEXT[:third])
     assert text.endswith(TEXT[2 * third :])
-    assert "up to the next packed part, is missing" in said or "checksum" in said
+    assert "up to the next packed part, is missing" in message or "checksum" in message
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
@@ -198,18 +198,18 @@ def test_a_begin_that_is_none_near_a_border_hides_no_part(
     none = pack(b"")[:4] + b"\xff" * 1000
     path = tmp_path / "t.json"
     path.write_bytes(none.ljust(1 + (1 << 16) - before_border, b"\xff") + none + pack(b"last"))
-    text, said = read(path)
+    text, message = read(path)
     assert text == b"last"
-    assert "up to the next packed part, is missing" in said
+    assert "up to the next packed part, is missing" in message
 
 
 def test_a_wrong_checksum_loses_no_member_behind_it(tmp_path: Path) -> None:
     """The text is all there; that it may be altered is said."""
     path = tmp_path / "t.json.gz"
     path.write_bytes(with_damage(first := gzip.compress(TEXT[:5000]), len(first) - 6) + gzip.compress(TEXT[5000:]))
-    text, said = read(path)
+    text, message = read(path)
     assert text == TEXT
-    assert "checksum" in said
+    assert "checksum" in message
 
 
 class Stored(io.BytesIO):
@@ -274,8 +274,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
         import zstandard
 
         zstds = zstandard.ZstdDecompressor().decompressobj
-        made = SimpleNamespace(decompressobj=lambda: Unpacker(zstds()))
-        monkeypatch.setattr(zstandard, "ZstdDecompressor", lambda: made)
+        built = SimpleNamespace(decompressobj=lambda: Unpacker(zstds()))
+        monkeypatch.setattr(zstandard, "ZstdDecompressor", lambda: built)
 
 
 def broken_middle(pack: Callable[[bytes], bytes]) -> bytes:

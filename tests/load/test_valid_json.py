@@ -31,8 +31,8 @@ def events(text: bytes, piece: int = 1 << 20) -> list[Any]:
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} isn't JSON")
 
-    found: list[Any] = json.loads(b"[" + joined + b"]", parse_constant=refuse)
-    return found
+    document: list[Any] = json.loads(b"[" + joined + b"]", parse_constant=refuse)
+    return document
 
 
 def pretty(count: int) -> bytes:
@@ -45,8 +45,8 @@ def pretty(count: int) -> bytes:
 def test_a_valid_trace_comes_out_byte_for_byte(count: int, piece: int) -> None:
     """Head and events are the file's own text, however it is cut."""
     text = pretty(count)
-    found = valid(text, piece)
-    joined = found.head + b"[" + b",".join(found.pieces())
+    result = valid(text, piece)
+    joined = result.head + b"[" + b",".join(result.pieces())
     assert text.startswith(joined)
     assert text[len(joined) :].lstrip().startswith(b"]")
 
@@ -61,8 +61,8 @@ def test_a_bare_list_has_no_head() -> None:
 def test_a_file_that_breaks_off_ends_with_its_last_whole_event() -> None:
     """A crash leaves the list open, in the middle of an event."""
     text = pretty(50)
-    found = events(text[: text.index(b'"op 40"')], piece=500)
-    assert [e["ts"] for e in found] == list(range(40))
+    result = events(text[: text.index(b'"op 40"')], piece=500)
+    assert [e["ts"] for e in result] == list(range(40))
 
 
 def test_quotes_in_names_are_escaped() -> None:

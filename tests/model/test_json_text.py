@@ -60,7 +60,7 @@ def test_depth(limit: int) -> None:
         text = strict_text(deep)
     finally:
         sys.setrecursionlimit(before)
-    found, depth = read(text), 0
-    while found is not None:
-        found, depth = found[0], depth + 1
+    content, depth = read(text), 0
+    while content is not None:
+        content, depth = content[0], depth + 1
     assert depth == DEEPEST

@@ -33,9 +33,9 @@ def test_the_claim_covers_steps_that_wander_as_a_shared_host_s_do() -> None:
         for _ in range(40):
             drift = 0.8 * drift + chance.gauss(0, 60)
             each.append(1000 + drift)
-        told = StepTimes(1000.0, tuple(each), "device")
-        assert told.uncertainty is not None
-        held.append(abs(told.typical - 1000) <= told.uncertainty * told.typical)
+        report = StepTimes(1000.0, tuple(each), "device")
+        assert report.uncertainty is not None
+        held.append(abs(report.typical - 1000) <= report.uncertainty * report.typical)
     assert sum(held) / len(held) > 0.85
 
 

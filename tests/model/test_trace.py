@@ -135,15 +135,15 @@ def test_a_driver_s_call_in_a_runtime_s_started_the_same_work() -> None:
 @pytest.mark.parametrize("categories", [(Category.CPU_OP,), CALLS, (), (Category.MEMSET, Category.KERNEL)])
 def test_rows_are_found_by_category_and_name(categories: tuple[Category, ...]) -> None:
     """The rows that both masks hold, and only the names of those categories are asked."""
-    trace, asked = nested().trace(), list[str]()
+    trace, requested = nested().trace(), list[str]()
 
     def wanted(name: str) -> bool:
-        asked.append(name)
+        requested.append(name)
         return "n" in name
 
     mask = trace.is_category(*categories)
     assert trace.where(wanted, *categories).tolist() == np.flatnonzero(mask & trace.named(lambda n: "n" in n)).tolist()
-    assert sorted(asked) == sorted({trace.name(row) for row in np.flatnonzero(mask)})
+    assert sorted(requested) == sorted({trace.name(row) for row in np.flatnonzero(mask)})
 
 
 def test_rows_are_asked_for_their_names() -> None:
@@ -170,25 +170,25 @@ def test_work_is_found_by_when_it_was_launched(intervals: list[tuple[int, int]])
     trace = t.trace()
     launched = (trace.launched_at // 1000).tolist()
     expected = [any(begin <= at < end for begin, end in intervals) for at in launched]
-    asked = [(begin * 1000, end * 1000) for begin, end in intervals]
-    assert trace.launched_in(asked).tolist() == expected
-    for interval in asked:
+    requests = [(begin * 1000, end * 1000) for begin, end in intervals]
+    assert trace.launched_in(requests).tolist() == expected
+    for interval in requests:
         assert trace.launched_within(*interval).tolist() == np.flatnonzero(trace.launched_in([interval])).tolist()
 
 
 def test_what_is_made_of_a_trace_is_made_once_for_each_trace():
     """Stages that ask for the same get the same object; another trace has its own."""
-    made: list[int] = []
+    built: list[int] = []
 
     @once
     def rows(trace: Trace) -> list[int]:
-        made.append(len(trace.slices))
-        return made[-1:]
+        built.append(len(trace.slices))
+        return built[-1:]
 
     one, other = nested().trace(), TraceBuilder().trace()
     assert rows(one) is rows(one)
     assert rows(other) == [0]
-    assert len(made) == 2
+    assert len(built) == 2
 
 
 def test_named_asks_once_a_distinct_name():
@@ -197,10 +197,10 @@ def test_named_asks_once_a_distinct_name():
     for k in range(100):
         t.op("aten::add", k, k + 0.5)
     trace = t.trace()
-    asked: list[str] = []
-    hits = trace.named(lambda n: asked.append(n) or n == "aten::add")
+    requests: list[str] = []
+    hits = trace.named(lambda n: requests.append(n) or n == "aten::add")
     assert hits.all()
-    assert len(asked) == len(set(asked))
+    assert len(requests) == len(set(requests))
 
 
 def test_masks_and_runs():
@@ -252,8 +252,8 @@ def test_the_steps_of_many_times_are_those_of_each(times: list[int]) -> None:
     without = t.trace()
     for number, begin in enumerate((5, 20)):
         t.step(begin, begin + 10, number)
-    trace, asked = t.trace(), np.array(times, np.int64) * 1000
-    each = [next((s for s in trace.steps if s.ts <= ts < s.end), None) for ts in asked.tolist()]
-    assert trace.steps_at(asked) == each
-    assert trace.in_steps(asked).tolist() == [step is not None for step in each]
-    assert not without.in_steps(asked).any()
+    trace, requested = t.trace(), np.array(times, np.int64) * 1000
+    each = [next((s for s in trace.steps if s.ts <= ts < s.end), None) for ts in requested.tolist()]
+    assert trace.steps_at(requested) == each
+    assert trace.in_steps(requested).tolist() == [step is not None for step in each]
+    assert not without.in_steps(requested).any()

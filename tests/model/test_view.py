@@ -51,13 +51,13 @@ def test_each_option_hides_what_it_says(view: View, left: list[str]) -> None:
 def test_only_the_users_code() -> None:
     """Habits have no owner and stay."""
     library = replace(BIG, where=replace(BIG.where, owner="framework"), id="library")
-    found = shown(View(user_only=True), [library, SMALL], [LAUNCHES], STEP)
-    assert [x.id for x in found.ranked] == [LAUNCHES.id, "small"]
-    assert found.hidden == (Hidden("--user-only", 1, 0),)
+    result = shown(View(user_only=True), [library, SMALL], [LAUNCHES], STEP)
+    assert [x.id for x in result.ranked] == [LAUNCHES.id, "small"]
+    assert result.hidden == (Hidden("--user-only", 1, 0),)
 
 
 def test_what_two_options_hide_counts_once() -> None:
     """For the first of them."""
-    found = shown(View(ignore=("launch-bound",), top=1), [BIG, SMALL], [LAUNCHES, TIMED], STEP)
-    assert found.hidden == (Hidden("--ignore", 0, 1), Hidden("--top", 1, 1))
-    assert (found.findings, found.habits) == ((BIG,), ())
+    result = shown(View(ignore=("launch-bound",), top=1), [BIG, SMALL], [LAUNCHES, TIMED], STEP)
+    assert result.hidden == (Hidden("--ignore", 0, 1), Hidden("--top", 1, 1))
+    assert (result.findings, result.habits) == ((BIG,), ())

@@ -86,11 +86,11 @@ def test_a_revision_is_in_a_worktree_that_is_gone_afterwards(repository: Path, m
 
 def test_one_revision_is_compared_with_the_folder_as_it_is(repository: Path) -> None:
     """With what isn't committed; two are compared with each other."""
-    found = []
+    matches = []
     for revisions in (["one"], ["one", "two"]):
         with _programs("sub/train.py", None, (), revisions) as programs:
-            found.append([programs[side].path.read_text() for side in Side])
-    assert found == [["one", "three"], ["one", "two"]]
+            matches.append([programs[side].path.read_text() for side in Side])
+    assert matches == [["one", "three"], ["one", "two"]]
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def trials(here: Path) -> Iterator[Trials]:
     programs = {Side.BEFORE: program("train.py", ["--lr", "0.5"]), Side.AFTER: program("functions.py:before")}
-    with Trials(programs, 60.0) as made:
-        yield made
+    with Trials(programs, 60.0) as built:
+        yield built
 
 
 def test_steps_are_timed_and_compared(trials: Trials, here: Path) -> None:

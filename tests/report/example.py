@@ -123,7 +123,7 @@ TIMED = replace(
 
 def remedy(**changes: object) -> Remedy:
     """The removal of the typical finding, with changes."""
-    made = Remedy(
+    built = Remedy(
         findings=("nonzero-1f2e3d4c",),
         what=NONZERO.title,
         alone_us=9_000.0,
@@ -132,7 +132,7 @@ def remedy(**changes: object) -> Remedy:
         basis=Basis.REPLAY,
         confidence=Confidence.HIGH,
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(built, **changes)  # type: ignore[arg-type]
 
 
 def of_habit(habit: Habit, after_us: float | None = 1_000.0) -> Remedy:
@@ -297,7 +297,7 @@ def typical() -> Analysis:
     inexact = Source("train/loss.py", 10, "loss", exact=False)
     guess = Source("train/loss.py", 10, "loss", exact=False, candidates=(14, 17))
     framework = Source("torch/functional.py", 786, "_unique_impl", exact=True)
-    found = analysis(
+    outcome = analysis(
         finding(),
         finding(
             "item-00aa11bb",
@@ -331,7 +331,7 @@ def typical() -> Analysis:
         findings=("item-00aa11bb", "mask-22cc33dd"), alone_us=320.0, range_us=(0.0, 500.0), after_us=0.0,
         confidence=Confidence.MEDIUM,
     )  # fmt: skip
-    return replace(found, habits=(LAUNCHES, TIMED), remedies=(remedy(), of_habit(LAUNCHES), together))
+    return replace(outcome, habits=(LAUNCHES, TIMED), remedies=(remedy(), of_habit(LAUNCHES), together))
 
 
 HOSTILE = (
@@ -365,10 +365,10 @@ def hostile(text: str) -> Analysis:
     )
     outlook = Outlook(gains=True, sentence=text, beside=text)
     step = replace(STEP, reason=text, outlook=outlook, bound=Bound.HOST)
-    found = analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
+    outcome = analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
     habit = hostile_habit(text)
     listed = (replace(remedy(), what=text), replace(of_habit(habit), what=text))
-    return replace(found, host_time=hostile_host(text), habits=(habit,), remedies=listed)
+    return replace(outcome, host_time=hostile_host(text), habits=(habit,), remedies=listed)
 
 
 def hostile_habit(text: str) -> Habit:

@@ -199,9 +199,9 @@ def test_the_hash_is_perfettos(name: str, color: tuple[int, int]) -> None:
 def test_a_severity_has_its_hue(saves: str, color: str, hue: int) -> None:
     """Names look as before, and hash to a colour that is told from the other severities'."""
     name = f"saves {saves} · to-device"
-    found = hued(name, color)
-    assert " ".join(found.split()) == name
-    assert color_of(found)[0] == pytest.approx(hue, abs=15)
+    result = hued(name, color)
+    assert " ".join(result.split()) == name
+    assert color_of(result)[0] == pytest.approx(hue, abs=15)
 
 
 def test_added_rows_are_nobody_elses() -> None:

@@ -19,8 +19,8 @@ def test_it_tells_the_story(name: str) -> None:
     analysis = api.analyze(SAMPLES / f"{name}.pt.trace.json.gz")
     story, text = story_of(analysis), brief.render(analysis)
     assert f"verdict: {story.verdict}. " in text
-    for told in (*story.findings, *story.habits):
-        assert told.id in text
+    for entry in (*story.findings, *story.habits):
+        assert entry.id in text
     for remedy in story.remedies:
         assert remedy.saves in text
 
@@ -65,11 +65,11 @@ def test_control_characters_are_not_passed_on() -> None:
 def test_a_change_of_many_syncs_keeps_its_figures() -> None:
     """Three ids stand for thirty, and where the line is too long its fix is what gets shorter."""
     members = tuple(remedies.RemovedSync(id=f"rule-{n:08x}", number=n, title="t", where="w") for n in range(30))
-    told = remedies.RemedyText(
+    report = remedies.RemedyText(
         number=1, what="a copy waits, and 29 more together with it", where="a.py:1 · aten::to, " * 9, members=members,
         habit="", alone_us=1.0, basis=None, saves="622 µs (10%)", doubt="466 µs to 1.96 ms", left="",
         fix="Do it. " * 99,
     )  # fmt: skip
-    line = brief.remedy(told)
+    line = brief.remedy(report)
     assert "[rule-00000000, rule-00000001, rule-00000002 and 27 more]: 622 µs (10%), 466 µs to 1.96 ms. Do it." in line
     assert len(line) <= brief.LINE

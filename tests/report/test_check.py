@@ -36,14 +36,14 @@ def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
 
 def test_what_is_to_be_written_allows_a_sync_whose_line_is_not_known(tmp_path: Path) -> None:
     """A comment would have to stand on each line that it may be; the entry is TOML as it is printed."""
-    said = program(Sync(scope="log [loss]", waits=100))
-    text = check_text.render([api.check(said, RULES)], "pyproject.toml", width=200)
+    message = program(Sync(scope="log [loss]", waits=100))
+    text = check_text.render([api.check(message, RULES)], "pyproject.toml", width=200)
     entry = text.partition("or allow it: in pyproject.toml:\n")[2].splitlines()[:4]
     written = tmp_path / "pyproject.toml"
     written.write_text("\n".join(["[tool.syncscan]", "syncs = 0", *entry]))
     rules = read_config(written, ["item"])
     assert rules.allowed == (Allowance(rule="item", scope="log [[]loss]", reason="why it may stay"),)
-    assert not api.check(said, rules).violations
+    assert not api.check(message, rules).violations
 
 
 def test_github_gets_an_error_at_the_line() -> None:

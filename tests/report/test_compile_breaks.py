@@ -21,10 +21,10 @@ def event(kind: CompileKind, line: int, count: int = 1) -> CompileEvent:
 
 
 def said(*events: CompileEvent, tried: bool = False, notes: tuple[str, ...] = ()) -> Analysis:
-    found = analysis(finding("item-1", where=attribution(source=Source("/a/m.py", 10, "f", True))))
+    outcome = analysis(finding("item-1", where=attribution(source=Source("/a/m.py", 10, "f", True))))
     record = CompileRecord(torch="2.13.0", tried=tried, frames=2, graphs=2, events=events, notes=notes)
-    info = replace(found.trace.info, capture=replace(found.trace.info.capture, compiled=record))
-    return replace(found, trace=replace(found.trace, info=info))
+    info = replace(outcome.trace.info, capture=replace(outcome.trace.info.capture, compiled=record))
+    return replace(outcome, trace=replace(outcome.trace, info=info))
 
 
 BROKEN = said(event(CompileKind.BREAK, 10), event(CompileKind.SKIPPED, 20), event(CompileKind.RECOMPILED, 8, 3))
@@ -72,7 +72,7 @@ def test_json_has_the_ids_of_the_waits() -> None:
 
 def test_where_dynamo_was_not_asked_nothing_is_said() -> None:
     """In JSON it is null."""
-    found = analysis(finding())
-    assert compile_breaks.sentence(found) == ""
-    assert compile_breaks.TITLE not in render(found, "text")
-    assert json.loads(render(found, "json"))["compiled"] is None
+    outcome = analysis(finding())
+    assert compile_breaks.sentence(outcome) == ""
+    assert compile_breaks.TITLE not in render(outcome, "text")
+    assert json.loads(render(outcome, "json"))["compiled"] is None

@@ -46,11 +46,11 @@ def test_headline_bar_tile_table_and_json_agree(analysis: Analysis) -> None:
     assert drawn / whole == pytest.approx(document["recorded_device_share"], abs=0.005)
     if step.device_share is None:
         return
-    said = device_works(step)
-    assert said.startswith(f"{recorded} of the step")
-    assert said in step.reason
+    text = device_works(step)
+    assert text.startswith(f"{recorded} of the step")
+    assert text in step.reason
     for form in ("text", "markdown"):
-        assert f"works {said}" in _words(analysis, form)
+        assert f"works {text}" in _words(analysis, form)
 
 
 def test_a_share_without_the_profiler_says_so(analysis: Analysis) -> None:

@@ -49,11 +49,15 @@ def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
     loop, fused = (
         api.analyze(SAMPLES / f"programs/recorded/tips.optimizer_{how}.pt.trace.json.gz") for how in ("loop", "fused")
     )
-    found, back = api.diff([loop], [fused]), api.diff([fused], [loop])
-    for text in (diff_text.render(found), diff_markdown.render(found), diff_html.render(found, loop, fused)):
+    difference, back = api.diff([loop], [fused]), api.diff([fused], [loop])
+    for text in (
+        diff_text.render(difference),
+        diff_markdown.render(difference),
+        diff_html.render(difference, loop, fused),
+    ):
         assert "Habits removed: optimizer" in text.replace("\\", "")
     assert story_of(back).habits == "Habits added: optimizer-loop in optimizer."
-    assert json.loads(diff_json.render(found))["habits"] == [
+    assert json.loads(diff_json.render(difference))["habits"] == [
         {"change": "gone", "rule": "optimizer-loop", "scope": ["optimizer"]}
     ]
     assert api.diff([loop], [loop, fused]).habits == ()
@@ -61,12 +65,12 @@ def test_habits_that_came_and_went_are_one_line_in_every_format() -> None:
 
 def test_text_and_markdown_tell_the_same() -> None:
     """Each place with its sign, its line and its numbers."""
-    found = example()
-    text = " ".join(diff_text.render(found, width=80).split())
-    markdown = diff_markdown.render(found)
-    for said in ("train.py:20", "train.py:30", "waited 300 µs a step", "1 sync is as before."):
-        assert said in text
-        assert said in markdown
+    result = example()
+    text = " ".join(diff_text.render(result, width=80).split())
+    markdown = diff_markdown.render(result)
+    for sentence in ("train.py:20", "train.py:30", "waited 300 µs a step", "1 sync is as before."):
+        assert sentence in text
+        assert sentence in markdown
     assert " + " in text
     assert "**Removed**" in markdown
 
@@ -75,11 +79,11 @@ def test_json_follows_its_schema() -> None:
     """Times in µs, each state's site with its ids and line; None where a place isn't there."""
     document = json.loads(diff_json.render(example()))
     assert document["schema"] == "syncscan.diff/1"
-    new, gone, same = document["changes"]
-    assert [c["change"] for c in (new, gone, same)] == ["new", "gone", "same"]
-    assert (new["before"], gone["after"]) == (None, None)
-    assert gone["before"]["source"]["line"] == 20
-    assert gone["before"]["wait_us"] == pytest.approx(300, rel=0.02)
+    new, removed, same = document["changes"]
+    assert [c["change"] for c in (new, removed, same)] == ["new", "gone", "same"]
+    assert (new["before"], removed["after"]) == (None, None)
+    assert removed["before"]["source"]["line"] == 20
+    assert removed["before"]["wait_us"] == pytest.approx(300, rel=0.02)
     assert document["promised"]["range_us"][0] <= document["promised"]["saving_us"]
     assert set(document["step"]) == {
         "before_us", "after_us", "saving_us", "margin_us", "distinguishable", "unprofiled", "device_busy_us",
@@ -90,13 +94,13 @@ def test_json_follows_its_schema() -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:12]))
 def test_a_hostile_name_is_only_shown(text: str) -> None:
     """Control characters reach no terminal; JSON stays JSON; Markdown makes nothing of it."""
-    found = api.diff([program(ITEM)], [hostile(text)])
-    shown = diff_text.render(found)
+    difference = api.diff([program(ITEM)], [hostile(text)])
+    shown = diff_text.render(difference)
     assert not set(shown) & set("\x1b\x07\x00\u202e\u2066")
-    assert json.loads(diff_json.render(found))["schema"] == "syncscan.diff/1"
-    markdown = diff_markdown.render(found)
+    assert json.loads(diff_json.render(difference))["schema"] == "syncscan.diff/1"
+    markdown = diff_markdown.render(difference)
     markdown.encode()
-    page = diff_html.render(found, program(ITEM), hostile(text))
+    page = diff_html.render(difference, program(ITEM), hostile(text))
     page.encode()
     assert not re.findall(r"<script|<img", page)
     outside = "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)

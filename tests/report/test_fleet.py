@@ -46,7 +46,7 @@ def test_csv_golden(golden: Callable[[str, str], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "count", "said"),
+    ("ranks", "count", "text"),
     [
         (range(512), 512, "on 512 of 512"),
         ([0], 512, "only on rank 0"),
@@ -56,9 +56,9 @@ def test_csv_golden(golden: Callable[[str, str], None]) -> None:
         (range(0, 100, 2), 100, "on 50 of 100: 0, 2, 4, 6, …"),
     ],
 )
-def test_on_which_ranks(ranks: list[int], count: int, said: str) -> None:
+def test_on_which_ranks(ranks: list[int], count: int, text: str) -> None:
     """All, one, a run, or some."""
-    assert rank_phrase(list(ranks), count) == said
+    assert rank_phrase(list(ranks), count) == text
 
 
 def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains() -> None:
@@ -75,7 +75,7 @@ def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains()
 
 
 @pytest.mark.parametrize(
-    ("cause", "said"),
+    ("cause", "text"),
     [
         (
             LateCause.KERNELS,
@@ -85,10 +85,10 @@ def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains()
         (LateCause.HOST, "Rank 0's host takes longer, for no sync: look at what it does meanwhile."),
     ],
 )
-def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: LateCause, said: str) -> None:
+def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: LateCause, text: str) -> None:
     """By what makes it late."""
     late = tuple(replace(x, cause=cause, finding="") for x in job().lateness)
-    assert story_of(job(lateness=late)).then == (said,)
+    assert story_of(job(lateness=late)).then == (text,)
 
 
 def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
@@ -148,8 +148,8 @@ def test_all_formats_tell_the_same() -> None:
         "json": fleet_json.render(fleet),
     }
     for name, text in shown.items():
-        said = [story.verdict, story.summary, "only on rank 0", story.wrong[0][:-1], story.missing]
-        assert [s for s in said if s not in text] == [], name
+        messages = [story.verdict, story.summary, "only on rank 0", story.wrong[0][:-1], story.missing]
+        assert [s for s in messages if s not in text] == [], name
         assert "is cut off in its first event" in text, name
 
 

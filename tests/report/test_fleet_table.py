@@ -62,5 +62,5 @@ def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
 def test_the_reference_documents_each_column() -> None:
     """On the page of formats."""
     page = (Path(__file__).parents[2] / "docs/reference/formats.md").read_text()
-    told = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
-    assert set(COLUMNS) - told == set()
+    messages = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+    assert set(COLUMNS) - messages == set()

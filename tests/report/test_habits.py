@@ -24,8 +24,8 @@ def told(*habits, step_us=10_000.0):
 def test_a_projection_is_told_from_a_bound_and_from_a_spoilt_measurement():
     """Three different words for three different things."""
     bound = replace(LAUNCHES, gain=replace(GAIN, basis=Basis.UPPER_BOUND))
-    said = [(h.saves, h.doubt) for h in told(LAUNCHES, bound, TIMED)]
-    assert said == [
+    messages = [(h.saves, h.doubt) for h in told(LAUNCHES, bound, TIMED)]
+    assert messages == [
         ("3.00 ms (30%)", "2.00 ms to 3.50 ms"),
         ("at most 3.00 ms (30%)", "not projected"),
         ("distorts the measurement", ""),

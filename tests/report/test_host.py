@@ -93,8 +93,8 @@ def test_what_lies_in_between_has_a_name_where_one_owner_has_most_of_it() -> Non
     between = next(n for n in SAMPLED.nodes if n.phase.value == "other")
     for words, owners in owned.items():
         nodes = tuple(replace(between, owner=owner, self_us=5_000.0) for owner in owners)
-        said = host.sentence(host_bound(Host(sampled=replace(SAMPLED, nodes=nodes))))
-        assert said == f"Of 14.3 ms: {5 * len(owners):.1f} {words.strip()}."
+        text = host.sentence(host_bound(Host(sampled=replace(SAMPLED, nodes=nodes))))
+        assert text == f"Of 14.3 ms: {5 * len(owners):.1f} {words.strip()}."
 
 
 def test_the_table_of_phases_and_owners_adds_up() -> None:
@@ -124,16 +124,16 @@ def test_tables_show_ten_rows_and_how_many_more_there_are() -> None:
 
 def test_json_has_the_values_field_by_field() -> None:
     """Both parts or null for what isn't known, and null for the whole where nothing is."""
-    found = json.loads(render(host_bound(), "json"))["host"]
-    assert set(found) == {"sampled", "counted"}
+    result = json.loads(render(host_bound(), "json"))["host"]
+    assert set(result) == {"sampled", "counted"}
     node = SAMPLED.nodes[5]
-    assert found["sampled"]["nodes"][5] == {
+    assert result["sampled"]["nodes"][5] == {
         **{name: getattr(node, name) for name in ("parent", "function", "file", "line", "owner", "us", "self_us")},
         "phase": "optimizer",
     }
-    assert found["sampled"]["phases"][0] == {"name": "forward", "us": 5900.0, "share": pytest.approx(5.9 / 14.3)}
-    assert found["counted"]["step_us"] == COUNTED.step_us == pytest.approx(14_300)
-    assert found["counted"]["dearest"][0]["scope"] == ["encoder", "attention"]
+    assert result["sampled"]["phases"][0] == {"name": "forward", "us": 5900.0, "share": pytest.approx(5.9 / 14.3)}
+    assert result["counted"]["step_us"] == COUNTED.step_us == pytest.approx(14_300)
+    assert result["counted"]["dearest"][0]["scope"] == ["encoder", "attention"]
     assert json.loads(render(host_bound(Host(counted=COUNTED)), "json"))["host"]["sampled"] is None
     assert json.loads(render(host_bound(UNKNOWN_HOST), "json"))["host"] is None
 
@@ -161,12 +161,12 @@ def test_a_tree_is_drawn_as_far_as_a_page_bears_it() -> None:
 @pytest.mark.parametrize("text", [t for t in HOSTILE if t], ids=ascii)
 def test_a_hostile_name_is_text(text: str) -> None:
     """In every format, whichever name of it."""
-    found = host_bound(hostile_host(text))
+    analysis = host_bound(hostile_host(text))
     for form in (*FORMATS, "json", "github"):
-        assert render(found, form).encode()
-    assert all(c.isprintable() or c == "\n" for c in render(found, "text"))
+        assert render(analysis, form).encode()
+    assert all(c.isprintable() or c == "\n" for c in render(analysis, "text"))
     plain = host_bound(hostile_host("plain"))
-    assert render(found, "markdown").count("<details>") == render(plain, "markdown").count("<details>")
+    assert render(analysis, "markdown").count("<details>") == render(plain, "markdown").count("<details>")
     picture = host.picture(hostile_host(text))
     assert picture is not None
     assert max(map(len, picture["texts"])) <= 200
@@ -194,5 +194,5 @@ def test_a_narrow_terminal_cuts_no_number_and_no_line() -> None:
 def test_ops_without_scopes_have_no_column_for_them() -> None:
     """As in a trace without `record_function`."""
     bare = replace(COUNTED, dearest=tuple(replace(dear, scope=()) for dear in COUNTED.dearest))
-    heads = [table.head for found in (COUNTED, bare) for table in host.tables(Host(counted=found)) if table.code]
+    heads = [table.head for match in (COUNTED, bare) for table in host.tables(Host(counted=match)) if table.code]
     assert heads == [("op", "scope", "times", "self", "total"), ("op", "times", "self", "total")]

@@ -33,5 +33,5 @@ def test_a_row_a_node_below_its_caller() -> None:
 def test_dtypes_are_the_documented_ones_also_without_a_row() -> None:
     """So that frames of several traces can be joined."""
     for host in (Host(sampled=SAMPLED), UNKNOWN_HOST):
-        found = {name: str(dtype) for name, dtype in host_frame(host).dtypes.items()}
-        assert found == {name: column.dtype for name, column in COLUMNS.items()}
+        matches = {name: str(dtype) for name, dtype in host_frame(host).dtypes.items()}
+        assert matches == {name: column.dtype for name, column in COLUMNS.items()}

@@ -212,18 +212,18 @@ def test_many_findings_are_cut():
 
 def test_waits_for_input_and_ranks_and_the_step_without_the_profiler_have_looks_of_their_own():
     """In the bars, each with its length in the key; what lasts no time is in neither."""
-    found = typical()
-    plain = html.render(found)
+    outcome = typical()
+    plain = html.render(outcome)
     assert "host waits for input" not in plain
     assert "timed without the profiler: 26.4 ms" in plain
-    busy = replace(found.step, input_us=5_000.0, communication_us=2_000.0)
-    document = html.render(replace(found, step=busy))
-    for look, said in (
+    busy = replace(outcome.step, input_us=5_000.0, communication_us=2_000.0)
+    document = html.render(replace(outcome, step=busy))
+    for look, text in (
         ("input", "host waits for input: 5.00 ms"),
         ("ranks", "waits for other ranks or the network: 2.00 ms"),
     ):
         assert f'<rect class="{look}"' in document
-        assert f'<i class="swatch {look}"></i>{said}' in document
+        assert f'<i class="swatch {look}"></i>{text}' in document
 
 
 def test_a_remedy_and_a_finding_say_which_step_is_drawn_for_them():
@@ -245,10 +245,10 @@ def test_the_flagged_line_is_shown_with_those_around_it():
 
 def test_what_a_view_hides_is_said():
     """Beside how the steps were found; a page whose findings are all hidden doesn't say that there are none."""
-    found = analysis(finding("nonzero"), finding("item"))
-    few = html.render(replace(found, view=View(top=1)))
+    outcome = analysis(finding("nonzero"), finding("item"))
+    few = html.render(replace(outcome, view=View(top=1)))
     assert '<p class="found">1 finding is hidden by --top.</p>' in few
     assert "1 finding, " in few
-    none = html.render(replace(found, view=View(select=("cpu",))))
+    none = html.render(replace(outcome, view=View(select=("cpu",))))
     assert none.count("2 findings are hidden by --select.") == 2
     assert "No sync point was found" not in none

@@ -20,23 +20,23 @@ def device_bound() -> Analysis:
         with t.scope("encoder", start, start + 60), t.op("aten::mm", start, start + 50):
             t.launch("void at::native::gemm_kernel<float>(float*)", at=start + 1, lasts=700)
         t.launch("add", at=start + 100, lasts=290)
-    found = api.analyze_trace(t.trace())
-    return replace(found, step=replace(found.step, bound=Bound.DEVICE, device_share=0.97))
+    analysis = api.analyze_trace(t.trace())
+    return replace(analysis, step=replace(analysis.step, bound=Bound.DEVICE, device_share=0.97))
 
 
 def test_the_sentence_says_what_is_left_and_hands_over() -> None:
     """The step less what the device works; two kernels are all of its work."""
-    said = kernels.sentence(device_bound())
-    assert said.startswith("At most about 3% of the step without the profiler (estimated) is left to gain on the host")
-    assert "2 kernels take 100% of the device's work" in said
+    text = kernels.sentence(device_bound())
+    assert text.startswith("At most about 3% of the step without the profiler (estimated) is left to gain on the host")
+    assert "2 kernels take 100% of the device's work" in text
 
 
 def test_another_limit_has_no_such_sentence_and_a_table_on_demand() -> None:
     """Below `-v`, as the kernels aren't what to look at."""
-    found = replace(device_bound(), step=replace(device_bound().step, bound=Bound.HOST))
-    assert kernels.sentence(found) == ""
-    assert kernels.TITLE not in render(found, "text")
-    assert kernels.TITLE in render(found, "text", verbose=1)
+    result = replace(device_bound(), step=replace(device_bound().step, bound=Bound.HOST))
+    assert kernels.sentence(result) == ""
+    assert kernels.TITLE not in render(result, "text")
+    assert kernels.TITLE in render(result, "text", verbose=1)
 
 
 def test_a_row_has_the_short_name_the_module_the_share_and_the_time() -> None:
@@ -51,11 +51,11 @@ def test_a_row_has_the_short_name_the_module_the_share_and_the_time() -> None:
 
 def test_every_format_has_them() -> None:
     """JSON with the whole name."""
-    found = device_bound()
+    result = device_bound()
     for form in ("text", "markdown", "html"):
-        assert "gemm_kernel" in render(found, form)
-        assert "left to gain on the host" in render(found, form).replace("\n", " ")
-    names = [kernel["name"] for kernel in json.loads(render(found, "json"))["kernels"]]
+        assert "gemm_kernel" in render(result, form)
+        assert "left to gain on the host" in render(result, form).replace("\n", " ")
+    names = [kernel["name"] for kernel in json.loads(render(result, "json"))["kernels"]]
     assert names == ["void at::native::gemm_kernel<float>(float*)", "add"]
 
 

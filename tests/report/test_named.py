@@ -22,8 +22,8 @@ def ids(analysis: Analysis, name: str) -> list[str]:
 def test_a_number_is_the_one_of_the_list() -> None:
     """Syncs that go together are one entry, a habit another."""
     a = typical()
-    for told in story_of(a).remedies:
-        assert ids(a, str(told.number)) == ([told.habit] if told.habit else [m.id for m in told.members])
+    for entry in story_of(a).remedies:
+        assert ids(a, str(entry.number)) == ([entry.habit] if entry.habit else [m.id for m in entry.members])
 
 
 def test_where_nothing_is_to_change_numbers_are_the_findings() -> None:
@@ -84,10 +84,10 @@ def test_evidence_of_a_habit_says_what_a_reviewer_asks() -> None:
 def test_evidence_of_syncs_that_go_together_has_a_block_each() -> None:
     """Under a line that says what they gain together."""
     a = typical()
-    number, told = next((r.number, r) for r in story_of(a).remedies if len(r.members) > 1)
+    number, report = next((r.number, r) for r in story_of(a).remedies if len(r.members) > 1)
     text = evidence.of_named(a, str(number))
-    assert text.startswith(f"**{len(told.members)} syncs, to be removed together** ")
-    assert all(f"Finding `{member.id}`" in text for member in told.members)
+    assert text.startswith(f"**{len(report.members)} syncs, to be removed together** ")
+    assert all(f"Finding `{member.id}`" in text for member in report.members)
 
 
 def test_hostile_names_of_habits_make_no_markup() -> None:

@@ -52,9 +52,9 @@ def found(request: pytest.FixtureRequest) -> Analysis:
 
 
 @pytest.fixture(scope="module")
-def told(found: Analysis) -> Facts:
+def told(analysis: Analysis) -> Facts:
     """Return the report's JSON."""
-    return of_json(render(found, "json"))
+    return of_json(render(analysis, "json"))
 
 
 def of_json(text: str) -> Facts:
@@ -79,9 +79,9 @@ def of_json(text: str) -> Facts:
     )
 
 
-def figure(said: str) -> str:
+def figure(text: str) -> str:
     """A saving without its share; a dash where there is none."""
-    return said.partition(" (")[0] if "(" in said or said.startswith("less") else "–"
+    return text.partition(" (")[0] if "(" in text or text.startswith("less") else "–"
 
 
 SAVES = r"(?:at most )?[\d.]+ [µm]?s \([\d.]+%\)|less than 1%"
@@ -104,9 +104,9 @@ def of_text(text: str) -> Facts:
     )
 
 
-def without_place(said: str) -> str:
+def without_place(text: str) -> str:
     """What, without where."""
-    return re.sub(r" \((?:[^()]|\([^()]*\))*\)$", "", said.rstrip())
+    return re.sub(r" \((?:[^()]|\([^()]*\))*\)$", "", text.rstrip())
 
 
 def plain(markdown: str) -> str:
@@ -197,18 +197,18 @@ SENTENCE = re.compile(rf"(?:^|\. |… )\d+\. .*?: ({SAVES}), ")
 
 def of_github(text: str) -> Facts:
     """Read the facts from the closing notice."""
-    said = text.splitlines()[-1].removeprefix("::notice title=syncscan::").replace("%25", "%")
-    return Facts(said.partition(". ")[0], [figure(saves) for saves in SENTENCE.findall(said)])
+    message = text.splitlines()[-1].removeprefix("::notice title=syncscan::").replace("%25", "%")
+    return Facts(message.partition(". ")[0], [figure(saves) for saves in SENTENCE.findall(message)])
 
 
 def of_junit(text: str) -> Facts:
     """Read the facts from a property and the suite's texts."""
     suite = ET.fromstring(text).find("testsuite")
     assert suite is not None
-    said = suite.findtext("system-out", "")
-    verdict = said.partition(". ")[0]
+    message = suite.findtext("system-out", "")
+    verdict = message.partition(". ")[0]
     assert [p.get("value") for p in suite.iter("property") if p.get("name") == "verdict"] == [verdict]
-    return Facts(verdict, [figure(saves) for saves in SENTENCE.findall(said)])
+    return Facts(verdict, [figure(saves) for saves in SENTENCE.findall(message)])
 
 
 def of_sarif(text: str) -> Facts:
@@ -217,27 +217,29 @@ def of_sarif(text: str) -> Facts:
     return Facts(run["properties"]["step"]["verdict"])
 
 
-def in_all_pages(found: Analysis) -> str:
+def in_all_pages(analysis: Analysis) -> str:
     """The report for programs, however many pages it has."""
     pages: list[str] = []
     while not pages or pages[-1].splitlines()[-1].startswith("[page "):
-        pages.append(render(found, "brief", page=len(pages) + 1))
+        pages.append(render(analysis, "brief", page=len(pages) + 1))
     return "".join(pages)
 
 
 def of_brief(text: str) -> Facts:
     """Read the facts from the brief lines."""
     lines = text.splitlines()
-    remedies = [found for line in lines if (found := re.match(rf"\d+\. (.*?) \[[^]]*\]: ({SAVES}), ", line))]
-    told = [line.split("; ") for line in lines if re.match(r"- (high|medium|low|info) ", line)]
-    is_habit = [any(parts[0].split()[-1].startswith(f"{rule}-") for rule in HABITS) for parts in told]
+    remedies = [result for line in lines if (result := re.match(rf"\d+\. (.*?) \[[^]]*\]: ({SAVES}), ", line))]
+    messages = [line.split("; ") for line in lines if re.match(r"- (high|medium|low|info) ", line)]
+    is_habit = [any(parts[0].split()[-1].startswith(f"{rule}-") for rule in HABITS) for parts in messages]
     return Facts(
         verdict=lines[1].removeprefix("verdict: ").partition(". ")[0],
-        remedies=[figure(found[2]) for found in remedies],
-        changes=[without_place(found[1]) for found in remedies],
-        findings=[(parts[1], parts[-3]) for parts, habit in zip(told, is_habit, strict=True) if not habit],
+        remedies=[figure(result[2]) for result in remedies],
+        changes=[without_place(result[1]) for result in remedies],
+        findings=[(parts[1], parts[-3]) for parts, habit in zip(messages, is_habit, strict=True) if not habit],
         habits=[
-            (without_place(parts[1]), figure(parts[2])) for parts, habit in zip(told, is_habit, strict=True) if habit
+            (without_place(parts[1]), figure(parts[2]))
+            for parts, habit in zip(messages, is_habit, strict=True)
+            if habit
         ],
     )
 
@@ -262,14 +264,14 @@ def test_every_format_tells_the_same(found: Analysis, told: Facts, form: str, mo
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
     monkeypatch.setattr(picture, "available", lambda: False)  # nothing here looks at what a notebook draws
     options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
-    said = READ[form](in_all_pages(found) if form == "brief" else render(found, form, **options))
+    text = READ[form](in_all_pages(found) if form == "brief" else render(found, form, **options))
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)
-    assert said.verdict == told.verdict
-    assert said.remedies in (None, told.remedies[:listed])
-    assert said.changes is None or [TOGETHER.sub("", what) for what in said.changes] == told.changes[:listed]
-    assert said.findings in (None, told.findings[:rows])
-    assert said.habits in (None, told.habits[:listed])
+    assert text.verdict == told.verdict
+    assert text.remedies in (None, told.remedies[:listed])
+    assert text.changes is None or [TOGETHER.sub("", what) for what in text.changes] == told.changes[:listed]
+    assert text.findings in (None, told.findings[:rows])
+    assert text.habits in (None, told.habits[:listed])
 
 
 def test_a_finding_s_evidence_rests_on_the_same_verdict(found: Analysis, told: Facts) -> None:
@@ -293,14 +295,14 @@ def test_what_if_advises_what_the_report_does(name: str) -> None:
     """For programs word for word; in text the same changes in the same order, and what limits the step without them."""
     from syncscan.report import whatif
 
-    found = syncscan.analyze(FOLDER / f"{name}.pt.trace.json.gz")
-    told, projection = json.loads(render(found, "json")), found.whatif()
-    advice = told["step"]["advice"]
-    assert json.loads(whatif.render_json(found, projection))["advice"] == advice
-    said = whatif.render(found, projection, width=1000)
-    listed = of_json(json.dumps(told))
-    assert [figure(saves) for saves, _ in TEXT_REMEDY.findall(said)] == (listed.remedies or [])[:LISTED]
-    assert all(f"→ {sentence}" in said for sentence in advice if not re.match(r"\d+\. ", sentence))
+    analysis = syncscan.analyze(FOLDER / f"{name}.pt.trace.json.gz")
+    document, projection = json.loads(render(analysis, "json")), analysis.whatif()
+    advice = document["step"]["advice"]
+    assert json.loads(whatif.render_json(analysis, projection))["advice"] == advice
+    text = whatif.render(analysis, projection, width=1000)
+    listed = of_json(json.dumps(document))
+    assert [figure(saves) for saves, _ in TEXT_REMEDY.findall(text)] == (listed.remedies or [])[:LISTED]
+    assert all(f"→ {sentence}" in text for sentence in advice if not re.match(r"\d+\. ", sentence))
 
 
 def words(text: str) -> set[str]:

@@ -69,10 +69,10 @@ def test_every_format_says_whether_it_is_safe_to_remove(form: str) -> None:
 
 def test_the_use_of_the_value_is_a_field_for_programs() -> None:
     """In JSON, SARIF and a frame under one name."""
-    (found,) = json.loads(render(analysis(), "json"))["findings"]
+    (outcome,) = json.loads(render(analysis(), "json"))["findings"]
     (result,) = json.loads(render(analysis(), "sarif"))["runs"][0]["results"]
     (row,) = analysis().to_frame().to_dict("records")
-    assert (found["value"], result["properties"]["value"], row["value"]) == ("unknown",) * 3
+    assert (outcome["value"], result["properties"]["value"], row["value"]) == ("unknown",) * 3
 
 
 def test_json_says_whose_line_leads() -> None:

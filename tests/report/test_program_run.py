@@ -17,13 +17,13 @@ MAIN = "train.1.pt.trace.json"
 
 def written(folder: Path, name: str = MAIN, **stored: Any) -> Path:
     """A trace of three steps that each wait once, with what capture stored."""
-    made = TraceBuilder(syncscan={"schema": "syncscan.capture/1", "unprofiled_step_us": 900.0, **stored})
-    for start in made.steps(3, lasts=1000):
-        with made.op("aten::item", start + 10, start + 400):
-            made.launch("gemm", at=start + 12, lasts=100)
-            made.sync("aten::_local_scalar_dense", at=start + 20, wait=300)
+    built = TraceBuilder(syncscan={"schema": "syncscan.capture/1", "unprofiled_step_us": 900.0, **stored})
+    for start in built.steps(3, lasts=1000):
+        with built.op("aten::item", start + 10, start + 400):
+            built.launch("gemm", at=start + 12, lasts=100)
+            built.sync("aten::_local_scalar_dense", at=start + 20, wait=300)
     path = folder / name
-    path.write_bytes(made.json())
+    path.write_bytes(built.json())
     return path
 
 
@@ -34,14 +34,14 @@ def phase(**more: Any) -> dict[str, Any]:
 def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
     """In every format that has words, and in JSON with the numbers."""
     analysis = api.analyze(written(tmp_path, run=phase()))
-    said = "These 3 steps are like 58% of the run's time"
+    text = "These 3 steps are like 58% of the run's time"
     assert program_run.leads(analysis)
     for form in ("text", "html", "markdown"):
         words = " ".join(render(analysis, form).replace("\\", "").replace("&#39;", "'").split())
-        assert said in words
+        assert text in words
         assert "rollout 42% (ppo.py:3-9, each 3.5 steps)" in words
     run = json.loads(render(analysis, "json"))["run"]
-    assert run["sentence"].startswith(said)
+    assert run["sentence"].startswith(text)
     assert (run["counted"], round(run["steps_share"], 3)) == (9, 0.583)
 
 

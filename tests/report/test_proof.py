@@ -87,11 +87,11 @@ def test_another_result_is_said_with_how_it_is_known() -> None:
     assert "2e-07 apart; their parameters have other shapes" in render_text(replace(NOISY, result=fewer), 400)
 
 
-@pytest.mark.parametrize(("low", "high", "said"), [(0.1, 0.2, "more"), (0.4, 0.5, "less")])
-def test_a_projection_that_was_wrong_is_said(low: float, high: float, said: str) -> None:
+@pytest.mark.parametrize(("low", "high", "text"), [(0.1, 0.2, "more"), (0.4, 0.5, "less")])
+def test_a_projection_that_was_wrong_is_said(low: float, high: float, text: str) -> None:
     """Only where the two ranges don't meet."""
     proof = replace(PROOF, gain=ProofGain((low + high) / 2, low, high))
-    assert f"{said} than measured" in render_text(proof)
+    assert f"{text} than measured" in render_text(proof)
 
 
 def test_json_has_everything() -> None:

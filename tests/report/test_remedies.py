@@ -30,36 +30,36 @@ def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left()
 def test_an_upper_bound_is_called_one():
     """No promise is made of it."""
     bound = replace(of_habit(LAUNCHES), basis=Basis.UPPER_BOUND, after_us=None)
-    (told,) = report.describe(replace(analysis(), habits=(LAUNCHES,), remedies=(bound,)))
-    assert (told.saves, told.doubt) == ("at most 3.00 ms (11%)", "not projected")
+    (answer,) = report.describe(replace(analysis(), habits=(LAUNCHES,), remedies=(bound,)))
+    assert (answer.saves, answer.doubt) == ("at most 3.00 ms (11%)", "not projected")
 
 
 def test_syncs_that_go_together_are_each_named_and_each_fix_once():
     """Their places, and ways to their findings."""
-    told = report.describe(typical())[2]
-    assert [m.id for m in told.members] == ["item-00aa11bb", "mask-22cc33dd"]
-    assert [m.number for m in told.members] == [1, 2]
-    assert told.what.endswith(", and 1 more together with it")
-    assert told.where.count("train/loss.py") == 2
-    assert told.fix == "Use torch.where(mask, a, b), which keeps the shape."
+    answer = report.describe(typical())[2]
+    assert [m.id for m in answer.members] == ["item-00aa11bb", "mask-22cc33dd"]
+    assert [m.number for m in answer.members] == [1, 2]
+    assert answer.what.endswith(", and 1 more together with it")
+    assert answer.where.count("train/loss.py") == 2
+    assert answer.fix == "Use torch.where(mask, a, b), which keeps the shape."
 
 
 def test_where_nothing_was_projected_the_costliest_findings_stand_in():
     """With what they cost, and no word of what they would save."""
     bare = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None)
     low = finding("low-1", severity=Severity.LOW, gain=None)
-    (told,) = report.describe(analysis(finding(gain=None), low, step=bare))
-    assert (told.saves, told.doubt) == ("waits 8.21 ms, device idle 8.90 ms behind it", "not projected")
-    assert told.alone_us is None
+    (answer,) = report.describe(analysis(finding(gain=None), low, step=bare))
+    assert (answer.saves, answer.doubt) == ("waits 8.21 ms, device idle 8.90 ms behind it", "not projected")
+    assert answer.alone_us is None
 
 
 def test_a_list_that_nothing_was_measured_for_is_in_no_order_of_cost():
     """As of a dry run: neither its heading nor the table below says by what it is ranked."""
     untimed = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None, waits_withheld=True)
-    found = analysis(finding("low-1", severity=Severity.LOW, gain=None), step=untimed)
-    (told,) = report.describe(found)
-    text = render(found, "text")
-    assert told.saves == "waits for an unknown time"
+    outcome = analysis(finding("low-1", severity=Severity.LOW, gain=None), step=untimed)
+    (answer,) = report.describe(outcome)
+    text = render(outcome, "text")
+    assert answer.saves == "waits for an unknown time"
     assert "What to change:" in text.splitlines()
     assert "Sorted by" not in text
 
@@ -77,7 +77,7 @@ def test_the_json_holds_all_of_it():
     """Ids lead to the findings and habits of the same document."""
     analysis = step()
     pairs = zip(analysis.remedies, report.describe(analysis), strict=True)
-    document = [remedy_document(remedy, told) for remedy, told in pairs]
+    document = [remedy_document(remedy, entry) for remedy, entry in pairs]
     ids = {f.id for f in analysis.findings} | {h.id for h in analysis.habits}
     assert {r.habit or r.findings[0] for r in document} <= ids
     assert [r.alone_us for r in document] == [r.alone_us for r in analysis.remedies]

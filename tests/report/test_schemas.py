@@ -168,4 +168,4 @@ def test_what_captures_stored_follows_its_schema() -> None:
     }
     stored = {name: table for name, table in tables.items() if table is not None}
     assert len(stored) > 60
-    assert {name: found for name, table in stored.items() if (found := wrong("capture", json.dumps(table)))} == {}
+    assert {name: result for name, table in stored.items() if (result := wrong("capture", json.dumps(table)))} == {}

@@ -16,8 +16,8 @@ NOTHING = Outlook(gains=False, sentence="Syncs aren't it, launches are.", beside
 
 def told(outlook: Outlook | None, *remedies: object) -> Analysis:
     """An analysis with one finding, one habit and these remedies."""
-    found = analysis(finding(), step=replace(STEP, outlook=outlook))
-    return replace(found, habits=(LAUNCHES,), remedies=remedies)  # type: ignore[arg-type]
+    outcome = analysis(finding(), step=replace(STEP, outlook=outlook))
+    return replace(outcome, habits=(LAUNCHES,), remedies=remedies)  # type: ignore[arg-type]
 
 
 def test_nothing_to_gain_from_syncs_is_said_before_the_habit_that_gains() -> None:

@@ -103,12 +103,12 @@ def test_what_cannot_be_measured_is_called_so() -> None:
 def test_a_place_at_hand_is_a_link_where_links_are_wanted() -> None:
     """OSC 8, to the file that its lines are shown of; else there is no such thing."""
     excerpt = Excerpt(path="/home/me/my train.py", first=41, lines=("a", "b"), marked=(42,), newer=False)
-    found = analysis(replace(finding(), excerpt=excerpt))
-    linked = text.render(found, color=True, links=True)
+    outcome = analysis(replace(finding(), excerpt=excerpt))
+    linked = text.render(outcome, color=True, links=True)
     assert "file:///home/me/my%20train.py\x1b\\\\" in linked.replace("\x1b\\", "\x1b\\\\")
-    assert "\x1b]8;" not in text.render(found, color=True)
+    assert "\x1b]8;" not in text.render(outcome, color=True)
     assert "\x1b]8;" not in text.render(analysis(finding()), color=True, links=True)
-    assert "> 42 | b" in text.render(found)
+    assert "> 42 | b" in text.render(outcome)
 
 
 def test_a_command_stands_on_one_line() -> None:
@@ -116,8 +116,8 @@ def test_a_command_stands_on_one_line() -> None:
     t = TraceBuilder()
     for start in t.steps(3, lasts=100):
         t.launch("gemm", at=start + 5, lasts=90)
-    found = analyze_trace(t.trace())
-    info = replace(found.trace.info, path="/data/" + "long/" * 30 + "a trace.json")
-    last = text.render(replace(found, trace=replace(found.trace, info=info)), width=60).splitlines()[-1]
+    outcome = analyze_trace(t.trace())
+    info = replace(outcome.trace.info, path="/data/" + "long/" * 30 + "a trace.json")
+    last = text.render(replace(outcome, trace=replace(outcome.trace, info=info)), width=60).splitlines()[-1]
     assert last.startswith("Next: syncscan report '/data/long/")
     assert last.endswith("a trace.json' -o report.html")

@@ -64,8 +64,8 @@ def test_slices_of_a_row_never_overlap(intervals: list[tuple[int, int]]):
     end = start + np.array([d for _, d in intervals], np.int64)
     row = stacked(start, end)
     for r in set(row.tolist()):
-        mine = row == r
-        assert (start[mine][1:] >= end[mine][:-1]).all()
+        own = row == r
+        assert (start[own][1:] >= end[own][:-1]).all()
 
 
 def test_nested_slices_lie_at_their_depth():

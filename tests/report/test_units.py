@@ -8,7 +8,7 @@ from syncscan.report.units import times
 
 
 @pytest.mark.parametrize(
-    ("per_step", "said"),
+    ("per_step", "text"),
     [
         (1.0, "once a step"),
         (14.0, "14 times a step"),
@@ -19,6 +19,6 @@ from syncscan.report.units import times
         (0.0, "0 times a step"),
     ],
 )
-def test_how_often_something_happens(per_step: float, said: str) -> None:
+def test_how_often_something_happens(per_step: float, text: str) -> None:
     """Rare events are given by the steps between them, as one decimal would round their rate to nothing."""
-    assert times(per_step) == said
+    assert times(per_step) == text

@@ -26,8 +26,8 @@ def event(name: str, ts: float, end: float, tid: int = 1) -> Event:
 def result(*events: Event, piece: int = 3) -> list[Event]:
     texts = [json.dumps(e).encode() for e in events]
     pieces = [b",".join(texts[k : k + piece]) for k in range(0, len(texts), piece)]
-    found: list[Event] = json.loads(b"[" + b",".join(untangled(lambda: pieces)) + b"]")
-    return found
+    document: list[Event] = json.loads(b"[" + b",".join(untangled(lambda: pieces)) + b"]")
+    return document
 
 
 def test_nested_slices_stay_as_they_are() -> None:
@@ -39,8 +39,8 @@ def test_nested_slices_stay_as_they_are() -> None:
 def test_a_scope_that_outlives_the_call_that_entered_it_moves() -> None:
     """With stacks, that is every scope: its row is named after the one it left, and keeps its order."""
     enter, scope, inner = event("enter", 0, 5), event("scope", 1, 20), event("inner", 2, 15)
-    kept, moved, nested, name = result(enter, scope, inner)
-    assert kept == enter
+    stored, moved, nested, name = result(enter, scope, inner)
+    assert stored == enter
     assert moved == {**scope, "tid": 4_300_000}
     assert nested == {**inner, "tid": 4_300_000}
     assert name["args"] == {"name": "overlapping on 1"}
@@ -129,6 +129,6 @@ def test_numbers_beyond_all_readers() -> None:
     far = json.dumps({**event("far", 0, 1), "ts": 10**400}).encode()
     enter, scope = (json.dumps(event(*e)).encode() for e in (("enter", 0, 5), ("scope", 1, 20)))
     large = scope[:-1] + b', "args": {"n": %d}}' % 10**400
-    found = b",".join(untangled(lambda: [b",".join((odd, far, enter, large))]))
-    moved = json.loads(b"[" + found + b"]")[3]
+    text = b",".join(untangled(lambda: [b",".join((odd, far, enter, large))]))
+    moved = json.loads(b"[" + text + b"]")[3]
     assert moved == {**event("scope", 1, 20), "tid": 4_300_000, "args": {"n": 10**400}}

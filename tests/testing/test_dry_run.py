@@ -87,10 +87,10 @@ def extension():
     """An op that syncscan doesn't know."""
     from torch import library as libraries
 
-    made = libraries.Library("syncscan_of_a_test", "FRAGMENT")
-    made.define("f(Tensor x) -> Tensor")
-    made.impl("f", lambda x: x.clone(), "CompositeExplicitAutograd")
-    return made
+    built = libraries.Library("syncscan_of_a_test", "FRAGMENT")
+    built.define("f(Tensor x) -> Tensor")
+    built.impl("f", lambda x: x.clone(), "CompositeExplicitAutograd")
+    return built
 
 
 def test_marks_hold_without_a_gpu(run, extension) -> None:

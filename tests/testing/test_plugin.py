@@ -212,9 +212,9 @@ def test_reports_are_kept(run, pytester: pytest.Pytester) -> None:
         "@pytest.mark.no_syncs\ndef test_it():\n    pass\n\ndef test_other():\n    pass\n", "--syncscan-report=out"
     )
     done.assert_outcomes(passed=2)
-    kept = sorted(path.name for path in (pytester.path / "out").iterdir())
-    assert [name.split(".")[0] for name in kept] == ["test_it_py_test_it"] * 2
-    assert [name.endswith((".html", ".pt.trace.json.gz")) for name in kept] == [True, True]
+    stored = sorted(path.name for path in (pytester.path / "out").iterdir())
+    assert [name.split(".")[0] for name in stored] == ["test_it_py_test_it"] * 2
+    assert [name.endswith((".html", ".pt.trace.json.gz")) for name in stored] == [True, True]
     done.stdout.fnmatch_lines(["syncscan: 1 report in out"])
 
 

@@ -37,8 +37,8 @@ def with_collectives(compute: float, collective: float, name: str = NCCL, stream
 
 def words(analysis: Analysis, form: str) -> str:
     """A report on one line, as its reader sees it."""
-    said = report.render(analysis, form).replace("&#39;", "'").replace("%25", "%")
-    return " ".join(said.split())
+    text = report.render(analysis, form).replace("&#39;", "'").replace("%25", "%")
+    return " ".join(text.split())
 
 
 def analysis_of(t: TraceBuilder) -> Analysis:
@@ -204,17 +204,17 @@ def test_every_format_says_what_the_trace_lacks(form: str) -> None:
             event["ts"] -= 500
     analysis = analysis_of(t)
     (sentence,) = analysis.integrity.sentences()
-    said = words(analysis, form)
-    assert sentence in said
-    assert "µs (" not in said.replace(sentence, "")
+    text = words(analysis, form)
+    assert sentence in text
+    assert "µs (" not in text.replace(sentence, "")
 
 
 def test_a_step_in_trace_view_says_what_bounds_it() -> None:
     """A click on a step of the annotated copy shows the verdict, the reason and the guess."""
     analysis = analysis_of(many_ops(700))
     drawn = [json.loads(text) for text in added_events(analysis)]
-    (said,) = {event["args"]["reason"] for event in drawn if event.get("cat") == "syncscan_step"}
-    assert said.startswith(analysis.step.reason)
+    (messages,) = {event["args"]["reason"] for event in drawn if event.get("cat") == "syncscan_step"}
+    assert messages.startswith(analysis.step.reason)
 
 
 def test_the_frame_withholds_waits_that_cant_be_measured() -> None:
@@ -233,8 +233,8 @@ def test_one_share_of_the_device(t: TraceBuilder) -> None:
     analysis = analysis_of(t)
     share = f"{analysis.step.recorded_device_share:.0%}"
     for form in FORMATS:
-        found = set(re.findall(r"devices? works (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
-        assert found == {share}, form
+        matches = set(re.findall(r"devices? works (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
+        assert matches == {share}, form
 
 
 @pytest.mark.parametrize(("part", "settled"), [(0.89, False), (0.91, True), (1.09, True), (1.11, False)])
@@ -247,12 +247,12 @@ def test_a_replay_that_is_off_by_a_tenth_explains_nothing(part: float, settled: 
     assert (unsettled(step) == "") is settled
 
 
-@pytest.mark.parametrize(("busy", "bound", "said"), [(90.0, Bound.DEVICE, "90%"), (89.0, Bound.UNKNOWN, "no reason")])
-def test_without_a_replay_a_device_that_fills_the_step_bounds_it(busy: float, bound: Bound, said: str) -> None:
+@pytest.mark.parametrize(("busy", "bound", "text"), [(90.0, Bound.DEVICE, "90%"), (89.0, Bound.UNKNOWN, "no reason")])
+def test_without_a_replay_a_device_that_fills_the_step_bounds_it(busy: float, bound: Bound, text: str) -> None:
     """The profiler slows the host, not the device: what is seen to be full is full without it."""
     step = replace(analysis_of(TraceBuilder()).step, observed_us=100.0, device_busy_us=busy)
     verdict = without_replay(step, "no reason")
-    assert (verdict.bound, said in verdict.reason) == (bound, True)
+    assert (verdict.bound, text in verdict.reason) == (bound, True)
 
 
 def test_syncs_limit_a_step_that_the_device_nearly_fills() -> None:

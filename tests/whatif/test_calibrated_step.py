@@ -104,8 +104,8 @@ def test_a_time_is_taken_to_be_known_within_half_of_it() -> None:
     wild = [1.0, 4000.0] * 10
     t.metadata["syncscan"] = {**COOL, "unprofiled_step_us": 404.0, "unprofiled_steps_us": wild}
     analysis = analyze_trace(t.trace())
-    found = Projector(analysis.trace, analysis.findings, 404.0).calibrated().calibration
-    assert [period(replay) / 1e3 for replay in found.slack] == pytest.approx([202.0, 606.0], rel=0.01)
+    calibration = Projector(analysis.trace, analysis.findings, 404.0).calibrated().calibration
+    assert [period(replay) / 1e3 for replay in calibration.slack] == pytest.approx([202.0, 606.0], rel=0.01)
 
 
 def test_what_a_finding_can_save_at_most_is_its_wait_its_calls_and_its_ops() -> None:
@@ -123,10 +123,10 @@ def test_of_a_pageable_copy_its_launch_stays() -> None:
             t.copy("Memcpy HtoD (Pageable -> Device)", at=start + 10, lasts=2, blocks=True)
             t.call("cudaStreamSynchronize", start + 505, start + 509)
     analysis = known(t)
-    (found,) = real(analysis)
+    (result,) = real(analysis)
     projector = Projector(analysis.trace, analysis.findings, analysis.step.observed_us)
-    assert found.diagnosis.removal is Removal.PINNED_COPY
-    assert projector.calibrated().most(projector.number[found.id]) == pytest.approx(494.0 - 10.0 + 5.0, abs=2.0)
+    assert result.diagnosis.removal is Removal.PINNED_COPY
+    assert projector.calibrated().most(projector.number[result.id]) == pytest.approx(494.0 - 10.0 + 5.0, abs=2.0)
 
 
 def test_a_finding_that_never_waited_in_the_steps_can_save_nothing() -> None:
@@ -178,8 +178,8 @@ def test_a_guessed_overhead_leaves_the_gain_open() -> None:
     ratios = [501 / (500 + 404 * host) for host in (1.0, scale, scale - (1 - scale) / 2)]
     slack = 0.01 + 0.10 * (1.0 - ratios[1])
     expected = (ratios[0] - slack, ratios[1], ratios[2] + slack)
-    found = (p.range_us[0], p.predicted_us, p.range_us[1])
-    assert [us / p.baseline_us for us in found] == pytest.approx(expected, abs=0.002)
+    result = (p.range_us[0], p.predicted_us, p.range_us[1])
+    assert [us / p.baseline_us for us in result] == pytest.approx(expected, abs=0.002)
 
 
 def test_a_device_that_loses_a_part_of_its_pauses_slows_down_by_that_part() -> None:
@@ -269,7 +269,7 @@ def test_a_step_at_its_loaders_pace_keeps_it() -> None:
         t.launch(at=start + 1, lasts=500)
         t.synchronize(at=start + 3)
         t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start + 600, start + 900)
-    kept, gone = known(t).whatif(), known(t).whatif("all")
-    assert (kept.bound_after, gone.bound_after) == (Bound.INPUT, Bound.INPUT)
-    assert gone.predicted_us == kept.predicted_us == pytest.approx(1000.0, abs=0.01)
-    assert (kept.notes, gone.notes) == ((), (WORKERS,))
+    stored, removed = known(t).whatif(), known(t).whatif("all")
+    assert (stored.bound_after, removed.bound_after) == (Bound.INPUT, Bound.INPUT)
+    assert removed.predicted_us == stored.predicted_us == pytest.approx(1000.0, abs=0.01)
+    assert (stored.notes, removed.notes) == ((), (WORKERS,))

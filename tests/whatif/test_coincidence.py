@@ -35,16 +35,16 @@ def test_a_long_pause_that_ends_with_anothers_work_is_an_edge() -> None:
     assert edges(300, 5) == [(20, 7)]
 
 
-@pytest.mark.parametrize(("pause", "found"), [(51, 1), (49, 0)])
-def test_a_pause_of_fifty_microseconds_is_none_of_the_devices_own(pause: float, found: int) -> None:
+@pytest.mark.parametrize(("pause", "expected"), [(51, 1), (49, 0)])
+def test_a_pause_of_fifty_microseconds_is_none_of_the_devices_own(pause: float, expected: int) -> None:
     """Shorter ones come between any two kernels."""
-    assert len(edges(pause, 5)) == found
+    assert len(edges(pause, 5)) == expected
 
 
-@pytest.mark.parametrize(("behind", "found"), [(0, 1), (19.5, 1), (20.5, 0), (-1, 0)])
-def test_work_begins_within_twenty_microseconds_of_what_it_waited_for(behind: float, found: int) -> None:
+@pytest.mark.parametrize(("behind", "expected"), [(0, 1), (19.5, 1), (20.5, 0), (-1, 0)])
+def test_work_begins_within_twenty_microseconds_of_what_it_waited_for(behind: float, expected: int) -> None:
     """And not before it."""
-    assert len(edges(300, behind)) == found
+    assert len(edges(300, behind)) == expected
 
 
 def test_nothing_waits_for_what_is_launched_after_it() -> None:

@@ -89,8 +89,8 @@ def test_the_ranges_of_25_findings_are_sought_with_all_replays() -> None:
             at = start + 200 * k
             with t.scope(f"part {k}", at, at + 190), t.op("aten::index", at + 1, at + 185):
                 t.sync("aten::nonzero", at=at + 10, wait=40 - k)
-    found = sorted(real(known(t)), key=lambda f: -(f.wait_us + f.bubble_us))
-    most = [f.gain.range_us[1] - f.gain.recoverable_us for f in found if f.gain]
+    matches = sorted(real(known(t)), key=lambda f: -(f.wait_us + f.bubble_us))
+    most = [f.gain.range_us[1] - f.gain.recoverable_us for f in matches if f.gain]
     assert len(most) == 30
     assert min(most[:25]) > 70 + max(most[25:])
 
@@ -180,18 +180,18 @@ def test_a_device_is_stretched_within_what_clocks_explain(step_ms: float, replay
     assert p.baseline_us == pytest.approx(1000 * replayed_ms, rel=0.01)
 
 
-@pytest.mark.parametrize(("step_ms", "said"), [(2.05, True), (2.035, False), (1.96, True), (1.97, False)])
-def test_clocks_that_differ_by_2_percent_are_noted(step_ms: float, said: bool) -> None:
+@pytest.mark.parametrize(("step_ms", "expected"), [(2.05, True), (2.035, False), (1.96, True), (1.97, False)])
+def test_clocks_that_differ_by_2_percent_are_noted(step_ms: float, expected: bool) -> None:
     """A step of 2,000 µs of device work, with its wait about 2,005, that took 1.5 % more or less has no note yet."""
     t = told([("launch", 2000.0), ("work", 5.0), ("read", 0.0)])
     notes = analyze_trace(t.trace(), step_ms=step_ms).whatif().notes
-    assert any("clocks" in note for note in notes) is said
+    assert any("clocks" in note for note in notes) is expected
 
 
 @pytest.mark.parametrize(
-    ("host", "off", "found"), [(42, 1.003, False), (68, 1.003, True), (20, 1.0085, False), (20, 1.012, True)]
+    ("host", "off", "expected"), [(42, 1.003, False), (68, 1.003, True), (20, 1.0085, False), (20, 1.012, True)]
 )
-def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: float, off: float, found: bool) -> None:
+def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: float, off: float, expected: bool) -> None:
     """Where half of what is guessed to be the profiler's (0.65 of this host's time) makes less of the step than that,
     and the guess explains the known time as well: then the guess stays.
     """
@@ -202,7 +202,7 @@ def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: flo
         for k in range(60):
             t.op("aten::add", start + 1995 + 0.05 * k, start + 1995.04 + 0.05 * k)
     p = analyze_trace(t.trace(), step_ms=(1.99415 + 0.35 * host / 1000) * off).whatif()
-    assert (p.host_scale != pytest.approx(0.35)) is found
+    assert (p.host_scale != pytest.approx(0.35)) is expected
 
 
 # ------------------------------------------------------------------ which sets are worth removing
@@ -211,14 +211,14 @@ def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: flo
 def removed(gains: Iterable[float]) -> list[tuple[int, ...]]:
     """The sets worth removing where each finding saves so many percent, by itself."""
     gains = list(gains)
-    return [s.members for s in worth_removing(lambda gone: 100.0 - sum(gains[n] for n in gone), range(len(gains)))]
+    return [s.members for s in worth_removing(lambda absent: 100.0 - sum(gains[n] for n in absent), range(len(gains)))]
 
 
 def together(*members: int, of: int) -> list[tuple[int, ...]]:
     """The sets worth removing where only these findings together save anything: half of the step."""
 
-    def period(gone: frozenset[int]) -> float:
-        return 50.0 if gone.issuperset(members) else 100.0
+    def period(absent: frozenset[int]) -> float:
+        return 50.0 if absent.issuperset(members) else 100.0
 
     return [tuple(sorted(s.members)) for s in worth_removing(period, range(of))]
 
@@ -236,14 +236,14 @@ def test_five_sets_are_sought() -> None:
 
 def test_pairs_are_sought_among_the_first_ten() -> None:
     """The last two of ten are tried together, the eleventh and twelfth of twelve aren't."""
-    asked: list[frozenset[int]] = []
+    requests: list[frozenset[int]] = []
 
-    def period(gone: frozenset[int]) -> float:
-        asked.append(gone)
-        return 100.0 - len(gone)
+    def period(absent: frozenset[int]) -> float:
+        requests.append(absent)
+        return 100.0 - len(absent)
 
     list(worth_removing(period, range(12)))
-    pairs = {tuple(sorted(gone)) for gone in asked if len(gone) == 2}
+    pairs = {tuple(sorted(absent)) for absent in requests if len(absent) == 2}
     assert (8, 9) in pairs
     assert not [pair for pair in pairs if max(pair) > 9 and min(pair) > 0]
 
@@ -260,12 +260,12 @@ def test_a_finding_stays_out_of_a_set_that_it_adds_less_than_a_fiftieth_to(
 ) -> None:
     """Three save 50 % together and nothing alone; a fourth with them adds 0.8 or 1.2 % of the step."""
 
-    def period(gone: frozenset[int]) -> float:
-        three = gone.issuperset({0, 1, 2})
-        return 100.0 - 50.0 * three - third * (three and 3 in gone)
+    def period(absent: frozenset[int]) -> float:
+        three = absent.issuperset({0, 1, 2})
+        return 100.0 - 50.0 * three - third * (three and 3 in absent)
 
-    (found,) = [s for s in worth_removing(period, range(4)) if len(s.members) > 1]
-    assert tuple(sorted(found.members)) == members
+    (result,) = [s for s in worth_removing(period, range(4)) if len(s.members) > 1]
+    assert tuple(sorted(result.members)) == members
 
 
 # ------------------------------------------------------------------ what is advised
@@ -283,8 +283,8 @@ def test_a_fiftieth_of_the_step_is_a_gain(work: float, advised: bool) -> None:
     assert analysis.step.outlook.gains is advised
 
 
-@pytest.mark.parametrize(("device", "said"), [(915, "the device works"), (885, "The host is the limit")])
-def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, said: str) -> None:
+@pytest.mark.parametrize(("device", "text"), [(915, "the device works"), (885, "The host is the limit")])
+def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, text: str) -> None:
     """A host-bound step without syncs is told which of the two limits it."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
@@ -293,7 +293,7 @@ def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, s
             t.op("aten::add", start + 20 + 9 * k, start + 27 + 9 * k)
     outlook = known(t).step.outlook
     assert outlook
-    assert said in outlook.sentence
+    assert text in outlook.sentence
 
 
 @pytest.mark.parametrize(("side", "listed"), [(12.0, True), (8.0, False)])
@@ -415,8 +415,8 @@ def test_clocks_of_host_and_device_differ(early: float) -> None:
     assert own_us(known(waiting(-early)).whatif()) < 600
 
 
-@pytest.mark.parametrize(("lasts", "found"), [(56, True), (44, False)])
-def test_the_stream_of_a_synchronise_of_50_us_is_sought(lasts: float, found: bool) -> None:
+@pytest.mark.parametrize(("lasts", "expected"), [(56, True), (44, False)])
+def test_the_stream_of_a_synchronise_of_50_us_is_sought(lasts: float, expected: bool) -> None:
     """One that lasts that long and isn't explained by the stream it is said to wait for, waited for another."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
@@ -424,7 +424,7 @@ def test_the_stream_of_a_synchronise_of_50_us_is_sought(lasts: float, found: boo
         t.launch("kernel", at=start + 5, lasts=20, stream=7)
         t.call("cudaStreamSynchronize", done + 2 - lasts, done + 2)
     rest = 1000 - lasts
-    assert own_us(known(t).whatif()) == pytest.approx(rest + (10 if found else lasts), abs=3)
+    assert own_us(known(t).whatif()) == pytest.approx(rest + (10 if expected else lasts), abs=3)
 
 
 def test_a_host_goes_on_10_us_after_the_device_where_no_wait_was_seen() -> None:
@@ -491,12 +491,12 @@ def test_a_habits_range_leaves_half_of_what_the_replay_leaves() -> None:
     words = Advice("made-up", Area.INPUT, "Computes", "It does.", "Don't.", "Never.")
     habit = Habit("made-up-0", words, Confidence.HIGH, (), "", 1.0, (), 900.0, (Change(host=host),))
     projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
-    (found,) = project_habits(projector, [habit])
-    assert found.gain is not None
-    saved = found.gain.recoverable_us
+    (result,) = project_habits(projector, [habit])
+    assert result.gain is not None
+    saved = result.gain.recoverable_us
     assert saved == pytest.approx(900, abs=5)
-    assert found.gain.range_us[1] == pytest.approx(saved + 0.5 * (1000 - saved), abs=2)
-    assert found.gain.range_us[0] == pytest.approx(saved - 0.01 * 1000 - 0.1 * saved, abs=2)
+    assert result.gain.range_us[1] == pytest.approx(saved + 0.5 * (1000 - saved), abs=2)
+    assert result.gain.range_us[0] == pytest.approx(saved - 0.01 * 1000 - 0.1 * saved, abs=2)
 
 
 def test_a_step_that_the_host_bounds_doesnt_stretch_its_device() -> None:

@@ -38,12 +38,12 @@ def in_line() -> Analysis:
 @pytest.mark.parametrize(("beside", "rest"), [("", 600), ("head", 200), ("de*", 400)])
 def test_a_scope_runs_beside_the_rest_of_the_step_or_beside_another(beside: str, rest: float) -> None:
     """No more is saved than the shorter of the two works."""
-    found = in_line().pipeline("encoder", beside)
-    assert (found.scope, found.beside) == ("encoder", beside)
-    assert (found.scope_us, found.beside_us) == pytest.approx((300, rest))
-    assert found.baseline_us == pytest.approx(1000, rel=0.002)
-    assert found.saving_us == pytest.approx(found.baseline_us - found.at_best_us)
-    assert 0 < found.saving_us <= min(300, rest) + 0.01
+    result = in_line().pipeline("encoder", beside)
+    assert (result.scope, result.beside) == ("encoder", beside)
+    assert (result.scope_us, result.beside_us) == pytest.approx((300, rest))
+    assert result.baseline_us == pytest.approx(1000, rel=0.002)
+    assert result.saving_us == pytest.approx(result.baseline_us - result.at_best_us)
+    assert 0 < result.saving_us <= min(300, rest) + 0.01
 
 
 @pytest.mark.parametrize(

@@ -113,18 +113,18 @@ def stream_waits(t: TraceBuilder) -> int:
     return sum(isinstance(n, StreamWait) for n in build(find_steps(t.trace(), [])).programs[0].nodes)
 
 
-@pytest.mark.parametrize(("behind", "found"), [(7, 1), (8, 0)])
-def test_the_last_eight_records_are_tried(behind: int, found: int) -> None:
+@pytest.mark.parametrize(("behind", "expected"), [(7, 1), (8, 0)])
+def test_the_last_eight_records_are_tried(behind: int, expected: int) -> None:
     """One that explains the wait, with so many behind it whose work ends too late; further back none is sought."""
     with behind_a_record() as t:
         t.launch("later", at=14, lasts=1000)
         for k in range(behind):
             t.call("cudaEventRecord", 20 + 2 * k, 21 + 2 * k)
-    assert stream_waits(t) == found
+    assert stream_waits(t) == expected
 
 
-@pytest.mark.parametrize(("before", "told"), [(-1.9, True), (-2.1, False), (99, True), (101, False)])
-def test_a_callback_is_the_call_within_100_us_after_it(before: float, told: bool) -> None:
+@pytest.mark.parametrize(("before", "expected"), [(-1.9, True), (-2.1, False), (99, True), (101, False)])
+def test_a_callback_is_the_call_within_100_us_after_it(before: float, expected: bool) -> None:
     """It fires so long before its call, or up to 2 µs after its begin, clocks allowed for."""
     t = TraceBuilder()
     with t.step(0, 2000):
@@ -136,7 +136,7 @@ def test_a_callback_is_the_call_within_100_us_after_it(before: float, told: bool
     seen = [(200 - before, "record", 111), (499, "record", 222), (799, "wait", 111)]
     events = [[t.base_ns + round(at * 1000), MAIN, kind, event, 0] for at, kind, event in seen]
     t.metadata["syncscan"] = {"events": events}
-    assert launches_before_record(t.trace()) == (1 if told else 2)
+    assert launches_before_record(t.trace()) == (1 if expected else 2)
 
 
 def test_a_record_of_the_waiting_thread_is_found_behind_many_of_another_thread() -> None:

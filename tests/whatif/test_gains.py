@@ -38,9 +38,9 @@ def test_nor_beside_others_that_are_gone(plan: list[Item], rng: random.Random) -
     step = analysis._projector.calibrated() if analysis._projector.replayable else None
     numbers = [step.number[finding.id] for finding in real(analysis)] if step else []
     for number in numbers:
-        gone = frozenset(n for n in numbers if n != number and rng.random() < 0.5)
-        before, after = (step.after(removed).period for removed in (gone, gone | {number}))
-        assert (before - after) * step.unit <= step.most(number, gone) + 2 * STEADY * step.before.period * step.unit
+        absent = frozenset(n for n in numbers if n != number and rng.random() < 0.5)
+        before, after = (step.after(removed).period for removed in (absent, absent | {number}))
+        assert (before - after) * step.unit <= step.most(number, absent) + 2 * STEADY * step.before.period * step.unit
 
 
 def many(count: int) -> Analysis:

@@ -20,8 +20,8 @@ def sets(period: Times, count: int) -> list[tuple[int, ...]]:
 def test_three_that_pass_the_wait_on_are_one_set() -> None:
     """When only all three together save anything, they are one set, and a fourth that never matters isn't in it."""
 
-    def period(gone: frozenset[int]) -> float:
-        return 60.0 if {0, 1, 2} <= gone else 100.0
+    def period(removed: frozenset[int]) -> float:
+        return 60.0 if {0, 1, 2} <= removed else 100.0
 
     assert sets(period, 4) == [(0, 1, 2)]
 
@@ -29,27 +29,27 @@ def test_three_that_pass_the_wait_on_are_one_set() -> None:
 def test_what_saves_alone_comes_alone() -> None:
     """Independent savings are sets of one, the largest first."""
     gain = [5.0, 20.0, 10.0]
-    assert sets(lambda gone: 100.0 - sum(gain[n] for n in gone), 3) == [(1,), (2,), (0,)]
+    assert sets(lambda removed: 100.0 - sum(gain[n] for n in removed), 3) == [(1,), (2,), (0,)]
 
 
 def test_a_pair_beats_a_small_saving_alone() -> None:
     """Two that save 30 together and 1 alone are one set: their saving a change is larger than any one's."""
 
-    def period(gone: frozenset[int]) -> float:
-        return 70.0 if {0, 1} <= gone else 100.0 - len(gone & {0, 1})
+    def period(removed: frozenset[int]) -> float:
+        return 70.0 if {0, 1} <= removed else 100.0 - len(removed & {0, 1})
 
     assert sets(period, 2) == [(0, 1)]
 
 
 def test_noise_is_not_worth_a_change() -> None:
     """What saves less than a hundredth of the step is left alone."""
-    assert sets(lambda gone: 100.0 - 0.2 * len(gone), 3) == []
+    assert sets(lambda removed: 100.0 - 0.2 * len(removed), 3) == []
 
 
 def test_sets_save_on_top_of_those_before() -> None:
     """Each set tells the step before and after it."""
-    found = list(worth_removing(lambda gone: 100.0 - 20.0 * len(gone), [0, 1]))
-    assert [(s.before, s.after) for s in found] == [(100.0, 80.0), (80.0, 60.0)]
+    matches = list(worth_removing(lambda removed: 100.0 - 20.0 * len(removed), [0, 1]))
+    assert [(s.before, s.after) for s in matches] == [(100.0, 80.0), (80.0, 60.0)]
 
 
 GROUPS = st.lists(st.tuples(st.frozensets(st.integers(0, 11), min_size=1, max_size=5), st.integers(1, 30)), min_size=1)
@@ -65,25 +65,25 @@ def test_the_smallest_set_is_what_putting_back_one_by_one_leaves(
         return 1000.0 - sum(saves for members, saves in groups if members <= removed)
 
     rest = [n for n in range(12) if n not in gone]
-    kept, now = list(rest), period(gone)
-    after = period(gone | frozenset(kept))
+    stored, now = list(rest), period(gone)
+    after = period(gone | frozenset(stored))
     for n in reversed(rest):
-        fewer = [k for k in kept if k != n]
+        fewer = [k for k in stored if k != n]
         if fewer and period(gone | frozenset(fewer)) <= after + KEEPS * (now - after):
-            kept = fewer
-    assert _smallest(period, rest, gone, now).members == tuple(kept)
+            stored = fewer
+    assert _smallest(period, rest, gone, now).members == tuple(stored)
 
 
 def test_what_only_two_keep_is_found_by_halves() -> None:
     """Either of two does it: each of forty is tried alone, and the one to keep is found in a dozen replays more."""
-    asked = []
+    requests = []
 
     def period(removed: frozenset[int]) -> float:
-        asked.append(removed)
+        requests.append(removed)
         return 60.0 if removed & {3, 17} else 100.0
 
     assert _smallest(period, list(range(40)), frozenset(), 100.0).members == (3,)
-    assert len(asked) == 2 + 40 + 12 + 1
+    assert len(requests) == 2 + 40 + 12 + 1
 
 
 @given(GROUPS, st.permutations(range(12)))
@@ -95,23 +95,23 @@ def test_what_can_save_too_little_needn_t_be_replayed(
     def period(removed: frozenset[int]) -> float:
         return 1000.0 - sum(saves for members, saves in groups if members <= removed)
 
-    def most(number: int, gone: frozenset[int]) -> float:
-        return sum(saves for members, saves in groups if number in members and not members <= gone)
+    def most(number: int, absent: frozenset[int]) -> float:
+        return sum(saves for members, saves in groups if number in members and not members <= absent)
 
     assert list(worth_removing(period, order, most=most)) == list(worth_removing(period, order))
 
 
 def test_of_many_few_are_replayed() -> None:
     """Two of forty wait: each alone, both together, and what putting one back does."""
-    asked = set()
+    requests = set()
 
     def period(removed: frozenset[int]) -> float:
-        asked.add(removed)
+        requests.add(removed)
         return 100.0 - 20.0 * (0 in removed) - 10.0 * (1 in removed)
 
-    found = worth_removing(period, range(40), most=lambda number, gone: 20.0 * (number < 2))
-    assert [s.members for s in found] == [(0,), (1,)]
-    assert len(asked) < 10
+    result = worth_removing(period, range(40), most=lambda number, absent: 20.0 * (number < 2))
+    assert [s.members for s in result] == [(0,), (1,)]
+    assert len(requests) < 10
 
 
 def test_a_small_saving_alone_does_not_hide_a_large_one_together() -> None:
@@ -126,7 +126,7 @@ def test_a_small_saving_alone_does_not_hide_a_large_one_together() -> None:
 def test_many_changes_that_save_next_to_nothing_each_are_worth_none() -> None:
     """Six that save 2.9 % together aren't worth six changes, six that save 3.1 % are."""
     for saves, worth in ((2.9, []), (3.1, [(0, 1, 2, 3, 4, 5)])):
-        assert sets(lambda gone, saves=saves: 100.0 - saves * (len(gone) == 6), 6) == worth  # type: ignore[misc]
+        assert sets(lambda removed, saves=saves: 100.0 - saves * (len(removed) == 6), 6) == worth  # type: ignore[misc]
 
 
 def test_what_the_smallest_set_needs_is_known_before() -> None:

@@ -27,8 +27,8 @@ def gain(change_of: str, cost_us: float) -> float:
     calls = tuple(row for row in range(len(trace.slices)) if trace.name(row) == change_of)
     habit = Habit("made-up-0", WORDS, Confidence.HIGH, (), "", 1.0, (), cost_us, (Change(calls=calls),))
     projector = Projector(trace, analysis.findings, analysis.step.unprofiled_us)
-    found = project_habits(projector, [habit])
-    return found[0].gain.recoverable_us if found and found[0].gain else 0.0
+    result = project_habits(projector, [habit])
+    return result[0].gain.recoverable_us if result and result[0].gain else 0.0
 
 
 def test_a_call_that_goes_takes_its_time_with_it() -> None:

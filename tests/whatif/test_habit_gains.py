@@ -58,8 +58,8 @@ def test_a_habit_below_that_is_found_and_not_listed() -> None:
         with t.op("aten::mm", start + 10, start + 20):
             t.launch("volta_sgemm_128x64_nn", at=start + 11, lasts=300)
     analysis = api.analyze_trace(t.trace())
-    found, _ = habits.find(analysis.trace, analysis.findings, analysis.step)
-    assert [h.rule for h in found] == ["fp32-matmul"]
+    result, _ = habits.find(analysis.trace, analysis.findings, analysis.step)
+    assert [h.rule for h in result] == ["fp32-matmul"]
     assert analysis.habits == ()
 
 
@@ -74,5 +74,5 @@ def test_of_many_segments_the_five_that_launch_the_most_are_projected() -> None:
                 t.launch("kernel", at=at + 12 * k, lasts=1)
             with t.scope(f"part {launches}", at + 12 * launches, at + 12 * launches + 15):
                 at = t.sync("aten::item", at=at + 12 * launches + 5, wait=2) + 5
-    (found,) = [h for h in api.analyze_trace(t.trace()).habits if h.rule == "launch-bound"]
-    assert [s.launches for s in found.segments] == [141, 136, 131, 126, 121]
+    (result,) = [h for h in api.analyze_trace(t.trace()).habits if h.rule == "launch-bound"]
+    assert [s.launches for s in result.segments] == [141, 136, 131, 126, 121]

@@ -139,8 +139,8 @@ def test_ranks_that_meet_in_other_orders_go_on() -> None:
 def test_the_corners_are_all_that_matters(launches: list[tuple[float, float]], scale: float, stretch: float) -> None:
     """Whatever the scales, one of the corners is as late as the latest of all launches."""
     host, device = (np.array(column) for column in zip(*launches, strict=True))
-    kept = max(scale * h + stretch * d for h, d in corners(host, device))
-    assert kept == pytest.approx(float(np.max(scale * host + stretch * device)))
+    stored = max(scale * h + stretch * d for h, d in corners(host, device))
+    assert stored == pytest.approx(float(np.max(scale * host + stretch * device)))
 
 
 def test_of_a_long_trace_six_steps_evenly_chosen_are_replayed() -> None:

@@ -43,5 +43,5 @@ def test_work_that_nothing_tells_the_latency_of_starts_two_microseconds_after_it
     t.launch(at=1, lasts=100, begins=300)
     t.launch(at=10, lasts=100)
     trace = t.trace()
-    found = find_launches(trace, int(trace.slices.ts.min()), int(trace.slices.end.max()))
-    assert (found.latency[0], found.usual_latency) == (2_000, 2_000)
+    result = find_launches(trace, int(trace.slices.ts.min()), int(trace.slices.end.max()))
+    assert (result.latency[0], result.usual_latency) == (2_000, 2_000)

@@ -12,14 +12,14 @@ from tests.whatif.story import Item, analysed, profiled
 
 
 def outlook(plan: list[Item]) -> str:
-    found = profiled(analysed(plan)).step.outlook
-    return found.sentence if found else ""
+    result = profiled(analysed(plan)).step.outlook
+    return result.sentence if result else ""
 
 
 def test_a_busy_device_leaves_nothing_to_gain() -> None:
     """A device without pauses leaves none to be gained."""
-    said = outlook([("launch", 3000.0), ("read", 0.0), ("work", 30.0)])
-    assert said == "Nothing to gain from removing syncs: the device works 99% of the step."
+    text = outlook([("launch", 3000.0), ("read", 0.0), ("work", 30.0)])
+    assert text == "Nothing to gain from removing syncs: the device works 99% of the step."
 
 
 def copying(size: int, memory: str = "Pageable") -> str:
@@ -30,8 +30,8 @@ def copying(size: int, memory: str = "Pageable") -> str:
         with t.op("aten::copy_", start + 20, start + 2999):
             t.copy(f"Memcpy DtoH (Device -> {memory})", at=start + 21, lasts=2000, blocks=True)
             t.events[-1]["args"]["bytes"] = size
-    found = analyze_trace(t.trace()).step.outlook
-    return found.sentence if found else ""
+    result = analyze_trace(t.trace()).step.outlook
+    return result.sentence if result else ""
 
 
 def test_a_step_of_pageable_copies_has_something_to_gain() -> None:
@@ -46,15 +46,15 @@ def test_a_step_of_pageable_copies_has_something_to_gain() -> None:
 
 def test_a_host_bound_step_is_told_to_launch_less() -> None:
     """Where the host never waits, syncs aren't the problem."""
-    said = outlook([("work", 3000.0), ("launch", 50.0), ("work", 100.0), ("read", 0.0)])
-    assert said == (
+    text = outlook([("work", 3000.0), ("launch", 50.0), ("work", 100.0), ("read", 0.0)])
+    assert text == (
         "The host is the limit: syncs are not your problem, launches are (CUDA graphs, torch.compile, a fused"
         " optimizer)."
     )
 
 
 @pytest.mark.parametrize(
-    ("plan", "said"),
+    ("plan", "text"),
     [
         (
             [("launch", 5000.0), ("read", 0.0), ("work", 400.0)],
@@ -74,9 +74,9 @@ def test_a_host_bound_step_is_told_to_launch_less() -> None:
         ),
     ],
 )
-def test_what_limits_the_step_then(plan: list[Item], said: str) -> None:
+def test_what_limits_the_step_then(plan: list[Item], text: str) -> None:
     """How many syncs go, and how much device or host works then (N)."""
-    assert re.sub(r"[\d.]+ (µs|ms)", "N", outlook(plan)) == said
+    assert re.sub(r"[\d.]+ (µs|ms)", "N", outlook(plan)) == text
 
 
 def test_a_step_without_syncs_that_waits_for_its_host_is_told_so() -> None:

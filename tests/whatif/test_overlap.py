@@ -36,16 +36,16 @@ def serial() -> Trace:
 
 def test_overlap_is_the_time_in_which_both_streams_work() -> None:
     """Two kernels of 300 µs, the second 100 µs later, share 200 µs."""
-    (found,) = overlaps(two_streams(100))
-    assert found.streams == (7, 13)
-    assert found.work_us == pytest.approx((300, 300))
-    assert found.shared_us == pytest.approx(200)
+    (result,) = overlaps(two_streams(100))
+    assert result.streams == (7, 13)
+    assert result.work_us == pytest.approx((300, 300))
+    assert result.shared_us == pytest.approx(200)
 
 
 def test_one_after_the_other_is_no_overlap() -> None:
     """Streams that take turns share nothing."""
-    (found,) = overlaps(two_streams(400))
-    assert found.shared_us == 0
+    (result,) = overlaps(two_streams(400))
+    assert result.shared_us == 0
 
 
 def test_one_stream_has_no_overlap() -> None:
@@ -55,9 +55,9 @@ def test_one_stream_has_no_overlap() -> None:
 
 def test_a_pipeline_is_bound_by_the_longer_of_the_two() -> None:
     """An encoder of 400 µs beside a decoder of 600 µs can save at most its own 400 µs."""
-    found = api.analyze_trace(serial(), step_ms=1.01).pipeline("encoder")
-    assert (found.scope_us, found.beside_us) == pytest.approx((400, 600))
-    assert found.saving_us == pytest.approx(390, abs=15)
+    result = api.analyze_trace(serial(), step_ms=1.01).pipeline("encoder")
+    assert (result.scope_us, result.beside_us) == pytest.approx((400, 600))
+    assert result.saving_us == pytest.approx(390, abs=15)
 
 
 def test_a_pipeline_of_an_unknown_scope_is_refused() -> None:

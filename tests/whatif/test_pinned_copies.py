@@ -26,8 +26,8 @@ def copies(*names: tuple[str, int], major: int | None = None) -> Trace:
 def saved_us(trace: Trace) -> float | None:
     """What pinning saves of the first copy, in µs; None if it isn't pageable."""
     call = int(trace.calls_of(trace.device_rows[:1])[0])
-    found = Copies(trace, [call]).saved(call)
-    return found[1] / 1e3 if found else None
+    result = Copies(trace, [call]).saved(call)
+    return result[1] / 1e3 if result else None
 
 
 def test_the_traces_own_pinned_copies_tell_the_links_speed() -> None:

@@ -14,14 +14,14 @@ FULL: list[Item] = [("launch", 100.0)] * 10
 """A step of 1 ms that its device fills: with other clocks it takes 0.7 to 1.5 ms."""
 
 
-@pytest.mark.parametrize(("step_ms", "said"), [(50.0, "at most 1.5"), (0.05, "at least 0.7")])
-def test_a_time_that_cannot_be_is_refused(step_ms: float, said: str) -> None:
+@pytest.mark.parametrize(("step_ms", "text"), [(50.0, "at most 1.5"), (0.05, "at least 0.7")])
+def test_a_time_that_cannot_be_is_refused(step_ms: float, text: str) -> None:
     """With what was given, what was recorded and what the step may take; by every door that takes it."""
     trace = told(FULL).trace()
     with pytest.raises(UsageError, match="can't be right") as caught:
         api.analyze_trace(trace, step_ms=step_ms)
     assert f"{step_ms:.3g} ms" in caught.value.message
-    assert said in caught.value.message
+    assert text in caught.value.message
     analysis = api.analyze_trace(trace)
     with pytest.raises(UsageError, match="can't be right"):
         analysis.whatif("all", step_ms=step_ms)

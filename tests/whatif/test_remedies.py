@@ -34,11 +34,11 @@ def step(loading=600.0, launches=200, read=True, length=4200):
 
 def test_syncs_and_habits_stand_in_one_list_by_what_they_gain():
     """The launches, the loader and the read-back, with ranges that hold the gain."""
-    found = step().remedies
-    kinds = [r.habit.rpartition("-")[0] or "sync" for r in found]
+    remedies = step().remedies
+    kinds = [r.habit.rpartition("-")[0] or "sync" for r in remedies]
     assert set(kinds) == {"launch-bound", "loader-no-workers", "sync"}
-    assert [r.alone_us for r in found] == sorted((r.alone_us for r in found), reverse=True)
-    assert all(r.range_us[0] <= r.alone_us <= r.range_us[1] for r in found)
+    assert [r.alone_us for r in remedies] == sorted((r.alone_us for r in remedies), reverse=True)
+    assert all(r.range_us[0] <= r.alone_us <= r.range_us[1] for r in remedies)
 
 
 def test_the_first_gains_what_it_gains_alone():
@@ -49,8 +49,8 @@ def test_the_first_gains_what_it_gains_alone():
 
 def test_what_two_share_is_gained_once():
     """What the read waits for, the host could launch meanwhile: without launches there is another wait."""
-    found = {r.habit.rpartition("-")[0] or "sync": r for r in step(loading=0.0).remedies}
-    launches, read = found["launch-bound"], found["sync"]
+    matches = {r.habit.rpartition("-")[0] or "sync": r for r in step(loading=0.0).remedies}
+    launches, read = matches["launch-bound"], matches["sync"]
     assert read.after_us != pytest.approx(read.alone_us, rel=0.05)
     assert launches.after_us + read.after_us <= 4200
 
@@ -89,5 +89,5 @@ def test_eight_remedies_are_replayed_on_top_of_one_another():
         replace(habit, id=f"launch-bound-{k}", gain=replace(habit.gain, recoverable_us=100.0 + k)) for k in range(10)
     ]
     projector = Projector(analysis.trace, analysis.findings, analysis.step.unprofiled_us)
-    found = remedies_of(projector, analysis.findings, (), habits)
-    assert [r.alone_us for r in found] == [109.0, 108.0, 107.0, 106.0, 105.0, 104.0, 103.0, 102.0]
+    result = remedies_of(projector, analysis.findings, (), habits)
+    assert [r.alone_us for r in result] == [109.0, 108.0, 107.0, 106.0, 105.0, 104.0, 103.0, 102.0]

@@ -65,8 +65,8 @@ def test_no_step_takes_less_than_the_device_works_in_one_and_some_of_them_may() 
 def test_the_host_works_less_by_the_op_where_that_goes_too() -> None:
     """9 µs of work, 7 of them in the op around a call of 2: without the call 9 are left, and without the op 2."""
     ready = replay.Replay(Graph((program([wait_for(0, host_ns=9e3, call_ns=2e3, op_ns=7e3)]),), 1, ((0, 7),), 0))
-    gone = frozenset({0})
-    left = [replay.steady(ready).host, *(replay.steady(ready, gone, whole=whole).host for whole in (False, True))]
+    removed = frozenset({0})
+    left = [replay.steady(ready).host, *(replay.steady(ready, removed, whole=whole).host for whole in (False, True))]
     assert left == pytest.approx([11e3, 9e3, 2e3])
 
 

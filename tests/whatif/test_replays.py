@@ -29,14 +29,14 @@ def test_at_once_they_have_the_numbers_of_one_after_the_other(
     graph = Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS, busy_ns=1e3)
     chosen = None if one is None else [one % len(steps)]
     alone, together = ([replay.Replay(graph, *scales) for scales in SCALES] for _ in range(2))
-    waiting = [(gone, n, whole) for gone, n, whole in asked if alone[n].question(gone, chosen, whole)[1]]
-    expected = [repr(replay.steady(alone[n], gone, chosen, whole)) for gone, n, whole in waiting]
+    waiting = [(removed, n, whole) for removed, n, whole in asked if alone[n].question(removed, chosen, whole)[1]]
+    expected = [repr(replay.steady(alone[n], removed, chosen, whole)) for removed, n, whole in waiting]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
         patch.setattr(replays, "MOST_NUMBERS", most)
-        replays.foresee((replays.Without(together[n], gone, whole) for gone, n, whole in asked), chosen)
+        replays.foresee((replays.Without(together[n], removed, whole) for removed, n, whole in asked), chosen)
         patch.delattr(replay.ReplayState, "step")
-        assert expected == [repr(replay.steady(together[n], gone, chosen, whole)) for gone, n, whole in waiting]
+        assert expected == [repr(replay.steady(together[n], removed, chosen, whole)) for removed, n, whole in waiting]
 
 
 def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
@@ -56,9 +56,9 @@ def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
         replays.foresee([replays.Without(together, frozenset({1}))])
-    (found,) = together.known.values()
-    assert (found.period, found.waits) == (510e3, {0: 510e3})
-    assert replay.steady(alone, frozenset({1})) == found
+    (result,) = together.known.values()
+    assert (result.period, result.waits) == (510e3, {0: 510e3})
+    assert replay.steady(alone, frozenset({1})) == result
 
 
 def test_few_are_left_to_be_asked_for() -> None:

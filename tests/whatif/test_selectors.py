@@ -14,8 +14,8 @@ from tests.whatif.story import analysed, real
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
     """A step with a read-back and an explicit synchronise."""
-    found = analysed([("launch", 100.0), ("read", 0.0), ("work", 50.0), ("launch", 100.0), ("wait", 0.0)])
-    return replace(found, findings=tuple(real(found)))
+    outcome = analysed([("launch", 100.0), ("read", 0.0), ("work", 50.0), ("launch", 100.0), ("wait", 0.0)])
+    return replace(outcome, findings=tuple(real(outcome)))
 
 
 @pytest.mark.parametrize(

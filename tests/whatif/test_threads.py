@@ -50,9 +50,9 @@ def test_without_steps_the_busiest_thread_is_the_steps_own(waits: bool) -> None:
 def test_a_schedule_has_the_tracks_of_the_steps_own_thread(waits: bool) -> None:
     """Of the thread that the graph was written for."""
     analysis = api.analyze_trace(two_threads(waits))
-    found = analysis.schedule()
-    assert found is not None
-    assert [analysis.trace.tracks[track].tid for track in found.tracks] == [str(WORKER)]
+    result = analysis.schedule()
+    assert result is not None
+    assert [analysis.trace.tracks[track].tid for track in result.tracks] == [str(WORKER)]
 
 
 def test_the_thread_with_the_most_steps_is_the_steps_own() -> None:
@@ -67,6 +67,6 @@ def test_the_thread_with_the_most_steps_is_the_steps_own() -> None:
             with t.thread("warm-up", WORKER):
                 t.launch("side", at=start + 20 * turn + 10, lasts=1)
     analysis = api.analyze_trace(t.trace())
-    found = analysis.schedule()
-    assert found is not None
-    assert [analysis.trace.tracks[track].tid for track in found.tracks] == [str(MAIN)]
+    result = analysis.schedule()
+    assert result is not None
+    assert [analysis.trace.tracks[track].tid for track in result.tracks] == [str(MAIN)]

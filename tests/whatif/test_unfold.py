@@ -26,9 +26,9 @@ def story() -> Analysis:
 
 
 def schedule(analysis: Analysis, *selectors: str) -> Schedule:
-    found = analysis.schedule(*selectors)
-    assert found is not None
-    return found
+    result = analysis.schedule(*selectors)
+    assert result is not None
+    return result
 
 
 def test_with_nothing_removed_the_step_is_as_recorded():
@@ -92,10 +92,10 @@ def test_a_step_without_launches_is_empty():
         if start == 0:
             t.launch("kernel", at=start + 10, lasts=100)
             t.sync("aten::nonzero", at=start + 20)
-    found = api.analyze_trace(t.trace()).schedule(at=1_500_000)
-    assert found is not None
-    assert len(found.rows) == 0
-    assert (found.begin, found.end) == (1_000_000, 2_000_000)
+    result = api.analyze_trace(t.trace()).schedule(at=1_500_000)
+    assert result is not None
+    assert len(result.rows) == 0
+    assert (result.begin, result.end) == (1_000_000, 2_000_000)
 
 
 def test_where_the_host_is_blocked_is_in_it():
