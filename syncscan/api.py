@@ -289,7 +289,7 @@ def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
 
     Args:
         before: recordings of the earlier state; several, of the same code, tell noise from change.
-        after: of the later.
+        after: those of the later state.
 
     Raises:
         UsageError: one of the states has no recording.
@@ -312,9 +312,9 @@ def check(
     """Check a recording against its project's limits, with exceptions from rules, comments and a baseline.
 
     Args:
-        analysis: of the recording.
-        rules: as `gate.read_config` gives them.
-        baseline: what was known before.
+        analysis: the analysis of the recording.
+        rules: the rules, as `gate.read_config` gives them.
+        baseline: the known syncs.
         today: the day on which exceptions have to count; by default this one.
         source_roots: as `analyze` takes them: where comments are looked for, besides the working directory.
 
@@ -460,8 +460,8 @@ def explanation(name: str, analysis: Analysis | None = None) -> str:
     """Return the documentation of a rule as Markdown; with an analysis, preceded by its measurements.
 
     Args:
-        name: as `report.rule_page.find` takes it; with an analysis as `report.named.named` does.
-        analysis: whose findings and habits can be meant.
+        name: the name, as `report.rule_page.find` takes it; with an analysis as `report.named.named` does.
+        analysis: the analysis whose findings and habits can be named.
 
     Raises:
         UsageError: nothing is called that, or several things are.

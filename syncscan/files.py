@@ -27,7 +27,7 @@ def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[
     Args:
         path: where to.
         force: replace a file that is there.
-        sources: what is read; none of them is ever replaced.
+        sources: the files that are read; none of them is ever replaced.
 
     Raises:
         UsageError: it is one of the sources, a folder, a file and `force` isn't set, or in no folder.

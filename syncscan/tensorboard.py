@@ -37,7 +37,7 @@ def log(analysis: Analysis, writer: Writer, step: int | None = None) -> None:
     `syncscan/findings`, a Markdown table.
 
     Args:
-        analysis: of the trace of one profiler cycle.
+        analysis: the analysis of the trace of one profiler cycle.
         writer: has `add_scalar` and `add_text`.
         step: the training step to log at.
     """

@@ -48,7 +48,7 @@ class PhaseRecording:
     """Records phases while the program's steps continue.
 
     Args:
-        order: of the capture.
+        order: the order of the capture.
         watch: over its run.
         make: makes the course of a phase.
         guarded: runs a part of the capture so that nothing of its failures reaches the program.

@@ -60,7 +60,7 @@ def start(lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str
     """Let torch call these functions.
 
     Args:
-        lists: what `registries` returned.
+        lists: the lists that `registries` returned.
         functions: what to call, by the same keys; a device's synchronization has no argument, a stream's or an event's
             has its address, a record or wait has the event's and the stream's.
 

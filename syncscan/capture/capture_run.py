@@ -47,9 +47,9 @@ class CaptureRun:
     `paths` holds its traces so far, `times` the steps' times once they were measured.
 
     Args:
-        order: what is captured.
+        order: the capture to make, and its destination.
         began: how many steps of the loop had ended when it began.
-        say: what to tell the user with.
+        say: function that reports a sentence to the user.
         wrote: what to call with each trace, and whether it holds a part of a cycle alone.
         give_way: called when the program starts a profiler of its own in a cycle.
         guarded: runs what the program's own loops call, so that none of its failures reaches the program.
@@ -212,7 +212,7 @@ class CaptureRun:
         """Return the metadata stored in the trace under the key "syncscan".
 
         Args:
-            taken: what the recorder saw of the cycle.
+            taken: the recorder's record of the cycle.
         """
         times = self.times
         return {

@@ -35,7 +35,7 @@ class ChildRunner(Runner):
     """Captures this process if it steps, and ends it when all ranks have been captured.
 
     Args:
-        wanted: of it.
+        wanted: the captures to make.
     """
 
     def __init__(self, wanted: WantedCaptures) -> None:

@@ -190,7 +190,7 @@ def notebook(command: Command) -> str | None:
     """Return the name of the notebook that a command runs, without its ending; None where it runs none.
 
     Args:
-        command: as resolved.
+        command: the command, as resolved.
     """
     if command.launcher not in NOTEBOOKS:
         return None
@@ -224,7 +224,7 @@ def in_this_process(command: Command, what: str) -> Command:
     """Return the command as one that this process can run: the launcher's program alone.
 
     Args:
-        command: as resolved.
+        command: the command, as resolved.
         what: the command of syncscan's that runs it.
 
     Raises:

@@ -45,7 +45,7 @@ class CycleRecorder:
     """One cycle under the profiler.
 
     Args:
-        cycle: what is recorded.
+        cycle: the cycle to record.
         yield_to: called when the program starts a profiler of its own during the cycle, before that one starts.
     """
 

@@ -47,7 +47,7 @@ def capture(out: str = "syncscan-out", version: int = 0) -> Path:
 
     Args:
         out: folder for the trace.
-        version: which of the four versions of the loss, see `Loss`.
+        version: one of the four versions of the loss, see `Loss`.
 
     Returns:
         The trace.
@@ -76,7 +76,7 @@ def build(where: str, size: Size, version: int = 0) -> Callable[[], None]:
 
     Args:
         where: the device's name.
-        size: of a step.
+        size: the size of a step.
         version: 0 waits in nonzero, the assignment through its indices, unique and the mask, and in backward; 1 takes
             `where` instead of nonzero; 2 sorts instead of unique; 3 lets cross-entropy ignore the pixels.
     """

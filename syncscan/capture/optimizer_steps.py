@@ -37,7 +37,7 @@ class StepMarks:
         """Register a call.
 
         Args:
-            optimizer: whose `step` has returned.
+            optimizer: the optimizer whose `step` has returned.
             fixed: the profiler has started: the marking optimizer can't change any more.
         """
         marking = self._marking() if self._marking is not None else None

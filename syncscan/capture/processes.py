@@ -85,7 +85,7 @@ def variables(wanted: WantedCaptures) -> dict[str, str]:
     """Return the environment's variables with which a process of Python's captures itself.
 
     Args:
-        wanted: of it.
+        wanted: the captures to make.
     """
     before = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join([str(STARTUP), *([before] if before else [])])
@@ -99,7 +99,7 @@ def inherited(wanted: WantedCaptures) -> Iterator[None]:
     Python's `os.environ` is a copy: what is put past it is there for who is started with no other environment.
 
     Args:
-        wanted: of them.
+        wanted: the captures to make.
     """
     given = variables(wanted)
     for name, value in given.items():
@@ -128,8 +128,8 @@ def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:
     """Run a command to its end, and return its exit code; a signal that comes meanwhile is its own.
 
     Args:
-        words: as typed.
-        wanted: of its processes.
+        words: the words of the command as typed.
+        wanted: the wanted of its processes.
     """
     process = subprocess.Popen(list(words), env={**os.environ, **variables(wanted)})
 

@@ -48,7 +48,7 @@ class Repeats:
     Args:
         chosen: called on the looking thread with what the rounds are of, in words.
         round_ended: called on the main thread at the end of each later round.
-        say: what to tell the user with.
+        say: function that reports a sentence to the user.
         impatient: also say that no step has been seen where the device wasn't at work at all.
     """
 

@@ -72,7 +72,7 @@ def run_script(
         module: `target` is a module, to be run as by `python -m`.
         keep_running: let the script run to its end after the last cycle.
         explain_compile: ask dynamo for its graph breaks, skipped frames and recompiles, and store them in the trace.
-        say: what to tell the user with while no step has been seen.
+        say: function that reports a sentence to the user while no step has been seen.
 
     The process is the script's from here on: its `__main__`, `sys.argv` and `sys.path` stay, for what it has registered
     to run at the end. Everything that the capture has hooked into is put back.

@@ -71,7 +71,7 @@ def profile(
         every: begin another capture each time that so many steps have passed since the last began.
         on_signal: begin a capture whenever this signal has come, e.g. `"USR2"`.
         on_trigger: begin a capture only when `trigger()` of the session is called.
-        notify: what to call with a sentence for the user; `warnings.warn` if not given.
+        notify: function to call with a sentence for the user; by default `warnings.warn`.
 
     Returns:
         A session, to be used as a context manager, whose `step()` is to be called at the end of each step.

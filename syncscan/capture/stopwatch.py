@@ -98,7 +98,7 @@ def in_a_row(watch: Stopwatch, call: Call, once: float) -> int:
 
     Args:
         watch: takes the times.
-        call: what is to be timed; a long one isn't called.
+        call: the call to time; a long one isn't called.
         once: the time of one call in a block of its own, in µs.
     """
     if once < BLOCK_US:

@@ -34,7 +34,7 @@ def collectives_of(trace: Trace, findings: Sequence[Finding], steps: Sequence[In
     Args:
         trace: trace of one rank.
         findings: findings of the rank; a collective refers to them by index.
-        steps: in time order.
+        steps: the steps in time order.
     """
     s, rows = trace.slices, trace.device_rows
     rows = rows[communicating(trace)]

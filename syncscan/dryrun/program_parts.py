@@ -37,7 +37,7 @@ def parts_of(ways: Ways) -> list[ProgramPart]:
     """Return the phases of a dry run, those with the most waits first; none where it has no steps.
 
     Args:
-        ways: of the run, once it is over.
+        ways: the ways of the run, once it is over.
     """
     if len(ways.ends) < 2:
         return []

@@ -157,7 +157,7 @@ class DryRecording:
         """Record that the host waits here.
 
         Args:
-            wait: what for.
+            wait: the awaited work.
             place: where in the program.
             forward: in a backward pass, the forward op that made the node.
         """

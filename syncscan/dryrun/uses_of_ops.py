@@ -32,7 +32,7 @@ class UsesOfOps:
         Args:
             func, name: the op.
             args, kwargs: its arguments.
-            result: what it returned, marked with its place.
+            result: the returned value, marked with its memory.
         """
         effect = effect_of(func)
         if effect.view:

@@ -16,7 +16,7 @@ def mark_of(tensor: Any) -> str:
     Empty where equal values say little: of flags and of zeros and ones, which many different things come to.
 
     Args:
-        tensor: as it lies on the CPU.
+        tensor: the tensor on the CPU.
     """
     torch = importlib.import_module("torch")
     try:

@@ -73,7 +73,7 @@ def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[Dr
     Args:
         source, target: places of the two (`places`), with the tensor that is copied as `source[1]`.
         ops: the ops around the copy.
-        non_blocking: as the program asked.
+        non_blocking: the argument that the program gave.
     """
     (origin, tensor), goal = source, target
     size = tensor.numel() * tensor.element_size()

@@ -47,7 +47,7 @@ class Ways:
         """Watch from this frame on: those around it aren't the program's.
 
         Args:
-            frame: of the function that asks for it.
+            frame: the frame of the function that asks for it.
         """
         if frame is None:
             return
@@ -58,7 +58,7 @@ class Ways:
         """Keep the way to a wait that the program's own thread has just made.
 
         Args:
-            number: of the wait, among all.
+            number: the number of the wait, among all.
             begin, end: on the recording's clock.
         """
         self.met.append(WaitOnThread(number, begin, end, self._now()))

@@ -27,8 +27,8 @@ def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[
     """Return what dynamo said, with the findings at each: those where the host waits first, the costliest before.
 
     Args:
-        record: as capture stored it.
-        findings: in the order of a report; what comes first there comes first here.
+        record: the record, as capture stored it.
+        findings: the findings in the order of a report; what comes first there comes first here.
     """
     joined = [_joined(event, findings) for event in record.events]
     place = {finding.id: number for number, finding in enumerate(findings)}

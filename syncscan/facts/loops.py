@@ -41,7 +41,7 @@ class Loops:
         """Return the loops around a line, outermost first; none if the source can't be read.
 
         Args:
-            file: as a code object names it.
+            file: the file, as a code object names it.
             line: counted from 1.
         """
         return [loop for loop in self._parsed(file)[0] if loop.holds(line)]
@@ -50,7 +50,7 @@ class Loops:
         """Return whether a line depends on a condition that another line doesn't depend on.
 
         Args:
-            file: as a code object names it.
+            file: the file, as a code object names it.
             line: counted from 1.
             other: of the same function.
         """
@@ -60,7 +60,7 @@ class Loops:
         """Return what is called in these lines, as it is written: `envs.step`.
 
         Args:
-            file: as a code object names it.
+            file: the file, as a code object names it.
             first, last: the lines, counted from 1.
         """
         return [name for line, name in self._parsed(file)[2] if first <= line <= last]

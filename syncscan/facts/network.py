@@ -101,7 +101,7 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     """Return the passes of a network in this step, forward ones and the backward behind each, in time order.
 
     Args:
-        trace: whose step it is.
+        trace: the trace whose step it is.
         step: from its begin to the next one's, ns.
     """
     stretches = [list(ops) for _, ops in itertools.groupby(ops_of(trace, step), _kind)]

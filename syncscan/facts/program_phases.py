@@ -111,7 +111,7 @@ def phases_of(
     Args:
         course: the steps, and how they end.
         samples: all of the run; those of steps that don't count only say where phases lie.
-        loops: of the program's sources.
+        loops: the loops of the program's sources.
 
     Returns:
         The phases with their samples; and the loop with the place in the path of the function that it stands in, None
@@ -394,8 +394,8 @@ def rounds_of(phase: SeenPhase, loops: Loops) -> tuple[CodeType, Loop] | None:
     """Return the outermost loop of a phase's own that holds most of it, with its function; None without one.
 
     Args:
-        phase: with its samples.
-        loops: of the program's sources.
+        phase: the phase with its samples.
+        loops: the loops of the program's sources.
     """
     held: Counter[tuple[int, CodeType, Loop]] = Counter()
     for sample in phase.samples:

@@ -30,7 +30,7 @@ def period_of(times: Sequence[float]) -> int:
     """Return the smallest number of steps after which step times repeat; 1 if they are alike or show no period.
 
     Args:
-        times: of consecutive steps, in any unit. A few much longer ones don't matter, as medians decide.
+        times: the times of consecutive steps, in any unit. A few much longer ones don't matter, as medians decide.
     """
     if len(times) < 2 * ROUNDS:
         return 1
@@ -48,8 +48,8 @@ def places(times: Sequence[float], period: int) -> list[float]:
     """Return the median time at each place of a period.
 
     Args:
-        times: of consecutive steps, at least one period.
-        period: in steps.
+        times: the times of consecutive steps, at least one period.
+        period: the period in steps.
     """
     return [median(times[place::period]) for place in range(period)]
 

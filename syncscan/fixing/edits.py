@@ -34,7 +34,7 @@ class Draft:
     """A change under construction: new source for nodes, and lines before or after statements.
 
     Args:
-        text: of the file.
+        text: the text of the file.
     """
 
     def __init__(self, text: Text) -> None:

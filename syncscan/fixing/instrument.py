@@ -40,7 +40,7 @@ def probed(text: str, path: str, first: int = 0) -> CodeType:
     """Return the code of a text, with probes.
 
     Args:
-        text: of a Python file.
+        text: the text of a Python file.
         path: what its frames are to be called.
         first: the number of its first node: files whose probes note to one recorder have numbers of their own.
     """

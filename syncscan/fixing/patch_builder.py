@@ -54,8 +54,8 @@ class PatchBuilder:
     Args:
         target: a script's path, or a module's name.
         arguments: what the script finds in `sys.argv[1:]`.
-        options: what is wanted.
-        function: of `FILE.py:FUNCTION`; empty for a script.
+        options: the options of the run.
+        function: the function of `FILE.py:FUNCTION`; empty for a script.
         module: `target` is a module's name.
     """
 

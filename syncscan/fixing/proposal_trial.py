@@ -34,8 +34,8 @@ class ProposalTrial:
 
     Args:
         runs: runs programs.
-        files: as they are now.
-        reference: what the program does as it is now.
+        files: the files, as they are now.
+        reference: the run of the unchanged program.
         job: makes a job of these texts in the place of files, whose lines are noted.
     """
 

@@ -20,8 +20,8 @@ def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:
     """Return an analysis whose findings have the changes of their lines.
 
     Args:
-        analysis: of a recording or a dry run; only findings whose source file is at hand get a change.
-        fixes: of `syncscan fix`, each with its edits of the file as it is now.
+        analysis: the analysis of a recording or a dry run; only findings whose source file is at hand get a change.
+        fixes: the fixes of `syncscan fix`, each with its edits of the file as it is now.
     """
     known = [(str(Path(fix.file).absolute()), fix) for fix in fixes if fix.changes]
     if not known:

@@ -50,7 +50,7 @@ class Text(msgspec.Struct, frozen=True, dict=True):
 
         Args:
             line: from 1.
-            column: in bytes of UTF-8, as `ast` counts.
+            column: the column in bytes of UTF-8, as `ast` counts.
         """
         before = self.lines[line - 1].encode()[:column].decode()
         return self.starts[line - 1] + len(before)

@@ -33,8 +33,8 @@ def outcomes(
     then once more with no other beside it.
 
     Args:
-        paths: of the traces, as the workers see them.
-        options: of `syncscan.analyze`.
+        paths: the paths of the traces, as the workers see them.
+        options: the options of `syncscan.analyze`.
         scheduler: its address, `tcp://host:8786`.
         max_memory: bytes that each trace may take; by default most of a worker's limit, divided by its threads.
 

@@ -44,7 +44,7 @@ class JobProjector:
     """A calibrated job that can be replayed.
 
     Args:
-        members: of the job.
+        members: the members of the job.
         all_arrivals: the ranks' arrivals at their collectives.
         unprofiled_us: its step without the profiler, where that is known.
     """

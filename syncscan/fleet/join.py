@@ -30,7 +30,7 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
     """Join the ranks of one job.
 
     Args:
-        ranks: of each trace that could be read, in the order of the files.
+        ranks: the ranks of each trace that could be read, in the order of the files.
         unread: the others.
 
     Raises:

@@ -48,7 +48,7 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
     """Assign the ranks their numbers, and find their common steps.
 
     Args:
-        ranks: in the order of their files.
+        ranks: the ranks in the order of their files.
 
     Raises:
         UsageError: there are none; or two traces are of one rank, of jobs of different sizes, of other steps, or were

@@ -31,7 +31,7 @@ def outcome_of(path: str, options: Mapping[str, Any], most: int | None) -> Trace
     """Analyze one trace; only errors that end the process are raised.
 
     Args:
-        path: as `syncscan.analyze` takes it.
+        path: the path, as `syncscan.analyze` takes it.
         options: the further ones of `syncscan.analyze`.
         most: bytes that this may take, about; None for most of what is free.
     """

@@ -65,8 +65,8 @@ def outcomes(paths: Sequence[str], options: Mapping[str, Any], workers: Workers)
     """Analyze traces; close the iterator to end the processes.
 
     Args:
-        paths: of the traces.
-        options: of `syncscan.analyze`.
+        paths: the paths of the traces.
+        options: the options of `syncscan.analyze`.
         workers: how many processes, and their memory.
 
     Yields:

@@ -21,7 +21,7 @@ def read_rank(path: str, **options: Any) -> RankAnalysis:
     """Analyze the trace of one rank.
 
     Args:
-        path: as `syncscan.analyze` takes it.
+        path: the path, as `syncscan.analyze` takes it.
         options: the further ones of `syncscan.analyze`.
 
     Raises:

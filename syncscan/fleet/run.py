@@ -32,7 +32,7 @@ def run(
     """Analyze the traces of a job, each once, in any order.
 
     Args:
-        paths: of the traces; saved analyses and stored ranks may be among them.
+        paths: the paths of the traces; saved analyses and stored ranks may be among them.
         store: folder or URL where each rank is written as soon as there is one, and taken from the next time.
         jobs: processes on this machine; by default one a processor, as far as there is memory for them.
         scheduler: address of a Dask scheduler whose workers do it instead.

@@ -77,8 +77,8 @@ class Store:
 
     Args:
         where: the folder, which is made if it isn't there, or a URL.
-        traces: of the job, whose ranks may be in it or come there.
-        options: that they are analyzed with.
+        traces: the traces of the job, whose ranks may be in it or come there.
+        options: the options that they are analyzed with.
 
     Raises:
         UsageError: the folder can't be made.

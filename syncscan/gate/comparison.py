@@ -40,7 +40,7 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
 
     Args:
         before: recordings of the earlier state, one or more.
-        after: of the later.
+        after: those of the later state.
     """
     step = step_change(before, after)
     old, new = _sites(before), _sites(after)

@@ -28,9 +28,9 @@ def check(
     """Check one recording against the rules of its project.
 
     Args:
-        analysis: of the recording.
+        analysis: the analysis of the recording.
         rules: limits and exceptions.
-        baseline: what was known before.
+        baseline: the known syncs.
         source_text: where comments are looked for.
         today: an exception counts up to the day on which it expires.
     """
@@ -69,7 +69,7 @@ def sort_out(
 
     Args:
         findings: all there are; those that are meant neither count nor are exempt.
-        rules: with the allow-list.
+        rules: the rules with the allow-list.
         known: id → reason, of what the baseline knows.
         comments: those of the program's files.
         today: an exception counts up to the day on which it expires.

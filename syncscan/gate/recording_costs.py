@@ -24,7 +24,7 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
 
     Args:
         dry: analysis of a dry run.
-        recording: of a recording of the same code, of this size or another.
+        recording: the recording of a recording of the same code, of this size or another.
     """
     pairs = list(_pairs(dry, recording))
     counterparts = {f.id: _counterpart(f, pair, dry.trace, recording) for pair in pairs for f in pair[0] if pair[1]}

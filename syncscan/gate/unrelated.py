@@ -23,7 +23,7 @@ def unrelated(before: Sequence[Analysis], after: Sequence[Analysis], changes: Se
 
     Args:
         before: recordings of the earlier state.
-        after: of the later.
+        after: those of the later state.
         changes: their places, matched.
     """
     if any(change.before and change.after for change in changes):

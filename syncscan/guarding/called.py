@@ -24,7 +24,7 @@ def called(code: CodeType, instruction: int) -> str:
     """Return the last name of what an instruction calls, or a word for what it does; "" where neither is known.
 
     Args:
-        code: of the frame that waited.
+        code: the code of the frame that waited.
         instruction: its `f_lasti` then.
     """
     operation = _operation(code, instruction)

@@ -50,7 +50,7 @@ class Guarding(Protocol):
             kind: "stream" (a blocking copy or stream synchronization), "device", "event", "copy" (a non-blocking one
                 that blocks its thread) or "call" (one that waits below torch).
             frame: the frame that made it; None where the thread has none.
-            thread: whose it is (`threading.get_ident`).
+            thread: the thread whose it is (`threading.get_ident`).
         """
 
     def saw_race(self, kind: RaceKind, debt: Debt, frame: FrameType, thread: int) -> None:

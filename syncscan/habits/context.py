@@ -117,7 +117,7 @@ class Context(Making, frozen=True):
         """Return the rows of this category inside the steps with a wanted name, in time order.
 
         Args:
-            category: of the slices.
+            category: the category of the slices.
             wanted: called once per distinct name.
             main: whether only the steps' own threads count.
         """

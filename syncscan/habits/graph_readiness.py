@@ -41,7 +41,7 @@ def runs_of(context: Context, parts: Sequence[Capturable], elsewhere: Sequence[T
     """Return the launches of the parts, split where the phase changes, in time order.
 
     Args:
-        context: of the trace.
+        context: the context of the trace.
         parts: the parts that a graph can hold.
         elsewhere: intervals whose launches belong to another habit; no run spans them.
     """
@@ -69,8 +69,8 @@ def segments(context: Context, runs: Sequence[LaunchRun], breaks: GraphBreaks, c
     """Return segments, each of the runs at the same place of every step, longest first.
 
     Args:
-        context: of the trace.
-        runs: in time order.
+        context: the context of the trace.
+        runs: the runs in time order.
         breaks: the breaks between them.
         changes: function from runs to the changes of a replay.
     """

@@ -14,7 +14,7 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
     """Return the summary of a run; None if capture stored none, or disturbed all of its steps.
 
     Args:
-        record: as capture stored it.
+        record: the record, as capture stored it.
     """
     if record is None:
         return None

@@ -46,7 +46,7 @@ def sampled_of(trace: Trace, unprofiled_us: float | None) -> SampledHost | None:
     """Return where the host's time goes by capture's samples; None without samples.
 
     Args:
-        trace: as written by capture.
+        trace: the trace, as written by capture.
         unprofiled_us: the step's time without the profiler, if known; the times of the tree add up to it.
     """
     capture = trace.info.capture

@@ -48,7 +48,7 @@ def annotated(
     """Yield the text of a trace's annotated copy, in pieces.
 
     Args:
-        analysis: of the trace at `path`.
+        analysis: the analysis of the trace at `path`.
         path: read again, piece by piece.
         finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
         margin_ns: how much to show around it.

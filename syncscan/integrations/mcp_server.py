@@ -127,7 +127,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
 
         Args:
             trace: path of a .json, .json.gz or .json.zst file, or of a folder that holds one.
-            page: of a long answer, from 1.
+            page: number of the page of a long answer, from 1.
         """
         return brief.render(traces.analysis(trace), page)
 
@@ -137,7 +137,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
         Args:
             name: a rule's id such as `item`, the id of a finding or habit, or with a trace a number of its list.
             trace: path of a trace: what was measured there comes first.
-            page: of a long answer, from 1.
+            page: number of the page of a long answer, from 1.
         """
         text = api.explanation(name, traces.analysis(trace) if trace else None)
         return brief.paged(text.splitlines(), page)
@@ -148,7 +148,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
         Args:
             trace: path of a trace.
             remove: selectors, each `all`, `scope:GLOB`, `rule:ID`, `op:GLOB` or `id:ID`; by default all.
-            page: of a long answer, from 1.
+            page: number of the page of a long answer, from 1.
         """
         analysis = traces.analysis(trace)
         projection = analysis.whatif(*(remove or ["all"]))
@@ -160,7 +160,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
         Args:
             before: path of a trace of the earlier state, or of a folder with several.
             after: of the later state.
-            page: of a long answer, from 1.
+            page: number of the page of a long answer, from 1.
         """
         states = [[traces.analysis(path) for path in traces.below(side)] for side in (before, after)]
         return brief.paged(diff_text.render(api.diff(*states), brief.LINE).splitlines(), page)
@@ -190,7 +190,7 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
             trace: path of a recording of the program: shows gains, and leaves what gains nothing.
             unsafe: also fix what changes memory use, laziness or the moment of an exception.
             limit_s: seconds that one run may take; there are about six.
-            page: of a long answer, from 1.
+            page: number of the page of a long answer, from 1.
         """
         from syncscan.fixing import fix as run
         from syncscan.report import fix_text

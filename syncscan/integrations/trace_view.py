@@ -93,7 +93,7 @@ class TraceView:
         port: port to listen on; 0 for any that is free.
         offline: do without the chart loader, and so without the charts of the plugin's other views.
         opening: where Trace View opens; None for the whole trace.
-        size: of the trace in words, said while it is waited for.
+        size: the size of the trace in words, said while it is waited for.
         at_once: show traces before the plugin has read them, which takes it minutes for large ones.
 
     Raises:
@@ -153,7 +153,7 @@ class Pages:
         offline: also replace the chart loader.
         gate: tells who may ask.
         opening: where Trace View opens; None for the whole trace.
-        size: of the trace in words, said while it is waited for.
+        size: the size of the trace in words, said while it is waited for.
         runs: makes the plugin's list of runs what the page is to see, and may answer for it; None to leave both.
     """
 

@@ -103,7 +103,7 @@ class Places:
     """The places of one file.
 
     Args:
-        tree: of the file.
+        tree: the tree of the file.
     """
 
     def __init__(self, tree: ast.Module) -> None:

@@ -16,7 +16,7 @@ class Evaluator:
     """Evaluates the expressions of one function.
 
     Args:
-        names: of the file.
+        names: the names of the file.
         environment: what names, attributes and items are; whoever binds one calls `bind`.
         hints: names that the function uses as only a tensor can be used.
         is_module: whether an attribute of `self` that is called is taken for a submodule.

@@ -64,8 +64,8 @@ class FileWalk:
     """Walks one file.
 
     Args:
-        tree: of the file.
-        shapes: which code to look for in what runs often; the first that knows an expression names it.
+        tree: the tree of the file.
+        shapes: the patterns to look for in code that runs often; the first that matches an expression names it.
         anywhere: those of them that look at all code.
     """
 

@@ -50,7 +50,7 @@ def in_memory(stored: bytes, name: str) -> ByteStream:
 
     Args:
         stored: bytes as stored in the file.
-        name: of the file, for errors.
+        name: the name of the file, for errors.
     """
     return ByteStream(_stored_as(io.BytesIO(stored), name), name, len(stored))
 

@@ -196,7 +196,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         """Return Markdown that proves a finding to others: trace, wait, awaited work, projected gain.
 
         Args:
-            id: of a finding.
+            id: the id of a finding.
 
         Raises:
             KeyError: there is none.

@@ -51,7 +51,7 @@ def looked_up(table: Any, places: Any, first: int = 0) -> Any:
 
     Args:
         table: one-dimensional.
-        places: as long as the trace, or nearly.
+        places: the places, as long as the trace, or nearly.
         first: the number of the table's first place.
     """
     entries = np.empty(len(places), table.dtype)
@@ -65,7 +65,7 @@ def summed(column: Any, which: Any, count: int) -> Float64:
 
     Args:
         column: int64, whose sums stay below 2**53, so that none is rounded.
-        which: of the same length, the number of each.
+        which: the number of each, of the same length.
         count: how many sums.
     """
     if count > _BLOCK:  # summing per block would cost more than its rows

@@ -19,7 +19,7 @@ def only_starts(file: str) -> bool:
     The latter is made when a package is installed. A script that a package brings along ready-made has its own lines.
 
     Args:
-        file: as Python names it.
+        file: the file, as Python names it.
     """
     if file in ("<frozen runpy>", "runpy.py"):
         return True

@@ -47,7 +47,7 @@ def union(starts: Int64, ends: Int64) -> tuple[Int64, Int64]:
 
     Args:
         starts: int64 ns, ascending.
-        ends: of the same length.
+        ends: the ends, as many as the begins.
 
     Returns:
         Starts and ends of the union; intervals that touch are one.
@@ -85,7 +85,7 @@ class Cover:
 
         Args:
             begins: ascending.
-            ends: of the same length, in any order.
+            ends: the ends, as many as the begins, in any order.
         """
         if not len(begins):
             return begins

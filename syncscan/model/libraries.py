@@ -86,7 +86,7 @@ def in_package(file: str, package: str) -> bool:
     """Return whether a file is this one or lies in this package, compared folder by folder: gpytorch isn't torch.
 
     Args:
-        file: as for `is_library`.
+        file: the file, as for `is_library`.
         package: a folder or a file from the package's root on, `torch/distributions` or `torch/serialization.py`.
     """
     path, wanted = file.replace("\\", "/"), package.split("/")
@@ -115,7 +115,7 @@ def package_of(file: str) -> str | None:
     None for the user's own files. Code that torch's compiler wrote belongs to torch.
 
     Args:
-        file: as for `is_library`.
+        file: the file, as for `is_library`.
     """
     path = file.replace("\\", "/")
     if "/torchinductor_" in path:
@@ -132,7 +132,7 @@ def passes_on(file: str) -> bool:
     """Return whether a library's file only passes calls on, so that its caller decides what happens in it.
 
     Args:
-        file: of a library, as for `is_library`.
+        file: the file of a library, as for `is_library`.
     """
     path = path_in_package(file).removeprefix("./")
     standard = _parts(path)[0].removesuffix(".py") in _STANDARD

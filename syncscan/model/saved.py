@@ -98,7 +98,7 @@ def packed(columns: Mapping[str, Any], level: int) -> Packed:
 
     Args:
         columns: name → array.
-        level: of zlib, 1 to 9.
+        level: compression level of zlib, 1 to 9.
     """
     rows = max((len(column) for column in columns.values()), default=0)
     return Packed(rows=rows, columns={name: _packed(name, column, level) for name, column in columns.items()})

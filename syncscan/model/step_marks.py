@@ -64,7 +64,7 @@ def step_mark(name: str) -> StepMark | None:
     """Return the step that a range of this name marks; None for any other range.
 
     Args:
-        name: as in the trace: `execute_context_0(0)_generation_32(32)`, `step[DECODE bs=32]`.
+        name: the name, as in the trace: `execute_context_0(0)_generation_32(32)`, `step[DECODE bs=32]`.
     """
     if len(name) > _LONGEST:
         return None

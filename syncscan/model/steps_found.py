@@ -21,7 +21,7 @@ class StepsFound(msgspec.Struct, frozen=True):
     """How steps were found.
 
     Args:
-        by: what makes them.
+        by: what marks the steps.
         name: glob of the scopes, or name of the framework.
         calls: of a repeated sequence, how many it has.
         asked: whether the caller wanted the whole as one step.

@@ -54,8 +54,8 @@ def shown(view: View, findings: Sequence[Finding], habits: Sequence[Habit], step
     """Apply a view option by option: what two options hide counts for the first.
 
     Args:
-        view: what is wanted.
-        findings: of an analysis, in its order.
+        view: the filters and the order to apply.
+        findings: the findings of an analysis, in its order.
         habits: all habits, in the same way.
         step_us: the step that savings are parts of, in µs.
     """

@@ -35,8 +35,8 @@ def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> ProofGain 
     """Return the gain with its 95 % interval; None for fewer than three pairs.
 
     Args:
-        pairs: what was measured.
-        confidence: of this look alone.
+        pairs: the measured pairs.
+        confidence: the confidence of this look alone.
     """
     if len(pairs) < MIN_PAIRS:
         return None
@@ -51,7 +51,7 @@ def enough(pairs: Sequence[Pair], matters: float) -> str:
     """Why the gain is known well enough; empty where it isn't.
 
     Args:
-        pairs: what was measured so far.
+        pairs: the pairs measured so far.
         matters: the part of a step below which a difference doesn't matter.
     """
     gain, most = gain_of(pairs), gain_of(pairs, FUTILE)

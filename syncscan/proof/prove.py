@@ -44,7 +44,7 @@ def prove(
     Args:
         before: a script, or `file.py:function`.
         after: what it is compared with; with `revisions` the same program if not given.
-        arguments: of the scripts.
+        arguments: the arguments of the scripts.
         revisions: git revisions at which `before` and `after` run; of one, `after` runs as it stands in the folder.
         limit_s: how long all may take.
         matters: the part of a step below which a difference doesn't matter.
@@ -109,9 +109,9 @@ def measured(
 
     Args:
         trials: starts them.
-        names: what they are called.
+        names: the names to show.
         options: the limits.
-        projected: what was projected.
+        projected: the projection.
         clock: tells the time in seconds.
     """
     began = clock()

@@ -44,9 +44,9 @@ def judge(
     """Say whether two programs compute the same.
 
     Args:
-        first: of the first program.
-        other: of the second program.
-        again: of the first program in another process; not needed where the two are equal.
+        first: the first program's fingerprint.
+        other: the second program's fingerprint.
+        again: the first program's from another process; not needed if the two are equal.
         rounded: the first program's, with each parameter moved by one rounding error; also several.
         tolerance: relative, of losses.
     """

@@ -25,8 +25,8 @@ def lines(drawn: BeforeAfter, width: int, color: bool) -> list[Text]:
     """Return the step as recorded and after its fixes, one line each, and a line with the meanings.
 
     Args:
-        drawn: with its replays.
-        width: of the terminal, in characters.
+        drawn: the drawn with its replays.
+        width: the width of the terminal, in characters.
         color: whether colors tell waits and idle time apart; without, a missing half says that nothing works.
 
     Returns:

@@ -28,8 +28,8 @@ def change_lines(
     """Yield each kind of change as a title and a table.
 
     Args:
-        changes: by kind, in their order.
-        titles: of each kind.
+        changes: the changes by kind, in their order.
+        titles: the titles of each kind.
         longest: characters of what a change is.
     """
     for kind, entries in changes.items():

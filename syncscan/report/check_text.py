@@ -29,7 +29,7 @@ def render(verdicts: Sequence[CheckVerdict], rules_from: str, width: int = 100, 
     Args:
         verdicts: one a recording.
         rules_from: where the limits stand.
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
         color: whether to write colors.
     """
     return written((part for v in verdicts for part in _parts(v, rules_from)), width, color)

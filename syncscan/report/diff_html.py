@@ -55,9 +55,9 @@ def render(diff: Diff, before: Analysis, after: Analysis) -> str:
     """Return the diff as one HTML document.
 
     Args:
-        diff: of two states.
+        diff: the diff of two states.
         before: a recording of the earlier state, of which a step is drawn.
-        after: of the later.
+        after: those of the later state.
     """
     story = story_of(diff)
     steps = [_step(a) for a in (before, after)]

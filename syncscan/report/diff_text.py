@@ -19,7 +19,7 @@ def render(diff: Diff, width: int = 100, color: bool = False) -> str:
 
     Args:
         diff: any.
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
         color: whether to write colors.
     """
     return written(_parts(story_of(diff)), width, color)

@@ -58,7 +58,7 @@ def finding_rows(findings: Sequence[Finding], path: str, waits_withheld: bool = 
     """Return one flat row per finding, in order, with the keys of `COLUMNS`.
 
     Args:
-        findings: of one trace.
+        findings: the findings of one trace.
         path: the trace's.
         waits_withheld: the trace can't tell waits and idle times; they are None.
     """
@@ -70,7 +70,7 @@ def race_row(race: Race, path: str) -> dict[str, Any]:
     """Return the flat row of a race at its later line; columns that only a sync has are absent.
 
     Args:
-        race: of one run.
+        race: the race of one run.
         path: the run's.
     """
     return {

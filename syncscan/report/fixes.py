@@ -12,9 +12,9 @@ def fitting(fix: str, lines: int, width: int, rest: str, least: int = 1) -> str:
     """Return as many whole sentences of a fix as fit, with an ellipsis and the way to the rest if some don't.
 
     Args:
-        fix: in sentences, without control characters.
+        fix: the fix in sentences, without control characters.
         lines: room for it; it may be below 1.
-        width: of a line, in characters.
+        width: the width of a line, in characters.
         rest: how to see the rest, such as `-v`.
         least: sentences that are returned whether they fit or not.
     """

@@ -33,7 +33,7 @@ def render(fleet: Fleet, width: int = 100, color: bool = False) -> str:
 
     Args:
         fleet: any job.
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
         color: whether to write colors.
     """
     return written(_parts(story_of(fleet), width), width, color)

@@ -22,7 +22,7 @@ def render(linted: Linted, width: int = 100, color: bool = False) -> str:
 
     Args:
         linted: any.
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
         color: whether to write colors.
     """
     return written(_parts(linted), width, color)

@@ -25,7 +25,7 @@ def host_tables(story: Story, width: int) -> Iterator[RenderableType]:
     """Yield the tables, and what they are based on; nothing where the host's time isn't known.
 
     Args:
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
     """
     if story.host_tables:
         yield Text("")
@@ -38,8 +38,8 @@ def kernel_table(story: Story, width: int) -> Iterator[RenderableType]:
     """Yield what is left to gain where the device is the limit, and a table of the longest kernels.
 
     Args:
-        story: of a report.
-        width: of the terminal, in characters.
+        story: the story of a report.
+        width: the width of the terminal, in characters.
     """
     if story.kernel_table:
         yield Text("")
@@ -52,8 +52,8 @@ def compile_table(story: Story, width: int) -> Iterator[RenderableType]:
     """Yield dynamo's graph breaks as a sentence and a table; nothing unless dynamo was asked.
 
     Args:
-        story: of a report.
-        width: of the terminal, in characters.
+        story: the story of a report.
+        width: the width of the terminal, in characters.
     """
     if story.compiled or story.compile_notes:
         yield Text("")

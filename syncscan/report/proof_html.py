@@ -67,7 +67,7 @@ def render(proof: Proof) -> str:
     """Return the proof as one HTML document.
 
     Args:
-        proof: of any two programs; without pairs, the page has no drawings.
+        proof: the proof of any two programs; without pairs, the page has no drawings.
     """
     pairs = proof.pairs[:MAX_PAIRS]
     return template("proof.html.j2").render(

@@ -19,8 +19,8 @@ def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
     """Return the documentation of a rule named by its id, a unique prefix of it, or the id of a finding.
 
     Args:
-        name: as a user writes it.
-        documents: of all rules.
+        name: the name, as a user writes it.
+        documents: the documents of all rules.
 
     Raises:
         UsageError: no rule or several match; the hint lists candidates.
@@ -45,7 +45,7 @@ def mentioning(words: str, documents: Iterable[RuleDoc]) -> list[str]:
 
     Args:
         words: separated by spaces, in any case; `clip_grad_norm_`, `DataLoader slow`.
-        documents: of the rules.
+        documents: the documents of the rules.
     """
     wanted = words.casefold().split()
     texts = {doc.id: "\n".join([doc.id, doc.name, doc.summary, *doc.sections.values()]).casefold() for doc in documents}

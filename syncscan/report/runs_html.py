@@ -47,7 +47,7 @@ def run_line(analysis: Analysis, name: str, written: datetime, link: str) -> Run
     """Return the line of a recording.
 
     Args:
-        analysis: of the recording.
+        analysis: the analysis of the recording.
         name: name of its file.
         written: when the file was last changed.
         link: address of its report, relative to the page.

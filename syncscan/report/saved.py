@@ -18,7 +18,7 @@ def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
     """Return the saved analysis as JSON: the report indented, the saved data on one line.
 
     Args:
-        analysis: as `syncscan.analyze` makes it.
+        analysis: the analysis, as `syncscan.analyze` makes it.
         report: the same as JSON.
         sources: file of the program → its text as it is now.
     """

@@ -40,7 +40,7 @@ def sentence(states: States, breaking: Sequence[Finding]) -> str:
     """Return what syncs and a compile come to together, and what either does alone.
 
     Args:
-        states: with a pair.
+        states: the states with a pair.
         breaking: the syncs of that pair.
     """
     pair = states.pair

@@ -70,9 +70,9 @@ def recorded(analysis: Analysis, now: Schedule, length: float) -> Lanes:
     """Return a step's lanes as recorded.
 
     Args:
-        analysis: of its trace.
-        now: that step, replayed as it is.
-        length: of the ruler, ns.
+        analysis: the analysis of its trace.
+        now: the unchanged step, replayed.
+        length: the length of the ruler, ns.
     """
     device, begin, window = _device(analysis), now.begin, Interval(now.begin, now.end)
     waits = [piece for o in _waits(analysis, now) for piece in _wait_of(o, begin)]
@@ -168,11 +168,11 @@ def replayed(analysis: Analysis, now: Schedule, plan: Schedule, changes: Sequenc
     """Return a step's lanes as replayed.
 
     Args:
-        analysis: of its trace.
-        now: that step, replayed as it is.
+        analysis: the analysis of its trace.
+        now: the unchanged step, replayed.
         plan: the step after some fixes.
-        changes: of the habits that were dropped for it.
-        length: of the ruler, ns.
+        changes: the changes of the habits that were dropped for it.
+        length: the length of the ruler, ns.
     """
     trace, begin = analysis.trace, plan.begin
     own = trace.slices.device[plan.rows] == _device(analysis)

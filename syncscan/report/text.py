@@ -76,7 +76,7 @@ def render(
 
     Args:
         verbose: 0 for first screen, table and flagged lines; 1 adds why, fix and evidence of each finding and habit.
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
         color: whether to write colors.
         links: whether to write hyperlinks (OSC 8), which need colors.
         everything: whether the table has all rows.

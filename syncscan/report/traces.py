@@ -69,7 +69,7 @@ def render(rows: Sequence[TraceRow], width: int, color: bool) -> str:
 
     Args:
         rows: one a trace.
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
         color: whether to write colors.
     """
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)

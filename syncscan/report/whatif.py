@@ -86,10 +86,10 @@ def render(
     """Return the projection as text.
 
     Args:
-        analysis: with gains and groups.
-        projection: of the findings that were to be removed.
+        analysis: the analysis with gains and groups.
+        projection: the projection of the findings that were to be removed.
         pipelines: bounds that were asked for.
-        width: of the terminal, in characters.
+        width: the width of the terminal, in characters.
         color: whether to write colors.
     """
     return written(_parts(analysis, projection, pipelines), width, color)

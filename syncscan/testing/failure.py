@@ -57,9 +57,9 @@ def of_analysis(limit: SyncLimit, analysis: Analysis, syncs: Sequence[GuardedSyn
     """Return the failure message if a recording exceeds the limit, "" if not.
 
     Args:
-        limit: of the test.
+        limit: the limit of the test.
         analysis: of its recorded steps; what a mark or a comment allows is looked up by the lines of each finding.
-        syncs: what a guard saw in the same steps; a line whose syncs a block allows is left out.
+        syncs: the syncs that a guard saw in the same steps, without lines whose syncs a block allows.
     """
     blocks = {(sync.file, sync.line) for sync in syncs if sync.allowed}
     written = Written(OWN.text_of)

@@ -44,7 +44,7 @@ class _OwnTime:
     """Turns times of one logical thread into its own time: the clock with some intervals left out, others paced.
 
     Args:
-        left_out: in any order.
+        left_out: the rows to leave out, in any order.
         paced: disjoint ones, and how many times as long each takes; what is left out of them stays so.
     """
 
@@ -75,7 +75,7 @@ def _between_left_out(
     """Yield the pieces of the paced intervals that aren't left out, each with the part of it that pacing leaves out.
 
     Args:
-        paced: with how many times as long each takes.
+        paced: factor by which each takes longer.
         left_out: disjoint and ascending.
     """
     begins, ends = [i.begin for i in left_out], [i.end for i in left_out]

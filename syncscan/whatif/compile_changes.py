@@ -126,7 +126,7 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     """Return what a compile of the network reaches of these steps.
 
     Args:
-        trace: whose steps they are.
+        trace: the trace whose steps they are.
         steps: from one's begin to the next one's.
         findings: all syncs of the trace.
         removed: the ids of those that are removed.
@@ -185,7 +185,7 @@ class CompileBreaks:
     that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; torch 2.0 to 2.13).
 
     Args:
-        trace: whose loaders part the calls of a network, as syncs outside of it do.
+        trace: the trace whose loaders part the calls of a network, as syncs outside of it do.
         findings: all syncs of the trace.
         removed: the ids of those that are removed.
     """
@@ -290,10 +290,10 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
     """Return what a compile changes of a step.
 
     Args:
-        trace: whose steps they are.
-        reached: what it reaches.
+        trace: the trace whose steps they are.
+        reached: the parts that a compile reaches.
         how: compiled, or with CUDA graphs.
-        costs: of the host and the device.
+        costs: the costs of the host and the device.
     """
     paced, work = list[Paced](), list[tuple[int, float]]()
     for piece in reached.pieces if how is not Launching.EAGER else ():

@@ -60,8 +60,8 @@ def fusion(trace: Trace, ops: Sequence[OutermostOp]) -> Fusion:
     """Return what a compile leaves of these ops' launches.
 
     Args:
-        trace: whose ops they are.
-        ops: of one compiled piece, in time order.
+        trace: the trace whose ops they are.
+        ops: the ops of one compiled piece, in time order.
     """
     library_ns, generated = 0, 0
     dropped_rows, stays = list[int](), list[tuple[int, float, float]]()

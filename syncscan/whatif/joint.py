@@ -59,8 +59,8 @@ class Joint:
     """Projects a step with syncs removed and launches replaced.
 
     Args:
-        trace: whose step it is.
-        steps: that are replayed, as recorded.
+        trace: the trace whose step it is.
+        steps: the steps that are replayed, as recorded.
         findings: all of the trace.
         changed: makes of a change the graph of the steps with it.
         step: calibrated to what the step takes.

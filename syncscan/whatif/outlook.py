@@ -18,7 +18,7 @@ def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary) -> Outlook
     Args:
         any_syncs: whether there are any to remove.
         all_gone: the step without any sync.
-        step: as it is, with what bounds it.
+        step: the step, as it is, with what bounds it.
     """
     if _gains(all_gone):
         sentence, beside = _limit(all_gone, len(all_gone.removed))

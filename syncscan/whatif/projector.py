@@ -45,7 +45,7 @@ class Projector:
     """One analyzed trace, ready to be projected: its graph, built once, and one calibrated replay for each step time.
 
     Args:
-        trace: with steps, or taken whole as one step.
+        trace: the trace with steps, or taken whole as one step.
         findings: all of them, as measured.
         unprofiled_us: the step's time without the profiler, where it is known.
         integrity: data that the trace is missing; nothing is replayed if no verdict is possible.
@@ -257,7 +257,7 @@ class Projector:
         """One step without the findings that these selectors name, launch by launch.
 
         Args:
-            selectors: as for `whatif`.
+            selectors: the selectors, as for `whatif`.
             at: a time in ns; of the steps that are replayed, the one around it or the nearest.
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
 

@@ -99,7 +99,7 @@ def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
     Most habits make such a change, and ask often.
 
     Args:
-        steps: as recorded.
+        steps: the steps, as recorded.
         change: which neither moves work ahead nor leaves calls out, so that what waits for what stays as it was.
     """
     return replace(

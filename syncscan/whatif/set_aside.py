@@ -40,8 +40,8 @@ def set_aside(trace: Trace, steps: Sequence[Interval], removed: Sequence[Finding
     """Return the change of a step whose removed syncs take along what only they needed.
 
     Args:
-        trace: whose steps they are.
-        steps: that are replayed.
+        trace: the trace whose steps they are.
+        steps: the steps that are replayed.
         removed: the findings that go.
     """
     shapes = any(f.diagnosis.removal is Removal.KERNELS for f in removed)
@@ -86,7 +86,7 @@ def denser(trace: Trace, found: Reach, removed: Sequence[Finding]) -> tuple[tupl
     device, so all of them take about as many times as long as the root of how many there are (2.7 for 8, H100).
 
     Args:
-        trace: whose work it is.
+        trace: the trace whose work it is.
         found: what a compile reaches.
         removed: the findings that go.
     """

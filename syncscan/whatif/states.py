@@ -50,9 +50,9 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     """Project syncs and launches together, and say of each what it gains with the other.
 
     Args:
-        projector: of the trace.
-        findings: with what each gains alone.
-        habits: with their gains.
+        projector: the projector of the trace.
+        findings: the findings with what each gains alone.
+        habits: the habits with their gains.
     """
     if not _worth(projector):
         return Together(tuple(findings), tuple(habits), None, Change())

@@ -37,8 +37,8 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | No
     Args:
         walk: the way of the number.
         path: what the cell is called there.
-        cell: what holds it.
-        taint: what it holds.
+        cell: the cell that holds the value.
+        taint: the value that the cell holds.
         home: the loop behind which that is; None for somewhere inside.
     """
     if taint.shape is ContainerShape.NUMBER:

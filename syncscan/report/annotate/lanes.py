@@ -124,7 +124,7 @@ class Lanes:
         Args:
             name: shown beside the row.
             cat: category of its slices; TensorBoard refuses a slice without one.
-            slices: what lies on it, in any order.
+            slices: the slices of the track, in any order.
             arrows: flows that start on slices of this row.
         """
         lanes = _lanes(sorted(slices, key=lambda s: (s.ts, -s.end)))

@@ -37,7 +37,7 @@ def added_events(analysis: Analysis, around: Interval | None = None, perfetto: b
     Nothing is added to a trace that has these tracks already.
 
     Args:
-        analysis: of the trace that the events are added to.
+        analysis: the analysis of the trace that the events are added to.
         around: only what touches these times; None for all.
         perfetto: name rows and slices for Perfetto.
     """
