@@ -1,1 +1,1 @@
-"""Benchmarks: how long reading and analysing big traces takes, and how much memory."""
+"""Benchmarks: how long reading and analyzing big traces takes, and how much memory."""

@@ -154,7 +154,7 @@ def taken(step: Step, context: Callable[[], contextlib.AbstractContextManager[No
 
 
 def row() -> tuple[float, float]:
-    """A synchronise of an idle stream in µs, and one that is recorded."""
+    """A synchronize of an idle stream in µs, and one that is recorded."""
 
     def spent() -> float:
         began = time.perf_counter()
@@ -189,7 +189,7 @@ def measure(rounds: int) -> None:
     print(f"{'a step, ms':34s}" + "".join(f"{plains[name]:14.2f}" for name in columns))
     for part, values in ratios.items():
         print(f"{part:34s}" + "".join(f"{values[name]:14.2f}" for name in columns) + f"  ({counted[part]})")
-    print("a synchronise takes {:.1f} us, recorded {:.1f}".format(*row()))
+    print("a synchronize takes {:.1f} us, recorded {:.1f}".format(*row()))
 
 
 def main() -> None:

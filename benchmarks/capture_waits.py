@@ -2,7 +2,7 @@
 
 Three steps that read values back while their host is the limit. Each read is timed around the Python call: without a
 profiler, under a full recording, and under a light one (device activities and runtime calls, no ops). From both
-recordings the synchronises themselves are taken too, by the order of the reads. A wait without a profiler is the read's
+recordings the synchronizes themselves are taken too, by the order of the reads. A wait without a profiler is the read's
 time less that of a read on an idle device.
 """
 
@@ -154,7 +154,7 @@ def measure() -> None:
             reads, syncs, under = recorded(step, kinds)
             print(
                 f"  {name:5s} {under:.2f} ms, {under / lasts:.2f} x; reads {sum(reads):.0f};"
-                f" {len(syncs)} synchronises {sum(syncs):.0f}, error {error(syncs, truth):.1f}"
+                f" {len(syncs)} synchronizes {sum(syncs):.0f}, error {error(syncs, truth):.1f}"
             )
 
 

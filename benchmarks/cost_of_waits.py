@@ -1,6 +1,6 @@
 """Measure the cost of a wait in an analysis, from detect to JSON: `python -m benchmarks.cost_of_waits TRACE…`.
 
-A trace is analysed as it is, and once more with its waits called by the names of calls and copies that wait for
+A trace is analyzed as it is, and once more with its waits called by the names of calls and copies that wait for
 nothing: the same events, without sync points. Both take turns, each in a fresh process. Printed are, of each trace, the
 processor's time of both (the least of all turns), and what a wait costs beyond its events, and in all.
 """

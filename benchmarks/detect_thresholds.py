@@ -51,9 +51,9 @@ def measure(paths: Sequence[Path]) -> None:
     show("a wait returns this long after its work (µs)", returns)
     show("a call with nothing queued takes (µs)", empty)
     show("an allocator or unknown call takes (µs)", unknown)
-    pairs = [pair for trace in traces for pair in copies_and_synchronises(trace)]
-    show("from a copy to its synchronise, in an op (µs)", [gap for gap, _, op in pairs if op])
-    show("from a copy to its synchronise, without an op (µs)", [gap for gap, _, op in pairs if not op])
+    pairs = [pair for trace in traces for pair in copies_and_synchronizes(trace)]
+    show("from a copy to its synchronize, in an op (µs)", [gap for gap, _, op in pairs if op])
+    show("from a copy to its synchronize, without an op (µs)", [gap for gap, _, op in pairs if not op])
     print("calls between the two:", dict(sorted(Counter(n for _, n, _ in pairs).items())))
     show(
         "a copy's call returns this long after the copy (µs)", [ns for trace in traces for ns in copies_returned(trace)]
@@ -68,8 +68,8 @@ def measure(paths: Sequence[Path]) -> None:
     show_next(traces)
 
 
-def copies_and_synchronises(trace: Trace) -> Iterator[tuple[int, int, bool]]:
-    """Gap in ns, calls between, and whether an op is around, of every copy whose next call but queries synchronises."""
+def copies_and_synchronizes(trace: Trace) -> Iterator[tuple[int, int, bool]]:
+    """Gap in ns, calls between, and whether an op is around, of every copy whose next call but queries synchronizes."""
     slices = trace.slices
     rows = np.flatnonzero(trace.is_category(*CALLS))
     names = [api_name(trace.name(int(row))) for row in rows]

@@ -208,7 +208,7 @@ def _trace(number: int, job: Job, ends: Sequence[float]) -> bytes:
 
 
 def run(folder: Path, workers: int, kill: bool, out: Path | None) -> None:
-    """Analyse a job on a Dask cluster of this machine, and say what it found, and what that took."""
+    """Analyze a job on a Dask cluster of this machine, and say what it found, and what that took."""
     from syncscan.fleet.join import join
     from syncscan.fleet.listing import find
     from syncscan.fleet.run import run as run_job

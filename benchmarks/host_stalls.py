@@ -319,7 +319,7 @@ def logged(device: str) -> tuple[Variant, Variant]:
     return Variant(telling), Variant(quiet)
 
 
-def tokenised(device: str) -> tuple[Variant, Variant]:
+def tokenized(device: str) -> tuple[Variant, Variant]:
     """Sixteen texts a step; or their numbers, made ahead."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -332,10 +332,10 @@ def tokenised(device: str) -> tuple[Variant, Variant]:
     train = training(device)
     ahead = tokenizer(texts, padding=True, return_tensors="pt")["input_ids"]
 
-    def tokenise() -> None:
+    def tokenize() -> None:
         tokenizer(texts, padding=True, return_tensors="pt")["input_ids"].to(device)
 
-    return Variant(both(tokenise, train)), Variant(both(lambda: ahead.to(device), train))
+    return Variant(both(tokenize, train)), Variant(both(lambda: ahead.to(device), train))
 
 
 def collated(device: str) -> tuple[Variant, Variant]:
@@ -412,7 +412,7 @@ PROGRAMS: dict[str, Program] = {
     "first_touch_arrays": Program("first-touch", first_touch_arrays),
     "progress_bar": Program("progress-bar", progress_bar),
     "logging": Program("logging-on-step", logged),
-    "tokenise": Program("tokenise-on-step", tokenised),
+    "tokenise": Program("tokenise-on-step", tokenized),
     "collate": Program("collate-on-step", collated),
     "gc": Program("garbage-collection", collected),
     "zero_grad": Program("gradients-zeroed", zeroed),

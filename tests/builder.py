@@ -184,7 +184,7 @@ class TraceBuilder:
             copy: the copy's name.
 
         Returns:
-            When the op ends: 1 µs after the synchronise, which returns 1 µs after the device is done.
+            When the op ends: 1 µs after the synchronize, which returns 1 µs after the device is done.
         """
         ready = max(at + 2, self.free_at(stream, device))
         done = ready + 2 if wait is None else at + 4 + wait
@@ -205,7 +205,7 @@ class TraceBuilder:
         return end + 1
 
     def synchronize(self, *, at: float, api: str = "cudaDeviceSynchronize", stream: int | None = None) -> float:
-        """An explicit synchronise without an op: it returns 1 µs after the device, or one stream, is done."""
+        """An explicit synchronize without an op: it returns 1 µs after the device, or one stream, is done."""
         free = [t for (_, s), t in self._free.items() if stream in (None, s)]
         end = max([at, *free]) + 1
         self.call(api, at, end)

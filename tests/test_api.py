@@ -21,7 +21,7 @@ from tests.builder import TraceBuilder
 
 
 def story() -> TraceBuilder:
-    """A training step with a read-back that costs, a boolean mask with its backward, and an explicit synchronise."""
+    """A training step with a read-back that costs, a boolean mask with its backward, and an explicit synchronize."""
     t = TraceBuilder(with_stack=1)
     for at in t.steps(3, lasts=2000):
         t.frame("train.py(20): step", at + 1, at + 1990)
@@ -64,7 +64,7 @@ def test_the_story_is_told():
     assert all(f.per_step == 1 for f in findings)
 
 
-def test_analysing_twice_gives_the_same():
+def test_analyzing_twice_gives_the_same():
     """No hidden state, no dependence on order."""
     trace = story().trace()
     assert json.render(analyze_trace(trace)) == json.render(analyze_trace(trace))

@@ -67,15 +67,15 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
 
 
 def test_a_misspelt_name_fails_type_checking(tmp_path: Path) -> None:
-    """`syncscan.analyse` is no name for mypy --strict, and `syncscan.analyze` has its type."""
+    """`syncscan.analize` is no name for mypy --strict, and `syncscan.analyze` has its type."""
     script = tmp_path / "script.py"
-    script.write_text("import syncscan\n\nsyncscan.analyse('a')\nreveal_type(syncscan.analyze)\n")
+    script.write_text("import syncscan\n\nsyncscan.analize('a')\nreveal_type(syncscan.analyze)\n")
     libraries = "numpy,pandas,torch,click,rich,msgspec,jinja2,matplotlib,IPython".replace(",", ".*,") + ".*"
     quick = f"[mypy-{libraries}]\nfollow_imports = skip\nfollow_imports_for_stubs = True\n"
     (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = True\nfollow_imports = silent\n{quick}")
     out, _, status = mypy.run(["--no-incremental", "--config-file", str(tmp_path / "mypy.ini"), str(script)])
     assert status == 1
-    assert 'Module has no attribute "analyse"' in out
+    assert 'Module has no attribute "analize"' in out
     assert "-> syncscan.model.analysis.Analysis" in out
 
 
@@ -86,7 +86,7 @@ def test_importing_costs_nothing() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_analysing_imports_only_what_it_uses() -> None:
+def test_analyzing_imports_only_what_it_uses() -> None:
     """Loading, every stage and JSON work without torch, pandas, templates, rich, other commands and doors."""
     path = Path(__file__).parents[1] / "sample_traces" / "log_item.pt.trace.json.gz"
     command = f"['syncscan', 'analyze', '--format', 'json', {str(path)!r}]"

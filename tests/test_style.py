@@ -1,4 +1,4 @@
-"""The code keeps to docs/style.md, in every room that has been rewritten by it."""
+"""The code, its tests and its benchmarks keep to docs/style.md."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent
 ROOMS = sorted(path.name for path in (ROOT / "syncscan").iterdir() if path.is_dir() and (path / "__init__.py").exists())
 RECORDED = {ROOT / "syncscan" / "capture" / f"{name}_step.py" for name in ("demo", "logged")}
 """Programs that recordings show line by line: they stay as they were recorded."""
+SAMPLES = (Path(__file__), ROOT / "tests" / "lint" / "code")
+"""This file, which spells out what it refuses, and programs that lint is tried on."""
 OPENINGS = re.compile(r"(What |The same|That of |Of |From )")
 """Openings of docstrings that don't say what a function does or returns."""
 NAMES = frozenset("told said found kept asked mine gone".split())
@@ -22,8 +24,8 @@ BRITISH = re.compile(
     r"\b\w*(?:nchronis|nalys[ei]|okenis|olour|ehaviour|onour)(?:e[ds]?|ing|ation|ed)?\w*\b", re.IGNORECASE
 )
 AMERICAN_TOO = re.compile(r"analysis|analyses", re.IGNORECASE)
-PUBLIC = re.compile(r"tokenise[-_]on[-_]step")
-"""British names that users rely on: a rule's id, and its module."""
+PUBLIC = re.compile(r'tokenise[-_]on[-_]step|"tokenise"')
+"""British names that users rely on: a rule's id, its module, and its recording."""
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -94,3 +96,10 @@ def test_a_room_keeps_to_the_style(room: str) -> None:
 
 def test_the_package_s_own_modules_keep_to_the_style() -> None:
     assert [fault for path in sorted((ROOT / "syncscan").glob("*.py")) for fault in faults(path)] == []
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks"])
+def test_tests_and_benchmarks_keep_to_the_style(folder: str) -> None:
+    """Their docstrings and names are held to the same rules as the package's."""
+    paths = sorted(path for path in (ROOT / folder).rglob("*.py") if not set(SAMPLES) & {path, *path.parents})
+    assert [fault for path in paths for fault in faults(path)] == []

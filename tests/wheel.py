@@ -1,4 +1,4 @@
-"""From a folder with a wheel to whether a user who installs it gets a working syncscan: `python -m tests.wheel dist`.
+"""Check that a user who installs the wheel in a folder gets a working syncscan: `python -m tests.wheel dist`.
 
 A bare virtual environment gets the wheel and what it depends on, nothing of this clone; there `syncscan demo` runs, an
 analysis is written as JSON, a page as HTML, and the files that the package has to bring are looked for.

@@ -29,7 +29,7 @@ class WorkedPage:
         self.path, self.source = written[1], written[2]
         self.diffs: list[tuple[str, str]] = re.findall(r"```diff\n--- a/(\S+)\n(.*?)```", page, re.DOTALL)
         self.commands: list[str] = re.findall(r"^\$ (.*)", page, re.MULTILINE)
-        """Those without `$` need a GPU, or change the project."""
+        """Commands without `$` need a GPU, or change the project."""
 
     def followed(self, folder: Path, tests: str) -> Path:
         """Return a copy of the project in this folder in which a reader has done what the page says.

@@ -69,7 +69,7 @@ def test_calls_that_can_be_the_op(file: str, ops: tuple[str, ...], expected: tup
     assert lines(file, *ops) == expected
 
 
-def test_a_synchronise_without_an_op(file: str):
+def test_a_synchronize_without_an_op(file: str):
     """It is looked for by its own name."""
     assert lines(file, api="cudaDeviceSynchronize") == (10,)
 

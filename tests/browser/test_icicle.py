@@ -35,12 +35,12 @@ def click(report: Report, function: str) -> None:
 
 
 def test_a_function_is_as_wide_as_its_part_of_the_step(report: Report) -> None:
-    """And lies in its caller, in the colour of its owner."""
+    """And lies in its caller, in the color of its owner."""
     drawn = widths(report)
     assert drawn["forward"] / drawn["step, 14.3 ms"] == pytest.approx(5.9 / 14.3, abs=0.01)
     assert drawn["_inner_training_loop"] / drawn["main"] == pytest.approx(14.2 / 14.3, abs=0.01)
-    colours = report.js("[...document.querySelectorAll('#icicle g rect')].map((r) => r.getAttribute('class'))")
-    assert colours[:4] == ["whole", "own0", "own3", "own0"]
+    colors = report.js("[...document.querySelectorAll('#icicle g rect')].map((r) => r.getAttribute('class'))")
+    assert colors[:4] == ["whole", "own0", "own3", "own0"]
     assert report.page.locator("#icicle-legend li").all_inner_texts()[0] == "the program 7%"
 
 
@@ -90,13 +90,13 @@ def test_the_tooltip_says_where_and_how_long(report: Report) -> None:
 
 
 def test_it_fits_a_narrow_page_and_both_themes(show: Callable[..., Report]) -> None:
-    """Nothing is wider than the page; the other theme has its own colours."""
+    """Nothing is wider than the page; the other theme has its own colors."""
     report = show(host_bound(), width=420)
     assert report.js("document.documentElement.scrollWidth") <= 420
-    colour = "getComputedStyle(document.querySelector('#icicle rect.own0')).fill"
-    light = report.js(colour)
+    color = "getComputedStyle(document.querySelector('#icicle rect.own0')).fill"
+    light = report.js(color)
     report.page.get_by_role("button", name="Switch between light and dark").click()
-    assert report.js(colour) != light
+    assert report.js(color) != light
 
 
 def test_on_paper_the_tables_stand_for_it(report: Report) -> None:

@@ -80,7 +80,7 @@ def odd(name: str) -> Analysis:
 
 
 def test_the_timeline_draws(show: Callable[..., Report]):
-    """A sync is drawn in its colour where the host waits, the bubble in its own behind it, and ground elsewhere."""
+    """A sync is drawn in its color where the host waits, the bubble in its own behind it, and ground elsewhere."""
     report = show(two_findings())
     assert report.pixel("syncs", "(s.start[0] + s.end[0]) / 2") == SYNC
     assert report.pixel("syncs", "s.end[0] + 200000") == PANEL

@@ -113,7 +113,7 @@ class Report:
         return self.page.evaluate(expression, argument)
 
     def pixel(self, kind: str, t: str) -> tuple[int, ...]:
-        """The colour of a band below its text at a time, which is an expression of `s`, the syncs."""
+        """The color of a band below its text at a time, which is an expression of `s`, the syncs."""
         band = self.js(BAND, kind)
         x = self.js(f"(() => {{ const v = syncscan.timeline.view, s = syncscan.data.syncs; return v.x({t}); }})()")
         return tuple(self.js(PIXEL, [band["left"] + x, band["y"]]))

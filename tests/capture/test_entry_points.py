@@ -22,7 +22,7 @@ def test_own_and_inherited_names_are_put_back() -> None:
     assert (torch.Tensor.coalesce, "coalesce" in vars(torch.Tensor), torch.Size.numel) == before
 
 
-def test_a_synchronise_by_name_is_noted_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_synchronize_by_name_is_noted_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """However `torch.cuda.synchronize` was imported; of an event with its address."""
 
     class Event:

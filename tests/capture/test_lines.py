@@ -69,7 +69,7 @@ def test_rows_hold_time_thread_kind_and_handle(registry: Registry) -> None:
 
 
 def test_all_kinds_are_recorded(registry: Registry) -> None:
-    """A device synchronise comes without a handle."""
+    """A device synchronize comes without a handle."""
 
     def act() -> None:
         registry.fire_callbacks("device")
@@ -186,7 +186,7 @@ def test_every_kind_of_callback_has_a_function() -> None:
     assert set(lines.functions()) == set(callbacks.REGISTRIES)
 
 
-def test_without_callbacks_the_synchronises_that_code_asks_for_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_callbacks_the_synchronizes_that_code_asks_for_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By their names, and nobody is called back."""
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
     monkeypatch.setattr(callbacks, "switch", lambda: None)

@@ -125,7 +125,7 @@ def test_calls_that_no_callback_reports_have_their_lines(tmp_path: Path) -> None
 
 
 def test_without_callbacks_the_debug_mode_gives_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It sees the read-backs and shapes, neither device nor event synchronise, and backward from its call's line."""
+    """It sees the read-backs and shapes, neither device nor event synchronize, and backward from its call's line."""
     monkeypatch.setattr(callbacks, "switch", lambda: None)
     table = recorded(tmp_path)["syncscan"]["lines"]
     assert table["source"] == "warnings"

@@ -115,7 +115,7 @@ def test_a_call_that_can_mean_nothing_is_refused(fn, options, words):
 
 @pytest.mark.gpu
 @needs_gpu
-def test_on_a_device_a_missing_synchronise_measures_the_launch():
+def test_on_a_device_a_missing_synchronize_measures_the_launch():
     """A product of 8192² matrices takes ms; time.time() without synchronizing says µs."""
     x = torch.randn(8192, 8192, device="cuda")
     timing = time_step(lambda: x @ x, compare_naive=True, seconds=0.2)

@@ -44,7 +44,7 @@ def counting() -> Iterator[threading.Thread]:
 
 
 def test_what_is_off_its_core_while_others_run_was_stopped_at_most() -> None:
-    """Of 10 µs off its core, another thread ran for 8; in the second part no thread did."""
+    """Another thread ran for 8 of 10 µs off its core; in the second part no thread did."""
     first, second = between([read(0, 0, t7=0), read(15, 5, t7=8), read(20, 6, t7=8)])
     assert (first.off, first.stopped, second.off, second.stopped) == (10, 8, 4, 0)
 

@@ -110,7 +110,7 @@ def test_a_file_is_not_overwritten_unasked(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report.txt", "t.json"]
 
 
-def test_a_trace_without_device_events_is_analysed_with_a_warning(tmp_path: Path) -> None:
+def test_a_trace_without_device_events_is_analyzed_with_a_warning(tmp_path: Path) -> None:
     """A CPU trace has nothing to find, and the warning on stderr says why and what to do."""
     t = TraceBuilder(vendor="none")
     with t.step(0, 100):

@@ -94,8 +94,8 @@ def test_a_name_like_no_rule_leads_to_the_list() -> None:
     assert "syncscan rules" in (error.hint or "")
 
 
-def test_on_a_terminal_the_text_has_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code is highlighted where colours are wanted."""
+def test_on_a_terminal_the_text_has_colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code is highlighted where colors are wanted."""
     monkeypatch.setattr("syncscan.cli.explain.colors", lambda: True)
     result = CliRunner().invoke(group, ["explain", "item"], color=True)
     assert "\x1b[" in result.output

@@ -63,7 +63,7 @@ def test_the_last_record_before_the_call_counts() -> None:
     assert cost.wait_ns == (102 - 20) * 1000
 
 
-def test_a_copy_of_pageable_memory_and_its_synchronise_wait_one_after_the_other() -> None:
+def test_a_copy_of_pageable_memory_and_its_synchronize_wait_one_after_the_other() -> None:
     """The copy's call for its own µs of it, the synchronize for the rest; the copy isn't counted twice."""
     t = TraceBuilder()
     t.sync("aten::item", at=10, wait=300, copy="Memcpy DtoH (Device -> Pageable)")

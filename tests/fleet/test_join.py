@@ -142,10 +142,10 @@ def test_a_rank_is_kept_as_it_is() -> None:
 def test_of_a_large_job_the_ranks_that_come_last_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty ranks, of which one waits for a read-back and one computes a little longer: the gain is that of all."""
     ranks = [Step(item=k == 7, host=200, first=430 if k == 9 else 400 - k % 5) for k in range(40)]
-    analysed = analyses(traces(ranks), step_ms=0.965)
-    whole = join(analysed)
+    analyzed = analyses(traces(ranks), step_ms=0.965)
+    whole = join(analyzed)
     monkeypatch.setattr(job_gains, "MANY_NODES", 100)
-    some = join(analysed)
+    some = join(analyzed)
     assert some.findings[0].gain_us == pytest.approx(whole.findings[0].gain_us, abs=2)
     assert some.findings[0].gain_us == pytest.approx(170, abs=15)
     assert "17 of the 40 ranks are replayed" in some.notes[-1]

@@ -48,7 +48,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     s3fs.S3FileSystem.clear_instance_cache()
 
 
-def test_a_job_in_s3_is_analysed_and_kept_there(bucket: str) -> None:
+def test_a_job_in_s3_is_analyzed_and_kept_there(bucket: str) -> None:
     """By a process of its own; each rank is taken until its trace is written again, and nothing holds the secret."""
     paths = find(f"{bucket}/job")
     assert paths == [f"{bucket}/job/rank0.pt.trace.json.gz", f"{bucket}/job/rank1.pt.trace.json.gz"]

@@ -99,7 +99,7 @@ def replace_everywhere(document: Document, r: Random) -> None:
 
 
 def replace_args(document: Document, r: Random) -> None:
-    """One argument of all events, or of some: ids, streams, the rows of synchronisations."""
+    """One argument of all events, or of some: ids, streams, the rows of synchronizations."""
     keys = ("correlation", "External id", "Sequence number", "Fwd thread id", "device", "stream", "bytes", "kind")
     key, one, share = r.choice((*keys, "wait_on_cuda_event_record_corr_id")), value(r), r.choice((1, 0.3))
     for event in events_of(document):

@@ -250,13 +250,13 @@ def test_a_program_s_own_warnings_are_still_shown(machine: Machine) -> None:
     assert (guard.count, len(shown), machine.mode) == (1, 1, 1)
 
 
-def test_explicit_synchronises_count(machine: Machine) -> None:
+def test_explicit_synchronizes_count(machine: Machine) -> None:
     """The debug mode is silent about a device's."""
     inner = torch._C
     with syncscan.guard() as guard:
         inner._cuda_synchronize()
     assert [(v.kind, v.function, v.called) for v in guard.violations] == [
-        ("device", "test_explicit_synchronises_count", "_cuda_synchronize")
+        ("device", "test_explicit_synchronizes_count", "_cuda_synchronize")
     ]
 
 

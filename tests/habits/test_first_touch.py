@@ -80,7 +80,7 @@ def test_a_line_that_does_something_else_for_the_most_part_stays():
 
 
 def test_what_a_collate_function_touches_is_its_own():
-    """That time is another habit's."""
+    """Another habit counts that time."""
     assert habit((COLLATE, 200, 300.0)) is None
 
 

@@ -1,4 +1,4 @@
-"""Facts about what the samples of a step's thread tell: logging, progress bars, tokenising, collating, each once."""
+"""Facts about what the samples of a step's thread tell: logging, progress bars, tokenizing, collating, each once."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_bar_is_not_charged_with_what_it_goes_through():
 
 
 def test_each_time_is_charged_once():
-    """To the outermost: a tokeniser that a collate function calls is collating, a bar's logger is the bar."""
+    """To the outermost: a tokenizer that a collate function calls is collating, a bar's logger is the bar."""
     sampled = tree(
         MAIN,
         (1, USER, "/home/me/data.py", "Batches.collate", 50.0),
@@ -149,7 +149,7 @@ def test_each_time_is_charged_once():
 
 
 def test_what_a_loader_without_workers_does_is_that_habit_s():
-    """It collates and tokenises on the step's thread: workers are what helps."""
+    """It collates and tokenizes on the step's thread: workers are what helps."""
     sampled = tree(
         MAIN,
         (1, "torch", "torch/utils/data/dataloader.py", "_SingleProcessDataLoaderIter._next_data", 10.0),

@@ -51,7 +51,7 @@ def test_a_copy_adds_nothing(recorded: Path) -> None:
     )
 
 
-def test_a_copy_is_analysed_like_the_trace(recorded: Path) -> None:
+def test_a_copy_is_analyzed_like_the_trace(recorded: Path) -> None:
     """Added rows change no finding: they aren't taken for the program's."""
     again = recorded.with_name("copy.json")
     before = api.analyze(recorded)

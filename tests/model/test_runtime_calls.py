@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from syncscan.model import runtime_calls
 
 KINDS = {
-    "synchronise": runtime_calls.is_synchronize,
+    "synchronize": runtime_calls.is_synchronize,
     "blocking copy": runtime_calls.is_blocking_copy,
     "async copy": runtime_calls.is_async_copy,
     "frees": runtime_calls.frees,
     "allocates": runtime_calls.allocates,
 }
 CALLS = {
-    "synchronise": """
+    "synchronize": """
         cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize cuStreamSynchronize
         hipStreamSynchronize hipDeviceSynchronize hipEventSynchronize mtiaStreamSynchronize zeFenceHostSynchronize
         zeCommandQueueSynchronize zeCommandListHostSynchronize zeEventHostSynchronize urQueueFinish urEventWait
@@ -150,7 +150,7 @@ def test_a_copy_is_of_either_kind() -> None:
     """And nothing else."""
     copies = CALLS["blocking copy"] + CALLS["async copy"]
     assert all(map(runtime_calls.is_copy, copies.split()))
-    assert not any(map(runtime_calls.is_copy, (CALLS["synchronise"] + CALLS["frees"] + CALLS[""]).split()))
+    assert not any(map(runtime_calls.is_copy, (CALLS["synchronize"] + CALLS["frees"] + CALLS[""]).split()))
 
 
 @pytest.mark.parametrize("name", WAITS_FOR_NOTHING)
@@ -179,7 +179,7 @@ def test_any_other_call_may_wait(name: str) -> None:
         ("cudaMemsetAsync", False),
     ],
 )
-def test_only_queries_come_between_a_copy_and_its_synchronise(name: str, between: bool) -> None:
+def test_only_queries_come_between_a_copy_and_its_synchronize(name: str, between: bool) -> None:
     """A record or a launch is the program's next statement; and none of the queries waits itself."""
     assert runtime_calls.only_asks(name) == between
     assert not between or not runtime_calls.may_drain(name)

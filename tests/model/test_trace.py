@@ -39,7 +39,7 @@ def test_ancestors_are_outermost_first():
 
 
 def test_ops_and_scopes_are_told_apart():
-    """Of the slices around a call, the profiler's step is no scope, and the call itself no op."""
+    """Around a call, the profiler's step is no scope, and the call itself no op."""
     trace = nested().trace()
     (call,) = [r for r in range(len(trace.slices)) if trace.name(r) == "cudaStreamSynchronize"]
     around = [*trace.ancestors(call), call]

@@ -59,7 +59,7 @@ NONZERO = Diagnosis(
 )
 EXPLICIT = Diagnosis(
     rule="explicit-sync",
-    name="Explicit synchronise",
+    name="Explicit synchronize",
     cause=Cause.EXPLICIT,
     title="torch.cuda.synchronize() in the step",
     why="The program asks to wait for the device.",
@@ -111,7 +111,7 @@ TIMED = replace(
     LAUNCHES,
     id="timing-sync-in-loop-9e8d7c6b",
     advice=replace(LAUNCHES.advice, rule="timing-sync-in-loop", title="Every repetition is timed by itself"),
-    evidence=("one synchronise a step",),
+    evidence=("one synchronize a step",),
     cost_us=None,
     gain=None,
     severity=Severity.MEDIUM,

@@ -139,7 +139,7 @@ def test_an_arrow_leads_from_a_sync_to_the_launch_it_held_up() -> None:
         assert (ends[k]["pid"], ends[k]["tid"]) == (MAIN, MAIN)
 
 
-def test_a_findings_title_is_what_it_saves_and_its_rule_in_its_severitys_colour() -> None:
+def test_a_findings_title_is_what_it_saves_and_its_rule_in_its_severitys_color() -> None:
     """It fits on a slice; where nothing is projected it says what was waited."""
     t = story()
     analysis = api.analyze_trace(t.trace())
@@ -153,7 +153,7 @@ def test_a_findings_title_is_what_it_saves_and_its_rule_in_its_severitys_colour(
 
 
 def test_a_viewer_opens_at_the_step_of_the_costliest_sync_of_the_first_finding() -> None:
-    """Of two syncs it is the one that waited longer; the host's process and the device's are opened."""
+    """With two syncs it is the one that waited longer; the host's process and the device's are opened."""
     t = TraceBuilder()
     for start, wait in zip(t.steps(2, lasts=2000, start=1000), (300, 900), strict=True):
         t.launch("gemm", at=start + 20, lasts=wait)
@@ -173,7 +173,7 @@ def test_without_a_finding_a_viewer_opens_with_the_whole_trace() -> None:
     assert opening_of(api.analyze_trace(t.trace())) is None
 
 
-def test_for_perfetto_one_pattern_pins_each_row_once_and_names_hash_to_colours() -> None:
+def test_for_perfetto_one_pattern_pins_each_row_once_and_names_hash_to_colors() -> None:
     """Its groups leave out what stands before a slash; a slice is no twin of its call."""
     t = story()
     analysis = api.analyze_trace(t.trace())
@@ -197,7 +197,7 @@ def test_the_hash_is_perfettos(name: str, color: tuple[int, int]) -> None:
 @pytest.mark.parametrize(("color", "hue"), [("rail_animation", 12), ("rail_idle", 42), ("startup", 78)])
 @pytest.mark.parametrize("saves", ["432 µs", "1.7 ms", "53.7 ms"])
 def test_a_severity_has_its_hue(saves: str, color: str, hue: int) -> None:
-    """Names look as before, and hash to a colour that is told from the other severities'."""
+    """Names look as before, and hash to a color that is told from the other severities'."""
     name = f"saves {saves} · to-device"
     result = hued(name, color)
     assert " ".join(result.split()) == name

@@ -25,7 +25,7 @@ def test_text_golden(golden: Callable[[str, str], None]) -> None:
 
 
 def test_text_of_many_golden(golden: Callable[[str, str], None]) -> None:
-    """Of 512 ranks it names the one that stands out, and summarizes the others: no 512 lines."""
+    """It names the one of 512 ranks that stands out, and summarizes the others: no 512 lines."""
     golden("fleet.many.txt", fleet_text.render(job(512, late=77), width=100))
 
 

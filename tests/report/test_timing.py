@@ -19,7 +19,7 @@ def timing(**other):
         "alone_us": 150.0,
         "one_offs": (OneOff("first call", 5e5, "kernels are loaded"),),
         "stable": True,
-        "naive": (Naive("time.time() without a synchronise", 51.0, "the host only launches"),),
+        "naive": (Naive("time.time() without a synchronize", 51.0, "the host only launches"),),
         "throughput": Throughput(tried, tried[1], tried[1], 2, False, "a batch of 4 runs out of memory"),
     }
     return Timing(**{**values, **other})

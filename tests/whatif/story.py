@@ -11,7 +11,7 @@ from tests.builder import TraceBuilder
 
 Item = tuple[str, float]
 """("work", µs of host time), ("launch", µs of device time), ("side", the same on stream 13), ("read", 0): a read-back
-that waits, ("wait", 0): an explicit device synchronise."""
+that waits, ("wait", 0): an explicit device synchronize."""
 WARM_UP = 2
 
 
@@ -48,7 +48,7 @@ def _tell(t: TraceBuilder, kind: str, amount: float, now: float) -> float:
     return now + 2
 
 
-def analysed(plan: Sequence[Item], steps: int = 4, step_ms: float | None = None) -> Analysis:
+def analyzed(plan: Sequence[Item], steps: int = 4, step_ms: float | None = None) -> Analysis:
     """The analysis of such a trace, with gains."""
     return api.analyze_trace(told(plan, steps).trace(), step_ms=step_ms)
 
@@ -59,5 +59,5 @@ def real(analysis: Analysis) -> list[Finding]:
 
 
 def profiled(analysis: Analysis) -> Analysis:
-    """The same as if its step took without the profiler what it took with it: nothing is left to be guessed."""
+    """Build the story with a step that takes as long without the profiler: nothing is left to estimate."""
     return api.analyze_trace(analysis.trace, step_ms=analysis.step.observed_us / 1e3)

@@ -1,4 +1,4 @@
-"""What bounds a step: decided once, from the calibrated step, and the same in every sentence and format."""
+"""The bound of a step is decided once, from the calibrated step, and is the same in every sentence and format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncscan.report.annotate.tracks import added_events
 from syncscan.whatif import Projector
 from syncscan.whatif.bound import unsettled, without_replay
 from tests.builder import TraceBuilder
-from tests.whatif.story import analysed, profiled
+from tests.whatif.story import analyzed, profiled
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 FORMATS = ("text", "json", "markdown", "html", "sarif", "github", "junit", "fragment")
@@ -159,7 +159,7 @@ def test_of_several_devices_each_has_its_own_shares() -> None:
 def test_a_guess_is_said_with_the_verdict() -> None:
     """Nobody timed the step without the profiler: the part that is taken to be its own is in the sentence."""
     plan = [("launch", 300.0), ("work", 500.0)]
-    guessed = analysed(plan)
+    guessed = analyzed(plan)
     assert guessed.step.guessed_overhead is not None
     assert f"Estimate: {guessed.step.guessed_overhead:.0%} of host time is profiler overhead" in guessed.step.reason
     known = profiled(guessed)
@@ -239,8 +239,8 @@ def test_one_share_of_the_device(t: TraceBuilder) -> None:
 
 @pytest.mark.parametrize(("part", "settled"), [(0.89, False), (0.91, True), (1.09, True), (1.11, False)])
 def test_a_replay_that_is_off_by_a_tenth_explains_nothing(part: float, settled: bool) -> None:
-    """Of the step's own time, either way."""
-    analysis = profiled(analysed([("launch", 300.0), ("wait", 0.0), ("work", 400.0)]))
+    """The tenth is of the step's own time, in both directions."""
+    analysis = profiled(analyzed([("launch", 300.0), ("wait", 0.0), ("work", 400.0)]))
     step = Projector(analysis.trace, analysis.findings, analysis.step.observed_us).calibrated()
     took = step.before.period * step.unit * 1e3
     step.calibration = replace(step.calibration, observed_ns=took / part)

@@ -1,4 +1,4 @@
-"""What is projected with one calibration: the numbers, how wide their range is and why, what bounds the step then."""
+"""One calibration gives the projected numbers, their range and its reasons, and the bound after a removal."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ def test_a_time_is_taken_to_be_known_within_half_of_it() -> None:
 
 
 def test_what_a_finding_can_save_at_most_is_its_wait_its_calls_and_its_ops() -> None:
-    """500 µs from the synchronise's begin to its end; of a read-back its whole op of 504 µs and a copy of 1 µs."""
+    """500 µs from the synchronize's begin to its end; of a read-back its whole op of 504 µs and a copy of 1 µs."""
     assert step(IN_TURN).most(0) == pytest.approx(500.0, abs=0.01)
     assert step([("launch", 500.0), ("read", 0.0), ("work", 400.0)]).most(0) == pytest.approx(505.0, abs=0.01)
 
 
 def test_of_a_pageable_copy_its_launch_stays() -> None:
-    """Of the call's 494 µs all but the 10 that one takes without a wait; the synchronise's 5 µs go too."""
+    """All of the call's 494 µs go but the 10 that it takes without a wait; the synchronize's 5 µs go too."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         t.launch(at=start, lasts=500)
@@ -257,7 +257,7 @@ def shapes() -> TraceBuilder:
 
 
 def test_kernels_that_stay_are_noted() -> None:
-    """Of the findings that are removed."""
+    """The note is about the removed findings."""
     assert known(shapes()).whatif("all").notes == (KERNELS,)
     assert known(shapes()).whatif().notes == ()
 

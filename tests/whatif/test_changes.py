@@ -55,7 +55,7 @@ def test_host_time_that_is_cut_makes_the_step_shorter_until_the_device_sets_the_
 
 
 def test_overlapping_cuts_are_cut_once():
-    """The same interval twice is the same interval."""
+    """An interval given twice is cut once."""
     t = trace()
     once = intervals(t, "compute")
     assert step_us(t, Change(host=once + once)) == pytest.approx(step_us(t, Change(host=once)))

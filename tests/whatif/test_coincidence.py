@@ -10,7 +10,8 @@ from tests.builder import TraceBuilder
 
 
 def edges(pause: float, behind: float, *, launched_later: bool = False) -> list[tuple[int, int]]:
-    """Of two kernels of stream 20 that are queued and so many µs apart; the second begins so long behind stream 7's.
+    """Return the edges of two queued kernels of stream 20, so many µs apart; the second begins so long after stream
+    7's.
 
     Returns:
         For each edge the stream of the work that waits, and of what it waits for.
@@ -31,7 +32,7 @@ def edges(pause: float, behind: float, *, launched_later: bool = False) -> list[
 
 
 def test_a_long_pause_that_ends_with_anothers_work_is_an_edge() -> None:
-    """From the stream that paused to the one that it waited for."""
+    """The edge leads from the awaited stream to the one that paused."""
     assert edges(300, 5) == [(20, 7)]
 
 

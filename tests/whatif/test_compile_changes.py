@@ -1,4 +1,4 @@
-"""What of a step a compile reaches: where its graph breaks, what stays eager, and what the host still takes."""
+"""A compile reaches parts of a step: its graph breaks, some ops stay eager, and the host still takes some time."""
 
 from __future__ import annotations
 

@@ -82,7 +82,9 @@ def test_power_slows_a_chip_by_its_0_4th_power(drawn: float, limit: float, busy:
 
 
 def test_the_ranges_of_25_findings_are_sought_with_all_replays() -> None:
-    """Those that cost the most: only their ranges allow for a replacement that does without the op's own host time."""
+    """They are the findings that cost the most: only their ranges allow for a replacement without the op's own host
+    time.
+    """
     t = TraceBuilder()
     for start in t.steps(3, lasts=30 * 200):
         for k in range(30):
@@ -124,7 +126,7 @@ def test_a_host_that_waits_for_less_than_a_tenth_bounds_a_projected_step(device:
 
 @pytest.mark.parametrize(("loader", "paced"), [(56, True), (44, False)])
 def test_a_step_that_waits_a_twentieth_for_its_loader_goes_at_its_pace(loader: float, paced: bool) -> None:
-    """From 5 % of the step on nothing is gained from removing syncs: the workers set the pace."""
+    """With 5 % of the step or more, removing syncs gains nothing: the workers set the pace."""
     p = known(in_turn(400, loader=loader)).whatif("all")
     assert (p.bound_after is Bound.INPUT) is paced
     assert (p.saving_us == 0) is paced
@@ -230,7 +232,7 @@ def test_a_set_must_save_a_hundredth() -> None:
 
 
 def test_five_sets_are_sought() -> None:
-    """Of seven findings that save 10 % each, five are named."""
+    """Five of seven findings that save 10 % each are named."""
     assert len(removed([10.0] * 7)) == 5
 
 
@@ -298,7 +300,7 @@ def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, t
 
 @pytest.mark.parametrize(("side", "listed"), [(12.0, True), (8.0, False)])
 def test_a_stream_with_a_hundredth_of_the_work_is_listed(side: float, listed: bool) -> None:
-    """Of two streams that share the device; less than 1 % isn't worth a line."""
+    """Two streams share the device; less than 1 % isn't worth a line."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=2000):
         t.launch("kernel", at=start + 10, lasts=1000 - side)
@@ -310,7 +312,7 @@ def test_a_stream_with_a_hundredth_of_the_work_is_listed(side: float, listed: bo
 
 
 def test_six_steps_at_even_ranks_of_length_are_replayed() -> None:
-    """Of thirteen steps those of rank 1, 3, 5, 7, 9 and 11: what the replay takes is their mean."""
+    """Steps of rank 1, 3, 5, 7, 9 and 11 of thirteen are replayed, and the result is their mean."""
     lengths = [1000 * 1.3**rank for rank in range(13)]
     t, now = TraceBuilder(), 0.0
     for rank in (6, 0, 12, 3, 9, 1, 11, 5, 7, 2, 10, 4, 8):
@@ -356,7 +358,7 @@ def own_us(p: Projection) -> float:
 
 
 def waiting(returns: float, api: str = "cudaDeviceSynchronize") -> TraceBuilder:
-    """Steps of 1,000 µs: 500 µs of device work and a synchronise that returns so long after it."""
+    """Steps of 1,000 µs: 500 µs of device work and a synchronize that returns so long after it."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         done = t.launch("kernel", at=start, lasts=500)
@@ -365,7 +367,7 @@ def waiting(returns: float, api: str = "cudaDeviceSynchronize") -> TraceBuilder:
 
 
 def test_a_call_that_always_waited_would_cost_10_us_without() -> None:
-    """Of the step's 1,000 µs, 499 are the wait and its end; 10 count as the call's own."""
+    """The wait and its end take 499 of the step's 1,000 µs; 10 count as the call's own."""
     assert own_us(known(waiting(returns=8)).whatif()) == pytest.approx(1000 - 499 + 10, abs=2)
 
 
@@ -383,7 +385,7 @@ def test_a_call_that_waited_would_cost_what_the_shortest_tenth_of_its_name_do() 
 
 @pytest.mark.parametrize(("returns", "own"), [(150, 0), (240, 40)])
 def test_a_host_that_goes_on_200_us_late_was_held_by_something_else(returns: float, own: float) -> None:
-    """What a synchronise lasts longer than that behind the device's end stays when it is removed."""
+    """The part of a synchronize beyond that, after the device's end, stays when it is removed."""
     p = known(waiting(returns)).whatif("all")
     assert own_us(p) == pytest.approx(1000 - 491 - returns + own, abs=2)
 
@@ -399,7 +401,7 @@ def test_a_wait_that_only_a_row_shows_is_its_threads() -> None:
 
 
 def test_the_op_that_asks_for_memory_stays_when_the_allocators_call_goes() -> None:
-    """Of the host's 1,000 µs the 100 of cudaFree would be saved, not the 400 of the convolution around it."""
+    """The 100 µs of cudaFree would be saved of the host's 1,000, not the 400 of the convolution around it."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         t.launch("kernel", at=start, lasts=20)
@@ -411,12 +413,12 @@ def test_the_op_that_asks_for_memory_stays_when_the_allocators_call_goes() -> No
 
 @pytest.mark.parametrize("early", [4.5, 50])
 def test_clocks_of_host_and_device_differ(early: float) -> None:
-    """A synchronise that returned before the work's end waited for it, as nothing else can have held it."""
+    """A synchronize that returned before the work's end waited for it, as nothing else can have held it."""
     assert own_us(known(waiting(-early)).whatif()) < 600
 
 
 @pytest.mark.parametrize(("lasts", "expected"), [(56, True), (44, False)])
-def test_the_stream_of_a_synchronise_of_50_us_is_sought(lasts: float, expected: bool) -> None:
+def test_the_stream_of_a_synchronize_of_50_us_is_sought(lasts: float, expected: bool) -> None:
     """One that lasts that long and isn't explained by the stream it is said to wait for, waited for another."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):

@@ -28,7 +28,7 @@ def test_kernels_beside_a_collective_are_slowed_down() -> None:
 
 
 def test_layers_of_other_sizes_dont_tell_a_slowdown() -> None:
-    """The same kernels in the same order, three times as long where a collective runs beside them: other sizes, too."""
+    """Equal kernels in equal order take three times as long beside a collective: their sizes may differ."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=9000):
         for k in range(12):
@@ -84,7 +84,7 @@ def test_a_kernel_is_alone_if_a_collective_runs_beside_5_percent_of_it(before: f
     [("axGxa", "bxGxb", 1.0), ("axyGyxa", "bxyGyxb", 1.5)],
 )
 def test_two_kernels_on_either_side_tell_which_is_the_same(around: str, elsewhere: str, times: float) -> None:
-    """Of one name; what lies further off says nothing of it."""
+    """They have one name; kernels further away tell nothing about it."""
     assert slower(around * 6, elsewhere * 6) == pytest.approx(times)
 
 
@@ -97,7 +97,7 @@ def test_kernels_that_differ_by_a_fifth_are_of_several_sizes(longest: float, tim
 @pytest.mark.parametrize(("odd", "times"), [(4, 1.5), (6, 1.0)])
 @pytest.mark.parametrize("length", [60, 140])
 def test_a_tenth_of_them_may_be_of_another_size(odd: int, times: float, length: float) -> None:
-    """Of 48, on either side: a kernel that was held up once is no other size."""
+    """It is a tenth of 48, on either side: a kernel that was delayed once has no other size."""
     lengths = [100] * 50
     lengths[20 : 20 + odd] = [length] * odd
     assert slower(("gemm",) * 50, lengths=lengths) == pytest.approx(times)

@@ -1,4 +1,4 @@
-"""What an analysis answers when it is asked for a step without syncs: errors, pipelines, steps in detail."""
+"""An analysis answers questions about a step without syncs: errors, pipelines, steps in detail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def three_scopes() -> Analysis:
 
 
 def in_line() -> Analysis:
-    """The same works in line, and one wait for all at the end."""
+    """Build the works in line, with one wait for all at the end."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         for number, (name, lasts) in enumerate((("encoder", 300), ("head", 200), ("decoder", 400))):
@@ -51,7 +51,7 @@ def test_a_scope_runs_beside_the_rest_of_the_step_or_beside_another(beside: str,
     [
         ("everything", "'everything' isn't a selector.", KINDS),
         ("scope:", "'scope:' isn't a selector.", KINDS),
-        ("colour:red", "'colour:red' isn't a selector.", KINDS),
+        ("color:red", "'color:red' isn't a selector.", KINDS),
         (
             "scope:decode",
             "The selector 'scope:decode' matches no sync in this trace.",

@@ -53,7 +53,7 @@ def launches_before_record(trace: Trace) -> int:
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_captures_table_names_the_event(which: int) -> None:
-    """What torch's callbacks saw decides which record a wait means."""
+    """The events that torch's callbacks saw decide which record a wait means."""
     assert launches_before_record(two_records(named=which)) == which + 1
 
 
@@ -68,7 +68,7 @@ def test_the_nearest_possible_record_is_inferred() -> None:
     assert launches_before_record(two_records()) == 2
 
 
-def test_an_event_synchronise_waits_for_its_record_only() -> None:
+def test_an_event_synchronize_waits_for_its_record_only() -> None:
     """Work launched behind the record doesn't hold the host: 300 of 1,300 µs are waited for."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1500):

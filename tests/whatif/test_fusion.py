@@ -1,4 +1,4 @@
-"""What a compile leaves of launches: neighbors become one kernel, libraries' kernels stay."""
+"""A compile fuses neighboring launches into one kernel, and keeps libraries' kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.networks import intervals, op
 
 
 def fused(*kernels: tuple[str, str, float]) -> tuple[Trace, Fusion]:
-    """What is left of a step of ops, each with its kernel and how long that takes, µs."""
+    """Return the kernels left of a step of ops, each given with its kernel and time, µs."""
     t = TraceBuilder()
     with t.step(0, 20 + 10 * len(kernels)):
         for number, (name, kernel, lasts) in enumerate(kernels):
@@ -35,7 +35,7 @@ def test_neighbors_that_go_through_memory_become_one_kernel() -> None:
 
 
 def test_a_generated_kernel_takes_no_less_than_the_shortest_measured() -> None:
-    """Of two short ones 1.4 µs are left, however little of the memory is still read; alone, one stays as it is."""
+    """Two short ones leave 1.4 µs, however little memory is still read; a kernel alone stays unchanged."""
     trace, result = fused(("aten::add", "add", 2), ("aten::mul", "mul", 1))
     assert left(trace, result, stay=0.01)["add"] == pytest.approx(LEAST_NS / 2000)
     trace, result = fused(("aten::add", "add", 1))

@@ -1,4 +1,4 @@
-"""What findings would gain where there are too many of them to replay each alone."""
+"""Gains are projected for more findings than can be replayed one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.whatif import gains
 from syncscan.whatif.gains import REPLAYED, WEIGHED
 from syncscan.whatif.steadiness import STEADY
-from tests.whatif.story import Item, analysed, real, told
+from tests.whatif.story import Item, analyzed, real, told
 
 kinds = st.sampled_from(["launch", "side", "work", "read", "wait"])
 plans = st.lists(st.tuples(kinds, st.floats(1, 300)), min_size=4, max_size=24)
@@ -23,7 +23,7 @@ plans = st.lists(st.tuples(kinds, st.floats(1, 300)), min_size=4, max_size=24)
 @given(plans)
 def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
     """A finding alone never saves more than its waits, its calls with their ops, and its copies last."""
-    analysis = analysed(plan)
+    analysis = analyzed(plan)
     step = analysis._projector.calibrated() if analysis._projector.replayable else None
     for finding in real(analysis) if step else ():
         alone = analysis.whatif(f"id:{finding.id}").saving_us
@@ -34,7 +34,7 @@ def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
 @given(plans, st.randoms(use_true_random=False))
 def test_nor_beside_others_that_are_gone(plan: list[Item], rng: random.Random) -> None:
     """Nor do two together than one does, and the other at most once that is gone."""
-    analysis = analysed(plan)
+    analysis = analyzed(plan)
     step = analysis._projector.calibrated() if analysis._projector.replayable else None
     numbers = [step.number[finding.id] for finding in real(analysis)] if step else []
     for number in numbers:
@@ -50,7 +50,7 @@ def many(count: int) -> Analysis:
 
 
 def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of ten times as many findings hardly more are replayed alone."""
+    """Ten times as many findings need hardly more replays."""
     replayed: list[str] = []
     alone = gains._gained
     monkeypatch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))
@@ -65,7 +65,9 @@ def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("count", "each"), [(90, True), (110, False)])
 def test_two_hundred_are_replayed_each(count: int, each: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more, those that could save too little to be measured aren't. Each read is two findings: warm-up has one."""
+    """Beyond that, findings that could save too little to measure aren't. Each read is two findings: warm-up has
+    one.
+    """
     replayed: list[str] = []
     alone = gains._gained
     monkeypatch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))

@@ -42,7 +42,7 @@ def test_a_pair_beats_a_small_saving_alone() -> None:
 
 
 def test_noise_is_not_worth_a_change() -> None:
-    """What saves less than a hundredth of the step is left alone."""
+    """A saving below a hundredth of the step is ignored."""
     assert sets(lambda removed: 100.0 - 0.2 * len(removed), 3) == []
 
 
@@ -130,6 +130,6 @@ def test_many_changes_that_save_next_to_nothing_each_are_worth_none() -> None:
 
 
 def test_what_the_smallest_set_needs_is_known_before() -> None:
-    """Of the first forty, all but each."""
+    """It needs the first forty without each one in turn."""
     assert all_but_one([3, 1, 2]) == [{1, 2}, {2, 3}, {1, 3}]
     assert len(all_but_one(range(99))) == 40

@@ -15,7 +15,9 @@ WORDS = Advice("made-up", Area.HOST, "Takes memory", "It does.", "Don't.", "Neve
 
 
 def gain(change_of: str, cost_us: float) -> float:
-    """Of a step of 1,000 µs without one of its calls: 200 µs that take memory, or 300 that wait for a kernel."""
+    """Return the gain of a step of 1,000 µs without one of its calls: 200 µs that take memory, or 300 that wait for a
+    kernel.
+    """
     t = TraceBuilder(syncscan={"unprofiled_step_us": 1000.0})
     for start in t.steps(4, lasts=1000):
         t.launch("kernel", at=start + 2, lasts=20)

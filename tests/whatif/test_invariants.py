@@ -1,4 +1,4 @@
-"""What every replay must keep, for any step: no removal costs time, and no step beats its host or its device."""
+"""Every replay keeps two rules, for any step: no removal costs time, and no step beats its host or its device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Projection
-from tests.whatif.story import Item, analysed, real
+from tests.whatif.story import Item, analyzed, real
 
 _ITEMS = st.one_of(
     st.tuples(st.just("work"), st.sampled_from([20.0, 150.0, 900.0])),
@@ -39,7 +39,7 @@ def _projections(analysis: Analysis) -> list[Projection]:
 @given(_PLANS)
 def test_removing_nothing_reproduces_the_observed_step(plan: list[Item]) -> None:
     """With nothing removed the replay takes the observed step's time, within 2 %, and predicts just that."""
-    p = analysed(plan).whatif()
+    p = analyzed(plan).whatif()
     assert abs(p.baseline_us / p.observed_us - 1) <= 0.02
     assert p.predicted_us == p.baseline_us
 
@@ -48,7 +48,7 @@ def test_removing_nothing_reproduces_the_observed_step(plan: list[Item]) -> None
 @given(_PLANS)
 def test_no_projection_beats_host_or_device(plan: list[Item]) -> None:
     """No projected step is shorter than the host's own work in it, or than the device's."""
-    for p in _projections(analysed(plan)):
+    for p in _projections(analyzed(plan)):
         assert p.predicted_us * _ROUNDING >= p.host_limit_us
         assert p.predicted_us * _ROUNDING >= p.device_limit_us
 
@@ -57,7 +57,7 @@ def test_no_projection_beats_host_or_device(plan: list[Item]) -> None:
 @given(_PLANS)
 def test_removing_more_never_costs_time(plan: list[Item]) -> None:
     """Each further removal leaves the step as long or shorter, and none makes it longer than it was."""
-    times = [p.predicted_us for p in _projections(analysed(plan))]
+    times = [p.predicted_us for p in _projections(analyzed(plan))]
     assert all(after <= before * _ROUNDING for before, after in itertools.pairwise(times))
     assert max(times) <= times[0] * _ROUNDING
 
@@ -65,8 +65,8 @@ def test_removing_more_never_costs_time(plan: list[Item]) -> None:
 @_settings
 @given(_PLANS)
 def test_order_of_removal_does_not_matter(plan: list[Item]) -> None:
-    """The same findings named in another order give the same step."""
-    analysis = analysed(plan)
+    """Findings named in another order give the same step."""
+    analysis = analyzed(plan)
     chosen = _subsets(analysis)[-1]
     assert analysis.whatif(*chosen).predicted_us == analysis.whatif(*chosen[::-1]).predicted_us
 
@@ -74,8 +74,8 @@ def test_order_of_removal_does_not_matter(plan: list[Item]) -> None:
 @_settings
 @given(_PLANS)
 def test_a_range_holds_its_projection(plan: list[Item]) -> None:
-    """What is predicted lies inside the range that is given with it."""
-    for p in _projections(analysed(plan)):
+    """The prediction lies inside the range that is given with it."""
+    for p in _projections(analyzed(plan)):
         low, high = p.range_us
         assert low <= p.predicted_us * _ROUNDING
         assert p.predicted_us <= high * _ROUNDING

@@ -144,7 +144,7 @@ def test_the_corners_are_all_that_matters(launches: list[tuple[float, float]], s
 
 
 def test_of_a_long_trace_six_steps_evenly_chosen_are_replayed() -> None:
-    """Of sixteen, the first and the last among them: all ranks choose the same."""
+    """They are six of sixteen steps, the first and the last among them: all ranks choose the same."""
     analysis = api.analyze_trace(told([("launch", 50.0), ("work", 100.0)], steps=16).trace())
     projector = Projector(analysis.trace, analysis.findings, None)
     graph = graph_of_rank(projector, step_intervals(analysis.trace), {})

@@ -1,4 +1,4 @@
-"""What came before each piece of work on its stream."""
+"""Each piece of work knows the work before it on its stream."""
 
 from __future__ import annotations
 

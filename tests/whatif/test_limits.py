@@ -1,4 +1,4 @@
-"""What else sets a step's pace: the loader's workers, and a chip's power."""
+"""The loader's workers and a chip's power limit a step's pace too."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_another_threads_steps_are_not_waited_in() -> None:
 
 
 def test_a_loader_without_workers_is_the_hosts_own_work() -> None:
-    """What the host computes itself it also computes without the sync, and earlier."""
+    """The host's own computation stays without the sync, and comes earlier."""
     p = api.analyze_trace(loading("_SingleProcessDataLoaderIter").trace(), step_ms=1.0).whatif("all")
     assert p.saving_us > 300
 

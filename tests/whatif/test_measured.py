@@ -85,7 +85,9 @@ ERROR, WIDTH = 0.035, 0.07
 
 
 def cases() -> Iterator[tuple[str, str, float, float]]:
-    """What was measured: workload, the sync left out, its part of the full step's time, the standard error of that."""
+    """Return the measurements: workload, the sync left out, its part of the full step's time, and the standard
+    error.
+    """
     truth = json.loads(MEASURED.read_text())
     for name, ms in truth["ms"].items():
         for variant in ms:

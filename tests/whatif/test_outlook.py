@@ -1,4 +1,4 @@
-"""What limits a step once its syncs are gone, or why that gains nothing, word for word."""
+"""The outlook says, word for word, what limits a step once its syncs are gone, or why that gains nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from syncscan.api import analyze_trace
 from tests.builder import TraceBuilder
-from tests.whatif.story import Item, analysed, profiled
+from tests.whatif.story import Item, analyzed, profiled
 
 
 def outlook(plan: list[Item]) -> str:
-    result = profiled(analysed(plan)).step.outlook
+    result = profiled(analyzed(plan)).step.outlook
     return result.sentence if result else ""
 
 
@@ -23,7 +23,7 @@ def test_a_busy_device_leaves_nothing_to_gain() -> None:
 
 
 def copying(size: int, memory: str = "Pageable") -> str:
-    """What is said of steps of 3 ms of which 2 ms are a copy to the host."""
+    """Return the outlook of steps of 3 ms with 2 ms of copies to the host."""
     t = TraceBuilder()
     for start in t.steps(6, lasts=3000):
         t.launch("gemm", at=start + 10, lasts=980)

@@ -24,7 +24,7 @@ def copies(*names: tuple[str, int], major: int | None = None) -> Trace:
 
 
 def saved_us(trace: Trace) -> float | None:
-    """What pinning saves of the first copy, in µs; None if it isn't pageable."""
+    """Return the saving of pinning the first copy, in µs; None if it isn't pageable."""
     call = int(trace.calls_of(trace.device_rows[:1])[0])
     result = Copies(trace, [call]).saved(call)
     return result[1] / 1e3 if result else None

@@ -35,7 +35,7 @@ def test_a_time_that_hardly_can_be_is_doubted() -> None:
 
 
 def test_where_nothing_can_be_replayed_the_recorded_time_decides() -> None:
-    """Of a CPU's trace too a step of 0.1 ms doesn't take 5."""
+    """A step of 0.1 ms doesn't take 5 in a CPU's trace either."""
     t = TraceBuilder(vendor="none")
     for start in t.steps(2, lasts=100):
         t.op("aten::add", start + 10, start + 20)

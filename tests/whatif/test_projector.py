@@ -1,4 +1,4 @@
-"""What a projection says of steps whose answer is plain."""
+"""Projections of steps with an obvious answer are right."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from syncscan.model.step import Bound
 from syncscan.model.trace import NONE
 from syncscan.whatif import replay
 from tests.builder import TraceBuilder
-from tests.whatif.story import Item, analysed, profiled, real, told
+from tests.whatif.story import Item, analyzed, profiled, real, told
 
 HELD: list[Item] = [("launch", 500.0), ("read", 0.0), ("work", 400.0)]
 """The device works 500 µs, then the host 400 µs, in turn; without the read-back they work at the same time."""
 CHAIN: list[Item] = [("launch", 500.0), ("read", 0.0), ("wait", 0.0), ("work", 400.0)]
-"""The same with a second wait behind the first: either alone still holds the host."""
+"""The steps with a second wait behind the first: either alone still blocks the host."""
 
 
 def alone(analysis: Analysis) -> list[float]:
-    """What each finding would save alone, in µs."""
+    """Return the saving of each finding alone, in µs."""
     return [f.gain.recoverable_us if f.gain else -1.0 for f in real(analysis)]
 
 
@@ -31,7 +31,7 @@ def test_a_wait_that_keeps_the_device_idle_is_worth_what_the_step_gains() -> Non
 
     The read-back's own copies go with it: 2 µs stay of the 8 that it keeps the device busy.
     """
-    p = profiled(analysed(HELD)).whatif("all")
+    p = profiled(analyzed(HELD)).whatif("all")
     assert p.baseline_us == pytest.approx(912, abs=5)
     assert p.predicted_us == pytest.approx(502, abs=3)
     assert p.bound_after is Bound.DEVICE
@@ -39,7 +39,7 @@ def test_a_wait_that_keeps_the_device_idle_is_worth_what_the_step_gains() -> Non
 
 def test_a_wait_that_only_passes_on_saves_nothing() -> None:
     """Without the first of two waits the second takes over all of it: nothing is recovered, all is moved."""
-    analysis = profiled(analysed(CHAIN))
+    analysis = profiled(analyzed(CHAIN))
     assert max(alone(analysis)) < 15
     reads = next(f for f in real(analysis) if f.rule == "item")
     assert reads.gain is not None
@@ -49,7 +49,7 @@ def test_a_wait_that_only_passes_on_saves_nothing() -> None:
 
 def test_a_device_bound_step_has_nothing_to_gain() -> None:
     """A wait of nearly the whole step is worth nothing where the device works all along, and its severity is low."""
-    analysis = profiled(analysed([("launch", 50.0), ("launch", 5000.0), ("read", 0.0), ("work", 20.0)]))
+    analysis = profiled(analyzed([("launch", 50.0), ("launch", 5000.0), ("read", 0.0), ("work", 20.0)]))
     (finding,) = real(analysis)
     assert finding.wait_us > 4900
     assert finding.gain is not None
@@ -67,7 +67,7 @@ def test_findings_are_sorted_by_what_they_recover() -> None:
         ("wait", 0.0),
         ("work", 850.0),
     ]
-    gains = alone(profiled(analysed(plan)))
+    gains = alone(profiled(analyzed(plan)))
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 500
 
@@ -104,7 +104,7 @@ def test_the_launch_queue_holds_a_host_that_runs_ahead() -> None:
     for 4.8 ms; with an endless queue the step would take the device's 20 ms.
     """
     plan: list[Item] = [*[("launch", 10.0)] * 2000, ("work", 1.0), ("read", 0.0), ("work", 15000.0)]
-    p = profiled(analysed(plan, steps=2)).whatif("all")
+    p = profiled(analyzed(plan, steps=2)).whatif("all")
     assert p.predicted_us == pytest.approx(24_400, abs=100)
 
 
@@ -144,7 +144,7 @@ def test_an_event_edge_keeps_streams_in_order() -> None:
 
 def test_a_known_step_time_calibrates_the_replay() -> None:
     """With the unprofiled step's time the replay of the step as it was takes just that: the host is scaled."""
-    p = analysed([("work", 1000.0), ("launch", 50.0), ("read", 0.0)], step_ms=0.6).whatif()
+    p = analyzed([("work", 1000.0), ("launch", 50.0), ("read", 0.0)], step_ms=0.6).whatif()
     assert p.baseline_us == pytest.approx(600, rel=0.001)
     assert p.observed_us == 600
     assert p.profiled_us == pytest.approx(1060, rel=0.02)
@@ -154,7 +154,7 @@ def test_a_known_step_time_calibrates_the_replay() -> None:
 
 def test_without_a_step_time_the_projection_says_whose_time_it_is() -> None:
     """Without the unprofiled step's time the numbers stay those of the profiled step, and a note says so."""
-    p = analysed(HELD).whatif("all")
+    p = analyzed(HELD).whatif("all")
     assert p.baseline_us == pytest.approx(p.profiled_us, rel=0.02)
     assert not p.calibrated
     assert "hold for the profiled step" in p.notes[0]
@@ -162,14 +162,14 @@ def test_without_a_step_time_the_projection_says_whose_time_it_is() -> None:
 
 def test_a_device_that_was_slower_without_the_profiler_is_stretched() -> None:
     """Where the device sets the pace, no host explains another step time: the device's work is scaled."""
-    p = analysed([("launch", 2000.0), ("work", 20.0), ("read", 0.0)], step_ms=2.6).whatif()
+    p = analyzed([("launch", 2000.0), ("work", 20.0), ("read", 0.0)], step_ms=2.6).whatif()
     assert p.baseline_us == pytest.approx(2600, rel=0.01)
     assert any("clocks" in note for note in p.notes)
 
 
-def test_timing_synchronises_are_kept_on_request() -> None:
-    """With keep_timing an explicit synchronise stays, though `all` names it."""
-    analysis = profiled(analysed([("launch", 500.0), ("wait", 0.0), ("work", 400.0)]))
+def test_timing_synchronizes_are_kept_on_request() -> None:
+    """With keep_timing an explicit synchronize stays, though `all` names it."""
+    analysis = profiled(analyzed([("launch", 500.0), ("wait", 0.0), ("work", 400.0)]))
     assert analysis.whatif("all").saving_us > 300
     assert analysis.whatif("all", keep_timing=True).removed == ()
 
@@ -186,13 +186,13 @@ def test_a_trace_without_steps_is_one_step() -> None:
 
 def test_a_trace_without_syncs_projects_to_itself() -> None:
     """Nothing to remove is no error: the projection is the observed time."""
-    p = analysed([("launch", 100.0), ("work", 300.0)]).whatif("all")
+    p = analyzed([("launch", 100.0), ("work", 300.0)]).whatif("all")
     assert p.removed == ()
     assert p.predicted_us == p.baseline_us
 
 
 def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is what a projection costs, and why it takes no time: launches between two waits are one node."""
+    """Launches between two waits are one node, so that a projection takes little time."""
     nodes: list[int] = []
     step = replay.ReplayState.step
 
@@ -210,8 +210,8 @@ def test_a_step_of_10000_launches_is_replayed_a_hundred_times_by_its_waits(monke
 
 
 def test_a_removal_that_changes_none_of_the_replayed_steps_is_not_replayed() -> None:
-    """Of hundreds of findings most wait in steps that aren't replayed: without one of those all is as it was."""
-    step = analysed([("launch", 100.0), ("work", 300.0), ("read", 0.0)], step_ms=0.5)._projector.calibrated()
+    """Most of hundreds of findings wait in steps that aren't replayed: removing one of those changes nothing."""
+    step = analyzed([("launch", 100.0), ("work", 300.0), ("read", 0.0)], step_ms=0.5)._projector.calibrated()
     waiting, elsewhere = frozenset({NONE, *range(9)}), frozenset({10_000})
     before = replay.steady(step.replay)
     assert replay.steady(step.replay, elsewhere) is before
@@ -229,8 +229,8 @@ def test_a_step_of_20000_events_replays_in_half_a_second() -> None:
     assert time.process_time() - begin < 0.5
 
 
-def test_the_stream_of_a_synchronise_is_found_by_when_it_returned() -> None:
-    """A synchronise of another stream than the one last launched on returned with that stream: removing it frees the
+def test_the_stream_of_a_synchronize_is_found_by_when_it_returned() -> None:
+    """A synchronize of another stream than the one last launched on returned with that stream: removing it frees the
     host of it.
     """
     t = TraceBuilder()

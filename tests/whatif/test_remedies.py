@@ -48,7 +48,7 @@ def test_the_first_gains_what_it_gains_alone():
 
 
 def test_what_two_share_is_gained_once():
-    """What the read waits for, the host could launch meanwhile: without launches there is another wait."""
+    """The host could launch while the read waits: without launches there is another wait."""
     matches = {r.habit.rpartition("-")[0] or "sync": r for r in step(loading=0.0).remedies}
     launches, read = matches["launch-bound"], matches["sync"]
     assert read.after_us != pytest.approx(read.alone_us, rel=0.05)
@@ -74,7 +74,7 @@ def test_without_a_replay_there_is_no_list():
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0, 900), st.integers(0, 200), st.booleans())
 def test_all_together_gain_no_more_than_the_step(loading, launches, read):
-    """What each adds is never below nothing, and the sum stays within the step."""
+    """Each adds zero or more, and the sum stays within the step."""
     analysis = step(loading, launches, read)
     after = [r.after_us for r in analysis.remedies if r.after_us is not None]
     assert all(us >= 0 for us in after)
@@ -82,7 +82,7 @@ def test_all_together_gain_no_more_than_the_step(loading, launches, read):
 
 
 def test_eight_remedies_are_replayed_on_top_of_one_another():
-    """Of ten habits, each with a gain of its own, those that gain the most."""
+    """They are the eight of ten habits that gain the most, each with a gain of its own."""
     analysis = step(read=False)
     (habit,) = [h for h in analysis.habits if h.rule == "launch-bound"]
     habits = [

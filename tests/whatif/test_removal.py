@@ -1,4 +1,4 @@
-"""What a removal leaves behind: of a read-back nothing, of a data-dependent shape its kernels, of a copy its launch."""
+"""A removed read-back leaves nothing, a data-dependent shape its kernels, a copy its launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READS, OP_US, CALL_US = 10, 20.0, 2.0
 def host_bound(op: str, *, inner: str = "", kernels: int = 0, copy: str = READ) -> Analysis:
     """Steps whose host computes for 1,000 µs and makes ten ops of 20 µs that each read back from an idle device.
 
-    Each op's copy and synchronise take 2 µs of the host each and wait for 1 µs; the rest is the op's own.
+    Each op's copy and synchronize take 2 µs of the host each and wait for 1 µs; the rest is the op's own.
     """
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000 + READS * OP_US):
@@ -37,14 +37,14 @@ def saved_us(analysis: Analysis) -> float:
 
 
 def test_of_a_read_back_nothing_stays() -> None:
-    """The op goes with its copy and its synchronise: ten times 20 µs."""
+    """The op goes with its copy and its synchronize: ten times 20 µs."""
     analysis = host_bound("aten::item", inner="aten::_local_scalar_dense")
     assert {f.diagnosis.removal for f in analysis.findings} == {Removal.NOTHING}
     assert saved_us(analysis) == pytest.approx(READS * OP_US, rel=0.05)
 
 
 def test_of_a_data_dependent_shape_the_op_and_its_kernels_stay() -> None:
-    """Only the copy of the count and the synchronise go."""
+    """Only the copy of the count and the synchronize go."""
     analysis = host_bound("aten::nonzero", kernels=2)
     assert {f.diagnosis.removal for f in analysis.findings} == {Removal.KERNELS}
     assert READS * CALL_US <= saved_us(analysis) < READS * OP_US / 2
@@ -78,8 +78,8 @@ def test_a_read_back_takes_its_copy_off_the_device() -> None:
     assert analysis.whatif("all").device_limit_us == pytest.approx(1400, rel=0.02)
 
 
-def test_the_wait_lies_in_the_synchronise_not_in_the_copy_before_it() -> None:
-    """The copy's call takes 1 µs and the copy ends 2 µs later, when the synchronise has begun, that takes 5 µs.
+def test_the_wait_lies_in_the_synchronize_not_in_the_copy_before_it() -> None:
+    """The copy's call takes 1 µs and the copy ends 2 µs later, when the synchronize has begun, that takes 5 µs.
 
     All of it goes with a read-back on an idle device, 9 µs of each of twenty: launch, copy and waking up too.
     """
@@ -95,7 +95,7 @@ def test_the_wait_lies_in_the_synchronise_not_in_the_copy_before_it() -> None:
 
 
 def test_of_a_pageable_copy_its_staging_goes() -> None:
-    """The call fills staging buffers for 400 µs, while the device copies; then the synchronise waits for 5 of them.
+    """The call fills staging buffers for 400 µs, while the device copies; then the synchronize waits for 5 of them.
 
     A pinned copy is launched in 10 µs, and the device fetches it beside the 600 µs that the host computes.
     """

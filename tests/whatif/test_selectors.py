@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.whatif.selectors import select
-from tests.whatif.story import analysed, real
+from tests.whatif.story import analyzed, real
 
 
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
-    """A step with a read-back and an explicit synchronise."""
-    outcome = analysed([("launch", 100.0), ("read", 0.0), ("work", 50.0), ("launch", 100.0), ("wait", 0.0)])
+    """A step with a read-back and an explicit synchronize."""
+    outcome = analyzed([("launch", 100.0), ("read", 0.0), ("work", 50.0), ("launch", 100.0), ("wait", 0.0)])
     return replace(outcome, findings=tuple(real(outcome)))
 
 
@@ -61,7 +61,7 @@ def test_a_selector_that_names_nothing_lists_close_ones(analysis: Analysis) -> N
     assert "rule:explicit-sync" in raised.value.hint
 
 
-@pytest.mark.parametrize("selector", ["everything", "scope:", "colour:red"])
+@pytest.mark.parametrize("selector", ["everything", "scope:", "color:red"])
 def test_what_is_no_selector_is_refused(analysis: Analysis, selector: str) -> None:
     """The message says what a selector looks like."""
     with pytest.raises(UsageError, match="isn't a selector"):

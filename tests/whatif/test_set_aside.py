@@ -1,4 +1,4 @@
-"""What goes, or grows, along with removed syncs."""
+"""Some work goes, or grows, along with removed syncs."""
 
 from __future__ import annotations
 

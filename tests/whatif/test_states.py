@@ -105,7 +105,7 @@ def test_steps_whose_kernels_change_have_no_states() -> None:
 
 
 def test_a_finding_s_gain_once_compiled_is_its_cost_beside_no_other() -> None:
-    """What the wait holds back of the compiled step is more than what it costs today."""
+    """The wait delays the compiled step by more than it costs today."""
     (finding,) = step(reads=10).findings
     assert finding.gain is not None
     assert finding.gain.once_compiled_us is not None

@@ -1,4 +1,4 @@
-"""What of a step others decide: which findings wait for other ranks."""
+"""Other ranks decide a part of a step: some findings wait for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.builder import TraceBuilder
 def test_a_finding_waits_for_ranks_if_a_collective_alone_fills_half_of_its_wait(
     collective: float, behind: set[int]
 ) -> None:
-    """Of a synchronise of 1,000 µs, which waits for a kernel and for a collective behind it."""
+    """A synchronize of 1,000 µs waits for a kernel and for a collective behind it."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=2000):
         t.launch(at=start + 1, lasts=1008 - 1000 * collective)

@@ -48,7 +48,7 @@ def test_without_steps_the_busiest_thread_is_the_steps_own(waits: bool) -> None:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_schedule_has_the_tracks_of_the_steps_own_thread(waits: bool) -> None:
-    """Of the thread that the graph was written for."""
+    """It is the thread that the graph was written for."""
     analysis = api.analyze_trace(two_threads(waits))
     result = analysis.schedule()
     assert result is not None
