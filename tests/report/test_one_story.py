@@ -46,13 +46,13 @@ class Facts:
 
 
 @pytest.fixture(scope="module", params=TRACES, ids=lambda trace: trace.name.partition(".json")[0])
-def found(request: pytest.FixtureRequest) -> Analysis:
+def analysis(request: pytest.FixtureRequest) -> Analysis:
     """One reading serves all formats."""
     return syncscan.analyze(request.param)
 
 
 @pytest.fixture(scope="module")
-def told(analysis: Analysis) -> Facts:
+def expected(analysis: Analysis) -> Facts:
     """Return the report's JSON."""
     return of_json(render(analysis, "json"))
 
@@ -260,34 +260,36 @@ SHORT = ("markdown", "fragment", "github", "junit")
 
 
 @pytest.mark.parametrize("form", READ)
-def test_every_format_tells_the_same(found: Analysis, told: Facts, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_format_tells_the_same(
+    analysis: Analysis, expected: Facts, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
     monkeypatch.setattr(picture, "available", lambda: False)  # nothing here looks at what a notebook draws
     options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
-    text = READ[form](in_all_pages(found) if form == "brief" else render(found, form, **options))
+    text = READ[form](in_all_pages(analysis) if form == "brief" else render(analysis, form, **options))
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)
-    assert text.verdict == told.verdict
-    assert text.remedies in (None, told.remedies[:listed])
-    assert text.changes is None or [TOGETHER.sub("", what) for what in text.changes] == told.changes[:listed]
-    assert text.findings in (None, told.findings[:rows])
-    assert text.habits in (None, told.habits[:listed])
+    assert text.verdict == expected.verdict
+    assert text.remedies in (None, expected.remedies[:listed])
+    assert text.changes is None or [TOGETHER.sub("", what) for what in text.changes] == expected.changes[:listed]
+    assert text.findings in (None, expected.findings[:rows])
+    assert text.habits in (None, expected.habits[:listed])
 
 
-def test_a_finding_s_evidence_rests_on_the_same_verdict(found: Analysis, told: Facts) -> None:
+def test_a_finding_s_evidence_rests_on_the_same_verdict(analysis: Analysis, expected: Facts) -> None:
     """The block for a pull request may be all that its reader sees."""
     from syncscan.report import evidence
 
-    for finding in found.findings[:1]:
-        assert f". {plain(told.verdict)}: " in evidence.render(found, finding)
+    for finding in analysis.findings[:1]:
+        assert f". {plain(expected.verdict)}: " in evidence.render(analysis, finding)
 
 
-def test_json_follows_its_schema(found: Analysis) -> None:
+def test_json_follows_its_schema(analysis: Analysis) -> None:
     """To the last key; so does what the step would be without its syncs, and whether it keeps a limit."""
-    assert wrong("analysis", render(found, "json")) == []
-    if found.replayable:
-        assert wrong("whatif", whatif.render_json(found, found.whatif("all"))) == []
-    assert wrong("check", check_json.render([api.check(found, Rules(limits=(Limit(syncs=0),)))], "")) == []
+    assert wrong("analysis", render(analysis, "json")) == []
+    if analysis.replayable:
+        assert wrong("whatif", whatif.render_json(analysis, analysis.whatif("all"))) == []
+    assert wrong("check", check_json.render([api.check(analysis, Rules(limits=(Limit(syncs=0),)))], "")) == []
 
 
 @pytest.mark.parametrize("name", ["log_item", "pageable", "logged", "clean", "maskedloss.v0"])
@@ -310,11 +312,11 @@ def words(text: str) -> set[str]:
     return {stripped for word in text.split() if (stripped := word.strip("();:,.·"))}
 
 
-def test_the_first_screen_is_one_screen(found: Analysis) -> None:
+def test_the_first_screen_is_one_screen(analysis: Analysis) -> None:
     """Ten lines at 120 columns, more below, ten rows behind it; no line too long, no word cut in two."""
-    known = words(render(found, "text", verbose=1, width=1000))
+    known = words(render(analysis, "text", verbose=1, width=1000))
     for width, most in ((80, 16), (100, 12), (120, 10)):
-        screen, *rest = render(found, "text", width=width).split("\n\n")
+        screen, *rest = render(analysis, "text", width=width).split("\n\n")
         assert screen.count("\n") < most
         assert max(map(len, "\n".join([screen, *rest]).splitlines()[:-1])) <= width
         ranked = [part.split("\n", 3)[3] for part in rest if part.startswith("Sorted by")]
