@@ -142,7 +142,7 @@ LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
 @settings(max_examples=15)
 @given(LINES, LINES)
 def test_each_place_is_told_once_and_the_other_way_round_is_the_mirror(before: list[int], after: list[int]) -> None:
-    """Given m and n lines of a function, min(m, n) match, the rest is new or removed; swapping the states mirrors that."""
+    """With m and n lines of a function, min(m, n) match and the rest is new or gone; swapping mirrors the result."""
     one, other = ([replace(ITEM, line=n) for n in lines] for lines in (before, after))
     there, back = diff(one, other), diff(other, one)
     assert len(there.of(SiteStatus.SAME)) == min(len(before), len(after))

@@ -83,7 +83,7 @@ HOST_PAIRS = [(k, w, r) for k, w, r in PAIRS if k in (READ, WRITE)]
 
 @pytest.mark.parametrize(("kind", "wrong", "right"), HOST_PAIRS, ids=[wrong.__name__ for _, wrong, _ in HOST_PAIRS])
 def test_a_race_is_seen_and_its_right_form_is_none(gpu: None, kind: RaceKind, wrong: Program, right: Program) -> None:
-    """Of host and copies: at the program's own lines, and none in the right form."""
+    """Races of host and copies are at the program's own lines, and the right form has none."""
     seen = races_in(lambda: wrong(lambda: None, 3.0))
     assert {race.kind for race in seen} == (set() if wrong.__name__ in UNSEEN else {kind})
     assert all(wrong.__name__ in {function for _, _, function in race.chain} for race in seen)
@@ -170,7 +170,7 @@ def test_a_race_is_said_with_both_lines_and_what_to_do(gpu: None) -> None:
 
 
 def test_a_race_can_raise(gpu: None) -> None:
-    """From the line that reads; the tensor is as any other afterwards."""
+    """The wait is at the line that reads; the tensor is as any other afterwards."""
     with syncscan.guard(10**9, on_violation="raise"), pytest.raises(syncscan.UnorderedUse) as caught:
         copied().tolist()
     assert caught.value.race.kind == READ
