@@ -98,7 +98,7 @@ def both(first: Step, second: Step) -> Step:
     return step
 
 
-# Another thread holds Python's lock
+# Another thread holds the GIL
 
 
 def count_words(until: Callable[[], bool], share: float) -> None:

@@ -1,6 +1,6 @@
 """Measures the programs with `syncscan.time_step`: `python sample_traces/programs/measure.py [PATTERN…] [--json FILE]`.
 
-Each line: the time of a step, steps a second, and what `time.time()` without a synchronise would have said.
+Each line: the time of a step, steps a second, and what `time.time()` without a synchronise would report.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Pause a program at step ends between requests, and time the steps of each request.
 
-So two programs that both run take turns: while one is held the other is timed.
+So two programs that both run take turns: while one is held the other timed.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class _Saving(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """As (µs, part of a step), one of them 0."""
         match = _LEAST.fullmatch(str(value).strip())
         if match is None:
-            self.fail(f"{value} is neither a time, such as 100us or 1ms, nor a share of the step, such as 2%.")
+            self.fail(f"{value} is neither a time (such as 100us) nor a share of the step (such as 2%).")
         number, unit = float(match[1]), match[2]
         return (0.0, number / 100) if unit == "%" else (number * _UNITS[unit], 0.0)
 
@@ -105,7 +105,7 @@ def viewed(analysis: Analysis, view: View) -> Analysis:
 
     if view.user_only and analysis.findings and all(f.where.owner == "unknown" for f in analysis.findings):
         raise UsageError(
-            f"--user-only: {analysis.trace.info.path} doesn't record whose code its findings are in.",
+            f"--user-only: {analysis.trace.info.path} doesn't record whether findings are in user or library code.",
             "Record it with syncscan profile, or with with_stack=True.",
         )
     return replace(analysis, view=view)

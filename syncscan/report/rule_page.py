@@ -27,8 +27,8 @@ def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
     """
     rules = {document.id: document for document in documents}
     if name.isdecimal():
-        why = f"{name} is a number of a report's list, and no trace is given."
-        raise UsageError(why, f"Name it too: syncscan explain {name} TRACE.")
+        why = f"{name} is a number in a report, but no trace was given."
+        raise UsageError(why, f"Add the trace: syncscan explain {name} TRACE.")
     wanted = _HASH.sub("", name.lower().replace("_", "-").removeprefix("aten::"))
     if wanted in rules:
         return rules[wanted]
@@ -71,9 +71,9 @@ def render(doc: RuleDoc, preamble: str) -> str:
         doc: its documentation.
         preamble: the code that its examples stand on; empty for none.
     """
-    summary = doc.summary or "(Python's -OO has dropped the documentation.)"
+    summary = doc.summary or "(Python -OO strips the documentation.)"
     of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"
     head = f"# {doc.id}: {doc.name}\n\n{summary} {of}.\n"
     sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]
-    foot = f"\n## What the examples stand on\n\n```python\n{preamble}```\n"
+    foot = f"\n## Setup for the examples\n\n```python\n{preamble}```\n"
     return "".join([head, *sections, foot if preamble else ""])

@@ -111,7 +111,7 @@ def test_several_traces_end_with_a_table(trace: str, tmp_path: Path) -> None:
     result = run(trace, trace, str(tmp_path / "bad.json"))
     table = result.stdout.partition("\n3 traces\n")[2]
     assert table.count("t.json") == 2
-    assert "torch.nonzero waits for its number of hits" in " ".join(table.split())
+    assert "torch.nonzero waits for the number of matches" in " ".join(table.split())
     assert "bad.json" in table
     assert run(trace, trace, "--format", "markdown").stdout.count("| `t.json` |") == 2
     assert len(json.loads(run(trace, trace, "--format", "json").stdout)) == 2

@@ -26,7 +26,7 @@ def run(first_step: int = 2, shift: float = 0, tid: str = "0x7f01", epoch: int =
 
 
 def test_steps_are_one_finding():
-    """The same place in three steps is one finding, seen three times, once a step."""
+    """The same place in three steps is one finding, seen three times, once per step."""
     (f,) = findings(run())
     assert (f.count, f.per_step, len(f.occurrences)) == (3, 1.0, 3)
     assert f.wait_us == 300
@@ -99,7 +99,7 @@ def test_an_id_does_not_tell_where_an_environment_lies():
 
 
 def test_several_a_step_are_counted():
-    """A loop of four read-backs is one finding, four times a step, its wait summed over the step."""
+    """A loop of four read-backs is one finding, four times per step, its wait summed over the step."""
     t = TraceBuilder()
     for at in t.steps(2, lasts=1000):
         for k in range(4):

@@ -1,4 +1,4 @@
-"""From samples of a run to its phases: what lies outside of the loop that the steps are rounds of, and what in few."""
+"""From samples of a run to its phases: what lies outside of the loop that runs the steps, and what in few."""
 
 from __future__ import annotations
 

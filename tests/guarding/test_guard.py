@@ -347,9 +347,9 @@ def test_counts_as_prometheus_text() -> None:
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
-        ("/x/torch/_inductor/runtime/benchmarking.py", "torch.compile was at work"),
-        ("/x/triton/testing.py", "torch.compile was at work"),
-        (session.__file__, "a capture was at work"),
+        ("/x/torch/_inductor/runtime/benchmarking.py", "torch.compile was running"),
+        ("/x/triton/testing.py", "torch.compile was running"),
+        (session.__file__, "a capture was running"),
     ],
 )
 def test_syncs_of_a_tool_are_its_own(machine: Machine, file: str, reason: str) -> None:

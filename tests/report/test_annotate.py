@@ -75,7 +75,7 @@ def test_steps_have_a_row_of_their_own() -> None:
 
 
 def test_idle_time_behind_a_sync_adds_up_to_its_bubble() -> None:
-    """What is drawn as idle behind syncs is what the findings say, and the rest is the host's."""
+    """What is drawn as idle after syncs is what the findings say, and the rest is the host's."""
     t = story()
     analysis = api.analyze_trace(t.trace())
     idle = slices(added_to(t, analysis), "syncscan_idle")
