@@ -9,7 +9,7 @@ from typing import Any
 from syncscan import api
 from syncscan.report import program_run, render
 from tests.builder import TraceBuilder
-from tests.host.test_program_run import PHASE, RUN
+from tests.host.test_run_summary import PHASE, RUN
 from tests.report.example import HOSTILE
 
 MAIN = "train.1.pt.trace.json"
