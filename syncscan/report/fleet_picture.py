@@ -169,7 +169,7 @@ def _note(fleet: Fleet, steps: Sequence[int], groups: Sequence[Sequence[JobRank]
     if len(steps) < len(fleet.steps):
         notes.append(f"{len(steps)} of {len(fleet.steps)} steps are drawn: those with the longest delays.")
     if len(groups) < len(fleet.ranks):
-        notes.append("Ranks that delay nobody share a row with their neighbours.")
+        notes.append("Ranks that delay nobody share a row with their neighbors.")
     if len(fleet.path) > SEGMENTS:
         notes.append("Only part of the path is drawn.")
     return " ".join(notes)

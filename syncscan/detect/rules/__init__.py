@@ -221,7 +221,10 @@ BEFORE = {
     ): "The metric counts; who calls it can only call it less often, or have it count otherwise.",
     ("prod-backward", "masked-select"): "cumprod's backward selects by a mask of its own; the program selects nothing.",
     ("one-off", "linalg-check"): "A library sets itself up, once; the solver's own waits come each time.",
-    ("allocator", "linalg-check"): "Whether torch or the solver takes the memory can't be told; that it is taken, can.",
+    (
+        "allocator",
+        "linalg-check",
+    ): "Whether torch or the solver allocates the memory is unknown; only the allocation is certain.",
     ("one-off", "allocator"): "No allocation failed before it: a library sets itself up, and torch frees no memory.",
     ("metric-validation", "unique"): "It is the metric's check that calls unique; validate_args=False avoids it.",
     ("optimizer-readback", "coalesce"): "SparseAdam coalesces in its step; the program can only choose the optimizer.",
