@@ -412,7 +412,7 @@ PROGRAMS: dict[str, Program] = {
     "first_touch_arrays": Program("first-touch", first_touch_arrays),
     "progress_bar": Program("progress-bar", progress_bar),
     "logging": Program("logging-on-step", logged),
-    "tokenise": Program("tokenise-on-step", tokenised),
+    "tokenise": Program("tokenize-on-step", tokenised),
     "collate": Program("collate-on-step", collated),
     "gc": Program("garbage-collection", collected),
     "zero_grad": Program("gradients-zeroed", zeroed),

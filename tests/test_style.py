@@ -23,7 +23,7 @@ BRITISH = re.compile(
 )
 AMERICAN_TOO = re.compile(r"analysis|analyses", re.IGNORECASE)
 PUBLIC = re.compile(r"tokenise[-_]on[-_]step|unsynchronised_us|`tokenise`|labelledby")
-"""British names that users rely on: a rule's id and its module, a key and a name of recordings; and an attribute of ARIA."""
+"""British names that stay: a rule's deprecated id, a key and a name of recordings, an attribute of ARIA."""
 BRITISH_TOO = re.compile(
     r"\b(?:neighbours?|favour\w*|centre[ds]?|labell\w+|modell\w+|neutralis\w+|normalis\w+|optimis\w+|factoris\w+|"
     r"serialis\w+|initialis\w+|recognis\w+|summaris\w+|utilis\w+|travell\w+)\b"

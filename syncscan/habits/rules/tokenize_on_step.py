@@ -46,7 +46,7 @@ from syncscan.habits.sampled_work import WorkKind, sampled_habit
 from syncscan.model.habit import Advice, Area, Habit
 
 ADVICE = Advice(
-    rule="tokenise-on-step",
+    rule="tokenize-on-step",
     area=Area.INPUT,
     title="The step's thread tokenizes texts",
     why="Tokens are the same in every epoch, and the thread launches nothing while it makes them.",
