@@ -142,7 +142,7 @@ def test_warning_shows_a_line_once(machine: Machine) -> None:
                 machine.sync()
                 guard.step()
     assert [w.category for w in shown] == [syncscan.SyncWarning]
-    assert "waits for the device (a blocking copy or a stream synchronization), and 0 are allowed in a step" in str(
+    assert "waits for the device (a blocking copy or a stream synchronization); the limit is 0 per step" in str(
         shown[0].message
     )
 
