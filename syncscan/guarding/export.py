@@ -39,7 +39,7 @@ def prometheus(counts: Counts) -> str:
     helps = {
         "syncs": "Host-device syncs that weren't allowed.",
         "violations": "Syncs beyond the limit.",
-        "races": "Uses of host memory before its copy was done that nobody allowed.",
+        "races": "Uses of host memory before its copy was done that weren't allowed.",
         "steps": "Completed steps.",
     }
     for name, text in helps.items():
