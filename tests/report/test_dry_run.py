@@ -47,9 +47,9 @@ def test_the_first_screen_fits(dry: Analysis, width: int) -> None:
     assert max(map(len, lines)) <= width
     rows = [re.sub(r":[0-9]+ ", " ", line.strip()) for line in lines if re.search(r"· \S+\.py:[0-9]+ ·", line)]
     assert rows == [
-        "item · test_dry.py · 2 times per step",
-        "tolist · test_dry.py · once per step",
-        "to-device · test_dry.py · 1 time outside of the steps",
+        "item · test_dry_run.py · 2 times per step",
+        "tolist · test_dry_run.py · once per step",
+        "to-device · test_dry_run.py · 1 time outside of the steps",
     ]
 
 
