@@ -1,6 +1,6 @@
 """Record an object detector's training step on a GPU: `python -m benchmarks.detector OUT.json.gz [MODEL]`.
 
-The models are torchvision's. A detector waits in some twenty-five places, 120 times a step, below many layers of
+The models are torchvision's. A detector waits in some twenty-five places, 120 times per step, below many layers of
 Python: with stacks that is the hardest common trace to read and to analyze. `detector.stacks.pt.trace.json.gz` beside
 this is one step of the first of them (`--steps 1`, on an H200 with torch 2.11): a source for `benchmarks.reading`, best
 with `--vary`.

@@ -98,7 +98,7 @@ def both(first: Step, second: Step) -> Step:
     return step
 
 
-# Another thread holds Python's lock
+# Another thread holds the GIL
 
 
 def count_words(until: Callable[[], bool], share: float) -> None:
@@ -412,7 +412,7 @@ PROGRAMS: dict[str, Program] = {
     "first_touch_arrays": Program("first-touch", first_touch_arrays),
     "progress_bar": Program("progress-bar", progress_bar),
     "logging": Program("logging-on-step", logged),
-    "tokenise": Program("tokenise-on-step", tokenized),
+    "tokenise": Program("tokenize-on-step", tokenized),
     "collate": Program("collate-on-step", collated),
     "gc": Program("garbage-collection", collected),
     "zero_grad": Program("gradients-zeroed", zeroed),

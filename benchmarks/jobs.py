@@ -47,7 +47,7 @@ class Rank:
 
     @property
     def last(self) -> bool:
-        """Whether it is the one that comes last in the jobs that have one."""
+        """Whether it is the one that arrives last in the jobs that have one."""
         return self.number == self.count - 1
 
 

@@ -92,7 +92,7 @@ def analyze(
         UsageError: no range is called `step_scope`, or there is to be none; or the recorded step can't take `step_ms`.
     """
     if step_ms is not None and not 0 < step_ms < math.inf:
-        raise UsageError(f"step_ms is {step_ms}, but a step takes more than 0 ms.")
+        raise UsageError(f"step_ms is {step_ms}; it must be greater than 0.")
     if not (isinstance(steps, slice) and steps.step is None) and steps not in ("auto", "none"):
         raise UsageError(f"steps={steps!r} is neither 'auto' nor 'none' nor slice(A, B).")
     chosen = steps if isinstance(steps, slice) else None
@@ -177,7 +177,7 @@ def _phase(path: str, of: str, files: SourceFiles, max_memory: int | None) -> An
 def _nothing_recorded(trace: Trace) -> TraceEmpty:
     sentences = " ".join(trace.info.warnings)
     return TraceEmpty(
-        f"{trace.info.path} holds no slice: nothing was recorded, or everything was lost. {sentences}".rstrip(),
+        f"{trace.info.path} contains no slices: nothing was recorded, or everything was lost. {sentences}".rstrip(),
         "Record it again, with the profiler on while steps run.",
     )
 
@@ -278,7 +278,7 @@ def liken(dry: Analysis, recording: Analysis) -> Analysis:
         UsageError: the first is no dry run, or the second is one.
     """
     if not dry.trace.info.capture.pretended or recording.trace.info.capture.pretended:
-        raise UsageError("Expected a dry run and a recording.", "Give it a GPU's trace.")
+        raise UsageError("Expected a dry run and a recording.", "Give a trace recorded on a GPU.")
     from syncscan import gate
 
     return gate.liken(dry, recording)
@@ -298,7 +298,7 @@ def diff(before: Iterable[Analysis], after: Iterable[Analysis]) -> Diff:
 
     sides = tuple(before), tuple(after)
     if not all(sides):
-        raise UsageError("A diff needs a recording of each of the two states.")
+        raise UsageError("A diff needs at least one recording of each state.")
     return gate.diff(*sides)
 
 

@@ -36,17 +36,17 @@ def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[
         there = path.stat()
     except FileNotFoundError:
         if not Path(os.path.realpath(path)).parent.is_dir():
-            why = f"{path} can't be written: there is no such folder."
-            raise UsageError(why, "Choose a folder that exists and is yours.") from None
+            why = f"{path} can't be written: the folder doesn't exist."
+            raise UsageError(why, "Choose an existing folder that you can write to.") from None
         return
     except (OSError, ValueError) as e:
         raise UsageError(f"{path} can't be written: {getattr(e, 'strerror', None) or e}.", _SHORTER) from None
     if any(os.path.samestat(there, known) for source in sources if (known := _status(os.fspath(source)))):
         raise UsageError(f"{path} is the trace itself.", "Give another name.")
     if stat.S_ISDIR(there.st_mode):
-        raise UsageError(f"{path} is a folder.", "Name a file in it.")
+        raise UsageError(f"{path} is a folder.", "Give a file in it.")
     if stat.S_ISREG(there.st_mode) and not force:
-        raise UsageError(f"{path} exists.", "Give another name, or --force to replace it.")
+        raise UsageError(f"{path} exists.", "Give another name, or replace it with --force.")
 
 
 def _status(source: str) -> os.stat_result | None:
@@ -105,7 +105,7 @@ def _replace(target: Path, path: Path, chunks: Iterable[bytes], packed: bool, mo
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".syncscan-")
     except OSError as e:
-        hint = "Choose a folder that exists and is yours."
+        hint = "Choose an existing folder that you can write to."
         raise UsageError(f"{path} can't be written: {e.strerror}.", hint) from None
     temporary = Path(name)
     try:

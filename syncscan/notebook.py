@@ -99,8 +99,8 @@ def _captured(run: Callable[[], None], options: argparse.Namespace, folder: Path
     if not session.paths:
         needed = session.plan.steps
         raise UsageError(
-            f"The loop ended after {session.steps} steps, and the capture needs {needed}.",
-            "Let it run longer, or ask for less: --calibrate 0 --warmup 1 --active 1.",
+            f"The loop ended after {session.steps} steps, but the capture needs {needed}.",
+            "Let it run longer, or record fewer steps: --calibrate 0 --warmup 1 --active 1.",
         )
     return api.analyze(session.paths[-1])
 

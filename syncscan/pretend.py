@@ -108,7 +108,7 @@ class Pretended:
         from syncscan import api
 
         if self._trace is None:
-            raise UsageError("The dry run isn't over.", "Ask for its findings after the block.")
+            raise UsageError("The dry run isn't over.", "Read its findings after the block.")
         analysis = api.analyze_pretended(self._trace)
         if not self._parts:
             return analysis

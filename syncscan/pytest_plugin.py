@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from syncscan.testing.watched import Watched
 
 MARKS = {
-    "no_syncs": "no_syncs(allow=[], warmup=1): fail where the test's thread waits for its device",
-    "limit_syncs": "limit_syncs(n, wait_ms=None, per_step=True, allow=[], warmup=1): fail where it waits more than n"
-    " times a step, or longer than wait_ms",
+    "no_syncs": "no_syncs(allow=[], warmup=1): fail if the test's thread waits for its device",
+    "limit_syncs": "limit_syncs(n, wait_ms=None, per_step=True, allow=[], warmup=1): fail if it waits more than n"
+    " times per step, or longer than wait_ms",
     "no_races": "no_races(): run the test on a simulated GPU, and fail where host and device, or two streams, use"
-    " memory that nothing orders",
+    " memory without synchronization",
 }
 NO_DEVICE = "no GPU here, and dry runs are off (syncscan_dryrun = false): a CPU has no host-device syncs to count"
 NO_TIMES = "no GPU here: wait_ms needs times, and a dry run has none"
 NOTHING_RAN = (
-    "no GPU here, and in a dry run nothing ran on the simulated one: the test, or a fixture of a wider scope than a"
-    " function's, chose the CPU"
+    "no GPU here, and nothing ran on the simulated one: the test, or a fixture with a wider scope than function,"
+    " chose the CPU"
 )
 
 
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--syncscan-report`, and the option of the configuration file."""
     record = "record each test marked no_syncs or limit_syncs, and keep its trace and an HTML report in DIR"
     parser.getgroup("syncscan").addoption("--syncscan-report", metavar="DIR", type=Path, help=record)
-    without = "without a GPU run tests marked no_syncs or limit_syncs on the CPU as if on one; false skips them"
+    without = "without a GPU, run tests marked no_syncs or limit_syncs on a simulated GPU; false skips them"
     parser.addini("syncscan_dryrun", without, type="bool", default=True)
 
 
@@ -139,7 +139,7 @@ def _verdict(item: pytest.Item, limit: SyncLimit, watched: Watched) -> None:
     from syncscan.testing import failure
 
     if _tells_steps(item) and watched.steps <= limit.warmup:
-        reason = f"the test told {watched.steps} steps by syncscan.step(), and the first {limit.warmup} are warm-up"
+        reason = f"the test marked {watched.steps} steps with syncscan.step(), and the first {limit.warmup} are warm-up"
         pytest.fail(f"Nothing was counted: {reason} (warmup=0 counts all).", pytrace=False)
     if watched.dry is not None:
         _verdict_of_dry_run(item, limit, watched)
@@ -172,7 +172,7 @@ def _verdict_of_dry_run(item: pytest.Item, limit: SyncLimit, watched: Watched) -
     if not dry.coverage.ops:
         pytest.skip(NOTHING_RAN)
     if dry.coverage.gaps:
-        item.warn(NotUnderstood(f"{item.nodeid} kept its limit in a dry run, without a GPU. {dry.said}"))
+        item.warn(NotUnderstood(f"{item.nodeid} met its limit in a dry run, without a GPU. {dry.said}"))
 
 
 def _page(item: pytest.Item, watched: Watched) -> None:

@@ -61,7 +61,7 @@ def table(analysis: Analysis) -> str:
     if not analysis.findings:
         return "No host-device syncs found."
     rows = [
-        "| what | line | scope | saves *(projected)* | waits *(measured)* | idle behind *(measured)* | instead |",
+        "| what | line | scope | saves *(projected)* | waits *(measured)* | idle after *(measured)* | instead |",
         "|---|---|---|--:|--:|--:|---|",
     ]
     return "\n".join([*rows, *(_row(f, analysis.step) for f in analysis.findings)])

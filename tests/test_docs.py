@@ -370,7 +370,7 @@ def test_what_is_said_of_a_step_s_host_is_what_the_report_says() -> None:
     """The page names the recording."""
     page = (DOCS / "explanation" / "bounds.md").read_text()
     (trace,) = set(re.findall(r"syncscan analyze (sample_traces/programs/recorded/tips\S+)", page))
-    (quoted,) = re.findall(r"the rest\. (Of .*? ms: .* in Python between them\.)", page)
+    (quoted,) = re.findall(r"launch work\. (Of .*? ms: .* in Python\.)", page)
     assert quoted in " ".join(str(syncscan.analyze(ROOT / trace)).split())
 
 

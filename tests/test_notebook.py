@@ -113,7 +113,7 @@ def test_a_loop_that_is_too_short_says_so(shell: Any, capsys: pytest.CaptureFixt
     loop = "for k in range(3):\n    model(torch.randn(2, 4)).sum().backward()\n    optimizer.step()"
     result = shell.run_cell(f"%%syncscan {SHORT}\n{loop}")
     assert not result.success
-    assert "The loop ended after 2 steps, and the capture needs 7." in str(result.error_in_exec)
+    assert "The loop ended after 2 steps, but the capture needs 7." in str(result.error_in_exec)
 
 
 def test_a_wrong_option_is_a_sentence(shell: Any):

@@ -24,8 +24,37 @@ BRITISH = re.compile(
     r"\b\w*(?:nchronis|nalys[ei]|okenis|olour|ehaviour|onour)(?:e[ds]?|ing|ation|ed)?\w*\b", re.IGNORECASE
 )
 AMERICAN_TOO = re.compile(r"analysis|analyses", re.IGNORECASE)
-PUBLIC = re.compile(r'tokenise[-_]on[-_]step|"tokenise"')
-"""British names that users rely on: a rule's id, its module, and its recording."""
+PUBLIC = re.compile(r'tokenise[-_]on[-_]step|unsynchronised_us|`tokenise`|"tokenise"|labelledby')
+"""British names that stay: a rule's deprecated id, a key and a name of recordings, an attribute of ARIA."""
+BRITISH_TOO = re.compile(
+    r"\b(?:neighbours?|favour\w*|centre[ds]?|labell\w+|modell\w+|neutralis\w+|normalis\w+|optimis\w+|factoris\w+|"
+    r"serialis\w+|initialis\w+|recognis\w+|summaris\w+|utilis\w+|travell\w+)\b"
+)
+"""More British spellings, refused in what users read."""
+DIALECT = {
+    r"pretended (?:device|GPU)": "simulated device",
+    r"every some": "every N",
+    r"(?:once|times?) a step": "per step",
+    r"means a step": "mean per step",
+    r"a row a \w+": "one row per …",
+    r"stands? idle": "is idle",
+    r"nobody knows": "unknown",
+    r"Python's lock": "the GIL",
+    r"spares? it": "avoids this",
+    r"can't be told": "is unknown",
+    r"all the same": "still",
+    r"It is meant": "This is intended",
+    r"earlier work": "backlog",
+    r"taking turns": "alternating",
+    r"hold(?:s|ing)? (?:the host|it) (?:back|up)": "block",
+    r"held up": "delayed",
+    r"hunting for": "looking for",
+    r"guilty": "the line",
+    r"what is said": "name the thing",
+    r"in so far": "if",
+}
+"""Words of no other project, with what to write instead: refused in sentences that users read."""
+SENTENCES = re.compile("|".join(rf"\b{words}\b" for words in DIALECT))
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -59,6 +88,61 @@ def faults(path: Path) -> list[str]:
     text = path.read_text()
     tree = ast.parse(text)
     return [f"{path.relative_to(ROOT)}: {w}" for w in (*bad_openings(tree), *bad_names(tree), *british(text))]
+
+
+def read_by_users(path: Path) -> str:
+    """Text that users read: pages and templates as they are, of a module its strings without docstrings."""
+    if path.suffix != ".py":
+        return path.read_text()
+    tree = ast.parse(path.read_text())
+    bodies = [n.body for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | FUNCTIONS)]
+    docs = {id(s.value) for body in bodies for s in body if isinstance(s, ast.Expr)}
+    values = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in docs)
+    return "\n".join(n.value for n in values if isinstance(n.value, str))
+
+
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(
+        page
+        for folder in ("howto", "explanation", "reference")
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ),
+    *sorted((ROOT / "notebooks").glob("*.ipynb")),
+    *sorted((ROOT / "syncscan").rglob("*.j2")),
+    *sorted(set((ROOT / "syncscan").rglob("*.py")) - RECORDED),
+]
+
+
+def foreign_words(text: str) -> list[str]:
+    """The words of `DIALECT` and British spellings of a text."""
+    plain = PUBLIC.sub("", text)
+    return [*SENTENCES.findall(plain), *BRITISH_TOO.findall(plain)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Read it every some steps.", ["every some"]),
+        ("The pretended device stands idle.", ["pretended device", "stands idle"]),
+        ("neighbours of a range", ["neighbours"]),
+        ("Read it every N steps.", []),
+    ],
+)
+def test_words_of_no_other_project_are_refused(sentence: str, words: list[str]) -> None:
+    assert foreign_words(sentence) == words
+
+
+def test_sentences_that_users_read_are_plain() -> None:
+    """Reports, help, errors, rules, pages and notebooks; the style page shows what not to write."""
+    pages = [page for page in PAGES if page.name != "style.md"]
+    assert [f"{p.relative_to(ROOT)}: {w}" for p in pages for w in foreign_words(read_by_users(p))] == []
+
+
+def test_pages_are_spelled_as_in_america() -> None:
+    pages = [page for page in PAGES if page.suffix in {".md", ".ipynb", ".j2"} and page.name != "style.md"]
+    assert [f"{p.relative_to(ROOT)}: {w}" for p in pages for w in british(p.read_text())] == []
 
 
 def test_a_docstring_that_says_nothing_is_refused() -> None:

@@ -1,6 +1,6 @@
 """Measures the programs with `syncscan.time_step`: `python sample_traces/programs/measure.py [PATTERN…] [--json FILE]`.
 
-Each line: the time of a step, steps a second, and what `time.time()` without a synchronise would have said.
+Each line: the time of a step, steps a second, and what `time.time()` without a synchronize would report.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def measure(name: str, repetitions: int, seconds: float) -> dict[str, object]:
         "stable": timing.stable,
         "samples": len(timing.samples_us),
         "steps_per_second": 1e6 / timing.mean_us,
-        "unsynchronised_us": naive.get("time.time() without a synchronise"),
+        "unsynchronised_us": naive.get("time.time() without synchronizing"),
         "first_call_us": next((o.us for o in timing.one_offs if o.name == "first call"), None),
     }
 
@@ -66,7 +66,7 @@ def show(name: str, r: dict[str, object]) -> None:
     launched = f"{r['unsynchronised_us'] / 1e3:9.3f}" if r["unsynchronised_us"] else "        –"
     print(
         f"{name:24s} {r['median_us'] / 1e3:9.3f} ms a step  {r['steps_per_second']:8.1f} steps/s  "
-        f"unsynchronised {launched} ms  spread {r['spread']:.1%}",
+        f"unsynchronized {launched} ms  spread {r['spread']:.1%}",
         flush=True,
     )
 

@@ -152,7 +152,7 @@ def _root(text: str) -> SourceRoot:
     if Path(text).is_dir() or not equals:
         old, new = "", text
     if not new or new.startswith(_NETWORK) or not Path(new).is_dir():
-        raise UsageError(f"The source root {text} is no folder: {new or 'nothing'} isn't one.", "Use DIR or OLD=NEW.")
+        raise UsageError(f"The source root {text} is not a folder.", "Use DIR or OLD=NEW.")
     return SourceRoot(Path(new), old.replace("\\", "/").rstrip("/"))
 
 

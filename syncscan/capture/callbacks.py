@@ -69,7 +69,7 @@ def start(lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str
     """
     on = switch()
     if on is None:
-        raise RuntimeError("torch's callbacks could not be stopped again")
+        raise RuntimeError("torch's callbacks couldn't be stopped")
     before = on.value
     for what, function in functions.items():
         lists[what].append(function)

@@ -23,11 +23,11 @@ from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"
 
-UNSAMPLED = "The host's time wasn't sampled: {}"
+UNSAMPLED = "The host wasn't sampled: {}"
 UNEVEN, LOOK = 0.15, 14
 """Spread of the timed steps' middle half, as a fraction of a step, from which this many more steps are left alone
 before the first cycle, so that a period of up to eight shows."""
-OTHER_PROFILER = "The program runs its own profiler, and torch allows one at a time: the capture waits for it."
+OTHER_PROFILER = "The program runs its own profiler, and torch allows only one at a time: the capture waits for it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ class CaptureRun:
         self._watch.settle()
         if recording.cupti.kept is not None:
             self._note(
-                f"CUPTI stays attached to the captured process ({recording.cupti.kept}): until its end, steps take"
-                " 5 to 25 % longer than before, also those that a later capture times."
+                f"CUPTI stays attached to the captured process ({recording.cupti.kept}): until it ends, steps take "
+                " 5 to 25 % longer, including those that a later capture times."
             )
         if not recorded:
             return
@@ -288,7 +288,7 @@ class CaptureRun:
         """Start sampling; if that isn't possible, the capture is over."""
         try:
             if cycle_recorder.profiling():
-                raise NotSampled("the program runs a profiler of its own.")
+                raise NotSampled("the program runs its own profiler.")
             self._watch.rest()
             self._sampling = Sampling(self.order.plan.sample, self.times.typical if self.times else None)
         except NotSampled as reason:
@@ -371,7 +371,7 @@ class CaptureRun:
         """Return a course of its own for a phase."""
 
         def wrote(path: Path, cut: bool) -> None:
-            self._say(f"wrote {path.name}, of what the program does between its steps: {stored['name']}")
+            self._say(f"wrote {path.name}, for work between the program's steps: {stored['name']}")
 
         stored = {**stored, "of": self.paths[-1].name if self.paths else ""}
         return CaptureRun(order, self.ended, self._say, wrote, self._give_way, self._guarded, stored)

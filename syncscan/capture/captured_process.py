@@ -91,7 +91,7 @@ class ChildRunner(Runner):
             self._stop_at = sys.maxsize  # a program that catches it goes on
             self._ended_at = self._steps
             if "ipykernel" in sys.modules:
-                self._tell("The capture is complete and ends the notebook's cell: the error that follows is that.")
+                self._tell("The capture is complete and ends the notebook cell; this causes the error below.")
             raise SystemExit(0)
 
     def _agreed(self) -> int | None:

@@ -76,7 +76,7 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
 def _runnable(path: str) -> str:
     """Return the absolute path of a file that the system can run; refuse any other file."""
     if not os.access(path, os.X_OK):
-        raise UsageError(f"{path} is no Python file, and can't be run.", HINT)
+        raise UsageError(f"{path} is not a Python file and can't be run.", HINT)
     return str(Path(path).absolute())
 
 
@@ -108,9 +108,9 @@ def _python(words: Sequence[str]) -> Command:
     while rest and rest[0] in _PLAIN:
         rest.pop(0)
     if not rest:
-        raise UsageError(f"{words[0]} without a script has no steps.", "Name the script: python train.py.")
+        raise UsageError(f"{words[0]} without a script has no steps.", "Give the script: python train.py.")
     if rest[0] == "-c":
-        raise UsageError("python -c has no file whose lines could be named.", "Write it into a script.")
+        raise UsageError("python -c has no file, so its lines can't be reported.", "Put the code into a script.")
     path = shutil.which(words[0]) or words[0]
     if not _same_python(path) or (rest[0].startswith("-") and rest[0] != "-m"):
         return Command("", (), (path, *words[1:]), launcher=PurePath(words[0]).name)
@@ -235,13 +235,13 @@ def in_this_process(command: Command, what: str) -> Command:
     alone = _launched(command)
     if command.console:
         raise UsageError(
-            f"{command.words[0]} is of another environment than this syncscan.",
-            f"Install syncscan there, and run that one: syncscan {what} {command.launcher} ARGS.",
+            f"{command.words[0]} is from a different environment than this syncscan.",
+            f"Install syncscan there, and run it from there: syncscan {what} {command.launcher} ARGS.",
         )
     if not alone.target:
         known = "the notebook's code as a script" if command.launcher in NOTEBOOKS else "the program itself"
         raise UsageError(
-            f"{what} runs one program of Python's, and {command.launcher} starts others.",
+            f"{what} runs a single Python program, but {command.launcher} starts others.",
             f"Give it {known}: syncscan {what} SCRIPT ARGS.",
         )
     os.environ.update(_alone())

@@ -34,11 +34,11 @@ LOG = "torch.__trace"
 MOST_EVENTS, MOST_TEXT = 1000, 1000
 """Different events that are stored, and characters of a reason."""
 NO_LOG = (
-    "torch {} has no structured log of its compiler (2.3 and later have): frames that fell back to eager and recompiles"
-    " aren't listed."
+    "torch {} has no structured compiler log (2.3 and later do): frames that fell back to eager, and recompiles, "
+    "aren't listed."
 )
-NO_BREAKS = "torch {} keeps no list of graph breaks where syncscan looks for it: none is listed."
-MORE = "{} more events of dynamo's were left out."
+NO_BREAKS = "torch {} doesn't keep graph breaks where syncscan looks for them, so none are listed."
+MORE = "{} more dynamo events were left out."
 _RESUMED = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)_at_\d+$")
 """The function that dynamo makes of the rest of another one behind a graph break."""
 UNSAID = "Dynamo gives no reason"

@@ -51,9 +51,9 @@ def reason_to_keep() -> str | None:
     if LAZY in os.environ:
         return f"{LAZY} is set"
     if version < SAFE_FROM:
-        return f"torch was built for CUDA {version[0]}.{version[1]}, and detaching is safe from 12.6 on"
+        return f"torch was built for CUDA {version[0]}.{version[1]}, but detaching is safe only from 12.6 on"
     if not _TASKS.is_dir():
-        return "this system doesn't list its threads, so when it is detached is unknown"
+        return "this system doesn't list its threads, so it is unknown when CUPTI is detached"
     return None
 
 

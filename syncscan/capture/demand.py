@@ -32,7 +32,7 @@ class Demand:
 
     def __post_init__(self) -> None:
         if self.start_at is not None and self.start_at < 0:
-            raise UsageError(f"start_at is {self.start_at}, and a number of steps can't be negative.")
+            raise UsageError(f"start_at is {self.start_at}, but a number of steps can't be negative.")
         if self.every is not None and self.every < 1:
             raise UsageError(f"every is {self.every}, but at least 1 step must lie between two captures.")
         if self.on_signal is not None:
@@ -77,5 +77,5 @@ def signal_number(name: str | int) -> int:
     except (KeyError, ValueError):
         raise UsageError(f"This system has no signal {name}.", "Use USR1 or USR2.") from None
     if number.name in ("SIGKILL", "SIGSTOP", "SIGTERM", "SIGINT", "SIGSEGV", "SIGCHLD", "SIGHUP"):
-        raise UsageError(f"{number.name} has a meaning of its own and can't ask for a capture.", "Use USR1 or USR2.")
+        raise UsageError(f"{number.name} is reserved and can't start a capture.", "Use USR1 or USR2.")
     return int(number)

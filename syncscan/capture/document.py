@@ -72,14 +72,14 @@ class CapturedRunDocument(Struct, frozen=True):
 
     steps: int
     steps_us: Annotated[tuple[float, ...], Meta(description="the time of each")]
-    disturbed: Annotated[tuple[Disturbed, ...], Meta(description="whose times aren't the program's own")]
+    disturbed: Annotated[tuple[Disturbed, ...], Meta(description="steps whose times aren't the program's own")]
     recorded: Annotated[
-        tuple[tuple[int, ...], ...], Meta(description="the first that is recorded, and the first behind those")
+        tuple[tuple[int, ...], ...], Meta(description="first recorded step, and the step after the last one")
     ]
-    period: Annotated[int, Meta(description="after how many steps their times repeat")]
-    loop: Annotated[RunLoop | None, Meta(description="that the steps are rounds of")]
+    period: Annotated[int, Meta(description="period of the steps' times, in steps")]
+    loop: Annotated[RunLoop | None, Meta(description="whose iterations are the steps")]
     window: Annotated[
-        tuple[int, ...], Meta(description="the first step, and the first behind those, that shares are taken of")
+        tuple[int, ...], Meta(description="first step that the shares are based on, and the step after the last one")
     ]
     sampled_us: Annotated[float, Meta(description="of those")]
     phases: tuple[CapturedPhase, ...]
@@ -90,13 +90,13 @@ class CaptureDocument(Struct, frozen=True):
     """All data of a capture; keys with a default aren't in every capture."""
 
     schema: str
-    syncscan: Annotated[str, Meta(description="the version that wrote it")]
+    syncscan: Annotated[str, Meta(description="the version that wrote this")]
     unprofiled_step_us: Annotated[float | None, Meta(description="median of the calibrated steps")]
     calibrated_steps: int
     device_drained: bool
     lines: LinesDocument | None
     events: Annotated[tuple[EventCall, ...], Meta(description="records and waits of events")]
-    unfinished_step: Annotated[int | None, Meta(description="the number of the step that the program's end cut short")]
+    unfinished_step: Annotated[int | None, Meta(description="number of the step that was cut off by the program's end")]
     unprofiled_quartiles_us: tuple[float, ...] | UnsetType | None = UNSET
     unprofiled_mean_us: float | UnsetType | None = UNSET
     unprofiled_steps_us: tuple[float, ...] | UnsetType = UNSET
@@ -109,7 +109,5 @@ class CaptureDocument(Struct, frozen=True):
     host: SampledHostDocument | UnsetType = UNSET
     run: CapturedRunDocument | UnsetType | None = UNSET
     phase: RecordedPhase | UnsetType = UNSET
-    compiled: Annotated[CompileRecord | UnsetType, Meta(description="what dynamo said, where it was asked")] = UNSET
-    unprofiled_period: Annotated[int | UnsetType, Meta(description="after how many of the timed steps they repeat")] = (
-        UNSET
-    )
+    compiled: Annotated[CompileRecord | UnsetType, Meta(description="dynamo's explanations, if requested")] = UNSET
+    unprofiled_period: Annotated[int | UnsetType, Meta(description="period of the timed steps, in steps")] = UNSET

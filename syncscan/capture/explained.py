@@ -11,9 +11,10 @@ from syncscan.capture.compiling import Compiling
 from syncscan.capture.given_to_dynamo import NONE_CALLED, NOT_TRIED, GivenToDynamo
 from syncscan.capture.session import Session
 
-FAILED = "What dynamo said wasn't stored: {}"
+FAILED = "Dynamo's explanations weren't stored: {}"
 NO_FURTHER_STEP = (
-    "The program compiles nothing, and ended with the capture: no further step was left to give its modules to dynamo."
+    "The program compiles nothing, and ended with the capture, so there was no extra step in which dynamo could "
+    "compile its modules."
 )
 
 

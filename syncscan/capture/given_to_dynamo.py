@@ -1,4 +1,4 @@
-"""One step of a program that compiles nothing goes in, with each of its modules given to dynamo; it says what breaks.
+"""Compile each module of a program that compiles nothing, in one extra step; report where dynamo breaks.
 
 The step runs once and computes the same: dynamo traces a module where it is called, with the backend "eager", which
 runs each graph's ops as they are. Nothing is run a second time, and where dynamo fails the module runs as it is.
@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from typing import Any
 
 NOT_TRIED = (
-    "The program compiles nothing: each module that a step calls was compiled once, in one further step (backend"
-    ' "eager"). What runs outside of modules, as a loop around them, a loss function or the optimizer, wasn\'t tried.'
+    "The program compiles nothing: each module that a step calls was compiled once, in one extra step (backend"
+    ' "eager"). Code outside of modules (a loop around them, a loss function, the optimizer) wasn\'t tried.'
 )
-NONE_CALLED = "No module was called in the step after the capture: dynamo was given nothing, and says nothing."
+NONE_CALLED = "No module was called in the step after the capture, so dynamo compiled nothing."
 _WRAPPERS = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.", "torch.jit.")
 """Modules that only hand on to one inside of them, or that dynamo has already, or can't have."""
 

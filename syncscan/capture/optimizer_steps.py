@@ -15,7 +15,7 @@ class OptimizerCall(enum.Enum):
 
     STEP = "a training step ends here"
     NOTHING = "another optimizer's call within a step"
-    ANEW = "a rarer optimizer showed up: steps are counted by it, from here"
+    ANEW = "a less frequent optimizer appeared: steps are counted by it from here on"
 
 
 class StepMarks:

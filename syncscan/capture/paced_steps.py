@@ -1,6 +1,6 @@
 """Pause a program at step ends between requests, and time the steps of each request.
 
-So two running programs take turns: while one is paused, the other is timed.
+So two running programs take turns: while one is paused, the other timed.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ LONGEST_SAMPLE = 600.0
 class StepPurpose(enum.Enum):
     """Purpose of a step."""
 
-    SETTLE = "left alone, so that what came before has faded"
+    SETTLE = "skipped, to settle"
     CALIBRATE = "timed without the profiler"
-    LOOK = "left alone, to see after how many of them they repeat"
-    WAIT = "left alone, before each cycle"
-    WARMUP = "under the profiler, thrown away"
+    LOOK = "skipped, to find their period"
+    WAIT = "skipped, before each cycle"
+    WARMUP = "profiler warm-up, discarded"
     ACTIVE = "recorded"
-    SAMPLE = "sampled without the profiler, once the cycles are over"
-    BETWEEN = "left alone, while phases between them are recorded"
+    SAMPLE = "sampled without the profiler, after the cycles"
+    BETWEEN = "skipped, while phases between them are recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Plan:
         """
         for name in ("wait", "warmup", "calibrate", "settle"):
             if getattr(self, name) < 0:
-                raise UsageError(f"{name} is {getattr(self, name)}, and a number of steps can't be negative.")
+                raise UsageError(f"{name} is {getattr(self, name)}, but a number of steps can't be negative.")
         for name in ("active", "repeat"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}, but at least 1 is needed to record anything.")

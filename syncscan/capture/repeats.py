@@ -156,12 +156,12 @@ class Repeats:
             return False
         code, loop = around[number]
         rounds = Rounds([around[number]], lambda number: self._round_ended())
-        self._chosen(f"a round of the loop at {PurePath(code.co_filename).name}:{loop.first}")
+        self._chosen(f"an iteration of the loop at {PurePath(code.co_filename).name}:{loop.first}")
         self._undo = rounds.close
         return rounds.start()
 
     def _repeating(self, counts: Sequence[int]) -> int | None:
-        """Return the first loop that completes enough rounds in time while the device works."""
+        """Return the first loop that completes enough rounds in time while the device is busy."""
         work = self._work
         for seconds, enough in ((COUNT_S, OFTEN), (LONG_COUNT_S - COUNT_S, ENOUGH)):
             until = time.monotonic() + seconds
@@ -199,8 +199,8 @@ class Repeats:
         self._spoken = True
         self._say(
             "No optimizer has stepped in this process yet, and no loop that uses the device has repeated often enough"
-            " to count as steps. The capture keeps looking; Ctrl-C ends it, and prof.step() of"
-            " syncscan.profile marks steps by hand."
+            " to count as steps. The capture keeps waiting; press Ctrl-C to stop it, or mark steps"
+            " with prof.step() of syncscan.profile."
         )
 
 
@@ -225,7 +225,7 @@ def _outermost_module(frame: FrameType | None) -> Any:
 
 
 def _work() -> int:
-    """Return a number that grows while the device works; 0 without a device, or before its first use."""
+    """Return a number that grows while the device is busy; 0 without a device, or before its first use."""
     if not device.used():
         return 0
     with contextlib.suppress(Exception):

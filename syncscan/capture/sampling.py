@@ -113,7 +113,7 @@ class Sampling:
             between: tells of all that was sampled which moments are no step's, but of a phase between steps.
 
         Returns:
-            `rate` (samples a second), `steps`, `samples`, `step_us` (the median of the sampled steps' times), `frames`
+            `rate` (samples per second), `steps`, `samples`, `step_us` (the median time of a sampled step), `frames`
             ([file, function]) and `nodes`, callers first: [parent, frame, line, samples in this function itself, ns
             that the thread was off its core while others ran, pages that it touched first, ns in the system's code
             where it touched some], where parent is an index into `nodes`, -1 for none, and frame one into `frames`;
@@ -124,7 +124,7 @@ class Sampling:
         """
         self.rows = self._ticks.stop()
         if self._steps < 1 or self._first is None:
-            raise NotSampled("the program ended before one step of it was.")
+            raise NotSampled("the program ended before a step was sampled.")
         rows, without = list(_until(self._ended, self.rows)), between(self.rows)
         times = self._clock.end()
         whole = zip(rows, spans([self._first, *(read for *_, read in rows)]), strict=True)
@@ -133,7 +133,7 @@ class Sampling:
         frames, nodes = tree(_places(samples, parts))
         count = sum(node[3] for node in nodes)
         if count < LEAST_SAMPLES:
-            raise NotSampled(f"{count} samples of it say too little, {LEAST_SAMPLES} are needed. Let it run longer.")
+            raise NotSampled(f"{count} samples are too few; {LEAST_SAMPLES} are needed. Let it run longer.")
         return {
             "rate": RATE,
             "steps": self._steps,

@@ -27,8 +27,8 @@ from syncscan.errors import UsageError
 
 NO_DEVICE = "No GPU here: a CPU has no host-device syncs to measure. The trace only shows where the host's time goes."
 NO_CALLBACKS = (
-    "This torch's sync callbacks are missing, or couldn't be stopped again: lines come from its sync debug mode,"
-    " and those of explicit synchronizations from their function names."
+    "This version of torch has no usable sync callbacks: lines come from its sync debug mode, and those of explicit"
+    " synchronizations from function names."
 )
 
 
@@ -158,7 +158,7 @@ class Session:
         if Session.opened is not None:  # before the next line: it may make room for this session
             Session.opened(self)
         if Session.running is not None:
-            raise UsageError("A capture is running already, and torch's profiler allows one at a time.")
+            raise UsageError("A capture is already running, and torch's profiler allows only one at a time.")
         self._entered = True
         self._take_place()
         if self.demand.on_signal is not None:
@@ -326,20 +326,20 @@ class Session:
         """Report why there is no capture; the loop continues without."""
         self.failed = reason
         self.done = not self.demand.standing
-        self._say(f"The capture failed and has ended, the program goes on: {reason}")
+        self._say(f"The capture failed and has ended; the program continues: {reason}")
 
     def _fail(self, error: Exception) -> None:
         self.fail(str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}")
         try:
             self._abandon()
         except Exception as another:
-            self._say(f"It could not be switched off entirely: {another}")
+            self._say(f"It couldn't be turned off entirely: {another}")
 
     def _give_way(self) -> None:
         """Give way to a profiler that the program starts from within a step."""
         if self._busy or not self.profiling:
             return
-        self._say("The program starts its own profiler: the capture stops, and keeps what it has.")
+        self._say("The program starts its own profiler, so the capture stops and keeps its data.")
         self._guarded(self._cut)
 
     def _end_by(self, signal_name: str, resume: Callable[[], None]) -> bool:
@@ -379,7 +379,7 @@ class Session:
         if can_handle():
             self._wish = Wish(number, self.demand.ask)
         else:
-            self._say("Only the main thread can listen to signals; this session was opened on another.")
+            self._say("Only the main thread can handle signals; this session was opened on another thread.")
 
     def _forked(self) -> None:
         """Disable the session in a forked child: it belongs to the parent."""

@@ -1,4 +1,4 @@
-"""Time calls: with the device's own events if there is a device, else with the host's clock.
+"""Time calls: with device events if there is a device, else with the host's clock.
 
 Nothing waits between two calls. The host records an event before the first block of calls and one behind each, runs
 ahead as it would in a real loop, and synchronizes once at the end; a block's time is the distance of its two events.

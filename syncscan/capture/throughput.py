@@ -1,7 +1,7 @@
 """Find the batch size with the most samples per second.
 
 The size doubles until it runs out of memory, then the last interval is bisected. Every size gets a time of its own, so
-the most samples a second is seen where it is, which needn't be at the largest size.
+the most samples per second is seen where it is, which needn't be at the largest size.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Search:
         watch: takes the times.
         seconds: how long each size is timed.
         budget_s: how long the whole search may take.
-        patience_s: how long it goes on after samples a second have stopped growing, to see memory run out.
+        patience_s: how long it goes on after samples per second have stopped growing, to see memory run out.
         max_batch: the largest size to try.
     """
 
@@ -60,7 +60,7 @@ class Search:
         """
         ended = self._double()
         if not self._ran:
-            raise UsageError("Not even a batch of 1 fits into the memory.", "Time a smaller model or input.")
+            raise UsageError("Not even a batch of 1 fits into memory.", "Time a smaller model or input.")
         failed = [b for b, us in self.tried.items() if us is None]
         if failed:
             self._bisect(max(self._ran), min(failed))
@@ -80,13 +80,13 @@ class Search:
             losses = 0 if rate > GAIN * best else losses + 1
             best = max(best, rate)
             if losses >= PLATEAU and spent > self.patience_s:
-                return f"{losses} doublings in a row brought no more samples a second"
+                return f"{losses} doublings in a row brought no more samples per second"
             if self.watch.clock is Clock.HOST and _too_big(rss):
-                return "the next doubling may not fit into the host's memory"
+                return "the next doubling may not fit into host memory"
             if spent > self.budget_s:
-                return f"the search's {self.budget_s:.0f} s were over"
+                return f"the time limit of {self.budget_s:.0f} s was reached"
             batch *= 2
-        return f"a batch of {self.max_batch} is the largest allowed"
+        return f"the largest allowed batch is {self.max_batch}"
 
     def _bisect(self, low: int, high: int) -> None:
         for _ in range(BISECTIONS):

@@ -9,10 +9,10 @@ What other samplers do was tried on a transformer's step of 5 ms on an idle mach
 
 - py-spy, a process that reads this one's memory: 13 % where it doesn't stop this one, for the stack changes while it is
   read, and 6 % of its samples are lost, nearly all of them there; 24 % where it does, for 4 % of the step at 100
-  samples a second, since it stops every thread.
+  samples per second, since it stops every thread.
 - a thread that asks for all frames sees only the places where the interpreter's lock is let go, for 2 to 5 %.
 - a hook on each call (pyinstrument) makes the step 8 to 35 % longer, and calls dearer than all else.
-- this: 23 to 25 %, for 0.7 to 1.1 % at 193 samples a second (`benchmarks/sampling_cost.py`). Of 58 branches above 5 %
+- this: 23 to 25 %, for 0.7 to 1.1 % at 193 samples per second (`benchmarks/sampling_cost.py`). Of 58 branches above 5 %
   of two steps, each told by all its lines, the farthest was 3 points from what py-spy said that stopped the process.
 """
 
@@ -79,7 +79,7 @@ class Ticks:
         self._timer = ctypes.c_void_p()
         event = _Event(None, SIGNAL, _TO_THREAD, threading.get_native_id())
         if self._library.timer_create(_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
-            raise NotSampled("the system gives no timer.")
+            raise NotSampled("the system provides no timer.")
         self._undo.callback(self._library.timer_delete, self._timer)
 
     def start(self) -> None:

@@ -55,8 +55,8 @@ def time_step(
         device: e.g. `"cuda:0"` or `"cpu"`; the machine's accelerator if it has one, else the CPU, if not given.
         repetitions: samples at least.
         seconds: how long to go on sampling at least, at most 10,000 samples.
-        throughput: search for the batch size with the most samples a second.
-        compare_naive: measure what usual mistakes would have said.
+        throughput: search for the batch size with the most samples per second.
+        compare_naive: measure what usual mistakes would report.
         max_batch: the largest batch size that the search tries.
         name: how a report calls it; the function's name if not given.
 
@@ -72,7 +72,7 @@ def time_step(
     stable, calls, warmup_us = _warm_up(watch, call)
     one_offs += [
         OneOff("first call", first, "kernels are loaded, algorithms chosen, memory allocated"),
-        OneOff("warm-up", warmup_us, f"{calls} calls until the time had stabilized"),
+        OneOff("warm-up", warmup_us, f"{calls} calls until the time was stable"),
     ]
     samples, block, clock = _sample(watch, call, repetitions, seconds)
     lone = statistics.median(alone(watch, call, ALONE))
@@ -131,7 +131,7 @@ class _Made:
         name = getattr(self.fn, "__name__", "the function")
         raise UsageError(
             f"{name} can't be called with {'a batch size' if self.sized else 'nothing'}.",
-            "Give a function that makes its arguments: --inputs NAME, or inputs= in Python.",
+            "Give a function that returns its arguments: --inputs NAME, or inputs= in Python.",
         )
 
     def for_batch(self, batch: int) -> Call:
@@ -192,11 +192,11 @@ def _clock(torch: Any, device: str | None) -> tuple[str, Stopwatch]:
     try:
         kind = torch.device(device).type
     except RuntimeError as e:
-        raise UsageError(f"'{device}' names no device that this torch knows.", "Try 'cuda', 'cuda:0' or 'cpu'.") from e
+        raise UsageError(f"'{device}' is no device that this torch knows.", "Try 'cuda', 'cuda:0' or 'cpu'.") from e
     if kind == "cpu":
         return device, HostStopwatch()
     if backend is None or not str(backend.__name__).endswith(kind):
-        raise UsageError(f"There is no device '{device}' here.", "Leave --device out to take what there is.")
+        raise UsageError(f"There is no device '{device}' here.", "Leave out --device to use the available device.")
     return device, DeviceStopwatch(backend)
 
 
@@ -260,7 +260,7 @@ def _naive(prepared: _Made, call: Call, watch: Stopwatch, first: float, right: f
         copying()
         taken = statistics.median(watch.blocks(copying, 30, 1))
         mistakes.append(
-            Naive("the copy to the device inside", taken, "it times the bus as well, which a loader would hide")
+            Naive("the copy to the device inside", taken, "it includes the transfer, which a loader would hide")
         )
     return tuple(mistakes)
 
@@ -268,25 +268,24 @@ def _naive(prepared: _Made, call: Call, watch: Stopwatch, first: float, right: f
 def _why_unsynchronized(launches: float, right: float) -> str:
     if launches < 0.9 * right:
         return "the host only launches; the device still works when the clock stops"
-    return "the host is the slower one here, so its clock happens to be near; on a faster host or larger batch it isn't"
+    return "the host is slower here, so its clock happens to be close; with a faster host or larger batch it "
+    "wouldn't be"
 
 
 def _notes(watch: Stopwatch, clock: Clock, stable: bool, samples: Sequence[float]) -> tuple[str, ...]:
     notes = []
     if watch.clock is Clock.HOST:
-        notes.append(
-            "Timed by the host's clock: on a CPU the host itself does the work, so there is no device to wait for."
-        )
+        notes.append("Timed with the host's clock: on a CPU, there is no device to wait for.")
     elif clock is Clock.HOST:
         notes.append(
             "The step uses its own streams, which events on the current stream don't cover: each sample is a "
-            "whole run by the host's clock, with the device drained before and after it."
+            "whole run timed with the host's clock, with the device drained before and after it."
         )
     if not stable:
-        notes.append(f"The time had not stabilized after {MAX_WARMUP_S:.0f} s of warm-up: is the machine busy?")
+        notes.append(f"The time wasn't stable after {MAX_WARMUP_S:.0f} s of warm-up: is the machine busy?")
     mean, median = statistics.fmean(samples), statistics.median(samples)
     if abs(mean - median) > UNEVEN * median:
-        notes.append("Mean and median differ: calls come in bursts or were disturbed. A loop's speed follows the mean.")
+        notes.append("Mean and median differ: calls come in bursts or were disturbed. Throughput follows the mean.")
     return tuple(notes)
 
 

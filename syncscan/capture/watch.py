@@ -182,8 +182,8 @@ class Watch:
 
         Returns:
             `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
-            `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines that the steps are
-            rounds of (null where that doesn't show); `window`, the first step and the first after those that shares are
+            `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines whose iterations are
+            the steps (null if unknown); `window`, the first step and the first after those that shares are
             taken of, `sampled_us`, how long they were sampled, and `own_us`, how long the capture was at work in them;
             `phases`, each with its kind, name, lines, `us` (of
             `sampled_us`), `at` (the steps that it was met in) and `lines` (the costliest of the program's); and

@@ -30,7 +30,7 @@ def prepare(out: Path) -> None:
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
-        raise UsageError(f"Can't write traces to {out}: {error.strerror or error}.", "Name another folder.") from error
+        raise UsageError(f"Can't write traces to {out}: {error.strerror or error}.", "Give another folder.") from error
 
 
 def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]) -> Path:
@@ -47,7 +47,7 @@ def write_trace(profiler: Any, out: Path, name: str, metadata: Mapping[str, Any]
         raw, packed = Path(folder) / final.stem, Path(folder) / final.name
         profiler.export_chrome_trace(str(raw))
         if not _whole(raw):
-            raise OSError(f"the profiler couldn't write its trace whole to {out}: is the disk full?")
+            raise OSError(f"the profiler couldn't write its whole trace to {out}: is the disk full?")
         _apart(_pack, raw, packed, metadata)
         packed.replace(final)
     return final
@@ -120,7 +120,7 @@ def copy_with(source: BinaryIO, target: Any, key: str, value: Mapping[str, Any])
     head = source.read(CHUNK)
     at = head.find(b"{") + 1
     if at == 0 or head[: at - 1].strip():
-        raise ValueError("the profiler's export is no JSON object")
+        raise ValueError("the profiler's export is not a JSON object")
     target.write(head[:at] + _member(key, value) + head[at:])
     while chunk := source.read(CHUNK):
         target.write(chunk)

@@ -24,7 +24,7 @@ COMMANDS = {
     "report": "Write one self-contained HTML file: timeline, findings, projections.",
     "annotate": "Write a copy of a trace with findings drawn on separate tracks.",
     "open": "Open a trace in TensorBoard's Trace View, in Perfetto or as HTML.",
-    "prove": "Run two programs in turn: is the change a real gain, and is the result the same?",
+    "prove": "Run two programs alternately: is the change a real gain, and are the results the same?",
     "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
     "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
     "lint": "Find likely waits in source code, without running it.",

@@ -77,7 +77,7 @@ def command(
     everything: bool,
     timings: bool,
 ) -> None:
-    """Flag the host-device syncs of each TRACE, name them, and say what they cost and what removing them would gain.
+    """Find the host-device syncs in each TRACE, with their causes, their costs, and what removing them would gain.
 
     With several traces, one that can't be read is skipped and makes the exit code non-zero. Text and Markdown then end
     with a table of all traces, and JSON is a list.
@@ -145,7 +145,8 @@ def _form(form: str, output: str | None, evidence: str | None) -> str:
         return form
     if evidence or given(click.get_current_context(), "form"):
         what = "--evidence" if evidence else "--format"
-        raise UsageError(f"{output} is a name for saved analyses.", f"Leave out {what}, or choose another file name.")
+        hint = f"Leave out {what}, or choose another file name."
+        raise UsageError(f"{output} is a file name for saved analyses.", hint)
     return "saved"
 
 

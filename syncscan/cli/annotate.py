@@ -59,5 +59,5 @@ def command(
 
 def _what(findings: int) -> str:
     if not findings:
-        return "no findings; steps and idle devices on tracks of their own"
-    return f"{findings} finding{'' if findings == 1 else 's'} on tracks of their own"
+        return "no findings; added tracks for steps and idle devices"
+    return f"{findings} finding{'' if findings == 1 else 's'} on added tracks"

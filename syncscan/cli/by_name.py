@@ -45,7 +45,7 @@ def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Cal
             form = _format_of(arguments["output"] or "")
             if form and not given(context, "form"):
                 if form not in formats:
-                    reason = f"{arguments['output']} is a name for {form}, which this command doesn't write."
+                    reason = f"{arguments['output']} is a file name for {form}, which this command can't write."
                     raise UsageError(reason, f"Choose another name, or --format {', '.join(formats)}.")
                 arguments["form"] = context.params["form"] = form
             return command(**arguments)

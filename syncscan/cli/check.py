@@ -38,7 +38,7 @@ FAILED = 1
 @click.option(
     "--held-up",
     metavar="SHARE",
-    help="For a job: allow its slowest ranks to delay it by at most this share, such as 2%.",
+    help="For a job: allow its slowest ranks to delay it by at most this share of the step, such as 2%.",
 )
 @click.option("--fleet", is_flag=True, help="Treat the traces as the ranks of one job.")
 @click.option("--config", metavar="FILE", help="File with [tool.syncscan].  [default: the nearest pyproject.toml]")
@@ -78,7 +78,7 @@ def command(
 
     of_job = fleet or is_saved(traces)
     if held_up and not of_job:
-        raise UsageError("--held-up applies to a job.", "Add --fleet, or give a saved job, NAME.fleet.json.")
+        raise UsageError("--held-up applies to jobs.", "Add --fleet, or give a saved job, NAME.fleet.json.")
     rules = _rules(config, (syncs, wait_ms, recoverable, held_up), limit, baseline)
     if of_job:
         _check_job(traces, analysis_options, rules, update_baseline, form, output, force)
@@ -98,7 +98,7 @@ def command(
     if update_baseline:
         _update(rules.baseline, analyses, [api.check(a, rules, source_roots=roots) for a in analyses])
         return
-    source = rules.source or "the default, no sync at all"
+    source = rules.source or "the default: no syncs"
     deliver(_rendered(verdicts, analyses, source, form, output is None), output, force)
     if not all(verdict.passed for verdict in verdicts):
         click.get_current_context().exit(FAILED)
@@ -133,7 +133,7 @@ def _check_job(
         say(f"Wrote {rules.baseline}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
         return
     verdict = api.check_fleet(job, rules, known, source_roots=roots)
-    source = rules.source or "the default, no sync at all"
+    source = rules.source or "the default: no syncs"
     deliver(_rendered([verdict], [], source, form, output is None), output, force)
     if not verdict.passed:
         click.get_current_context().exit(FAILED)

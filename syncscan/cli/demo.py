@@ -32,10 +32,10 @@ def command(out: str) -> None:
     The first reads its loss before it makes the next batch. The second has the masked loss of a segmentation network:
     nonzero, unique and a boolean mask. Both were recorded on an H200; the second is captured on this machine too.
     """
-    _say(["1. A step that reads its loss before it makes the next batch, recorded on an NVIDIA H200:", ""])
+    _say(["1. A step that reads its loss before it creates the next batch, recorded on an NVIDIA H200:", ""])
     gains = _recorded(GAINS)
     _show(gains)
-    _say(["", "2. A step whose loss looks at its targets with nonzero, unique and a mask, recorded there too:", ""])
+    _say(["", "2. A step whose loss uses nonzero, unique and a mask, recorded on the same GPU:", ""])
     nothing = _recorded(NOTHING)
     _show(nothing)
     _capture(out)
@@ -84,8 +84,8 @@ def _conclusion(gains: Analysis, nothing: Analysis) -> str:
     """In one sentence, with the numbers of both reports."""
     first, second = (_told(analysis) for analysis in (gains, nothing))
     return (
-        f"So: the first step waits {first[0]} of its time and would be {first[1]} shorter without its wait; the second "
-        f"waits {second[0]} and would be {second[1]} shorter. How long a wait lasts doesn't say what it costs."
+        f"So the first step waits {first[0]} of its time and would be {first[1]} shorter without its wait; the second "
+        f"waits {second[0]} and would be {second[1]} shorter. The length of a wait doesn't show its cost."
     )
 
 

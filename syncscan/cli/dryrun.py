@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
 
-EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and why, as dynamo says it: the first calls of
-what the program compiles, or else of its modules, are made once more on the CPU."""
+EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and dynamo's reasons: the first calls of
+the compiled functions, or of the modules if nothing is compiled, are repeated on the CPU."""
 
 
 class _Enough(BaseException):
@@ -76,8 +76,8 @@ def command(
     SCRIPT isn't changed and is stopped after some steps; a step ends when an optimizer's step() returns.
     FILE.py:FUNCTION calls a function without arguments, once per step. The program's output goes to stderr. Nothing is
     timed, so findings have no costs unless --like names a recording (a trace or a saved analysis): its figures are used
-    as they are, with a note where its sizes differ. Races are listed, too: memory that the host or two streams use
-    while nothing orders them. The exit code is 1 if the program failed, or by --fail-on.
+    unscaled, with a note if its sizes differ. Races are also listed: memory that the host or two streams use without
+    synchronization. The exit code is 1 if the program fails, or if --fail-on applies.
     """
     from syncscan import api, report
     from syncscan.pretend import pretend_gpu
@@ -111,8 +111,8 @@ def _note_misplaced(script: str, args: tuple[str, ...]) -> None:
     meant = [name for arg in before if (name := arg.partition("=")[0]) in own]
     if meant:
         say(
-            f"note: {', '.join(dict.fromkeys(meant))} went to {script}, as everything behind it does. "
-            f"Options of syncscan have to stand before it: syncscan dryrun {meant[0]} … {script}"
+            f"note: {', '.join(dict.fromkeys(meant))} went to {script}, like everything after it. "
+            f"Options of syncscan must come before it: syncscan dryrun {meant[0]} … {script}"
         )
 
 
@@ -139,7 +139,7 @@ def _function(file: str, name: str) -> Callable[[], object]:
 
 
 def _called(function: Callable[[], object], steps: int, pretended: Pretended) -> bool:
-    """Call a function once to settle and then once a step; whether it failed."""
+    """Call a function once to settle and then once per step; whether it failed."""
     try:
         function()
         for _ in range(steps):
@@ -166,7 +166,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
     command = resolved((script, *args), module=module)
     if command.launcher:
         program = in_this_process(command, "dryrun")
-        say(f"runs {program.target} as one rank of one, without {command.launcher}")
+        say(f"runs {program.target} as a single rank, without {command.launcher}")
         command = program
     with _steps_of_optimizers(steps, pretended):
         ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_Enough)

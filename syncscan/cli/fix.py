@@ -28,9 +28,9 @@ FIXABLE = 1
 @click.option("--write", is_flag=True, help="Apply the patch to the files.")
 @click.option("--check", is_flag=True, help="Exit 1 if anything can be fixed.")
 @click.option("--select", multiple=True, metavar="RULE", help="Fix only these rules: ids or globs, comma-separated.")
-@click.option("--ignore", multiple=True, metavar="RULE", help="Leave these rules: ids or globs, comma-separated.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Skip these rules: ids or globs, comma-separated.")
 @click.option(
-    "--unsafe", is_flag=True, help="Also fix what changes memory use, laziness or the moment of an exception."
+    "--unsafe", is_flag=True, help="Also apply fixes that change memory use, laziness or the moment of an exception."
 )
 @click.option("--unverified", is_flag=True, help="Also apply fixes whose new lines didn't run.")
 @click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
@@ -39,7 +39,12 @@ FIXABLE = 1
     "--steps", type=click.IntRange(1), help="Stop the program after this many steps.  [default: run to its end]"
 )
 @click.option(
-    "--limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS", help="Time limit of one run."
+    "--limit",
+    type=click.IntRange(1),
+    default=120,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit for each run.",
 )
 @click.option("--prove", is_flag=True, help="Measure the patch on this machine's GPU, and write it only if it gains.")
 @click.option(
@@ -50,7 +55,7 @@ FIXABLE = 1
     metavar="SECONDS",
     help="Time limit of --prove; it may end sooner.",
 )
-@click.option("--pr", is_flag=True, help="Print title and body of a pull request instead of a report.")
+@click.option("--pr", is_flag=True, help="Print the title and body of a pull request instead of a report.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite files with uncommitted changes; replace FILE if it exists.")
@@ -81,9 +86,9 @@ def command(
     """Find where SCRIPT would wait for a GPU, rewrite those places, and print the patch with a table of its changes.
 
     SCRIPT runs with ARGS several times on the CPU with a simulated GPU: unchanged, and with the changes, always with
-    the same seed. A change is applied only if its wait is gone, no new wait came in, and the program prints and
-    computes the same. FILE.py:FUNCTION calls a function instead. No file is changed without --write. Options come
-    before SCRIPT.
+    the same seed. A change is applied only if it removes its wait, adds no new wait, and leaves the program's
+    output and results the same. FILE.py:FUNCTION calls a function instead. No file is changed without --write. Options
+    come before SCRIPT.
 
     Fixes are safe (only the wait changes), unsafe (also memory use, laziness or the moment of an exception), or manual
     (left to you, with the reason). The exit code is 0; with --check it is 1 if anything can be fixed.
@@ -149,7 +154,7 @@ def _proof(fixed: Fixed, module: bool, limit: int) -> Proof:
 
     if module:
         raise UsageError(
-            "--prove doesn't take a module.", "Give its script, or compare revisions: syncscan prove --rev."
+            "--prove doesn't support modules.", "Give its script, or compare revisions: syncscan prove --rev."
         )
     say(f"Measuring the patch, for {limit} s at most.")
     return prove_patch(fixed, float(limit), say)

@@ -69,7 +69,7 @@ def _form(form: str, output: str | None) -> str:
     if output is None or not named_as_fleet(output):
         return form
     if form != "json" and given(click.get_current_context(), "form"):
-        raise UsageError(f"{output} is a name for saved jobs, which are JSON.", "Leave out --format.")
+        raise UsageError(f"{output} is a file name for saved jobs, which are JSON.", "Leave out --format.")
     return "json"
 
 

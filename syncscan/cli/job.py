@@ -98,4 +98,4 @@ def _warnings(fleet: Fleet) -> list[str]:
     count = len(fleet.ranks)
     sentences = [f"{rank_phrase(numbers, count)}: {warning}" for warning, numbers in ranks.items()]
     more = len(sentences) - WARNINGS
-    return sentences[:WARNINGS] + ([f"{more} more, which `syncscan analyze` says of each trace."] if more > 0 else [])
+    return sentences[:WARNINGS] + ([f"{more} more; `syncscan analyze` shows them for each trace."] if more > 0 else [])

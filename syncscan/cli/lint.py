@@ -26,7 +26,7 @@ FAILED, UNREADABLE = 1, 3
 @click.option(
     "--fail-on",
     type=click.Choice(["guess", "medium"]),
-    help="Exit 1 on any warning, or only on medium severity.",
+    help="Exit 1 on any warning (guess), or only on medium severity.",
 )
 @click.option("--config", metavar="FILE", help="File with [tool.syncscan].  [default: the nearest pyproject.toml]")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
@@ -43,7 +43,7 @@ def command(
     output: str | None,
     force: bool,
 ) -> None:
-    """Find in the source alone where a training program would probably make its host wait for the device.
+    """Find where a training program would probably make the host wait for the device, from its source alone.
 
     PATHS are Python files, notebooks and folders; - is standard input. Nothing is run or imported, so types and devices
     are inferred and a warning can be wrong. Each warning names the line, the rule, and why it runs in every step.

@@ -9,9 +9,9 @@ import click
 def command() -> None:
     """Serve an editor over the Language Server Protocol, on standard input and output.
 
-    An open Python file shows its lint warnings, and the findings of the newest recording below the workspace's folder
-    with what each would save. Hovering over one says why it waits; its quick fix runs the file on a simulated GPU and
-    applies the changes that are verified there.
+    An open Python file shows lint warnings, and findings of the newest recording in the workspace folder with their
+    savings. Hovering over one explains why it waits; its quick fix runs the file on a simulated GPU and applies the
+    changes that are verified there.
     """
     from syncscan.integrations import language_server
 

@@ -9,7 +9,7 @@ import click
 
 @click.command("mcp")
 def command() -> None:
-    """Answer a program, such as an assistant in an editor, over the Model Context Protocol.
+    """Serve programs, such as an assistant in an editor, over the Model Context Protocol.
 
     The server uses standard input and output and offers the tools analyze, explain, whatif, diff, fix and prove. They
     read only files under the folder that it was started in; fix and prove run programs from there.

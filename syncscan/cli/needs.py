@@ -68,8 +68,8 @@ def _check(need: Need, context: click.Context) -> None:
     if need.values:
         if value not in need.values:
             wanted = " or ".join(f"{other} {v}" for v in need.values)
-            raise UsageError(f"{option} needs {wanted}, but it is {value}.", f"Leave {option} out, or change {other}.")
+            raise UsageError(f"{option} needs {wanted}, but it is {value}.", f"Leave out {option}, or change {other}.")
     elif given(context, need.other) is need.never:
         beside = "together with" if need.never else "without"
-        remedy = "Leave one of them out." if need.never else f"Add {other}, or leave {option} out."
+        remedy = "Leave one of them out." if need.never else f"Add {other}, or leave out {option}."
         raise UsageError(f"{option} has no effect {beside} {other}.", remedy)

@@ -40,11 +40,11 @@ _MANY_EVENTS = 100_000
     type=click.Choice(["tensorboard", "perfetto", "html"]),
     default="html",
     show_default=True,
-    help="What to open it in.",
+    help="Viewer to use.",
 )
-@click.option("--offline/--online", default=None, help="Whether to do without the internet [default: find out].")
+@click.option("--offline/--online", default=None, help="Whether to work without internet access [default: detect].")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: one that is free].")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on [default: any free port].")
 @click.option("--no-browser", is_flag=True, help="Only print the URL.")
 @view_options
 @options
@@ -66,7 +66,7 @@ def command(
 
     Of a folder, show its recordings with the trend of step time, waits and findings, and a report of each.
     --top, --min-saves, --select, --ignore and --user-only choose what the report lists, as in `analyze`.
-    TensorBoard and Perfetto get the trace with findings, steps and idle devices on tracks of their own.
+    TensorBoard and Perfetto get the trace with added tracks for findings, steps and idle devices.
     Perfetto online reads the trace from this machine; nothing is uploaded. Ctrl-C ends it.
     """
     refuse_unknown(view)
@@ -101,7 +101,7 @@ def _warn_of(host: str) -> None:
     from syncscan.integrations.private_server import is_local
 
     if not is_local(host):
-        warn([f"Other machines reach {host} too: whoever knows the address, or listens on the way, sees the trace."])
+        warn([f"Other machines can reach {host}: anyone who knows the address or can read the traffic sees the trace."])
 
 
 def show(
@@ -182,7 +182,7 @@ def _tensorboard(analysis: Analysis, trace: str, host: str, port: int | None, of
                 files.write(folder / f"{name}.pt.trace.json.gz", text(analysis, trace, progress=progress))
         size, many = f"{analysis.trace.info.events:,} events", analysis.trace.info.events >= _MANY_EVENTS
         if many:
-            click.echo(f"TensorBoard's other views are there once its plugin has read {size}; reload then.", err=True)
+            click.echo(f"TensorBoard's other views appear after its plugin has read {size}; reload then.", err=True)
         yield trace_view.TraceView(Path(logdir), host, port or 0, offline, opening_of(analysis), size, many).url
 
 
@@ -193,7 +193,7 @@ def _perfetto(analysis: Analysis, trace: str, host: str, port: int | None, offli
 
     online = offline is False or (offline is None and perfetto.bundled() is None)
     if online and port not in (None, perfetto.ONLINE_PORT):
-        why = f"The viewer of ui.perfetto.dev may read a trace from port {perfetto.ONLINE_PORT} alone."
+        why = f"ui.perfetto.dev can read a trace from port {perfetto.ONLINE_PORT} only."
         raise UsageError(why, "Leave out --port, or use --offline.")
     with tempfile.TemporaryDirectory(prefix="syncscan-") as folder:
         file = Path(folder, f"{annotated_copy.run_name(trace)}.pt.trace.json.gz")

@@ -11,7 +11,7 @@ from syncscan.errors import SyncscanError, UsageError
 from syncscan.report.printable import printable
 
 page_option = click.option(
-    "--page", type=click.IntRange(1), default=1, show_default=True, help="Of --format brief, from 1."
+    "--page", type=click.IntRange(1), default=1, show_default=True, help="Page of --format brief, from 1."
 )
 """For commands whose result has pages; they say with `needs` of which format."""
 
@@ -56,7 +56,7 @@ def refuse(output: str | None, force: bool, *sources: str) -> None:
         UsageError: also where a file is to be replaced and none is named.
     """
     if output is None and force:
-        raise UsageError("--force means nothing without a file that -o names.", "Give one, or leave --force out.")
+        raise UsageError("--force has no effect without -o.", "Add -o FILE, or leave out --force.")
     if output is not None:
         from syncscan import files
 

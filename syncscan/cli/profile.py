@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from syncscan.capture.session import Session
 
 NO_STEPS = """\
-The script stepped no optimizer, here or in a process that it started, and no loop that calls the device came round
-often enough to tell a step by, so nothing was captured.
-Mark its steps yourself, and run it as it is:
+Nothing was captured: neither the script nor a process that it started called an optimizer's step(), and no loop that
+calls the device ran often enough to define a step.
+Mark its steps yourself, and run the script:
     with syncscan.profile() as prof:
         for batch in batches:
             ...
             prof.step()
-Processes that it starts with an environment of their own aren't seen: give their launcher's command instead, as in
+Processes started with a custom environment aren't captured: use their launcher's command instead, as in
     syncscan profile torchrun --nproc-per-node N SCRIPT"""
 
 SAMPLED_S = 5.0
-SAMPLE = f"""How long to sample where the host is, after the last cycle and without the profiler; 0 leaves it out, as do
---every and --on-signal unless this says otherwise. [default: {SAMPLED_S:g}]"""
+SAMPLE = f"""How long to sample the host's stacks, after the last cycle and without the profiler; 0 turns sampling off
+(the default with --every and --on-signal). [default: {SAMPLED_S:g}]"""
 
 
-ACTIVE = """Steps of a cycle that are recorded. auto: 3, or where steps differ in turn a whole period of them; and then
-each phase between steps that takes more than a few percent of the run."""
+ACTIVE = """Steps to record per cycle. auto: 3, or a whole period if steps alternate; and then each phase between steps
+that takes more than a few percent of the run."""
 
-EXPLAIN_COMPILE = """Report where torch.compile breaks its graphs, falls back to eager and compiles anew, and why, as
-dynamo says it. A program that compiles nothing runs one more step, with each of its modules given to dynamo."""
+EXPLAIN_COMPILE = """Report where torch.compile breaks its graphs, falls back to eager and recompiles, and dynamo's
+reasons. A program that compiles nothing runs one more step, in which dynamo compiles each of its modules."""
 
 
 def _active(context: click.Context, option: click.Parameter, value: str) -> int | None:
@@ -124,13 +124,14 @@ def command(
     """Run SCRIPT with ARGS, record a few of its steps, and report their syncs.
 
     SCRIPT is a Python file, or a command as you would type it: python, torchrun, accelerate launch, deepspeed, the name
-    of a console script, a shell script. It isn't changed, and neither are the processes that it starts: each that steps
-    is captured, by rank.
+    of a console script, a shell script. Neither it nor the processes that it starts are changed; each process that
+    steps is captured, by rank.
 
-    A step ends when an optimizer's step() returns; if none steps, with a round of the outermost loop that calls the
-    device; or when the script calls prof.step(), if it uses syncscan.profile itself. The script is stopped once the
-    last cycle is recorded, the host has been sampled, and so has each phase between the steps that takes more than a
-    few percent. Options for syncscan come before SCRIPT, the script's own after it. The exit code is the script's.
+    A step ends when an optimizer's step() returns; without an optimizer, after each iteration of the outermost loop
+    that calls the device; or, if the script uses syncscan.profile itself, when it calls prof.step(). The script is
+    stopped after the last cycle is recorded, the host has been sampled, and each phase between steps that takes more
+    than a few percent has been recorded. Options of syncscan come before SCRIPT, options of the script after it. The
+    exit code is the script's.
 
     A job runs at full speed until --start-at, --every or --on-signal starts a capture, and again after it.
     """
@@ -171,8 +172,8 @@ def command(
         if command.launcher:
             if explain_compile:
                 raise UsageError(
-                    f"--explain-compile doesn't reach the processes that {script} starts.",
-                    "Give the script itself, or leave it out.",
+                    f"--explain-compile doesn't reach processes that {script} starts.",
+                    "Give the script itself, or leave out --explain-compile.",
                 )
             code = processes.run_command(command.words, wanted)
             run = ScriptRun(code, (), 0, "", False, False)
@@ -195,7 +196,7 @@ def command(
         if run.paths:
             _report(run.paths[-1], viewer, max_memory, streams.said)
         if any(one.world > 1 for one in of) and len(run.paths) > 1:
-            _say(f"syncscan fleet {out} joins what the {run.ranks} processes captured")
+            _say(f"syncscan fleet {out} joins the captures of the {run.ranks} processes")
     dies.now = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
 
@@ -280,9 +281,10 @@ class _DiesOfInterrupt:
 def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     """Say on stderr what came of it, and where nothing was captured, why and what to do."""
     if len(run.paths) > run.ranks:
-        others = "the other is" if len(run.paths) == 2 else f"the other {len(run.paths) - 1} are"
+        others = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
         _say(
-            f"the report is of the last of {len(run.paths)} traces, {run.paths[-1].name}; {others} for syncscan analyze"
+            f"this report covers the last of {len(run.paths)} traces, {run.paths[-1].name}; use syncscan analyze for "
+            f"{others}"
         )
     if run.failed:
         return
@@ -293,17 +295,17 @@ def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     if not run.marked_by and run.exit_code == 0:
         _say(NO_STEPS)
     elif run.marked_by and not run.paths and demand.standing:
-        _say(f"The script ended after {run.steps} steps ({run.marked_by}), and no capture was asked for in time.")
+        _say(f"The script ended after {run.steps} steps ({run.marked_by}), and no capture was requested in time.")
     elif run.marked_by and not run.paths:
         # The first step ends before anything can be captured: it is what shows where steps end.
         needed = plan.steps + (demand.start_at or 0) + (run.marked_by != "prof.step()")
         _say(
             f"The script ended after {_steps(run.steps)} ({run.marked_by}), before the first that is recorded:"
-            f" {needed} are needed. Let it run longer, or ask for less:"
+            f" {needed} are needed. Let it run longer, or record fewer steps:"
             " --calibrate 0 --wait 0 --warmup 1 --active 1."
         )
     elif run.paths and not run.complete:
-        _say(f"The script ended after {_steps(run.steps)}: the last trace holds a part of a cycle.")
+        _say(f"The script ended after {_steps(run.steps)}: the last trace contains only part of a cycle.")
 
 
 OF_A_CAPTURE = (
@@ -330,8 +332,8 @@ def _tell_unheeded(run: ScriptRun) -> None:
     options = [name(context.command, option) for option in OF_A_CAPTURE if given(context, option)]
     if run.marked_by == "prof.step()" and options:
         _say(
-            f"The script captures itself, with syncscan.profile: {', '.join(options)} had no effect. Give its own"
-            " arguments there."
+            f"The script uses syncscan.profile itself, so {', '.join(options)} had no effect. Pass these arguments "
+            "there."
         )
 
 

@@ -38,7 +38,7 @@ FORMATS = ("text", "json", "markdown", "html")
 @click.command(
     "prove",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    short_help="Run two programs in turn: is the change a real gain, and is the result the same?",
+    short_help="Run two programs alternately: is the change a real gain, and are the results the same?",
 )
 @click.option(
     "--rev",
@@ -102,8 +102,8 @@ def command(
     """Measure whether AFTER is faster than BEFORE, and whether both compute the same results.
 
     Both are scripts, run with ARGS, or functions (file.py:function). Each call of a function is a step; a function
-    that returns a function builds the step. With --rev, one script runs at two git revisions. Both run in fresh
-    processes, in turn and without a profiler, until the difference is known to a tenth of itself or the limit is
+    that returns a function builds the step. With --rev, one script runs at two git revisions. Both run alternately
+    in fresh processes, without a profiler, until the uncertainty is a tenth of the difference or the limit is
     reached. Options come before BEFORE.
 
     Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
@@ -152,7 +152,7 @@ def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     command = in_this_process(resolved((before, *rest)), "prove")
     if command.module:
         raise UsageError(
-            "prove runs scripts and functions, and no modules.",
+            "prove runs scripts and functions, not modules.",
             f"Give it a script that runs the module: from {command.target} import main; main().",
         )
     return command.target, command.arguments

@@ -16,9 +16,9 @@ from syncscan.cli.output import refuse, say, warn
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @memory_limit.option
 def command(trace: str, output: str, force: bool, max_memory: int | None) -> None:
-    """Write as much of TRACE as can be read as valid JSON, and say what was repaired and what is lost.
+    """Write the readable part of TRACE as valid JSON, and report what was repaired and what is lost.
 
-    Valid parts stay as they were written. TRACE may be compressed, or - for standard input.
+    Valid parts stay unchanged. TRACE may be compressed, or - for standard input.
     """
     from syncscan import files, load
     from syncscan.load.valid_json import ValidText

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @click.command("report")
 @click.argument("trace")
-@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="- for stdout.")
+@click.option(
+    "-o", "--output", metavar="FILE", default="report.html", show_default=True, help="Output file (- for stdout)."
+)
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--open", "opened", is_flag=True, help="Show the report in a browser.")
 @option
@@ -44,7 +46,7 @@ def command(
     target = None if output == "-" else output
     refuse_unknown(view)
     if opened and target is None:
-        raise UsageError("--open shows a file, and -o - writes none.", "Name one with -o, or leave --open out.")
+        raise UsageError("--open needs a file, but -o - writes to stdout.", "Give a file with -o, or leave out --open.")
     refuse(target, force, trace, *([fixes] if fixes else []))
     analysis = with_fixes(viewed(analysis_options.analysis_of(trace), view), fixes)
     warn(analysis.warnings)
@@ -59,4 +61,4 @@ def _open(report: Path) -> None:
     from syncscan.integrations import browser
 
     if not browser.opens(report.resolve().as_uri()):
-        say(f"No browser could be started: open {report} by hand.")
+        say(f"No browser could be started: open {report} yourself.")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @click.command("rules")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 def command(form: str) -> None:
-    """List the rules that name a sync point (the first that matches wins), and those that find a habit."""
+    """List the rules for syncs (the first match wins) and for other costs."""
     from syncscan import api
 
     click.echo(_RENDERERS[form](api.rules(), api.habit_rules()))
@@ -22,8 +22,8 @@ def command(form: str) -> None:
 
 def _text(rules: Sequence[RuleDoc], habits: Sequence[RuleDoc]) -> str:
     width = max(len(rule.id) for rule in (*rules, *habits))
-    foot = f"{len(rules)} rules and {len(habits)} habits. One of them in full: syncscan explain {rules[0].id}"
-    return "\n".join([*_lines(rules, width), "", "Besides syncs:", "", *_lines(habits, width), "", foot])
+    foot = f"{len(rules)} rules and {len(habits)} habits. For details: syncscan explain {rules[0].id}"
+    return "\n".join([*_lines(rules, width), "", "Other costs:", "", *_lines(habits, width), "", foot])
 
 
 def _lines(rules: Sequence[RuleDoc], width: int) -> list[str]:

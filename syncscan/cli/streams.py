@@ -65,7 +65,7 @@ def refuse_pipe(trace: str) -> None:
     is_stream = os.path.exists(trace) and not os.path.isfile(trace) and not os.path.isdir(trace)  # noqa: PTH110, PTH112, PTH113
     if trace == "-" or is_stream:
         name = "Standard input" if trace == "-" else trace
-        raise UsageError(f"{name} can't be read twice, which this command needs.", "Save the trace to a file first.")
+        raise UsageError(f"{name} can't be read twice, but this command has to.", "Save the trace to a file first.")
 
 
 @contextmanager

@@ -23,7 +23,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 @click.command("time")
 @click.argument("target", metavar="SCRIPT:FUNCTION")
-@click.option("--inputs", metavar="NAME", help="Function in SCRIPT that makes the arguments for a batch size.")
+@click.option("--inputs", metavar="NAME", help="Function in SCRIPT that returns the arguments for a batch size.")
 @click.option("--device", help="cuda, cuda:1, xpu or cpu.  [default: the accelerator, or the CPU if there is none]")
 @click.option(
     "--repetitions", type=click.IntRange(1), default=100, show_default=True, help="Minimum number of samples."
@@ -50,10 +50,11 @@ def command(
     output: str | None,
     force: bool,
 ) -> None:
-    """Time FUNCTION of SCRIPT: warmed up until stable, on the device's clock, many times, with one-off costs apart.
+    """Time FUNCTION of SCRIPT: warmed up, on the device's clock, many times, with one-time costs separate.
 
-    FUNCTION is called with the arguments that --inputs makes, or without any (with --throughput: with the batch size).
-    SCRIPT is imported, so code under `if __name__ == "__main__":` doesn't run. On a CPU the host's clock is used.
+    FUNCTION is called with the arguments that --inputs returns, or without arguments (with --throughput: with the
+    batch size).
+    SCRIPT is imported, so code under `if __name__ == "__main__":` doesn't run. On a CPU, the host's clock is used.
     """
     from syncscan.capture import target as targets
     from syncscan.capture.timing import time_step

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscan.cli.output import warn
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _Saving(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         """As (µs, part of a step), one of them 0."""
         match = _LEAST.fullmatch(str(value).strip())
         if match is None:
-            self.fail(f"{value} is neither a time, such as 100us or 1ms, nor a share of the step, such as 2%.")
+            self.fail(f"{value} is neither a time (such as 100us) nor a share of the step (such as 2%).")
         number, unit = float(match[1]), match[2]
         return (0.0, number / 100) if unit == "%" else (number * _UNITS[unit], 0.0)
 
@@ -49,8 +50,8 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         from syncscan.model.view import View
 
         view = View(
-            select=globs(select),
-            ignore=globs(ignore),
+            select=_current(globs(select)),
+            ignore=_current(globs(ignore)),
             user_only=user_only,
             least_us=min_saves[0],
             least_share=min_saves[1],
@@ -74,6 +75,14 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     user = click.option("--user-only", is_flag=True, help="Hide findings in library code.")
     return top(least(select(ignore(user(with_view)))))
+
+
+def _current(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return these globs with former ids replaced, and warn of each."""
+    from syncscan.model.renamed_rules import current_id, deprecation
+
+    warn(note for note in map(deprecation, names) if note)
+    return tuple(map(current_id, names))
 
 
 def refuse_unknown(view: View) -> None:
@@ -105,7 +114,7 @@ def viewed(analysis: Analysis, view: View) -> Analysis:
 
     if view.user_only and analysis.findings and all(f.where.owner == "unknown" for f in analysis.findings):
         raise UsageError(
-            f"--user-only: {analysis.trace.info.path} doesn't record whose code its findings are in.",
+            f"--user-only: {analysis.trace.info.path} doesn't record whether findings are in user or library code.",
             "Record it with syncscan profile, or with with_stack=True.",
         )
     return replace(analysis, view=view)

@@ -17,9 +17,9 @@ from syncscan.cli.terminal import colors, width
 @click.option(
     "--launches",
     type=click.Choice(("eager", "compile", "reduce-overhead", "graph")),
-    help="Launch this way too: torch.compile, with CUDA graphs, or the whole step as one CUDA graph.",
+    help="Also change how the step launches: torch.compile, with CUDA graphs, or the whole step as one CUDA graph.",
 )
-@click.option("--keep-timing", is_flag=True, help="Keep explicit synchronize calls, which are wanted for timing.")
+@click.option("--keep-timing", is_flag=True, help="Keep explicit synchronize calls, which timing code needs.")
 @click.option(
     "--pipeline", multiple=True, metavar="SCOPE", help="Give an upper bound for running SCOPE one step ahead."
 )
@@ -44,9 +44,10 @@ def command(
     page: int,
     analysis_options: AnalysisOptions,
 ) -> None:
-    """Replay the step of TRACE without some of its syncs: the real gain, and what limits the step then.
+    """Replay the step of TRACE without some of its syncs: the real gain, and what bounds the step afterwards.
 
-    SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID. With --launches nothing is removed but what --remove names.
+    SELECTOR is all, scope:GLOB, rule:ID, op:GLOB or id:ID. With --launches, only the syncs that --remove names are
+    removed.
     """
     from syncscan.report import whatif
 

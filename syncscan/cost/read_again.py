@@ -23,7 +23,7 @@ LEAST = 4
 _READS = frozenset({"item", "number-argument", "tolist"})
 """Rules whose reads may be of the same value, as far as a trace shows."""
 _ONCE = "Read it once, before the loop or the layers, and pass the number on (as max_seqlen is)."
-_IF = "If it is the same value each time, as a length that every layer asks for, read it once before and pass it on."
+_IF = "If it is the same value each time (such as a length that every layer needs), read it once before and pass it on."
 
 
 def name_repeated_reads(trace: Trace, findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -42,12 +42,12 @@ def _named(trace: Trace, finding: Finding, known: dict[int, str]) -> Finding:
         reads = min((_same(step, known) for step in steps), default=0)
         if reads < LEAST_KNOWN:
             return finding
-        title = f"{reads} reads of what is the same value: read once"
+        title = f"{reads} reads of the same value: read it once"
         return replace(finding, diagnosis=replace(diagnosis, title=title, once=True, fix=f"{_ONCE} {diagnosis.fix}"))
     counts = {len(step) for step in steps}
     if not trace.steps or len(counts) > 1 or min(counts) < LEAST or not _may_be_one_value(finding):
         return finding
-    title = f"{diagnosis.title}, {min(counts)} times at one line: once, if it is the same value"
+    title = f"{diagnosis.title}, {min(counts)} times at one line: read it once if the value is the same"
     return replace(finding, diagnosis=replace(diagnosis, title=title, once=True, fix=f"{_IF} {diagnosis.fix}"))
 
 

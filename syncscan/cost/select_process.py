@@ -32,7 +32,7 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[Proces
     pids = processes(trace)
     if process is not None and process not in pids:
         raise UsageError(
-            f"{trace.info.path} holds no process {process} that launches work.", f"It has {', '.join(pids)}."
+            f"{trace.info.path} has no process {process} that launches work.", f"It has {', '.join(pids)}."
         )
     if len(pids) < 2:
         return trace, (), ()
@@ -41,9 +41,7 @@ def apart(trace: Trace, process: str | None = None) -> tuple[Trace, tuple[Proces
     measured = tuple(_steps(pid, one) for pid, one in zip(pids[:MOST_PROCESSES], traces, strict=True))
     lacks = [Lack(_sentence(measured, len(pids)))]
     if share_correlations(trace):
-        lacks.append(
-            Lack("Its processes use the same launch numbers, so work can't be assigned to a process.", True, True)
-        )
+        lacks.append(Lack("Its processes share launch numbers, so work can't be assigned to a process.", True, True))
     return traces[0], measured, tuple(lacks)
 
 
@@ -57,12 +55,12 @@ def _sentence(processes: Sequence[ProcessSteps], count: int) -> str:
     rest = "; ".join(_described(process) for process in processes[1:])
     more = f"; and {count - len(processes)} more" if count > len(processes) else ""
     sentence = f"The trace holds {count} processes: this report covers process {processes[0].process} only"
-    return f"{sentence} (--process PID chooses another). Beside it: {rest}{more}."
+    return f"{sentence} (--process PID chooses another). Others: {rest}{more}."
 
 
 def _described(process: ProcessSteps) -> str:
     took = f"{process.process} takes {process.observed_us / 1e3:.3g} ms"
     if not process.count:
-        return f"{took} in all"
-    works = (f"device {d.device} works {min(1.0, d.busy_us / process.observed_us):.0%}" for d in process.devices)
-    return f"{took} a step" + "".join(f", {text}" for text in works)
+        return f"{took} in total"
+    works = (f"device {d.device} busy {min(1.0, d.busy_us / process.observed_us):.0%}" for d in process.devices)
+    return f"{took} per step" + "".join(f", {text}" for text in works)

@@ -62,7 +62,7 @@ class Rule(Protocol):
     ID: str
     """Stable and readable id, such as `nonzero`: the module's name with hyphens."""
     NAME: str
-    """A short title, such as `nonzero reads its number of hits back`."""
+    """A short title, such as `nonzero reads the number of matches back`."""
     CAUSE: Cause
     """The class of the catalog."""
     WHY: str

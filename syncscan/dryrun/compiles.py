@@ -16,16 +16,16 @@ from syncscan.dryrun.patches import Patches
 
 MOST_CALLS = 3
 """Calls of one function or module that are kept, each with tensors of other shapes or types than those before."""
-FAILED = "{} wasn't explained from there on, as it failed on the CPU: {}"
+FAILED = "{} wasn't explained further, because it failed on the CPU: {}"
 NO_GPU = ("device mismatch", "not compiled with CUDA", "FakeTensor Device Propagation")
 """Reasons of dynamo's that are the missing GPU's, where a function names the device itself."""
 ON_CPU = (
-    "Dynamo saw the first calls again behind the dry run, on the CPU and without a simulated GPU: it didn't see what a"
-    " function does only on a GPU."
+    "Dynamo compiled the first calls again after the dry run, on the CPU without a simulated GPU, so it didn't see"
+    " code that runs only on a GPU."
 )
 MODULES_ONLY = (
-    "The program compiles nothing: each module that a step calls was compiled. What runs outside of modules, as a loop"
-    " around them, a loss function or the optimizer, wasn't tried."
+    "The program compiles nothing: each module that a step calls was compiled. Code outside of modules"
+    " (a loop around them, a loss function, the optimizer) wasn't tried."
 )
 
 

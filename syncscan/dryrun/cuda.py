@@ -24,7 +24,7 @@ CUDA = torch.device("cuda", 0)
 MEMORY = 80 * 1024**3
 """Bytes of the simulated device."""
 PROPERTIES = SimpleNamespace(
-    name="pretended GPU",
+    name="simulated GPU",
     major=9,
     minor=0,
     total_memory=MEMORY,
@@ -209,9 +209,9 @@ class _Device:
                 _snapshot=lambda *args, **kwargs: {"segments": [], "device_traces": []},
                 get_allocator_backend=lambda: "native",
                 memory_usage=lambda device=None: 0,
-                list_gpu_processes=lambda device=None: "a pretended GPU has no processes",
+                list_gpu_processes=lambda device=None: "a simulated GPU has no processes",
                 memory_snapshot=lambda *args, **kwargs: [],
-                memory_summary=lambda device=None, abbreviated=False: "a pretended GPU has no memory of its own",
+                memory_summary=lambda device=None, abbreviated=False: "a simulated GPU has no memory of its own",
                 mem_get_info=lambda device=None: (MEMORY, MEMORY),
                 reset_peak_memory_stats=lambda device=None: None,
                 reset_accumulated_memory_stats=lambda device=None: None,
@@ -244,7 +244,7 @@ class _Device:
 
         def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
             if backend is None or "nccl" in str(backend):
-                self.session.say("torch.distributed ran on gloo in the place of NCCL.")
+                self.session.say("torch.distributed ran on gloo instead of NCCL.")
                 backend = "gloo"
             kwargs.pop("device_id", None)
             return init(backend, *args, **kwargs)

@@ -50,7 +50,7 @@ class _Machinery:
                 device_type, dtype = "cpu", dtype or torch.float16
                 if enabled and dtype == torch.float16:
                     dtype = torch.bfloat16
-                    self.session.say("Autocast to float16 ran in bfloat16, which a CPU computes far faster.")
+                    self.session.say("Autocast to float16 ran in bfloat16, which is much faster on a CPU.")
             init(this, device_type, dtype, enabled, **kwargs)
 
         self.patches.set(autocast, "__init__", on_cpu)
@@ -108,7 +108,7 @@ class _Machinery:
         session = self.session
 
         def eager(model: Any = None, **options: Any) -> Any:
-            session.say("torch.compile was asked for and left out: what it would compile ran eagerly.")
+            session.say("torch.compile was skipped: the code that it would compile ran eagerly.")
             return model if model is not None else lambda function: function
 
         self.patches.replace(torch, "compile", eager)

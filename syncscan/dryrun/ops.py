@@ -102,7 +102,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             if not on_device or not _LACKS_KERNEL.search(str(error)):
                 raise
             if name.partition("::")[0] in wait_table.KNOWN:  # the others are counted as not understood already
-                self._session.not_understood(f"{name}, which no CPU runs: its results are zeros")
+                self._session.not_understood(f"{name}, which can't run on a CPU: its results are zeros")
             return _zeros(func, args, kwargs, error)
 
     def _named(self, func: Any) -> tuple[str, str, Sequence[Any]]:

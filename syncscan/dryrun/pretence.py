@@ -38,7 +38,7 @@ class Pretence:
         if importlib.util.find_spec("torch") is None:
             raise MissingExtra("A dry run needs torch.", installing("capture"))
         if not _one_at_a_time.acquire(blocking=False):
-            raise UsageError("A pretended GPU is in use already.", "End that block first: they don't nest.")
+            raise UsageError("A simulated GPU is already in use.", "End that block first: simulated GPUs don't nest.")
         self._undo.callback(_one_at_a_time.release)
         try:
             return self._switch_on()

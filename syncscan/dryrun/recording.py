@@ -253,7 +253,7 @@ class DryRecording:
             {
                 "schemaVersion": 1,
                 "cuda_runtime_version": 13000,
-                "deviceProperties": [{"id": 0, "name": "pretended GPU"}],
+                "deviceProperties": [{"id": 0, "name": "simulated GPU"}],
                 "baseTimeNanoseconds": BASE_NS,
                 "syncscan": {
                     "pretended": True,

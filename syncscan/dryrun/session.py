@@ -27,7 +27,7 @@ MOST_WAITS = 200_000
 APART = 10**9
 """Offset between the forward ops' numbers of two threads; torch counts each thread's from 0."""
 
-NOTHING = "No op ran on the pretended device: the program never asked for it, on the thread that was watched."
+NOTHING = "No op ran on the simulated device: the program never used it on the watched thread."
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class DryRunSession:
     def failed(self, error: BaseException | None = None) -> None:
         """Note that the program failed: what would have come after it wasn't run."""
         what = f" ({type(error).__name__}: {str(error)[:200]})" if error is not None else ""
-        self.say(f"The program failed{what}, and what would have come after wasn't seen.")
+        self.say(f"The program failed{what}, so the rest of it wasn't seen.")
 
     def not_understood(self, what: str) -> None:
         """Count an op or call whose CUDA behavior is unknown, and name it with its line.
@@ -189,16 +189,16 @@ class DryRunSession:
         """Sentences on what was run and what of it wasn't understood."""
         sentences = [*self.notes, self._understood()]
         if self.left_out:
-            sentences.append(f"{self.left_out} more waits were counted and not recorded.")
+            sentences.append(f"{self.left_out} more waits were counted but not recorded.")
         return sentences
 
     def _understood(self) -> str:
         count = sum(self.unknown.values())
         if not count:
-            return f"All {self.seen} ops on the pretended device were understood." if self.seen else NOTHING
+            return f"All {self.seen} ops on the simulated device were recognized." if self.seen else NOTHING
         places = "; ".join(f"{what} ({file}:{line})" for what, _, file, line in self.gaps())
         ops, they = ("op", "it waits") if count == 1 else ("ops", "they wait")
-        return f"{count} {ops} of {self.seen} not understood, and whether {they} is unknown: {places}."
+        return f"{count} {ops} of {self.seen} not recognized; it is unknown whether {they}: {places}."
 
     def gaps(self) -> list[tuple[str, int, str, int]]:
         """Return the ops and calls that weren't understood: name, how often, and file and line of the first."""

@@ -63,7 +63,7 @@ def _unseen(session: DryRunSession, start: Callable[..., Any], name: str) -> Cal
     @functools.wraps(start)
     def started(*args: Any, **kwargs: Any) -> Any:
         session.seen += 1
-        session.not_understood(f"processes of torch.multiprocessing.{name}, in which nothing is pretended")
+        session.not_understood(f"processes of torch.multiprocessing.{name}, which run without the simulated GPU")
         return start(*args, **kwargs)
 
     return started

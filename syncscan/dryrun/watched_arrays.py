@@ -33,7 +33,7 @@ class WatchedArray(np.ndarray[Any, Any]):
         self.tensor, self._use = getattr(source, "tensor", None), getattr(source, "_use", None)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Run a ufunc on plain arrays; what it was given to write to is returned as it was given."""
+        """Run a ufunc on plain arrays; what it was given to write to is returned as given."""
         given = options.pop("out", ())
         if given:
             options["out"] = tuple(map(_written, given))

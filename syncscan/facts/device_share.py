@@ -1,4 +1,4 @@
-"""Say how much of a step the device works: in the trace, without the profiler, and on what basis."""
+"""Say how much of a step the device is busy: in the trace, without the profiler, and on what basis."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class _Held:
         return int(own[0]) if len(own) else NONE
 
     def _idle(self, device: int, begin: int, end: int) -> int:
-        """Return the length of this interval if it is long and the device works in little of it; else 0."""
+        """Return the length of this interval if it is long and the device is busy in little of it; else 0."""
         if end - begin <= HELD_NS:
             return 0
         busy = self._work.of(device).busy_within(begin, end)

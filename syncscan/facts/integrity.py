@@ -46,18 +46,22 @@ def _lacks(trace: Trace) -> Iterator[Lack]:
         yield Lack(" ".join(sentences), verdict=True, waits=True)
         return
     if not len(trace.slices):
-        yield Lack("The trace holds no slices.", verdict=True, waits=True)
+        yield Lack("The trace contains no slices.", verdict=True, waits=True)
         return
     if not len(trace.device_rows):
         calls = trace.is_category(*CALLS, Category.SYNC).any()
-        why = "what the host waited for isn't in it" if calls else "it is of a CPU, or was recorded without the device"
-        yield Lack(f"The trace holds no device work: {why}.", verdict=True, waits=True)
+        why = (
+            "the work that the host waited for is missing"
+            if calls
+            else "it was recorded on a CPU, or without its device"
+        )
+        yield Lack(f"The trace contains no device work: {why}.", verdict=True, waits=True)
         return
     if not trace.is_category(*HOST).any():
-        yield Lack("The trace holds no host slices, so what the device waited for is unknown.", verdict=True)
+        yield Lack("The trace contains no host slices, so what the device waited for is unknown.", verdict=True)
         return
     if not trace.info.complete:
-        yield Lack("The trace is cut short, and a part of it doesn't show what bounds the step.", verdict=True)
+        yield Lack("The trace is truncated, and a part of it doesn't show what bounds the step.", verdict=True)
     yield from _dropped(trace)
     yield from _launches(trace)
     yield from _graphs(trace)
@@ -70,7 +74,7 @@ def _dropped(trace: Trace) -> Iterator[Lack]:
     """Report records that the profiler says it dropped."""
     dropped = trace.info.dropped
     if dropped:
-        yield Lack(f"The profiler's buffers were full: it dropped {dropped} records of the device.", verdict=True)
+        yield Lack(f"The profiler's buffers were full: it dropped {dropped} device records.", verdict=True)
 
 
 def _launches(trace: Trace) -> Iterator[Lack]:
@@ -80,7 +84,7 @@ def _launches(trace: Trace) -> Iterator[Lack]:
         return
     recorded = int(np.count_nonzero(trace.started_work(launches))) / len(launches)
     if recorded < COMPLETE:
-        lost = f"Only {recorded:.0%} of the launches have their device work in the trace"
+        lost = f"Only {recorded:.0%} of the launches have device work in the trace"
         yield Lack(f"{lost}: the device may be busy where it looks idle.", verdict=recorded < RECORDED)
 
 
@@ -97,7 +101,7 @@ def _graphs(trace: Trace) -> Iterator[Lack]:
     partly = [ns for ns in held if ns]
     if partly:
         lost = f"After {len(partly)} of {len(held)} graph launches the device is idle for no visible reason"
-        sentence = f"{lost}, for {median(partly) / 1e6:.3g} ms: a part of their kernels isn't in the trace"
+        sentence = f"{lost}, for {median(partly) / 1e6:.3g} ms: some of their kernels are missing from the trace"
         withheld = len(partly) > (1.0 - RECORDED) * len(held)
         yield Lack(f"{sentence}, and it may be busy where it looks idle.", verdict=withheld, waits=withheld)
 
@@ -140,8 +144,8 @@ def _streams(trace: Trace) -> Iterator[Lack]:
             took, there_was = _recorded_time(trace, work.rows), float(work.busy_sum[-1])
             if took > most * there_was:
                 ms = f"{took / 1e6:.3g} ms in {there_was / 1e6:.3g} ms"
-                sentence = f"Stream {stream} of device {device} claims to work {ms}"
-                yield Lack(f"{sentence}, though a stream runs one thing at a time.", verdict=True, waits=True)
+                sentence = f"Stream {stream} of device {device} reports {ms} of work"
+                yield Lack(f"{sentence}, but a stream runs one task at a time.", verdict=True, waits=True)
 
 
 def _recorded_time(trace: Trace, rows: Int64) -> float:
@@ -155,9 +159,9 @@ def _recorded_time(trace: Trace, rows: Int64) -> float:
 
 
 def _events(trace: Trace) -> Iterator[Lack]:
-    """Report waits for an event that don't name the record that they wait for."""
+    """Report waits for an event that don't name the event record that they wait for."""
     rows = trace.where(waits_for_event, Category.SYNC)
     unresolved = int(np.count_nonzero(trace.slices.awaits[rows] == NONE))
     if unresolved:
-        waits = f"{unresolved} of {len(rows)} waits for an event don't name the record that they wait for"
+        waits = f"{unresolved} of {len(rows)} waits for an event don't name the event record that they wait for"
         yield Lack(f"{waits} (as of CUDA 12.9), so it was inferred from order and time.")

@@ -37,7 +37,7 @@ class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
     """That launched most of it, as a reader would name it; empty where the trace doesn't tell."""
     us: float
     share: float
-    """Part of the device's work in a step, with all streams added up and collectives left out."""
+    """Part of device time in a step, with all streams added up and collectives left out."""
     per_step: float
     others: int
     """Modules and ops besides that launched such kernels."""

@@ -247,7 +247,7 @@ def _done(trace: Trace, steps: Sequence[Interval]) -> list[int]:
 
 
 def _busy(trace: Trace, begin: int, end: int) -> float:
-    """Return the share of this time in which the device works."""
+    """Return the share of this time in which the device is busy."""
     rows = trace.device_rows
     starts, ends = union(trace.slices.ts[rows], trace.slices.end[rows])
     overlap = np.minimum(ends, end) - np.maximum(starts, begin)

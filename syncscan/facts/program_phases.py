@@ -106,7 +106,7 @@ class WatchedSteps(NamedTuple):
 def phases_of(
     course: WatchedSteps, samples: Sequence[Sample], loops: Loops
 ) -> tuple[list[SeenPhase], tuple[int, Loop] | None]:
-    """Return the phases, longest first, and the loop that the steps are rounds of.
+    """Return the phases, longest first, and the loop whose iterations are the steps.
 
     Args:
         course: the steps, and how they end.
@@ -194,7 +194,7 @@ class _Steps:
 class _Branch(NamedTuple):
     """Where a sample's stack leaves that of the step's end: the lines, the function called there, and its kind.
 
-    `outside` of the loop that the steps are rounds of, or `chosen` by a condition in it; `place` is None where it never
+    `outside` of the loop that runs the steps, or `chosen` by a condition in it; `place` is None where it never
     leaves the path.
     """
 

@@ -30,7 +30,7 @@ SELDOM = 3
 """Waits in the whole run below which a place isn't spoken of."""
 SHORTER = 20
 """Steps of a program that has come to no end within the limit."""
-VERIFIED = "both versions ran dry: this wait is gone, no new one came in, output and results agree"
+VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,13 +62,13 @@ def _connected(scheduler: str) -> Any:
     except ImportError:
         raise MissingExtra("A scheduler needs dask.distributed.", installing("fleet")) from None
     if "@" in scheduler:  # Dask takes none, and would say them in its errors
-        why = f"{redacted(scheduler)} is no scheduler's address: there is no user in one."
+        why = f"{redacted(scheduler)} is not a scheduler address: it must not contain a user name."
         raise UsageError(why, "Give it as tcp://host:8786; certificates come from Dask's configuration.")
     try:
         return Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except Exception as e:  # of the address, of the network, of TLS
         why = f"No Dask scheduler answers at {redacted(scheduler)}: {reason(e)}."
-        raise UsageError(why, "Start one with `dask scheduler`, and give the address that it says.") from None
+        raise UsageError(why, "Start one with `dask scheduler`, and give the address that it prints.") from None
 
 
 def _round(
@@ -118,9 +118,11 @@ def _outcome(result: Any, client: Any) -> TraceOutcome:
     error = result[1] if isinstance(result, tuple) else result
     kind = type(error).__name__
     if kind == "KilledWorker":
-        return TraceOutcome(reason="Each worker that read it died, as they do when memory runs out.", killed=True)
+        return TraceOutcome(reason="Every worker that read it died, probably because memory ran out.", killed=True)
     if client.status != "running" or kind.endswith("CancelledError"):
-        raise ProgramFailed("The Dask scheduler went away.", "Run it again: what was stored isn't analyzed again.")
+        raise ProgramFailed(
+            "The connection to the Dask scheduler was lost.", "Run it again: stored results are reused."
+        )
     return TraceOutcome(reason=f"A worker failed on it: {kind}: {reason(error)}.")
 
 
@@ -128,7 +130,7 @@ def _task(path: str, options: dict[str, Any], most: int | None, version: str) ->
     """Analyze one trace on a worker."""
     if version != __version__:
         return TraceOutcome(
-            reason=f"The worker has syncscan {__version__}, and this is {version}: install the same on both."
+            reason=f"The worker has syncscan {__version__}, but this is {version}: install the same version on both."
         )
     return outcome_of(path, options, _share() if most is None else most)
 

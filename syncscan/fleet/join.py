@@ -133,11 +133,11 @@ def _notes(
 ) -> list[str]:
     notes = []
     if not meetings.found:
-        notes.append("No collective is in the traces of all its ranks, so who waits for whom is unknown.")
+        notes.append("No collective is in the traces of all its ranks, so it is unknown which rank waits for which.")
     if members.missing or (meetings.unmatched and meetings.found):
         notes.append(
             f"{meetings.unmatched} collectives are missing in a rank's trace: they keep their recorded duration, even "
-            "where that rank would arrive earlier."
+            "if that rank would arrive earlier."
         )
     if clocks.unaligned and len(members.ranks) > 1:
         ranks = ", ".join(str(members.ranks[place].number) for place in clocks.unaligned[:8])
@@ -159,11 +159,11 @@ def _notes(
         )
     if projector and len(projector.ranks) < len(members.ranks):
         notes.append(
-            f"{len(projector.ranks)} of the {len(members.ranks)} ranks are replayed: those that came last to a "
-            "collective, and of each kind the latest."
+            f"{len(projector.ranks)} of the {len(members.ranks)} ranks are replayed: those that arrived last at "
+            "a collective, and the latest of each kind."
         )
     if projector and any(f.first.kernels_stay for f in findings):
-        notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
+        notes.append("Kernels after a data-dependent shape are kept: a replacement may compute more or less.")
     if projector and any(f.gain_us is None for f in findings):
-        notes.append("In so large a job, only the costliest findings were removed one by one; the others lack a gain.")
+        notes.append("Because the job is large, gains were projected for the costliest findings only.")
     return notes

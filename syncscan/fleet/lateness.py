@@ -173,7 +173,7 @@ def _causes(
 
 
 def _idle_more(last: Arrival, waiting: Sequence[Arrival], since: Mapping[int, RankCollective]) -> tuple[float, int]:
-    """Return how much longer the last rank's device was idle behind syncs, and the finding with the largest part."""
+    """Return how much longer the last rank's device was idle after syncs, and the finding with the largest part."""
     own = _idle(last, since)
     usual = median(sum(_idle(other, since).values()) for other in waiting)
     return sum(own.values()) - usual, max(own, key=own.__getitem__, default=-1)

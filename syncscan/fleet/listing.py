@@ -22,7 +22,7 @@ from syncscan.load.redaction import redacted
 _MAGIC = re.compile(r"[*?\[]")
 _AT_ONCE = 64
 """Heads of remote files that are read together, `PEEK` bytes each."""
-_HINT = "Name a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://bucket/prefix."
+_HINT = "Give a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://bucket/prefix."
 
 
 def find(where: str | os.PathLike[str]) -> list[str]:
@@ -104,4 +104,4 @@ def _one_kind(files: list[str], opening: Iterable[tuple[str, Any]]) -> list[str]
 
 
 def _nothing(where: str) -> list[str]:
-    raise TraceNotFound(f"{redacted(where)} holds no trace.", _HINT)
+    raise TraceNotFound(f"{redacted(where)} contains no traces.", _HINT)

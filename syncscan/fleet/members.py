@@ -55,13 +55,14 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
             recorded at other times.
     """
     if not ranks:
-        raise UsageError("There is no rank whose trace could be read.", "Name the folder that holds a trace for each.")
+        raise UsageError("No rank's trace could be read.", "Give the folder that contains one trace per rank.")
     members = tuple(sorted(_numbered(ranks), key=lambda member: member.number))
     _refuse_duplicates(members)
     sizes = Counter(member.of.world_size for member in members if member.of.world_size)
     if len(sizes) > 1:
         raise UsageError(
-            f"These traces are of jobs of {' and '.join(map(str, sorted(sizes)))} ranks.", "Give those of one job."
+            f"These traces are from jobs with {' and '.join(map(str, sorted(sizes)))} ranks.",
+            "Give the traces of one job.",
         )
     steps = _common_steps(members)
     _refuse_other_captures(members, steps)
@@ -84,8 +85,8 @@ def _refuse_duplicates(members: Sequence[Member]) -> None:
         other = seen.setdefault(member.number, member)
         if other is not member:
             raise UsageError(
-                f"{other.of.path} and {member.of.path} are both of rank {member.number}.",
-                "Give one capture of one job: one trace a rank.",
+                f"{other.of.path} and {member.of.path} are both from rank {member.number}.",
+                "Give one capture of one job: one trace per rank.",
             )
 
 
@@ -96,7 +97,7 @@ def _common_steps(members: Sequence[Member]) -> tuple[int, ...]:
         if len(counts) > 1:
             (some, one), (more, other) = sorted(counts.items())[:2]
             raise UsageError(
-                f"{one} holds {some} steps and {other} {more}, and nothing numbers them.",
+                f"{one} holds {some} steps and {other} {more}, and the steps aren't numbered.",
                 "Record them with a schedule and prof.step().",
             )
         return tuple(range(next(iter(counts))))

@@ -133,7 +133,7 @@ class _Worker:
                 env={**os.environ, ALONE: "1"},
             )
         except OSError as e:
-            raise ProgramFailed(f"No process can be started: {e.strerror or e}.", "Ask for fewer, with jobs.") from None
+            raise ProgramFailed(f"No process can be started: {e.strerror or e}.", "Use fewer, with jobs.") from None
         self._orders = cast(IO[bytes], self._process.stdin)
         self.answers = cast(IO[bytes], self._process.stdout)
         self._send(share)

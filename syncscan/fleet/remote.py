@@ -63,7 +63,7 @@ def failed(url: str, error: Exception) -> SyncscanError:
     if isinstance(error, SyncscanError):
         return error
     if isinstance(error, FileNotFoundError):
-        return TraceNotFound(f"{redacted(url)}: there is no such place.", "Check the address.")
+        return TraceNotFound(f"{redacted(url)} doesn't exist.", "Check the address.")
     return TraceUnreadable(f"{redacted(url)} can't be read: {reason(error)}.", "Check the address and your access.")
 
 

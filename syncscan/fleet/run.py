@@ -49,7 +49,7 @@ def run(
         ProgramFailed: no process can be started, or the scheduler went away.
     """
     if "-" in paths:
-        raise UsageError("A job's traces can't come from standard input: each rank has its own.", "Name a folder.")
+        raise UsageError("A job's traces can't come from standard input: each rank has its own.", "Give a folder.")
     job = _Job(list(dict.fromkeys(paths)), progress)
     chosen = dict(options or {})
     for path in filter(named_as_rank, job.paths):

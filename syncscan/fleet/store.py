@@ -68,7 +68,7 @@ def read_stored(path: str) -> RankAnalysis:
     try:
         return decoded(bytes(msgspec.json.decode(text, type=_StoredRank).rank))
     except (msgspec.MsgspecError, ValueError, RecursionError) as e:
-        why = f"{redacted(path)} holds no rank that this syncscan reads: {reason(e)}."
+        why = f"{redacted(path)} contains no rank that this version of syncscan can read: {reason(e)}."
         raise TraceUnreadable(why, "Analyze its trace again.") from None
 
 
@@ -171,7 +171,7 @@ class Store:
     def _failed(self, error: Exception) -> SyncscanError:
         if isinstance(error, SyncscanError):
             return error
-        return UsageError(f"{redacted(self.where)} can't keep the ranks: {reason(error)}.", "Choose a folder of yours.")
+        return UsageError(f"{redacted(self.where)} can't store the ranks: {reason(error)}.", "Choose another folder.")
 
 
 def _inputs_of(trace: str, options: str) -> _Made:

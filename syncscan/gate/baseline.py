@@ -65,7 +65,7 @@ def read_baseline(path: Path) -> Baseline:
     try:
         return msgspec.json.decode(text, type=Baseline)
     except (msgspec.MsgspecError, ValueError, RecursionError) as e:
-        raise UsageError(f"{path} is no baseline that this syncscan reads: {str(e)[:200]}.", again) from None
+        raise UsageError(f"{path} is not a baseline that this version can read: {str(e)[:200]}.", again) from None
 
 
 def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) -> Baseline:

@@ -93,7 +93,7 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
     try:
         read = msgspec.convert(table, _Table)
     except msgspec.ValidationError as e:
-        raise UsageError(f"{where}: {e}.", "docs/howto/ci.md says what it takes.") from None
+        raise UsageError(f"{where}: {e}.", "docs/howto/ci.md lists the keys.") from None
     overall = [_limit(read, where)] if read.given else []
     scoped = [_scoped(one, f"{path}: [[tool.syncscan.limit]]", known_rules) for one in read.limit]
     allowed = [_allowance(one, f"{path}: [[tool.syncscan.allow]]", known_rules) for one in read.allow]
@@ -142,16 +142,16 @@ def share(value: float | str | None, where: str, name: str = "recoverable") -> f
 def _table(path: Path) -> Mapping[str, Any] | None:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise UsageError(f"{path} is too long for a project's file.", "Give another with --config.")
+            raise UsageError(f"{path} is too large for a pyproject.toml.", "Give another file with --config.")
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise UsageError(f"{path} can't be read: {e.strerror or e}.", "Check --config.") from None
     except (ValueError, RecursionError) as e:
-        raise UsageError(f"{path} is no valid TOML: {e}.", "Correct it.") from None
+        raise UsageError(f"{path} is not valid TOML: {e}.", "Fix it.") from None
     tool = document.get("tool")
     table = tool.get("syncscan") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise UsageError(f"{path}: tool.syncscan is no table.", "Write [tool.syncscan].")
+        raise UsageError(f"{path}: tool.syncscan is not a table.", "Write [tool.syncscan].")
     return table
 
 
@@ -165,7 +165,7 @@ def _only_known(entry: Any, kind: type[msgspec.Struct], where: str) -> None:
 
 def _near(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.replace("_", "-"), known, 1, 0.5)
-    return f"Did you mean {close[0]!r}?" if close else f"It takes {', '.join(known)}."
+    return f"Did you mean {close[0]!r}?" if close else f"Known keys: {', '.join(known)}."
 
 
 def _limit(read: _Limits, where: str, by: str = "", glob: str = "") -> Limit:
@@ -177,10 +177,10 @@ def _scoped(read: _Limit, where: str, known_rules: Sequence[str]) -> Limit:
     chosen = [(by, glob) for by in SELECTORS if (glob := getattr(read, by))]
     if len(chosen) != 1:
         raise UsageError(
-            f"{where} needs one of {', '.join(SELECTORS)}, and has {len(chosen)}.", "Split or complete it."
+            f"{where} needs exactly one of {', '.join(SELECTORS)}, but has {len(chosen)}.", "Split or complete it."
         )
     if not read.given:
-        raise UsageError(f"{where} limits nothing.", f"Add {', '.join(_NUMBERS[:-1])} or {_NUMBERS[-1]}.")
+        raise UsageError(f"{where} has no limit.", f"Add {', '.join(_NUMBERS[:-1])} or {_NUMBERS[-1]}.")
     by, glob = chosen[0]
     _known(by, glob, where, known_rules)
     return _limit(read, where, by, glob)
@@ -190,7 +190,7 @@ def _allowance(read: _Allow, where: str, known_rules: Sequence[str]) -> Allowanc
     if not read.reason.strip():
         raise UsageError(f"{where} has no reason.", "Say why the sync may stay: reason = '…'.")
     if not (read.rule or read.scope or read.op or read.line):
-        raise UsageError(f"{where} names nothing.", "Add a rule, scope, op or line.")
+        raise UsageError(f"{where} has no selector.", "Add a rule, scope, op or line.")
     _known("rule", read.rule, where, known_rules)
     return Allowance(
         rule=read.rule, scope=read.scope, op=read.op, line=read.line, reason=read.reason.strip(), expires=read.expires

@@ -133,7 +133,7 @@ def _why_not(before: Fleet, after: Fleet) -> str:
     if len(before.ranks) != len(after.ranks) and before.world_size != after.world_size:
         return f"The jobs have {len(before.ranks)} and {len(after.ranks)} ranks."
     if {rank.of.numbered for rank in before.ranks} != {rank.of.numbered for rank in after.ranks}:
-        return "Steps were found in different ways, so that a step of one isn't a step of the other."
+        return "Steps were found in different ways, so a step of one isn't a step of the other."
     return ""
 
 

@@ -39,7 +39,7 @@ def check_fleet(
     for limit in rules.limits:
         if limit.by == "owner":
             raise UsageError(
-                f"A job's findings don't tell whose code they are: {limit} can't be held.", "Leave it out."
+                f"A job's findings don't record whose code they are in, so {limit} can't be checked.", "Leave it out."
             )
     known, unmatched = known_among(baseline, _places(fleet))
     sorted_out = sort_out(_findings(fleet), rules, known, Written(source_text), today)
@@ -99,7 +99,7 @@ def _doubts(fleet: Fleet, limits: Sequence[Limit]) -> Iterator[str]:
 def _unseen(fleet: Fleet) -> Iterator[Violation]:
     """Yield a violation for traces without device work: they would pass every limit, but prove nothing."""
     if not any(rank.of.busy_us or rank.of.communication_us for rank in fleet.ranks):
-        why = "No rank's trace has work of a device, so that no sync can be seen: nothing was checked."
+        why = "No rank's trace has device work, so syncs can't be seen: nothing was checked."
         yield Violation(limit=DEFAULT, sentence=why, findings=())
 
 
@@ -118,14 +118,14 @@ def _exceeded(limit: Limit, selected: Sequence[Finding], fleet: Fleet) -> Iterat
     if limit.syncs is not None:
         syncs, rank = _most(fleet, selected, "per_step")
         if syncs > limit.syncs + HAIR:
-            many, allowed = "" if f"{syncs:.3g}" == "1" else "s", "is" if limit.syncs == 1 else "are"
-            yield f"{limit}: rank {rank} has {syncs:.3g} sync{many} a step, and {limit.syncs:g} {allowed} allowed"
+            many = "" if f"{syncs:.3g}" == "1" else "s"
+            yield f"{limit}: rank {rank} has {syncs:.3g} sync{many} per step; the limit is {limit.syncs:g}"
     if limit.wait_ms is not None:
         wait, rank = _most(fleet, selected, "wait_us")
         if any(member.of.wait_us is None for member in fleet.ranks):
-            yield f"{limit}: how long each rank waits is unknown, and {limit.wait_ms:g} ms are allowed"
+            yield f"{limit}: how long each rank waits is unknown; the limit is {limit.wait_ms:g} ms"
         elif wait / 1e3 > limit.wait_ms + HAIR:
-            yield f"{limit}: rank {rank} waits {wait / 1e3:.3g} ms a step, and {limit.wait_ms:g} ms are allowed"
+            yield f"{limit}: rank {rank} waits {wait / 1e3:.3g} ms per step; the limit is {limit.wait_ms:g} ms"
     if limit.recoverable is not None:
         yield from _too_much_to_gain(limit, limit.recoverable, selected, fleet)
 
@@ -141,7 +141,7 @@ def _most(fleet: Fleet, selected: Sequence[Finding], what: str) -> tuple[float, 
 def _too_much_to_gain(limit: Limit, allowed: float, selected: Sequence[Finding], fleet: Fleet) -> Iterator[str]:
     """Yield a sentence if the findings' joint gain, between the best single one and that of all, exceeds the limit."""
     if not fleet.baseline_us or fleet.recoverable_us is None:
-        yield f"{limit}: what removing its syncs would save the job is unknown"
+        yield f"{limit}: the job's savings from removing its syncs are unknown"
         return
     saves = "removing its syncs would save the job"
     real = {f.id for f in fleet.findings if not f.first.intended}
@@ -151,20 +151,20 @@ def _too_much_to_gain(limit: Limit, allowed: float, selected: Sequence[Finding],
     exact = gains[0] if one else every if {f.id for f in selected} >= real else None
     if exact is not None:
         if exact > allowed + HAIR:
-            yield f"{limit}: {saves} {exact:.2%} of its step, and {allowed:.2%} are allowed"
+            yield f"{limit}: {saves} {exact:.2%} of its step; the limit is {allowed:.2%}"
         return
     least = max(gains, default=0.0)
     if least > allowed + HAIR:
-        yield f"{limit}: {saves} {least:.2%} of its step or more, and {allowed:.2%} are allowed"
+        yield f"{limit}: {saves} {least:.2%} of its step or more; the limit is {allowed:.2%}"
     elif every > allowed + HAIR:
         between = f"between {least:.2%} and {every:.2%}"
-        yield f"{limit}: {saves} {between} of its step, and {allowed:.2%} are allowed"
+        yield f"{limit}: {saves} {between} of its step; the limit is {allowed:.2%}"
 
 
 def _held_up(limit: Limit, allowed: float, selected: Sequence[Finding], fleet: Fleet) -> Iterator[Violation]:
     """Yield a violation of the limit on delays: of the whole step for any reason, or only behind the selected syncs."""
     if not fleet.matched:
-        why = f"{limit}: who delays the job is unknown, as no collective of its ranks could be matched"
+        why = f"{limit}: which rank delays the job is unknown, since no collective of its ranks could be matched"
         yield Violation(limit=limit, sentence=why, findings=())
         return
     by_id = {f.id: f for f in selected}
@@ -175,4 +175,4 @@ def _held_up(limit: Limit, allowed: float, selected: Sequence[Finding], fleet: F
         worst = max(counts, key=lambda x: x.late_us)
         late = f"the latest ranks delay the job for {part:.2%} of its step, rank {worst.rank} the most"
         guilty = tuple(by_id[id] for id in dict.fromkeys(x.finding for x in behind))
-        yield Violation(limit=limit, sentence=f"{limit}: {late}, and {allowed:.2%} are allowed", findings=guilty)
+        yield Violation(limit=limit, sentence=f"{limit}: {late}; the limit is {allowed:.2%}", findings=guilty)

@@ -104,7 +104,7 @@ def still_known(entry: Entry) -> str:
 
 def _stale(placed: Placed) -> str:
     file, comment = placed
-    return f"{file}:{comment.line}: no sync here for {comment}: remove it."
+    return f"{file}:{comment.line}: stale comment {comment}: no such sync here. Remove it."
 
 
 def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]) -> Allowance | None:
@@ -144,11 +144,11 @@ def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
         return
     place = f"{finding.where.source.file}:{comment.line}"
     if not comment.reason:
-        yield f"{place}: the comment allows nothing, as it gives no reason. Write allow[{finding.rule}] and why."
+        yield f"{place}: the comment has no effect without a reason. Write allow[{finding.rule}] REASON."
     elif not comment.rules:
-        yield f"{place}: the comment allows nothing, as it names no rule. Write allow[{finding.rule}]."
+        yield f"{place}: the comment has no effect without a rule. Write allow[{finding.rule}]."
     else:
-        yield f"{place}: the comment allows {', '.join(comment.rules)}, and this is {finding.rule}."
+        yield f"{place}: the comment allows {', '.join(comment.rules)}, but this is {finding.rule}."
 
 
 def _unused(rules: Rules, used: set[int]) -> Iterator[Allowance]:
@@ -165,7 +165,7 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
 def _unseen(analysis: Analysis) -> Iterator[Violation]:
     """Yield a violation for a trace in which no sync can be seen: it would pass every limit, but prove nothing."""
     if analysis.trace.info.vendor is Vendor.NONE:
-        why = "The trace has no runtime calls of a device, so that no sync can be seen in it: nothing was checked."
+        why = "The trace has no device runtime calls, so syncs can't be seen: nothing was checked."
         yield Violation(limit=DEFAULT, sentence=why, findings=())
 
 
@@ -193,20 +193,20 @@ def within(limit: Limit, finding: Finding) -> bool:
 def _exceeded(limit: Limit, selected: Sequence[Finding], analysis: Analysis) -> Iterator[str]:
     syncs = sum(f.per_step for f in selected)
     if limit.syncs is not None and syncs > limit.syncs + HAIR:
-        many, allowed = "" if f"{syncs:.3g}" == "1" else "s", "is" if limit.syncs == 1 else "are"
-        yield f"{limit}: {syncs:.3g} sync{many} a step, and {limit.syncs:g} {allowed} allowed"
+        many = "" if f"{syncs:.3g}" == "1" else "s"
+        yield f"{limit}: {syncs:.3g} sync{many} per step; the limit is {limit.syncs:g}"
     if limit.wait_ms is not None and selected:
         wait = sum(f.wait_us for f in selected) / 1e3
         if analysis.step.waits_withheld:
-            yield f"{limit}: how long it waits is unknown from this trace, and {limit.wait_ms:g} ms are allowed"
+            yield f"{limit}: how long it waits is unknown from this trace; the limit is {limit.wait_ms:g} ms"
         elif wait > limit.wait_ms + HAIR:
-            yield f"{limit}: waits {wait:.3g} ms a step, and {limit.wait_ms:g} ms are allowed"
+            yield f"{limit}: waits {wait:.3g} ms per step; the limit is {limit.wait_ms:g} ms"
     if limit.recoverable is not None and selected:
         part = _recoverable(selected, analysis)
         if part is None:
-            yield f"{limit}: what removing its syncs would save is unknown from this trace"
+            yield f"{limit}: the savings of removing its syncs are unknown from this trace"
         elif part > limit.recoverable + HAIR:
-            yield f"{limit}: removing its syncs would save {part:.2%} of it, and {limit.recoverable:.2%} are allowed"
+            yield f"{limit}: removing its syncs would save {part:.2%} of it; the limit is {limit.recoverable:.2%}"
 
 
 def _recoverable(selected: Sequence[Finding], analysis: Analysis) -> float | None:

@@ -55,7 +55,7 @@ def step_change(before: Sequence[Analysis], after: Sequence[Analysis]) -> StepCh
 
 
 def difference(before: Spread, after: Spread) -> float:
-    """Return half of the 95 % interval around the difference of two means (Welch); 0 without any spread."""
+    """Return half-width of the 95 % interval around the difference of two means (Welch); 0 without any spread."""
     errors = [x.variance / x.count if x.count else 0.0 for x in (before, after)]
     freedom = [e * e / (x.count - 1) for e, x in zip(errors, (before, after), strict=True) if x.count > 1]
     if not sum(freedom):
@@ -130,7 +130,7 @@ def _why_not(before: Sequence[Analysis], after: Sequence[Analysis]) -> str:
     """Return why the two states' steps can't be compared; empty where they can."""
     sources = [{a.trace.steps_found.by for a in side} for side in (before, after)]
     if sources[0] != sources[1]:
-        return "Steps were found in different ways, so that a step of one isn't a step of the other."
+        return "Steps were found in different ways, so a step of one isn't a step of the other."
     devices = [{name for a in side for name in a.trace.info.devices} for side in (before, after)]
     if devices[0] != devices[1]:
         return f"They were recorded on different devices: {_names(devices[0])}, and {_names(devices[1])}."

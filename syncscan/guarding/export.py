@@ -37,15 +37,15 @@ def prometheus(counts: Counts) -> str:
     own = {"guard": counts.name}
     lines: list[str] = []
     helps = {
-        "syncs": "Host-device syncs that nobody allowed.",
-        "violations": "Of those, how many were beyond the limit.",
-        "races": "Uses of host memory before its copy was done that nobody allowed.",
-        "steps": "Steps that have ended.",
+        "syncs": "Host-device syncs that weren't allowed.",
+        "violations": "Syncs beyond the limit.",
+        "races": "Uses of host memory before its copy was done that weren't allowed.",
+        "steps": "Completed steps.",
     }
     for name, text in helps.items():
         lines += _family(f"syncscan_{name}_total", text, [(own, getattr(counts, name))])
     places = [({**own, "place": place}, count) for place, count in sorted(counts.by_place.items())]
-    lines += _family("syncscan_syncs_by_place_total", "Host-device syncs by the line that waited.", places)
+    lines += _family("syncscan_syncs_by_place_total", "Host-device syncs by line.", places)
     reasons = [({**own, "reason": reason}, count) for reason, count in sorted(counts.by_reason.items())]
     lines += _family("syncscan_allowed_syncs_total", "Host-device syncs that were allowed, by reason.", reasons)
     return "\n".join(lines) + "\n"

@@ -216,12 +216,12 @@ class Guard:
         if callable(self._act):
             self._act(sync)
             return
-        many = f"{self.limit} {'is' if self.limit == 1 else 'are'} allowed in a step of {self.name!r}"
-        hint = 'Remove it, or put it into `with syncscan.allow("the reason"):`.'
+        many = f"the limit is {self.limit} per step of {self.name!r}"
+        hint = 'Remove it, or wrap it in `with syncscan.allow("the reason"):`.'
         if self._act == "raise":
-            raise UnexpectedSync(f"{sync}: number {self._in_step} in step {self.steps + 1}, and {many}.", hint, sync)
+            raise UnexpectedSync(f"{sync}: number {self._in_step} in step {self.steps + 1}; {many}.", hint, sync)
         # The same words each time, so that Python shows a line once, as its filters say.
-        message, file = f"{sync}, and {many}. {hint}", sync.file or "syncscan"
+        message, file = f"{sync}; {many}. {hint}", sync.file or "syncscan"
         warnings.warn_explicit(message, SyncWarning, file, sync.line, registry=self._shown)
 
     def _listed(self, chain: Chain) -> str:
@@ -308,4 +308,4 @@ def _check(limit: int, warmup: int, allow: Mapping[str, str], on_violation: obje
         raise UsageError(f'threads is {threads!r}, and can be "own" or "all".')
     for glob, reason in allow.items():
         if not glob or not reason:
-            raise UsageError(f"allow has {glob!r}: {reason!r}, and needs a glob and a reason in each entry.")
+            raise UsageError(f"allow has {glob!r}: {reason!r}, but each entry needs a glob and a reason.")

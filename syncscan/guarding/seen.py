@@ -20,8 +20,8 @@ WAITS = {
     "stream": "a blocking copy or a stream synchronization",
     "device": "a device synchronization",
     "event": "an event synchronization",
-    "copy": "a non_blocking copy that blocks: its host memory isn't pinned, or has another layout than the device's",
-    "call": "a call that waits below torch",
+    "copy": "a non_blocking copy that blocks: its host memory isn't pinned, or its layout differs from the device's",
+    "call": "a call outside of torch that waits",
 }
 
 _COMPILES = re.compile(
@@ -37,8 +37,8 @@ _WRAPPERS = frozenset(
 """Files of wrappers around torch's functions; a blocking `.to()` that torch warns about passes through them too."""
 _DRYRUN = str(Path(__file__).parents[1] / "dryrun")
 """Folder of a dry run's own functions, which wrap torch's."""
-COMPILING = "torch.compile was at work"
-CAPTURING = "a capture was at work"
+COMPILING = "torch.compile was running"
+CAPTURING = "a capture was running"
 _RUNS = frozenset({"run", "launch", "__call__", "deferred_cudagraphify", "execute_node", "inner", "wrapper"})
 """Functions of those files through which compiled code runs too."""
 

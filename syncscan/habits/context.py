@@ -26,7 +26,7 @@ _NO_ROWS = np.zeros(0, np.int64)
 NOTABLE = 0.01
 """Least part of a step that is worth reporting."""
 HELD = 0.5
-"""A step is certainly launch-bound if the device works less than this part of its unprofiled time."""
+"""A step is certainly launch-bound if the device is busy less than this part of its unprofiled time."""
 LEAST_NS = 3_000
 """Least host time of an eager launch on any host: dispatch and call (an H200's host needs 5 to 8 µs)."""
 THOUSANDS = 1000

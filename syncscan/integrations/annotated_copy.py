@@ -97,7 +97,7 @@ def _opened(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidTe
         sound = known is not None and known == state
         yield source, ValidText(source, path, sound=sound)
         if sound and source.state != known:
-            raise TraceUnreadable(f"{redacted(path)} was written to while it was copied.", "Copy it again.")
+            raise TraceUnreadable(f"{redacted(path)} changed while it was copied.", "Copy it again.")
 
 
 @contextmanager

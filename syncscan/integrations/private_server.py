@@ -85,7 +85,7 @@ class Server(http.server.ThreadingHTTPServer):
         try:
             super().__init__((host, port), handler)
         except OSError as e:
-            why = f"{host}:{port} can't be listened on: {e.strerror}."
+            why = f"{host}:{port} can't be used: {e.strerror}."
             raise UsageError(why, "Give another --port or --host.") from None
         self.origin = f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}"
 

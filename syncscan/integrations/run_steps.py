@@ -24,9 +24,9 @@ class RunSteps:
 
     def __init__(self, first: int, last: int, out: str | os.PathLike[str] = "syncscan-out", **options: Any) -> None:
         if not 1 <= first <= last:
-            raise UsageError(f"Steps {first} to {last}: the first step of a run is 1, and the last isn't before it.")
+            raise UsageError(f"Steps {first} to {last}: steps begin at 1, and the last can't be before the first.")
         if taken := sorted(options.keys() & {*BEFORE, "active", "repeat", "start_at"}):
-            raise UsageError(f"{', '.join(taken)}: the callback makes these out of the first and the last step.")
+            raise UsageError(f"{', '.join(taken)}: the callback derives these from the first and last step.")
         self.first, self.last, self.out = first, last, out
         self.paths: list[Path] = []
         self._options = options
@@ -61,7 +61,7 @@ class RunSteps:
             UsageError: none was written.
         """
         if not self.paths:
-            raise UsageError(f"Steps {self.first} to {self.last} weren't recorded: the run didn't get that far.")
+            raise UsageError(f"Steps {self.first} to {self.last} weren't recorded: the run ended before.")
         return api.analyze(self.paths[-1])
 
 

@@ -141,7 +141,7 @@ def _refuse_taken(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as e:
-        why = f"{host}:{port} can't be listened on: {e.strerror}."
+        why = f"{host}:{port} can't be used: {e.strerror}."
         raise UsageError(why, "Give another --port or --host.") from None
 
 
@@ -288,7 +288,7 @@ def plugins_page(page: bytes, offline: bool, size: str = "") -> bytes:
     """Return the plugin's page, with a progress message; offline, with a stub for the chart loader."""
     if offline:
         page = _CHART_LOADER.sub(lambda _: _script("charts.js"), page)
-    sentence = f"TensorBoard reads the trace{f', {size},' if size else ''} before it shows it."
+    sentence = f"TensorBoard reads the trace{f', {size},' if size else ''} before showing it."
     return page + _script("waiting.js", waiting={"said": sentence, "until": "a view"})
 
 

@@ -1,4 +1,4 @@
-"""Find lines in source files that would make the host wait for its device, as far as the source shows."""
+"""Find lines in source files that would block the host for its device, as far as the source shows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _of_file(source: CheckedSource, named: bool, rules: Mapping[str, RuleDoc]) -
     try:
         hits = FileWalk(tree, SHAPES, ANYWHERE).found()
     except RecursionError:
-        raise Unreadable(f"{source.file} is nested too deeply to be looked through.") from None
+        raise Unreadable(f"{source.file} is nested too deeply to analyze.") from None
     return _judged(source, hits, rules)
 
 
@@ -92,7 +92,7 @@ def _comment_on(node: ast.expr, comments: Mapping[int, Comment]) -> Comment | No
 def _why_not(comment: Comment) -> str:
     if not comment.rules:
         return "it names no rule"
-    return "it is for another rule" if comment.reason else "it gives no reason"
+    return "it names another rule" if comment.reason else "it gives no reason"
 
 
 def _guess(source: CheckedSource, match: Found, doc: RuleDoc) -> Guess:
@@ -133,11 +133,11 @@ def _severity(match: Found) -> Severity:
 def _because(match: Found) -> str:
     """Return the reason for the warning, and the evidence that it rests on."""
     where = match.place.said or ("a loop" if match.in_loop else "")
-    parts = [f"It stands in {where}" if where else "It holds from here on"]
+    parts = [f"In {where}" if where else "It applies from here on"]
     if match.guard:
         parts.append(f"and runs only where {match.guard}")
     elif match.place.evaluation:
-        parts.append("which makes no training step")
+        parts.append("which runs no training step")
     return f"{', '.join(parts)}. {match.hit.seen}".strip()
 
 

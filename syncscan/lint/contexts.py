@@ -165,7 +165,7 @@ class Places:
                         grown = True
         for seen in self._seen:
             if seen.node is not None and seen in stepping:
-                self._of_function[seen.node] = CodeContext(f"{seen.name}, which makes a training step")
+                self._of_function[seen.node] = CodeContext(f"{seen.name}, which runs a training step")
 
     def _find_named(self) -> None:
         """Functions that a framework calls in each step, and loops over a data loader."""

@@ -528,7 +528,7 @@ def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
     for context in contexts:
         if isinstance(context, ast.Call) and names.of(context.func) == "syncscan.allow" and context.args:
             reason = constant(context.args[0])
-            return str(reason) if reason else "a reason that is computed"
+            return str(reason) if reason else "a computed reason"
     return ""
 
 

@@ -87,7 +87,7 @@ def read(file: str) -> CheckedSource:
     """
     data = _bytes_of(file)
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"{file} is longer than {MAX_BYTES // 1_000_000} MB: it was left out.")
+        raise Unreadable(f"{file} is larger than {MAX_BYTES // 1_000_000} MB and was skipped.")
     return _notebook(file, data) if file.endswith(".ipynb") else CheckedSource(file, _decoded(file, data))
 
 
@@ -107,7 +107,7 @@ def _decoded(file: str, data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
         return data.decode(encoding)
     except (SyntaxError, UnicodeDecodeError, LookupError):
-        raise Unreadable(f"{file} is no text in UTF-8, nor in the encoding that it declares.") from None
+        raise Unreadable(f"{file} is neither UTF-8 nor in the encoding that it declares.") from None
 
 
 def _notebook(file: str, data: bytes) -> CheckedSource:
@@ -118,7 +118,7 @@ def _notebook(file: str, data: bytes) -> CheckedSource:
             (number, "".join(cell["source"])) for number, cell in enumerate(cells, 1) if cell["cell_type"] == "code"
         ]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Unreadable(f"{file} is no notebook: it isn't JSON with cells.") from None
+        raise Unreadable(f"{file} is not a notebook: it isn't JSON with cells.") from None
     lines: list[str] = []
     begins = []
     for number, text in texts:
@@ -140,9 +140,9 @@ def parsed(source: CheckedSource) -> ast.Module:
     except SyntaxError as e:
         cell, line = source.place(e.lineno or 1)
         where = f"line {line}" if cell is None else f"cell {cell}, line {line}"
-        raise Unreadable(f"{source.file}, {where}: {e.msg}; it is no Python that Python {_version()} reads.") from None
+        raise Unreadable(f"{source.file}, {where}: {e.msg}; Python {_version()} can't parse it.") from None
     except (ValueError, RecursionError, MemoryError):
-        raise Unreadable(f"{source.file} holds null bytes, or is nested too deeply to be read.") from None
+        raise Unreadable(f"{source.file} contains null bytes, or is nested too deeply to be read.") from None
 
 
 def _version() -> str:

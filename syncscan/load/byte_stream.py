@@ -77,7 +77,7 @@ def _opened(name: str) -> tuple[IO[bytes], int]:
         if _REMOTE.match(name):
             return _remote(name)
         if Path(name).is_dir():
-            raise TraceUnreadable(f"{redacted(name)} is a folder.", "Name one of the traces in it.")
+            raise TraceUnreadable(f"{redacted(name)} is a folder.", "Give one of the traces in it.")
         raw = open(name, "rb", buffering=0)  # noqa: SIM115
         return raw, os.fstat(raw.fileno()).st_size
     except FileNotFoundError:

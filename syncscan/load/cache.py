@@ -21,7 +21,7 @@ _PIECE = 1 << 20
 
 
 class _Of(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file that a cache belongs to, and the version that wrote it."""
+    """The file that a cache belongs to, and the version that wrote this."""
 
     syncscan: str
     """syncscan's version; another one may read a trace differently."""

@@ -11,16 +11,16 @@ _SENTENCES = (
     ("foreign", "{n} not objects and left out", "entry|entries of traceEvents"),
     ("untimed", "{n} without a usable time and left out", "event"),
     ("endless", "{n} without a usable duration, taken as 0", "event"),
-    ("duplicates", "{n} twice in the trace and counted once", "event"),
-    ("ambiguous", "{n} shared by several calls, so that work may be joined to the wrong one", "correlation id"),
-    ("deep", "{n} nested in more than 256 others, of which the inner 256 count", "slice"),
-    ("joined", "{n} joined with the first, as the key occurs again", "further list|further lists of events"),
-    ("skipped", "{n} between events part of none and left out", "byte"),
-    ("behind", "{n} after the end of the trace and left out: another document, or the rest of one", "byte"),
+    ("duplicates", "{n} duplicated and counted once", "event"),
+    ("ambiguous", "{n} shared by several calls, so work may be assigned to the wrong call", "correlation id"),
+    ("deep", "{n} nested more than 256 deep; only the inner 256 levels count", "slice"),
+    ("joined", "{n} merged with the first, since the key occurs again", "further list|further lists of events"),
+    ("skipped", "{n} between events and left out", "byte"),
+    ("behind", "{n} after the end of the trace and left out", "byte"),
     ("encoding", "{n} not UTF-8 and shown as \N{REPLACEMENT CHARACTER}", "character"),
 )
 
-UNFINISHED = "The trace ends before its list of events does; what came after is missing (a crash, or a full disk)."
+UNFINISHED = "The trace ends in the middle of its events; the rest is missing (a crash, or a full disk)."
 DAMAGED_TAIL = "The part after the events is damaged, so some metadata is missing."
 DAMAGED_HEAD = "The head of the trace is damaged, so some metadata is missing."
 

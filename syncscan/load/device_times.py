@@ -25,7 +25,8 @@ def with_device_times(trace: Trace) -> Trace:
     columns = {name: getattr(s, name)[order] for name in Slices.__struct_fields__}
     was, to = ("late", "earlier") if shift > 0 else ("early", "later")
     warning = (
-        f"Device times are about {abs(shift) / 1e3:.0f} µs {was} by the host's clock, and were moved {to} by that."
+        f"Device times are about {abs(shift) / 1e3:.0f} µs {was} by the host's clock, and were shifted {to} by that "
+        f"amount."
     )
     info = replace(trace.info, warnings=(*trace.info.warnings, warning))
     return replace(trace, info=info, slices=Slices(**{**columns, "ts": ts[order]}))

@@ -47,9 +47,7 @@ def head_of(splitter: Splitter, path: str, lost: Lost) -> Head:
     sentence = lost()
     if not sentence and not splitter.bytes_read:
         raise TraceEmpty(f"{path} is empty.", "Record it again.")
-    raise (None if sentence else refusal(path, splitter.begin)) or no_trace(
-        path, "there is no list of events in it", sentence
-    )
+    raise (None if sentence else refusal(path, splitter.begin)) or no_trace(path, "it has no list of events", sentence)
 
 
 def no_trace(path: str, why: str, lost: str) -> TraceUnreadable:

@@ -45,7 +45,7 @@ def find(path: str | os.PathLike[str]) -> list[str]:
             return traces
         if saved := sorted(filter(named_as_saved, files), key=natural):
             return saved
-    raise TraceNotFound(f"{folder} holds no trace.", "Name a trace, or a folder with *.json or *.json.gz in it.")
+    raise TraceNotFound(f"{folder} contains no traces.", "Give a trace, or a folder with *.json or *.json.gz files.")
 
 
 def named_as_trace(name: str) -> bool:

@@ -50,8 +50,7 @@ _WRITERS = (
     _Writer(
         _signs('"AscendCL@', '"Ascend Hardware"', r'"CANN"', _category("async_npu", "HostToDevice")),
         "a trace of an Ascend NPU (torch_npu's trace_view.json)",
-        "Its calls (AscendCL@aclrt…) and tasks aren't those of a device that syncscan supports, so it can't tell which "
-        "of them waited, and for what",
+        "Its calls (AscendCL@aclrt…) and tasks belong to a device that syncscan doesn't support",
         "msprof-analyze advisor reads it and looks for calls that synchronize a stream; MindStudio Insight shows it. "
         f"{_TORCH} on CUDA, ROCm, XPU and MTIA.",
         mixed=True,
@@ -59,24 +58,24 @@ _WRITERS = (
     _Writer(
         _signs('"viztracer_metadata"', _category("FEE")),
         "a trace of VizTracer",
-        "It holds Python's functions and none of torch's ops or of the device's calls",
+        "It contains Python functions, but no torch ops or device calls",
     ),  # VizTracer 1.1
     _Writer(
         _signs(r'"pid"\s*:\s*"(?:CPU|CUDA|GPU) functions"', _category("cpu_to_cuda")),
-        "an export of torch.autograd.profiler as torch 1.x makes it",
-        "It holds ops and kernels, and none of the runtime calls in which a host waits for its device",
+        "an export of torch.autograd.profiler from torch 1.x",
+        "It contains ops and kernels, but not the runtime calls in which the host waits for the device",
         f"{_TORCH} since torch 1.8.1: record the steps with that.",
     ),  # torch/autograd/profiler_util.py, EventList.export_chrome_trace
     _Writer(
         _signs(r'"(?:TraceProcessEvent|CudaEvent|NvtxEvent)"\s*:\s*\{'),
         "an export of Nsight Systems (nsys export --type json)",
-        "It isn't a Chrome trace: it has one line per event, and no ops of torch",
+        "It isn't a Chrome trace: it has one line per event, and no torch ops",
         f"nsys analyze --rule cuda_api_sync REPORT lists its synchronizing calls. {_RECORD}",
     ),
     _Writer(
         _signs(_category("cuda", "cuda_api", "nvtx", "nvtx-kernel", "gpu_kernel")),
         "a Chrome trace made from Nsight Systems' or nvprof's records",
-        "It holds kernels and NVTX ranges without torch's ops, and its calls, if any, aren't named as such",
+        "It contains kernels and NVTX ranges without torch ops, and its runtime calls, if any, aren't marked as such",
         f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the report itself. {_RECORD}",
     ),  # ezyang/nvprof2json, chenyu-jiang/nsys2json
     _Writer(
@@ -86,45 +85,45 @@ _WRITERS = (
             r'"metadata"\s*:\s*\{\s*"highres-ticks"\s*:\s*true\s*\}',
         ),
         "a trace of the profiler of JAX, TensorFlow or torch_xla (XPlane)",
-        "It holds no ops and no calls as torch.profiler records them",
+        "It doesn't contain ops and calls as torch.profiler records them",
         f"XProf and TensorBoard's profile plugin read it. {_RECORD}",
     ),  # openxla/xprof, convert/xplane_to_trace_events; tensorflow/python/client/timeline.py
     _Writer(
         _signs(_category("CudaRuntime", "OperatorInner", "PythonUserDefined", "ProfileStep")),
         "a trace of PaddlePaddle's profiler",
-        "It holds Paddle's ops, and its runtime calls aren't in the categories of torch.profiler's",
+        "It contains Paddle's ops, and its runtime calls aren't in torch.profiler's categories",
         mixed=True,
     ),  # paddle/fluid/platform/profiler/utils.cc, StringTracerEventType
     _Writer(
         _signs('"CPU HIP API"', '"CPU HSA API"', '"rocprofiler-sdk-tool"', r'"BeginNs"\s*:'),
         "a record of rocprof",
-        "It holds HIP's calls and kernels without torch's ops, in another form",
+        "It contains HIP calls and kernels without torch ops, in another format",
     ),  # ROCm/rocprofiler, bin/tblextr.py (labels of its processes); rocprofv3 --output-format json
     _Writer(
         _signs(_category("Session", "Node")),
         "a profile of ONNX Runtime",
-        "It holds that runtime's nodes, and none of torch's ops or of the device's calls",
+        "It contains that runtime's nodes, but no torch ops or device calls",
     ),  # onnxruntime/core/common/profiler.cc
     _Writer(
         _signs("NEGOTIATE_(?:ALL|BROADCAST|REDUCE)", '"WAIT_FOR_DATA"'),
         "a timeline of Horovod",
-        "It holds the phases of its collectives, and nothing of torch's ops or of the device's calls",
+        "It contains the phases of its collectives, but no torch ops or device calls",
     ),
     _Writer(
         _signs(_category('[^"]*(?:devtools|toplevel|blink)[^"]*')),
         "a trace of a browser",
-        "It holds nothing of torch",
+        "It has no torch events",
     ),
     _Writer(
         _signs('"schema"\\s*:\\s*"[^"]{0,20}chakra', r'"(?:rf_id|ctrl_deps)"\s*:'),
         "an execution trace (ExecutionTraceObserver, Chakra)",
-        "It holds which ops ran and what they depend on, without the times of the device's calls",
+        "It contains ops and their dependencies, but not the times of device calls",
         f"{_TORCH}; both can be recorded in one run.",
     ),
     _Writer(
         _signs("speedscope.app/file-format-schema"),
         "a profile for speedscope",
-        "It holds stacks, and nothing of the device",
+        "It contains stacks, but no device work",
     ),
     _Writer(
         _signs(r"\ASQLite format 3\x00"),
@@ -135,7 +134,7 @@ _WRITERS = (
     _Writer(
         _signs(r"\A\x80[\x02-\x05]"),
         "a pickle",
-        "torch.cuda.memory writes such snapshots, and they hold no times of calls",
+        "torch.cuda.memory writes such snapshots, and they contain no call times",
     ),
     _Writer(
         _signs(r"\A\x0a[^\n]{0,2}[\x00-\x08\x0e-\x1f]"),
@@ -148,7 +147,7 @@ _WRITERS = (
 _BEGINS_AND_ENDS = _Writer(
     _signs(r'"ph"\s*:\s*"[BE]"'),
     "a Chrome trace whose slices are pairs of begin and end events",
-    "torch.profiler writes complete ones (phase X) in categories of its own, and it has none of these",
+    "torch.profiler writes complete ones (phase X) in its own categories, which are missing here",
 )
 _PHASE = re.compile(rb'"ph"\s*:\s*"[XBEbenP]"')
 _CATEGORIES = re.compile(rb'"cat"\s*:\s*"([^"\\]{0,60})"')
@@ -173,8 +172,8 @@ def refusal(path: str, text: bytes) -> TraceUnreadable | None:
     foreign = [name for name in categories if name not in _KINETOS]
     if categories and not foreign:
         return None
-    named = f"of the categories {', '.join(foreign[:4])}" if foreign else "of no category"
-    return TraceUnreadable(f"{path} is a Chrome trace, but none of torch.profiler's: its slices are {named}.", _RECORD)
+    named = f"of the categories {', '.join(foreign[:4])}" if foreign else "without a category"
+    return TraceUnreadable(f"{path} is a Chrome trace, but not from torch.profiler: its slices are {named}.", _RECORD)
 
 
 def _categories(text: bytes) -> list[str]:

@@ -74,8 +74,8 @@ def open_events(path: str, *, rebuilt: bool = False) -> ByteStream:
     with stream:
         if rebuilt:
             return in_memory(events_text(read_saved(stream, path, None)), path)
-    why = f"{path} is a saved analysis, but the events as recorded are needed."
-    raise UsageError(why, "Give the trace that it was made from.")
+    why = f"{path} is a saved analysis, but this needs the recorded events."
+    raise UsageError(why, "Give the original trace.")
 
 
 def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
@@ -122,7 +122,7 @@ def _saved(text: bytes, name: str) -> Saved:
     version = msgspec.json.decode(head.saved, type=_Versioned).version
     if version > VERSION:
         raise TraceUnreadable(
-            f"{name} was saved by a newer syncscan: it has version {version}, this one reads up to {VERSION}.",
+            f"{name} was saved by a newer syncscan: its version is {version}; this syncscan reads up to {VERSION}.",
             "Update syncscan, or save it again with this one.",
         )
     return msgspec.json.decode(head.saved, type=Saved)

@@ -31,7 +31,7 @@ class Stored:
         except MemoryError:
             raise
         except Exception as e:  # disks, networks and storage clients all fail in their own ways
-            self.lost = f"Reading failed after {self.bytes_read:,} bytes ({reason(e)}); what comes after is missing."
+            self.lost = f"Reading failed after {self.bytes_read:,} bytes ({reason(e)}); the rest is missing."
             return 0
         self.bytes_read += got
         return got

@@ -26,9 +26,9 @@ _MOST_SEARCHES = 16
 """Number of searches from the begin of a damaged part; each may cost as much as all the text after it."""
 _PROOF = 256
 """Compressed bytes that must unpack for a place after damage to count as the begin of a part."""
-_BREAKS_OFF = "the compressed data are cut off"
-_DAMAGED = "the compressed data are damaged"
-_WRONG_CHECKSUM = "The checksum of the compressed data is wrong: something in the trace may be altered."
+_BREAKS_OFF = "the compressed data is truncated"
+_DAMAGED = "the compressed data is damaged"
+_WRONG_CHECKSUM = "The checksum of the compressed data is wrong: the trace may be corrupted."
 _NO_MEMORY = re.compile("not enough memory|Error -4 while")
 """Out-of-memory messages of zstandard and zlib, which both report as ordinary errors."""
 
@@ -255,7 +255,7 @@ class _Gunzip(_Packed):
             return
         self._over = True
         if packed:
-            self.lost = self.lost or "Uncompressed bytes after the compressed data are left out."
+            self.lost = self.lost or "Uncompressed bytes after the compressed data were ignored."
 
     def _damaged(self, error: str, before: Any) -> bytes:
         """Return the text before the damage in the current chunk; reading continues with the next member, if any."""

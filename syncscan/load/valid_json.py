@@ -17,7 +17,7 @@ from syncscan.load.salvage import MOST_DIGITS, Salvaged
 from syncscan.load.split import PIECE, Head, Readable, Splitter
 from syncscan.model.json_text import strict_text
 
-WRITTEN_ANEW = "The trace's metadata isn't JSON to every reader, or occurs twice, so it was rewritten."
+WRITTEN_ANEW = "The trace's metadata was rewritten: it is invalid JSON for some readers, or occurs twice."
 _DIGIT = re.compile(rb"[0-9]")
 _DIGITS = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
 _LONG = 64

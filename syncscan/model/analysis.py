@@ -134,7 +134,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
                 does. With any of them, the range also covers what may go, or grow, along with the syncs.
 
         Raises:
-            UsageError: a selector is none, or names nothing; there is no such way to launch; or the trace holds nothing
+            UsageError: a selector is invalid or matches nothing; launches is unknown; or the trace holds nothing
                 to replay, or a step that is compiled already.
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
@@ -163,7 +163,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
 
         Raises:
-            UsageError: a selector is none, or names nothing.
+            UsageError: a selector is none, or has no selector.
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
         return self._projects().schedule(remove, at=at, step_ms=step_ms)

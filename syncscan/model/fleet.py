@@ -36,7 +36,7 @@ class LateCause(str, enum.Enum):
     """Why a rank arrives at a collective later than the others."""
 
     SYNC = "sync"
-    """Its device was idle behind a sync."""
+    """Its device was idle after a sync."""
     KERNELS = "kernels"
     """Its device worked longer."""
     INPUT = "input"

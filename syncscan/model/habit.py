@@ -111,7 +111,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Habit(msgspec.Struct, frozen=True):
-    """A habit of a program, with the numbers that prove it. Times are means per step in µs.
+    """A habit of a program, with the numeric evidence. Times are means per step in µs.
 
     `cost_us` is measured: the time that the habit takes, which its gain can't exceed; None where it distorts a
     measurement instead of taking time. `changes` are possible effects of removing it: the likely one first, then the

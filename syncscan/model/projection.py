@@ -15,7 +15,7 @@ from syncscan.model.step import Bound
 class Projection(msgspec.Struct, frozen=True):
     """The predicted step without the findings in `removed`; all times in µs per step.
 
-    `baseline_us` is the replay with nothing removed, `observed_us` the step time according to the trace (or
+    `baseline_us` is the replayed step with nothing removed, `observed_us` the step time according to the trace (or
     `--step-ms`). `device_limit_us` is the device's own work, which the profiler doesn't lengthen: it stays as in the
     trace where an estimate of profiler overhead leaves the other times in proportion to the profiled step.
     """
@@ -29,7 +29,7 @@ class Projection(msgspec.Struct, frozen=True):
     host_limit_us: float
     device_limit_us: float
     device_share: float = 1.0
-    """Fraction of the predicted step in which the device works."""
+    """Fraction of the predicted step in which the device is busy."""
     notes: tuple[str, ...] = ()
     profiled_us: float = 0.0
     """Step time in the trace, under the profiler."""

@@ -58,28 +58,28 @@ class RaceText(msgspec.Struct, frozen=True):
 TEXTS = {
     RaceKind.READ_BEFORE_COPY: RaceText(
         "the host reads memory that a copy may still be filling",
-        "A copy with non_blocking=True to the host returns before the values are there: until the stream is "
-        "synchronized the host reads what was there before.",
+        "A copy with non_blocking=True to the host returns before the values have arrived: until the stream is "
+        "synchronized, the host reads the old values.",
         "Wait between the copy and the read: event.record() after the copy and event.synchronize() before the read, "
         "or torch.cuda.current_stream().synchronize().",
     ),
     RaceKind.WRITE_BEFORE_COPY: RaceText(
         "the host writes to pinned memory that a copy may still use",
-        "A copy with non_blocking=True from pinned memory reads it after the call has returned: what the host writes "
-        "there meanwhile reaches the device instead.",
+        "A copy with non_blocking=True from pinned memory reads the memory after the call has returned: the device "
+        "gets whatever the host writes there meanwhile.",
         "Wait for the copy before the memory is filled again: event.record() after the copy and event.synchronize() "
         "before the write, or use two buffers in turn, each with its event.",
     ),
     RaceKind.UNORDERED_STREAMS: RaceText(
-        "two streams use one tensor, and nothing orders them",
+        "two streams use one tensor without synchronization",
         "Work of different streams runs in any order unless one waits for the other.",
         "Have the second stream wait for the first before it uses the tensor: stream.wait_stream(other), or "
         "event.record() there and stream.wait_event(event) here.",
     ),
     RaceKind.FREED_IN_USE: RaceText(
         "a tensor is freed while another stream may still use it",
-        "The allocator hands its memory out again on the stream that it was allocated on, and doesn't know of the work "
-        "on the other one.",
+        "The allocator reuses its memory on the stream that it was allocated on, and doesn't know about work on the "
+        "other stream.",
         "Call tensor.record_stream(stream) for the stream that uses it, or have the stream that it was allocated on "
         "wait for that stream before the tensor is freed.",
     ),

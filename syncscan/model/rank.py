@@ -79,7 +79,7 @@ class RankCollective(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     beside: int
     """How long the device computed while the collective's kernel ran."""
     bubbles: tuple[tuple[Number, int], ...]
-    """How long the device was idle behind a finding's sync points, by the finding's index."""
+    """How long the device was idle after a finding's sync points, by the finding's index."""
 
 
 class RunNode(msgspec.Struct, frozen=True, array_like=True, tag="run"):
@@ -167,7 +167,7 @@ class RankGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     own_share: float
     """Fraction of the host's own time that isn't estimated profiler overhead."""
     slowdown: float
-    """Slowdown of the device's work beside a collective, as a factor."""
+    """Slowdown of device time beside a collective, as a factor."""
     slowdown_by_ns: float
     """Amount of work that the slowdown was measured on."""
 

@@ -99,7 +99,7 @@ class StepSummary(msgspec.Struct, frozen=True):
     """How long the step lasts on its host thread."""
     wait_us: float
     device_busy_us: float
-    """How long the busiest device works, without exposed collectives."""
+    """How long the busiest device is busy, without exposed collectives."""
     device_idle_us: float
     """How long it neither works nor communicates."""
     bubble_us: float
@@ -125,7 +125,7 @@ class StepSummary(msgspec.Struct, frozen=True):
     processes: tuple[ProcessSteps, ...] = ()
     """Processes of a trace that holds several, this step's own first."""
     device_share: float | None = None
-    """Fraction of the unprofiled step in which the busiest device works; None without a verdict."""
+    """Fraction of the unprofiled step in which the busiest device is busy; None without a verdict."""
     device_share_basis: ShareBasis | None = None
     """Basis of `device_share`; None without one."""
     communication_share: float | None = None
@@ -139,7 +139,7 @@ class StepSummary(msgspec.Struct, frozen=True):
 
     @property
     def recorded_device_share(self) -> float:
-        """Return the fraction of the recorded step in which the busiest device works; 0.0 for a step without time."""
+        """Return the fraction of the recorded step in which the busiest device is busy; 0.0 for a step without time."""
         return min(1.0, self.device_busy_us / self.observed_us) if self.observed_us else 0.0
 
 

@@ -37,8 +37,8 @@ def program(spec: str, arguments: Sequence[str] = ()) -> ComparedProgram:
         raise UsageError(f"There is no script at {path}.", "Write train.py, or file.py:function for a function.")
     if function and arguments:
         raise UsageError(
-            f"{spec} is a function, and is called with nothing: it can't take {arguments[0]}.",
-            "Let it make what it needs itself, or give two scripts.",
+            f"{spec} is a function, and is called without arguments: it can't take {arguments[0]}.",
+            "Let it create its own inputs, or give two scripts.",
         )
     return ComparedProgram(spec, path.absolute(), function, tuple(arguments), Path.cwd())
 

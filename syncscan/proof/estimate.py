@@ -60,7 +60,7 @@ def enough(pairs: Sequence[Pair], matters: float) -> str:
     if gain.within(matters):
         return f"the difference is shown to be below {matters:.1%}"
     if (gain.high - gain.low) / 2 <= KNOWN * abs(gain.share):
-        return "the difference is known to a tenth of itself"
+        return "the uncertainty is a tenth of the difference"
     if most.high <= matters:
         return f"a gain of more than {matters:.1%} is ruled out"
     return ""

@@ -165,7 +165,7 @@ class PairedTiming:
                 if self.apart or self.pairs:
                     raise
                 self.apart = True
-                self.notes.append(f"Both can't run at the same time, so one ran after the other. {failed.message}")
+                self.notes.append(f"Both can't run at the same time, so they ran one after the other. {failed.message}")
 
     def _pair_together(self) -> Pair:
         with running(self._trials, [Run(side) for side in self._sides()]) as opened:
@@ -220,4 +220,4 @@ class PairedTiming:
                 self._turns, self._steps, self._fitted = turns, steps, True
                 return
         needed = warm + lead + FEWEST
-        raise TooFewSteps(f"{short.message} {needed} are needed to time it.", short.steps)
+        raise TooFewSteps(f"{short.message} Timing needs {needed}.", short.steps)

@@ -67,7 +67,7 @@ def prove(
 
 def _possible(limit_s: float, matters: float, steps: int, tolerance: float) -> None:
     if os.name != "posix":
-        raise UsageError("Programs can be compared on Linux and macOS alone.")
+        raise UsageError("Programs can be compared on Linux and macOS only.")
     for name, value, low in (
         ("limit", limit_s, 1.0),
         ("steps", steps, 1),
@@ -75,7 +75,7 @@ def _possible(limit_s: float, matters: float, steps: int, tolerance: float) -> N
         ("tolerance", tolerance, 0),
     ):
         if not (low <= value < math.inf):
-            raise UsageError(f"{name} is {value:g}, and must be {low:g} at least.")
+            raise UsageError(f"{name} is {value:g}, but must be at least {low:g}.")
 
 
 @contextlib.contextmanager
@@ -85,7 +85,7 @@ def _programs(
     if after is None and not revisions:
         raise UsageError("Two programs are needed.", "Give two scripts, two functions, or one with --rev A --rev B.")
     if len(revisions) > 2:
-        raise UsageError(f"{len(revisions)} revisions were given, and two can be compared.")
+        raise UsageError(f"{len(revisions)} revisions were given, but only two can be compared.")
     first, second = program(before, arguments), program(after or before, arguments)
     if bool(first.function) != bool(second.function):
         raise UsageError(f"{before} and {after} are a script and a function.", "Give two scripts, or two functions.")
@@ -118,8 +118,8 @@ def measured(
     try:
         result, device = _compared(trials, options)
     except TimeoutError:
-        why = f"{names[0]} and {names[1]} had not made {options.steps} steps each after {options.limit_s:g} s."
-        raise ProgramFailed(why, "Give them longer with --limit.") from None
+        why = f"{names[0]} and {names[1]} hadn't finished {options.steps} steps each after {options.limit_s:g} s."
+        raise ProgramFailed(why, "Give them more time with --limit.") from None
     options.progress(f"result after {result.steps} seeded steps: {result.same.value}")
     course = PairedTiming(trials, options, clock, began + options.limit_s)
     course.run()

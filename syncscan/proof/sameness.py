@@ -30,8 +30,8 @@ UNTELLABLE = 0.01
 FLOOR = 1.0
 """Rounding errors of a parameter's own type that one step may leave in it; those of several add up as their root."""
 
-NOTHING = "there was no loss, no output and no parameter to compare: let the function return what it computes"
-BEGINS = "they begin with different parameters, though seeded alike, so that nothing behind can be compared"
+NOTHING = "there was no loss, output or parameter to compare: let the function return its result"
+BEGINS = "they start with different parameters despite the same seed, so nothing else can be compared"
 
 
 def judge(
@@ -63,7 +63,7 @@ def judge(
     if not all(map(math.isfinite, (x for step in first.losses for loss in step.numbers for x in loss))):
         return result(Same.UNKNOWN, "the first program computes infinity or NaN")
     if (own.largest.losses or 0.0) > max(tolerance, UNTELLABLE):
-        return result(Same.UNKNOWN, "the first program differs from itself by too much to tell")
+        return result(Same.UNKNOWN, "two runs of the first program differ too much to compare")
     if _begin(first, other) > max(tolerance, OWN * (_begin(first, again) if again is not None else 0.0)):
         return result(Same.NO, BEGINS)
     wrong = [what for what in ("losses", "parameters") if _apart(what, distances, own, noise, tolerance)]
@@ -105,9 +105,9 @@ NONE = _Distances((), ())
 def _not_compared(first: Fingerprint, other: Fingerprint, found: _Distances) -> str:
     """Why the losses or the parameters alone decide, where both programs have both."""
     if found.losses and not found.parameters and first.end.shapes and other.end.shapes:
-        return f"their parameters have other numbers or shapes, so the {first.source} alone decide"
+        return f"their parameters differ in number or shape, so only the {first.source} were compared"
     if found.parameters and not found.losses and first.losses and other.losses:
-        return f"their {first.source} have other numbers or shapes, so the parameters alone decide"
+        return f"their {first.source} differ in number or shape, so only the parameters were compared"
     return ""
 
 

@@ -28,8 +28,8 @@ main()
 SHOWN = 15
 """Lines of a failed program's output that are shown."""
 NO_STEPS = """\
-It has to call the step of an optimizer in its own process, or prof.step() of a syncscan.profile() session.
-  Without either, put a step into a function and compare file.py:before with file.py:after."""
+It has to call an optimizer's step() in its own process, or prof.step() of a syncscan.profile() session.
+  Otherwise put a step into a function and compare file.py:before with file.py:after."""
 
 
 class TooFewSteps(ProgramFailed):
@@ -136,11 +136,11 @@ class Trial:
         steps = answer.get("steps", 0)
         if steps:
             made = "1 step" if steps == 1 else f"{steps} steps"
-            return TooFewSteps(f"{name} came to its end after {made}, which are too few.", steps)
-        return ProgramFailed(f"{name} came to its end without a step.", NO_STEPS)
+            return TooFewSteps(f"{name} ended after {made}, which is too few.", steps)
+        return ProgramFailed(f"{name} ended without a step.", NO_STEPS)
 
     def _output(self) -> str:
-        untracked = "\n  What git doesn't track isn't in a worktree." if self._program.moved else ""
+        untracked = "\n  Files that git doesn't track aren't in the worktree." if self._program.moved else ""
         lines = [line.rstrip() for line in self._process.printed.replace("\r", "\n").splitlines() if line.strip()]
         printed = "\n  ".join(["The end of its output:", *lines[-SHOWN:]]) if lines else "It printed nothing."
         return printed + untracked
@@ -154,7 +154,7 @@ class Trial:
         if strays:
             self.kill()
             raise UsageError(
-                f"{self._program.name} imports {strays[0]}, which is not of that revision.",
+                f"{self._program.name} imports {strays[0]}, which is not from that revision.",
                 "The package is installed from there; put its folder on PYTHONPATH, or compare two scripts.",
             )
 

@@ -36,7 +36,7 @@ def at_revision(program: ComparedProgram, revision: str) -> Iterator[ComparedPro
             package or program.path.parent,
             "rev-parse",
             "--show-toplevel",
-            wrong=f"{package or program.path} is in no git repository, which --rev needs",
+            wrong=f"{package or program.path} isn't in a git repository, which --rev needs",
         )
     )
     commit = _git(
@@ -67,7 +67,7 @@ def _package(script: Path) -> Path | None:
     folder = Path(spec.origin).parent if spec and spec.origin else None
     if folder is None or is_library(str(folder / "x.py")):
         raise UsageError(
-            f"{script.name} calls a package that is installed, and the same at any revision.",
+            f"{script.name} calls an installed package, which is the same at any revision.",
             "Install it from its repository with pip install -e, or give a script.",
         )
     return folder
@@ -78,7 +78,7 @@ def _in_place(
 ) -> ComparedProgram:
     path = program.path if installed else place / program.path.resolve().relative_to(top)
     if not path.is_file():
-        raise UsageError(f"{name}: it wasn't there then.", "Give a revision that has it.")
+        raise UsageError(f"{name}doesn't exist at that revision.", "Give a revision that has it.")
     folder = program.folder.resolve()
     within = place / folder.relative_to(top) if folder.is_relative_to(top) else place
     return replace(program, name=name, path=path, folder=within if within.is_dir() else place, moved=(top, place))
@@ -90,7 +90,7 @@ def _git(folder: Path, *words: str, wrong: str = "") -> str:
             ["git", "-C", str(folder), *words], capture_output=True, text=True, stdin=subprocess.DEVNULL
         )
     except FileNotFoundError:
-        raise UsageError("There is no git here, which --rev needs.", "Install it, or give two scripts.") from None
+        raise UsageError("--rev needs git, which isn't installed.", "Install it, or give two scripts.") from None
     if done.returncode:
         reason = wrong or f"git {words[0]}: {done.stderr.strip() or done.returncode}"
         raise UsageError(f"{reason}.")

@@ -241,7 +241,7 @@ def _scene(
 
 
 def _priced(fix: Fix, number: int, scenes: Sequence[Scene], base: float) -> Fix:
-    """Return a fix with what it saves alone, where the list of changes doesn't say it."""
+    """Return a fix with its individual saving, where the list of changes doesn't say it."""
     alone = next((s for s in scenes if s.fixes == (number,)), None)
     if fix.saves or alone is None:
         return fix

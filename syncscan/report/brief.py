@@ -16,7 +16,7 @@ PAGE = 4_500
 2.5 to 3 characters (cl100k_base, o200k_base), prose one per 4."""
 LINE = 500
 """Longest line, in characters; a longer one loses its middle."""
-OF_FINDING = "id; what; where; saves; waits; device idle behind it; each a step"
+OF_FINDING = "id; what; where; saves; waits; device idle after it; each per step"
 """Fields of a finding's line, after its severity."""
 
 
@@ -40,8 +40,8 @@ def paged(lines: Iterable[str], page: int = 1, *, tabs: bool = False) -> str:
     """
     pages = _pages([_line(line, "\t" if tabs else "") for line in lines])
     if not 1 <= page <= len(pages):
-        return f"There is no page {page}: they go from 1 to {len(pages)}.\n"
-    more = [f"[page {page} of {len(pages)}; the next: page {page + 1}]"] if page < len(pages) else []
+        return f"There is no page {page}; the last is {len(pages)}.\n"
+    more = [f"[page {page} of {len(pages)}; next: page {page + 1}]"] if page < len(pages) else []
     return "\n".join([*pages[page - 1], *more]) + "\n"
 
 
@@ -81,7 +81,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if analysis.states:
         yield f"states, projected: {'; '.join(states.lines(analysis.states))}"
     if story.habits:
-        yield "habits (id; what; saves; what proves it):"
+        yield "habits (id; what; saves; evidence):"
         yield from map(_habit, story.habits)
     if story.host_sentence:
         yield story.host_sentence

@@ -89,7 +89,7 @@ def _allowed(finding: Finding) -> str:
     source, scope = finding.where.source, finding.where.scope
     if source and (source.exact or len(source.candidates) == 1):
         at = line(source) if source.exact else source.candidates[0]
-        return f"# syncscan: allow[{finding.rule}] why it may stay, in {source.file}:{at}"
+        return f"# syncscan: allow[{finding.rule}] REASON, in {source.file}:{at}"
     key, name = ("scope", scope[-1]) if scope else ("op", finding.where.op)
     entry = {"rule": finding.rule, key: glob.escape(name)}
     if source:

@@ -12,8 +12,8 @@ from syncscan.report.host import TextTable
 
 SHOWN = 20
 """Rows that are shown; JSON has them all."""
-TITLE = "What torch.compile breaks at"
-TITLE_TRIED = "What torch.compile would break at"
+TITLE = "Where torch.compile breaks the graph"
+TITLE_TRIED = "Where torch.compile would break the graph"
 
 
 def joined(analysis: Analysis) -> tuple[CompileBreak, ...]:
@@ -29,7 +29,7 @@ def sentence(analysis: Analysis) -> str:
         return ""
     breaks = joined(analysis)
     counts = [_counted(record.events, kind, *names) for kind, names in _NAMES.items()]
-    totals = ", ".join(count for count in counts if count) or "no graph break, no frame left to eager, no recompile"
+    totals = ", ".join(count for count in counts if count) or "no graph breaks, no frames run eagerly, no recompiles"
     waits = sum(bool(broken.findings or broken.in_frame) for broken in breaks)
     here = f"; {waits} where the host waits" if waits else ""
     whose = "dynamo, given the modules of one step," if record.tried else "dynamo"
@@ -43,7 +43,7 @@ def table(analysis: Analysis) -> TextTable | None:
         return None
     titles = {f.id: f.diagnosis.title for f in analysis.findings}
     rows = tuple(_row(broken, titles) for broken in breaks[:SHOWN])
-    head = ("where", "what becomes of it", "why, as dynamo says it", "the host waits there")
+    head = ("where", "consequence", "reason (from dynamo)", "the host waits there")
     return TextTable(title(record), head, words=4, code=1, rows=rows, more=max(0, len(breaks) - SHOWN))
 
 
@@ -60,7 +60,7 @@ def notes(analysis: Analysis) -> tuple[str, ...]:
 
 _NAMES = {
     CompileKind.BREAK: ("graph break", "graph breaks"),
-    CompileKind.SKIPPED: ("frame left to eager", "frames left to eager"),
+    CompileKind.SKIPPED: ("frame run eagerly", "frames run eagerly"),
     CompileKind.RECOMPILED: ("recompile", "recompiles"),
 }
 
@@ -94,7 +94,7 @@ def _became(event: CompileEvent) -> str:
     if event.kind is CompileKind.SKIPPED:
         return f"all of {event.frame}() runs eagerly{often}"
     if event.kind is CompileKind.RECOMPILED:
-        return f"{event.frame}() is compiled anew{often}"
+        return f"{event.frame}() is recompiled{often}"
     return f"the graph of {event.frame}() ends{often}"
 
 

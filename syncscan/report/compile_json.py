@@ -17,8 +17,8 @@ class CompileBreakDocument(Struct, frozen=True):
     """A graph break, a skipped frame or a recompile."""
 
     kind: CompileKind
-    reason: Annotated[str, about("as dynamo gives it")]
-    hint: Annotated[str | None, about("what dynamo advises")]
+    reason: Annotated[str, about("from dynamo")]
+    hint: Annotated[str | None, about("dynamo's hints")]
     file: str
     line: Annotated[int, about("that stopped it; -1 where dynamo doesn't say")]
     function: str
@@ -34,12 +34,12 @@ class CompileDocument(Struct, frozen=True):
     """Graph breaks, skipped frames and recompiles of torch.compile, as dynamo reports them."""
 
     torch: str
-    tried: Annotated[bool, about("the program compiles nothing: its modules were given to dynamo in one further step")]
+    tried: Annotated[bool, about("the program compiles nothing: dynamo compiled its modules in one extra step")]
     frames: int
     graphs: int
     breaks: Annotated[tuple[CompileBreakDocument, ...], about("where the host waits first")]
     sentence: str
-    notes: Annotated[tuple[str, ...], about("what of it isn't known, and why")]
+    notes: Annotated[tuple[str, ...], about("what is unknown about it, and why")]
 
 
 def compile_document(analysis: Analysis) -> CompileDocument | None:

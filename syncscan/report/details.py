@@ -83,8 +83,8 @@ def _exact_line(f: Finding) -> str:
         return f"{source.file}:{source.line} in {source.function}"
     if source.candidates:
         lines = ", ".join(map(str, source.candidates))
-        return f"{source.file}:{lines} in {source.function} (candidates: its calls that can be this op)"
-    return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't record the line itself)"
+        return f"{source.file}:{lines} in {source.function} (candidates: calls in it that match this op)"
+    return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't record the exact line)"
 
 
 def _called_from(f: Finding) -> str:

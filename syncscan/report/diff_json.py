@@ -30,9 +30,9 @@ class StepChangeDocument(Struct, frozen=True):
     before_us: float | None
     after_us: float | None
     saving_us: float | None
-    margin_us: Annotated[float | None, about("half of the 95 % interval")]
+    margin_us: Annotated[float | None, about("half-width of the 95 % interval")]
     distinguishable: Annotated[bool, about("whether the change is distinguishable from noise")]
-    unprofiled: Annotated[bool, about("whether both times are without the profiler")]
+    unprofiled: Annotated[bool, about("whether both times are unprofiled")]
     device_busy_us: BeforeAndAfter
     not_comparable: Annotated[str | None, about("why the two can't be compared")]
 
@@ -40,8 +40,8 @@ class StepChangeDocument(Struct, frozen=True):
 class MovedDocument(Struct, frozen=True):
     """A wait that moved to another sync."""
 
-    to: Annotated[str, about("the id of the finding that waits now")]
-    us: Annotated[float, about("how much of the wait moved")]
+    to: Annotated[str, about("id of the finding that waits instead")]
+    us: Annotated[float, about("part of the wait that moved")]
     before_us: float
     after_us: float
 

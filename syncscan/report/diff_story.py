@@ -25,13 +25,13 @@ TITLES = {
     SiteStatus.NEW: "New",
     SiteStatus.CHANGED: "Changed",
     SiteStatus.GONE: "Removed",
-    SiteStatus.OCCASIONAL: "Not in every step: may be chance",
+    SiteStatus.OCCASIONAL: "Not in every step: may be noise",
 }
 WORKS = 0.05
 """Device work that changed by more than this fraction is reported: the two states then compute different things."""
 MOVES = 3
 """Moved waits that are listed one by one."""
-_PROVE = "syncscan prove measures both in turns until it is certain"
+_PROVE = "syncscan prove measures both alternately until the result is certain"
 MOST_OF = 0.8
 """A wait has moved if at least this fraction of it appears elsewhere."""
 
@@ -96,7 +96,7 @@ def _verdict(diff: Diff) -> str:
         parts.append(f"{_syncs(changed)} changed")
     if not parts:
         return "No sync differs"
-    rest = "" if len(parts) == 3 or diff.habits or diff.unrelated else ", nothing else" if not diff.moved else ""
+    rest = "" if len(parts) == 3 or diff.habits or diff.unrelated else "; no others changed" if not diff.moved else ""
     sentence = ", ".join(parts) + rest
     if not diff.moved or not removed:
         return sentence
@@ -128,12 +128,12 @@ def _numbers(change: SiteChange) -> str:
     if change.before is None or change.after is None:
         site = change.site
         verb = "waited" if change.after is None else "waits"
-        return f"{verb} {duration(site.wait_us)} a step, {times(site.per_step)}{_would_save(change)}"
+        return f"{verb} {duration(site.wait_us)} per step, {times(site.per_step)}{_would_save(change)}"
     parts = []
     if change.how_often:
         parts.append(f"waits {times(change.after.per_step)}, {times(change.before.per_step)} before")
     if change.how_long:
-        parts.append(f"waits {duration(change.after.wait_us)} a step, {duration(change.before.wait_us)} before")
+        parts.append(f"waits {duration(change.after.wait_us)} per step, {duration(change.before.wait_us)} before")
     return "; ".join(parts)
 
 
@@ -152,7 +152,7 @@ def _all_moved(diff: Diff) -> Iterator[str]:
 
 def _moved(moved: MovedWait, diff: Diff) -> str:
     of = f"{duration(moved.us)} of the {duration(diff.gone_wait_us)} that the removed syncs waited"
-    now = f"it waits {duration(moved.after_us)} a step, {duration(moved.before_us)} before"
+    now = f"it waits {duration(moved.after_us)} per step, {duration(moved.before_us)} before"
     return f"Moved to {_name(moved.to)}: {of}; {now}"
 
 
@@ -189,7 +189,7 @@ def _work(diff: Diff) -> str:
     if not before or abs(after - before) <= WORKS * before:
         return ""
     kind = "shrank" if after < before else "grew"
-    return f"The device works {duration(after)} a step, {duration(before)} before: its workload {kind}"
+    return f"The device is busy {duration(after)} per step, {duration(before)} before: its workload {kind}"
 
 
 def _habits(diff: Diff) -> str:

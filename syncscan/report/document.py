@@ -26,7 +26,7 @@ class Document(msgspec.Struct, frozen=True):
     """Keys with which every document begins."""
 
     schema: str
-    syncscan: Annotated[str, about("the version that wrote it")]
+    syncscan: Annotated[str, about("the version that wrote this")]
 
 
 class PromiseDocument(msgspec.Struct, frozen=True):

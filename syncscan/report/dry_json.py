@@ -25,7 +25,7 @@ class CounterpartDocument(Struct, frozen=True):
     """The part of a recording at the place of a dry run's finding."""
 
     findings: Annotated[tuple[str, ...], about("the recording's ids")]
-    shared_with: Annotated[tuple[str, ...], about("ids of the dry run's other findings with the same counterparts")]
+    shared_with: Annotated[tuple[str, ...], about("ids of other findings of the dry run with the same counterparts")]
     per_step: float
     wait_us: float | None
     bubble_us: float | None
@@ -61,7 +61,7 @@ class LikenessDocument(Struct, frozen=True):
     step_us: float | None
     recoverable_us: float | None
     recoverable_range_us: Range | None
-    sizes: Annotated[str, about("whether both runs have the same sizes, in a sentence")]
+    sizes: Annotated[str, about("whether both runs have the same sizes, as a sentence")]
     same_sizes: bool | None
     unseen: tuple[UnseenDocument, ...]
 

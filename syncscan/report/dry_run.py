@@ -40,12 +40,12 @@ def verdict(analysis: Analysis) -> str:
     waits, coverage = real(analysis.findings), analysis.trace.info.capture.coverage
     if waits:
         places = "1 place" if len(waits) == 1 else f"{len(waits)} places"
-        return f"{places} would make the host wait, {_often(sum(f.per_step for f in waits), analysis)}"
+        return f"{places} would block the host, {_often(sum(f.per_step for f in waits), analysis)}"
     if any(real(of.findings) for of in analysis.phases if of):
-        return "Nothing in the steps would make the host wait"
+        return "Nothing in the steps would block the host"
     if coverage is None or not coverage.ops:
         return "Nothing ran on the simulated device"
-    return "No wait found among the recognized ops" if coverage.gaps else "Nothing that ran would make the host wait"
+    return "No wait found among the recognized ops" if coverage.gaps else "Nothing that ran would block the host"
 
 
 def reason(analysis: Analysis) -> str:
@@ -72,32 +72,32 @@ def _without_all(like: Likeness) -> str:
         return ""
     doubt = f"; {spread(like.range_us, like.step_us)}" if like.range_us else ""
     if not measurable(like.recoverable_us, like.step_us):
-        return f"Without any of its syncs that step is {saving(like.recoverable_us, like.step_us)} shorter."
+        return f"Without its syncs, that step is {saving(like.recoverable_us, like.step_us)} shorter."
     part = f"{duration(like.recoverable_us)} shorter ({percent(like.recoverable_us, like.step_us)}{doubt})"
-    return f"Without any of its syncs that step is {part}."
+    return f"Without its syncs, that step is {part}."
 
 
 def ranking(analysis: Analysis) -> str:
     """Return what the table is sorted by."""
     if analysis.likeness is None:
         return "Sorted by frequency, since nothing was timed; findings outside of the steps come last."
-    return f"Sorted by what each saves alone in {_name(analysis.likeness)}; findings that aren't in it come last."
+    return f"Sorted by individual savings in {_name(analysis.likeness)}; findings that aren't in it come last."
 
 
 def title(analysis: Analysis) -> str:
     """Return the heading of the list of changes."""
     if analysis.likeness is None:
         return "What to change, the most frequent first"
-    return "What to change, by what each saves alone in the recording"
+    return "What to change, by individual savings in the recording"
 
 
 def steps(analysis: Analysis) -> str:
     """Return what counts as a step, and what only the recording has."""
     count = len(analysis.trace.steps)
     counted = [
-        f"{count} step{'s' * (count != 1)}, marked by the dry run."
+        f"{count} step{'s' * (count != 1)} found by the dry run."
         if count
-        else "The dry run marked no steps: the whole run is counted."
+        else "The dry run found no steps, so counts are for the whole run."
     ]
     return " ".join([*counted, *_unseen(analysis.likeness)])
 
@@ -152,10 +152,10 @@ def sizes(like: Likeness) -> str:
     """Return whether both runs have the same sizes, judged by their copies; nothing is scaled."""
     other = next((c for _, c in like.compared if c.other_size), None)
     if other is not None:
-        return f"Its sizes differ ({_copies(other)}), and nothing was scaled."
+        return f"Its sizes differ ({_copies(other)}); costs weren't scaled."
     if like.compared:
-        return f"Its copies are as large as this run's ({len(like.compared)} compared)."
-    return "Whether the sizes match is unknown: no copy in both is larger than a number."
+        return f"Its copies have the same sizes as this run's ({len(like.compared)} compared)."
+    return "Whether the sizes match is unknown: both runs copy only single numbers."
 
 
 def _copies(other: Counterpart) -> str:

@@ -85,8 +85,8 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
     yield "when", f"{w.phase.value}, thread {_bar(code(w.thread))}"
     yield "how often", f"{times(f.per_step)} ({f.count} in {s.count or 1} {'step' if s.count == 1 else 'steps'})"
     if not s.waits_withheld:
-        yield "wait, measured", f"{share(f.wait_us, s)} a step{_wait_spread(f)}"
-        yield "device idle behind it, measured", f"{share(f.bubble_us, s)} a step"
+        yield "wait, measured", f"{share(f.wait_us, s)} per step{_wait_spread(f)}"
+        yield "device idle after it, measured", f"{share(f.bubble_us, s)} per step"
     if f.gain:
         yield "gain, projected", projected(f, s)
     yield from _step(analysis)
@@ -99,9 +99,9 @@ def _facts_of_habit(analysis: Analysis, h: Habit, summary: HabitText) -> Iterato
     if h.op:
         yield "op", _bar(code(h.op))
     for number, proof in enumerate(h.evidence):
-        yield "" if number else "told by, measured", escaped(proof)
+        yield "" if number else "evidence, measured", escaped(proof)
     if h.cost_us is not None:
-        yield "takes, measured", f"{duration(h.cost_us)} of a step"
+        yield "takes, measured", f"{duration(h.cost_us)} per step"
     doubt = f"; {summary.doubt}" if summary.doubt else ""
     yield "gain" if summary.basis is None else f"gain, {GAINS[summary.basis]}", f"{summary.saves}{doubt}"
     yield from ((name, escaped(text)) for name, text in habits.graphs(summary))
@@ -125,13 +125,9 @@ def _wait_spread(f: Finding) -> str:
 
 def _how_placed(source: Source) -> str:
     if source.exact:
-        return "The line was recorded at the sync itself, by a callback of torch."
-    frames = "The function comes from the profiler's Python frames, which don't tell the line"
-    return (
-        f"{frames}; the lines in it that can be this op were looked up in the source."
-        if source.candidates
-        else f"{frames}."
-    )
+        return "The line was recorded at the sync itself, by a torch callback."
+    frames = "The function comes from the profiler's Python frames, which don't record the line"
+    return f"{frames}; matching lines were looked up in the source." if source.candidates else f"{frames}."
 
 
 def _bar(markdown: str) -> str:
@@ -156,8 +152,8 @@ GAINS = {
 }
 _HOW = {
     Basis.REPLAY: "The gain is projected by replaying the step without it.",
-    Basis.SAMPLES: "The gain is projected from samples of the host, taken without the profiler.",
-    Basis.UPPER_BOUND: "The gain isn't projected: it is what the habit takes, and can't be exceeded.",
+    Basis.SAMPLES: "The gain is projected from host samples, taken without the profiler.",
+    Basis.UPPER_BOUND: "The gain isn't projected: the time that the habit takes is an upper bound.",
 }
 
 
@@ -169,10 +165,10 @@ def _origin_of_habit(analysis: Analysis, h: Habit) -> str:
 def _origin(analysis: Analysis, f: Finding) -> str:
     how = [
         f"{_recorded(analysis)}:",
-        "a wait is the part of the call during which work launched before it still ran; API overhead is left out.",
+        "A wait is the part of the call during which previously launched work still ran; API overhead is excluded.",
     ]
     if f.where.source:
         how.append(_how_placed(f.where.source))
     if f.gain:
-        how.append("The gain is projected by replaying the step without this sync; the wait alone is no loss.")
+        how.append("The gain is projected by replaying the step without this sync; a wait by itself isn't a loss.")
     return " ".join([*how, *_unprofiled(analysis), f"Finding {code(f.id)}."])

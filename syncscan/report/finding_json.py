@@ -49,15 +49,17 @@ class FindingDocument(Struct, frozen=True):
     phase: Phase
     thread: str
     count: Annotated[int, about("sync points in the trace")]
-    per_step: Annotated[float, about("sync points a step")]
+    per_step: Annotated[float, about("sync points per step")]
     wait_us: Annotated[float | None, about("measured: how long the host was blocked")]
     bubble_us: Annotated[float | None, about("measured: how long the device was idle afterwards")]
     moved_us: Annotated[float | None, about("projected: wait that would move to the next sync")]
     recoverable_us: Annotated[float | None, about("projected: how much shorter the step would be")]
     recoverable_range_us: Range | None
-    once_compiled_us: Annotated[float | None, about("projected: the same once the network is compiled, others gone")]
-    untold: Annotated[str, about("why the gain is uncertain or unknown; empty where it isn't")]
-    value: Annotated[Use, about("what the host does with the value, which decides whether it is safe to remove")]
+    once_compiled_us: Annotated[
+        float | None, about("projected: saving if the network is compiled and other syncs are removed")
+    ]
+    untold: Annotated[str, about("why the gain is uncertain or unknown; otherwise empty")]
+    value: Annotated[Use, about("how the host uses the value; decides whether the sync is safe to remove")]
     title: str
     why: str
     fix: str

@@ -36,18 +36,18 @@ COLUMNS = {
     "thread": Column("string", "host thread"),
     "call": Column("string", "runtime call that waits"),
     "count": Column("int64", "sync points in the trace"),
-    "per_step": Column("float64", "sync points a step"),
-    "wait_us": Column("float64", "measured: host blocked on the device, µs a step"),
-    "bubble_us": Column("float64", "measured: device idle behind it until its next work, µs a step"),
-    "moved_us": Column("float64", "projected: part of the wait that would turn up at the next sync, µs a step"),
+    "per_step": Column("float64", "sync points per step"),
+    "wait_us": Column("float64", "measured: host blocked on the device, µs per step"),
+    "bubble_us": Column("float64", "measured: device idle after it until its next work, µs per step"),
+    "moved_us": Column("float64", "projected: part of the wait that would move to the next sync, µs per step"),
     "recoverable_us": Column("float64", "projected: how much shorter the step would be, µs"),
     "recoverable_low_us": Column("float64", "projected: lower end of the range, µs"),
     "recoverable_high_us": Column("float64", "projected: upper end of the range, µs"),
     "once_compiled_us": Column(
-        "float64", "projected: the same once the network is compiled and other syncs are gone, µs"
+        "float64", "projected: saving if the network is compiled and other syncs are removed, µs"
     ),
-    "value": Column("string", "steers, shown, nothing or unknown: what the host does with what it waited for"),
-    "title": Column("string", "what it is, in a sentence"),
+    "value": Column("string", "steers, shown, nothing or unknown: how the host uses the value that it waited for"),
+    "title": Column("string", "one-sentence description"),
     "fix": Column("string", "what to do instead"),
     "trace": Column("string", "path of the trace"),
 }

@@ -21,7 +21,7 @@ class FixDocument(Struct, frozen=True):
     """One place where the host waits, fixed or left."""
 
     file: str
-    line: Annotated[int, about("first line of the statement, in the file before the patch")]
+    line: Annotated[int, about("first line of the statement, in the unpatched file")]
     end_line: int
     rule: str
     rewrite: Annotated[str | None, about("name of the rewrite; null if the place is left to the author")]
@@ -32,10 +32,10 @@ class FixDocument(Struct, frozen=True):
     verified: bool
     how: Annotated[str, about("how the fix was verified, or why it wasn't")]
     applied: Annotated[bool, about("whether the fix is part of the patch")]
-    waits: Annotated[int, about("how often the host waited here in the dry run")]
+    waits: Annotated[int, about("number of waits here in the dry run")]
     gain_us: Annotated[float | None, about("projected gain per step; null without a recording")]
     gain_range_us: Range | None
-    changes: Annotated[tuple[SourceEdit, ...], about("edits of the file before the patch")]
+    changes: Annotated[tuple[SourceEdit, ...], about("edits to the unpatched file")]
 
 
 class PatchedFile(Struct, frozen=True):
@@ -49,9 +49,9 @@ class PatchDocument(Document, frozen=True):
     """A patch that removes waits from a program."""
 
     program: str
-    waits_before: Annotated[int, about("waits of the whole dry run without the patch")]
-    waits_after: Annotated[int, about("waits of the whole dry run with the patch")]
-    tolerance: Annotated[float, about("relative difference that printed and computed numbers may have")]
+    waits_before: Annotated[int, about("waits in the whole dry run without the patch")]
+    waits_after: Annotated[int, about("waits in the whole dry run with the patch")]
+    tolerance: Annotated[float, about("allowed relative difference of printed and computed numbers")]
     seconds: float
     fixes: tuple[FixDocument, ...]
     files: tuple[PatchedFile, ...]

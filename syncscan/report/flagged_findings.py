@@ -63,7 +63,7 @@ def place_of(source: Source | None) -> FilePosition | None:
 
 def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
     d, w = f.diagnosis, f.where
-    library = f"It is made in {in_library(w)}" if w.in_library else ""
+    library = f"It happens in {in_library(w)}" if w.in_library else ""
     doubt = "" if w.source is None or w.source.exact else f"The line is uncertain: {certainty(w.source)}"
     message = sentences(f"{what(f)} {measured(f, step)}", library, projected(f, step), d.fix, doubt)
     inside = " > ".join(w.scope) or (w.source.function if w.source else "") or " > ".join(chain(f))

@@ -31,7 +31,7 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
         limits=tuple(_limit(v, rules_from) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
         warnings=verdict.all_notes,
-        closing=(f"All limits of {rules_from} are kept.",) if verdict.passed else (),
+        closing=(f"All limits of {rules_from} are met.",) if verdict.passed else (),
         output=" ".join(verdict.all_notes),
     )
 
@@ -40,7 +40,7 @@ def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
     return replace(
         _TEST,
         name=str(violation.limit),
-        message=sentences(violation.sentence, f"The limits stand in {rules_from}"),
+        message=sentences(violation.sentence, f"The limits are set in {rules_from}"),
         place=place_of(violation.findings[0].where.source) if violation.findings else None,
         cost=violation.sentence,
         details=tuple(_detail(f) for f in violation.findings[:SHOWN]),

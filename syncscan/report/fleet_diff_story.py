@@ -86,7 +86,7 @@ def _held_up(diff: FleetDiff) -> str:
 
 def _late(state: JobState) -> str:
     if not state.holders:
-        return "nothing that could be measured"
+        return "nothing measurable"
     ranks = ", ".join(runs(sorted(state.holders[:_HOLDERS])))
     more = ", …" if len(state.holders) > _HOLDERS else ""
     return f"{duration(state.held_up_us)} (rank{'s' * (len(state.holders) > 1)} {ranks}{more})"
@@ -118,7 +118,7 @@ def _numbers(change: JobChange, diff: FleetDiff) -> str:
     if before is None or after is None:
         site, count = change.site, (diff.after if before is None else diff.before).ranks
         verb = "waits" if before is None else "waited"
-        sentence = f"{rank_phrase(site.ranks, count)}, {verb} {duration(site.wait_us)} a step, {times(site.per_step)}"
+        sentence = f"{rank_phrase(site.ranks, count)}, {verb} {duration(site.wait_us)} per step, {times(site.per_step)}"
         return sentence + _would_save(site, removed=after is None)
     parts = []
     if change.other_ranks:

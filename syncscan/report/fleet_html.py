@@ -72,7 +72,7 @@ def _finding(finding: JobFindingText) -> dict[str, Any]:
         "share": finding.share,
         "doubt": finding.doubt,
         "on": finding.on,
-        "numbers": f"waits {finding.waits}, idle behind {finding.idle}, {finding.often}",
+        "numbers": f"waits {finding.waits}, idle after {finding.idle}, {finding.often}",
         "wrong": finding.wrong,
         "fix": shown(first.fix, 900),
         "intended": first.intended,

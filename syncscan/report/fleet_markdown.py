@@ -33,7 +33,7 @@ def _parts(story: FleetStory) -> Iterator[str]:
         yield f"… and {len(story.findings) - MAX_FINDINGS} more."
     if story.wrong:
         wrong = [f"- {escaped(sentence, 300)}" for sentence in story.wrong[:MAX_NOTES]]
-        yield "\n".join(("**What one rank's trace alone gets wrong**\n", *wrong))
+        yield "\n".join(("**What a single rank's trace gets wrong**\n", *wrong))
     if story.ranks:
         yield "\n".join(_ranks(story))
     if story.quantiles:

@@ -130,7 +130,7 @@ class _Canvas:
         label = str(first) if first == last else f"{first}-{last}"
         which = f"rank {label}:" if len(ranks) == 1 else f"{len(ranks)} ranks, {label}, at most:"
         holds, waits = max(rank.holds_us for rank in ranks), max(rank.waits_us for rank in ranks)
-        sentence = f"{which} delays others by {duration(holds)} a step, waits {duration(waits)} for others"
+        sentence = f"{which} delays others by {duration(holds)} per step, waits {duration(waits)} for others"
         return Row(label, len(ranks) == 1, sentence, tuple(self._cell(ranks, step) for step in self.steps))
 
     def _cell(self, ranks: Sequence[JobRank], step: int) -> StepCell:
@@ -161,15 +161,15 @@ def _sentence(step: int, late: Lateness | None) -> str:
         return f"step {step}: not late"
     parts = ", ".join(f"{SHORT_CAUSES[cause]} {duration(us)}" for cause, us in late.parts)
     why = f": {parts}" if parts else f", by {SHORT_CAUSES[late.cause]}"
-    return f"step {step}: rank {late.rank} comes {duration(late.late_us)} later than the others{why}"
+    return f"step {step}: rank {late.rank} arrives {duration(late.late_us)} after the others{why}"
 
 
 def _note(fleet: Fleet, steps: Sequence[int], groups: Sequence[Sequence[JobRank]]) -> str:
     notes = []
     if len(steps) < len(fleet.steps):
-        notes.append(f"{len(steps)} of {len(fleet.steps)} steps are drawn, those around the most lateness.")
+        notes.append(f"{len(steps)} of {len(fleet.steps)} steps are drawn: those with the longest delays.")
     if len(groups) < len(fleet.ranks):
-        notes.append("Ranks that delay nobody share a row with their neighbours.")
+        notes.append("Ranks that delay nobody share a row with their neighbors.")
     if len(fleet.path) > SEGMENTS:
-        notes.append("The path is drawn in part.")
+        notes.append("Only part of the path is drawn.")
     return " ".join(notes)

@@ -18,7 +18,7 @@ from syncscan.report.phrases import measurable, saving, sentences, spread
 from syncscan.report.units import duration, percent, times
 
 CAUSES = {
-    LateCause.SYNC: "its device stands idle behind a sync",
+    LateCause.SYNC: "its device is idle after a sync",
     LateCause.KERNELS: "its kernels take longer",
     LateCause.INPUT: "its DataLoader takes longer",
     LateCause.HOST: "its host is slower",
@@ -29,12 +29,12 @@ SHORT_CAUSES = {
     LateCause.KERNELS: "kernels",
     LateCause.INPUT: "input",
     LateCause.HOST: "host",
-    LateCause.BEFORE: "what went before",
+    LateCause.BEFORE: "an earlier delay",
 }
 _REMEDIES = {
-    LateCause.KERNELS: "kernels take longer: even out the work of the ranks, or find what slows its device",
-    LateCause.INPUT: "DataLoader takes longer: give it more workers, or them less work",
-    LateCause.HOST: "host takes longer, for no sync: look at what it does meanwhile",
+    LateCause.KERNELS: "kernels take longer: balance the work between ranks, or find what slows its device",
+    LateCause.INPUT: "DataLoader takes longer: give it more workers, or give each batch less work",
+    LateCause.HOST: "host takes longer, but not because of a sync: look at what it does",
 }
 """Advice on a rank that is late for another reason than a sync, following its name."""
 ALL_SHOWN = 16
@@ -49,12 +49,12 @@ FIGURES = (
     "delays",
     "waits for others",
     "waits for its device",
-    "idle behind",
+    "idle after",
     "exposed communication",
-    "gains alone",
+    "gain in its own trace",
 )
 """Figures of each rank, µs per step: how much later than the others it arrives, how long it waits in collectives, how
-long its host is blocked, how long its device is idle behind syncs, how long only collectives run on it, and what its
+long its host is blocked, how long its device is idle after syncs, how long only collectives run on it, and what its
 trace alone suggests it could gain."""
 
 
@@ -293,7 +293,7 @@ def _late(entry: Lateness) -> LatenessText:
 
 def _verdict(fleet: Fleet, holders: Sequence[HolderText]) -> str:
     if not fleet.matched:
-        return "Who delays the job is unknown"
+        return "Which rank delays the job is unknown"
     if not holders:
         return "No rank delays the others"
     sentence = _who(holders)
@@ -306,13 +306,13 @@ def _verdict(fleet: Fleet, holders: Sequence[HolderText]) -> str:
 
 def _who(holders: Sequence[HolderText]) -> str:
     if len(holders) == 1:
-        return f"Rank {holders[0].rank} delays the job by {holders[0].late} a step ({holders[0].share})"
+        return f"Rank {holders[0].rank} delays the job by {holders[0].late} per step ({holders[0].share})"
     if len(holders) > RUNS:
         first = holders[0]
-        return f"{len(holders)} ranks delay the job, rank {first.rank} the most: {first.late} a step ({first.share})"
+        return f"{len(holders)} ranks delay the job, rank {first.rank} the most: {first.late} per step ({first.share})"
     names = [str(holder.rank) for holder in holders]
     delays = ", ".join(holder.late for holder in holders)
-    return f"Ranks {', '.join(names[:-1])} and {names[-1]} delay the job: by {delays} a step"
+    return f"Ranks {', '.join(names[:-1])} and {names[-1]} delay the job: by {delays} per step"
 
 
 def _doubted(fleet: Fleet, holder: HolderText) -> bool:
@@ -327,7 +327,7 @@ def _reason(fleet: Fleet, holders: Sequence[HolderText]) -> str:
         return "No collective of one rank's trace could be matched with another's."
     if not holders:
         every = f"{fleet.matched} collective{'s' * (fleet.matched != 1)}"
-        return f"At the {every} that the traces share, whoever comes last is less than 1% of a step late."
+        return f"At the {every} that the traces share, the last rank is less than 1% of a step late."
     if len(holders) == 1:
         return sentences(f"It {_holder_phrase(holders[0], len(fleet.steps))}")
     if len(holders) == 2:
@@ -339,8 +339,8 @@ def _reason(fleet: Fleet, holders: Sequence[HolderText]) -> str:
 
 def _holder_phrase(holder: HolderText, steps: int) -> str:
     if not holder.why:
-        return "comes late, though never the latest of a step"
-    return f"comes last in {holder.steps} of {steps} step{'s' * (steps != 1)}: {holder.why}"
+        return "arrives late, but is never the latest of a step"
+    return f"arrives last in {holder.steps} of {steps} step{'s' * (steps != 1)}: {holder.why}"
 
 
 # what to change
@@ -350,9 +350,9 @@ def _summary(fleet: Fleet) -> str:
     real = [f for f in fleet.findings if not f.first.intended]
     if not real:
         return "No host-device syncs found on any rank."
-    places = "1 place waits" if len(real) == 1 else f"{len(real)} places wait"
+    places = "1 place blocks the host" if len(real) == 1 else f"{len(real)} places block the host"
     if fleet.recoverable_us is None:
-        return f"{places}; what removing them gains the job can't be replayed."
+        return f"{places}; the gain of removing them can't be replayed for the whole job."
     them, us, whole = "it" if len(real) == 1 else "them", fleet.recoverable_us, step_us(fleet)
     return f"{places}; without {them} the job's step is {_shorter(us, fleet.recoverable_range_us, whole)}."
 
@@ -373,15 +373,15 @@ def _then(fleet: Fleet, holders: Sequence[HolderText], gaining: Sequence[JobFind
     for holder in holders[:RUNS]:
         if _doubted(fleet, holder):
             stretch = f"the profiler makes this step {fleet.stretch:.1f} times as long"
-            yield f"Rank {holder.rank}'s host takes longer, but {stretch}: without it another rank may be the last."
+            yield f"Rank {holder.rank}'s host takes longer, but {stretch}: without it, another rank may be the last."
         elif holder.cause in _REMEDIES and 2 * holder.steps >= len(fleet.steps):
             yield f"Rank {holder.rank}'s {_REMEDIES[holder.cause]}."
     if real and fleet.replayed and not gaining:
         together = fleet.recoverable_us is not None and measurable(fleet.recoverable_us, step_us(fleet))
         yield (
-            "No single sync gains the job anything; only all together do."
+            "Removing a single sync gains the job nothing; only removing all of them does."
             if together
-            else ("Removing syncs gains the job nothing that could be measured.")
+            else ("Removing syncs gains the job nothing measurable.")
         )
 
 
@@ -418,7 +418,7 @@ def _wrong(f: JobFinding, whole: float) -> str:
     low, high = f.range_us
     if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), whole):
         return ""
-    whose = f"rank {f.ranks[0]}'s trace alone says" if len(f.ranks) == 1 else "a trace alone says up to"
+    whose = f"rank {f.ranks[0]}'s trace alone projects" if len(f.ranks) == 1 else "a single trace projects up to"
     return f"{whose} {saving(f.alone_us, whole)}, the job gains {saving(f.gain_us, whole)}"
 
 

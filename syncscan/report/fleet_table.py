@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = {
-    "rank": Column("int64", "the rank's number in the job"),
+    "rank": Column("int64", "rank in the job"),
     "step": Column("int64", "the step's number"),
-    "step_us": Column("float64", "what this rank's step took as recorded, µs"),
+    "step_us": Column("float64", "duration of this rank's step as recorded, µs"),
     "late_us": Column(
-        "float64", "how much later than the others it came to the step's collectives, µs; 0 where it didn't"
+        "float64", "how much later than the other ranks it reached the step's collectives, µs; 0 if it didn't"
     ),
-    "late_by": Column("string", "sync, kernels, input or host: why; empty where it wasn't late"),
-    "late_finding": Column("string", "the id of the sync that it was late for"),
-    "id": Column("string", "the finding's, the same on all ranks; empty in the one row of a rank without any"),
+    "late_by": Column("string", "cause: sync, kernels, input or host; empty if it wasn't late"),
+    "late_finding": Column("string", "id of the sync that made it late"),
+    "id": Column(
+        "string", "id of the finding, the same on all ranks; empty in the single row of a rank without findings"
+    ),
     "rule": Column("string", "the rule's id"),
     "cause": Column("string", "class of the cause"),
     "op": Column("string", "outermost op"),
@@ -30,15 +32,15 @@ COLUMNS = {
     "line": Column("Int64", "line in it"),
     "function": Column("string", "function in it"),
     "phase": Column("string", "forward, backward, optimizer, data or other"),
-    "intended": Column("boolean", "whether the wait is meant"),
-    "per_step": Column("float64", "sync points a step, mean of this rank's steps"),
-    "wait_us": Column("float64", "measured: host blocked on the device, µs a step, mean of this rank's steps"),
-    "bubble_us": Column("float64", "measured: device idle behind it, µs a step, mean of this rank's steps"),
-    "alone_us": Column("float64", "projected: what removing it would gain if this rank were alone, µs a step"),
-    "job_gain_us": Column("float64", "projected: what removing it on all its ranks would gain the job, µs a step"),
+    "intended": Column("boolean", "whether the wait is intended"),
+    "per_step": Column("float64", "sync points per step, mean of this rank's steps"),
+    "wait_us": Column("float64", "measured: host blocked on the device, µs per step, mean of this rank's steps"),
+    "bubble_us": Column("float64", "measured: device idle after it, µs per step, mean of this rank's steps"),
+    "alone_us": Column("float64", "projected: gain of this rank alone if it is removed, µs per step"),
+    "job_gain_us": Column("float64", "projected: gain of the whole job if it is removed on all its ranks, µs per step"),
     "job_gain_low_us": Column("float64", "projected: lower end of that range, µs"),
     "job_gain_high_us": Column("float64", "projected: upper end of that range, µs"),
-    "title": Column("string", "what it is, in a sentence"),
+    "title": Column("string", "one-sentence description"),
     "trace": Column("string", "path of the rank's trace"),
 }
 """Columns in order, with pandas dtype and meaning; documents `Fleet.to_frame()`, and CSV and Parquet of a job."""

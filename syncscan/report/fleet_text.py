@@ -63,7 +63,7 @@ def _first_screen(story: FleetStory, width: int) -> Iterator[RenderableType]:
         below.append(Text.assemble(("≠ ", "bold yellow"), _text(story.wrong[0], limit=300)))
     yield from above
     if story.remedies:
-        title, listed = Text("What to change, by what it gains the job:", "bold"), story.remedies[:WORST]
+        title, listed = Text("What to change, by the gain of the whole job:", "bold"), story.remedies[:WORST]
         lines = written([*above, title, _remedies(listed), *below], width, False).count("\n")
         yield title
         first = listed[0].of.first
@@ -78,7 +78,7 @@ def _wrong(story: FleetStory) -> Iterator[RenderableType]:
     """Yield the sentences that the first screen leaves out."""
     if story.wrong[1:]:
         yield Text("")
-        yield Text("What else one rank's trace alone gets wrong:", "bold")
+        yield Text("What else a single rank's trace gets wrong:", "bold")
         yield from (Padding(_text(sentence, limit=300), (0, 0, 0, 1)) for sentence in story.wrong[1:ROWS])
 
 
@@ -103,10 +103,10 @@ def _named(t: JobFindingText) -> str:
 def _ranks(story: FleetStory) -> Iterator[RenderableType]:
     yield Text("")
     if story.ranks:
-        yield Text("Ranks, means a step:", "bold")
+        yield Text("Ranks (mean per step):", "bold")
         yield _rank_table(story)
     if story.quantiles:
-        yield Text("All ranks, means a step:" if story.ranks else "Ranks, means a step:", "bold")
+        yield Text("All ranks (mean per step):" if story.ranks else "Ranks (mean per step):", "bold")
         yield _quantile_table(story)
 
 
@@ -137,11 +137,11 @@ def _findings(story: FleetStory) -> Iterator[RenderableType]:
     if not story.findings:
         return
     yield Text("")
-    yield Text("Syncs of all ranks, by what removing each gains the job:", "bold")
+    yield Text("Syncs of all ranks, by the gain of the whole job:", "bold")
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("gains the job", justify="right", no_wrap=True)
     table.add_column("waits", justify="right", no_wrap=True)
-    table.add_column("what; on which ranks, rule, where, range")
+    table.add_column("what; ranks, rule, where, range")
     for t in story.findings[:ROWS]:
         saves = f"{t.saves} ({t.share})" if t.share else t.saves
         beside = " · ".join(p for p in (t.on, t.of.first.rule, t.where, t.doubt) if p)

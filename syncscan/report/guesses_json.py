@@ -23,7 +23,7 @@ class GuessedSource(Struct, frozen=True):
     line: Annotated[int, about("from 1; in a notebook, within the cell")]
     column: Annotated[int, about("from 1, in characters")]
     end_line: int
-    cell: Annotated[int | None, about("the number of a notebook's cell, from 1")]
+    cell: Annotated[int | None, about("the number of the notebook cell, from 1")]
     function: str
     code: Annotated[str, about("the expression")]
 
@@ -38,8 +38,8 @@ class GuessDocument(Struct, frozen=True):
     confidence: Confidence
     scope: tuple[str, ...]
     source: GuessedSource
-    place: Annotated[str, about("the loop or function that runs in each step")]
-    because: Annotated[str, about("why it may wait, and run in each step")]
+    place: Annotated[str, about("the loop or function that runs in every step")]
+    because: Annotated[str, about("why it may wait, and run in every step")]
     title: str
     why: str
     fix: str
@@ -62,7 +62,7 @@ class LintDocument(Document, frozen=True):
     allowed: tuple[AllowedGuess, ...]
     hidden: Annotated[int, about("number hidden by --select and --ignore")]
     notes: tuple[str, ...]
-    unread: Annotated[tuple[str, ...], about("files that couldn't be read: a sentence each")]
+    unread: Annotated[tuple[str, ...], about("files that couldn't be read, one sentence each")]
 
 
 def render(linted: Linted) -> str:

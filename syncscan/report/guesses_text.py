@@ -51,6 +51,6 @@ def _guess(guess: Guess) -> Iterator[RenderableType]:
 def _fixes(linted: Linted) -> Iterator[RenderableType]:
     fixes = {(g.rule, g.diagnosis.fix): None for g in linted.guesses}
     if fixes:
-        yield Text("What to write instead (syncscan explain RULE says more):", "bold")
+        yield Text("What to write instead (for details: syncscan explain RULE):", "bold")
     for rule, fix in sorted(fixes):
         yield Padding(Text.assemble((f"{rule}: ", "bold"), fix), (0, 0, 0, 2))

@@ -17,7 +17,7 @@ SHOWN = 5
 """Habits that a report shows by default."""
 SHOWN_PARTS = 4
 """Segments of launches, and things between them, that a line names."""
-TITLE = "Besides syncs"
+TITLE = "Other costs"
 
 
 class SplitText(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,11 +106,11 @@ def facts(habit: HabitText) -> list[tuple[str, str]]:
 
 
 def graphs(habit: HabitText, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
-    """Yield what CUDA graphs can hold of a step's launches, and what separates them, each with its label."""
+    """Yield what CUDA graphs can hold of a step's launches, and what separates the graphs, each with its label."""
     if habit.segments:
         yield "alone", _listed(habit.segments, most)
     if habit.splits:
-        yield "in the way of one graph", _listed([split.text for split in habit.splits], most)
+        yield "prevents a single graph", _listed([split.text for split in habit.splits], most)
 
 
 def _listed(names: Sequence[str], most: int) -> str:
@@ -127,5 +127,5 @@ def _segment(segment: Segment) -> str:
 
 def _split(split: Split) -> str:
     at = f" ({PurePath(split.source.file).name}:{split.source.line})" if split.source else ""
-    often = f", {split.per_step:.3g} a step" if round(split.per_step, 2) != 1 else ""
+    often = f", {split.per_step:.3g} per step" if round(split.per_step, 2) != 1 else ""
     return f"{split.what}{at}{often}"

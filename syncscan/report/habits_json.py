@@ -17,7 +17,7 @@ class SegmentDocument(Struct, frozen=True):
     phase: Phase
     launches: float
     host_us: Annotated[float, about("from the start of the first to the end of the last")]
-    ended_by: Annotated[str, about("what follows it; empty for the next phase or the end")]
+    ended_by: Annotated[str, about("what ends it; empty for the next phase or the end of the step")]
     recoverable_us: float | None
     recoverable_range_us: Range | None
 
@@ -28,7 +28,7 @@ class SplitDocument(Struct, frozen=True):
     what: str
     file: str | None
     line: int | None
-    finding: Annotated[str | None, about("id of the sync that it is")]
+    finding: Annotated[str | None, about("id, if it is a sync")]
     per_step: float
     us: float
 
@@ -44,9 +44,9 @@ class HabitDocument(Struct, frozen=True):
     scope: tuple[str, ...]
     op: str
     per_step: float
-    evidence: Annotated[tuple[str, ...], about("numbers that prove it")]
-    segments: Annotated[tuple[SegmentDocument, ...], about("launches that graphs can hold")]
-    splits: Annotated[tuple[SplitDocument, ...], about("what separates them")]
+    evidence: Annotated[tuple[str, ...], about("numeric evidence")]
+    segments: Annotated[tuple[SegmentDocument, ...], about("launches that graphs can contain")]
+    splits: Annotated[tuple[SplitDocument, ...], about("what separates the graphs")]
     cost_us: Annotated[float | None, about("measured")]
     recoverable_us: float | None
     recoverable_range_us: Range | None

@@ -41,7 +41,7 @@ _PARTS = (
     ("allocations_us", "in allocations", "allocations"),
     ("queries_us", "in queries", "queries"),
     ("other_calls_us", "in other calls", "other runtime calls"),
-    ("python_us", "in Python between them", "Python between ops and calls"),
+    ("python_us", "in Python", "Python between ops and calls"),
     ("input_us", "in the loader", "the loader"),
     ("waits_us", "blocked on the device", "blocked on the device"),
 )
@@ -238,7 +238,7 @@ def _functions(sampled: SampledHost) -> TextTable:
         for function, file, line, owner in (key,)
     )
     head = ("function", "line", "whose code", "self", "of the step")
-    return TextTable("Lines with the most self time", head, 3, 2, rows, len(lines) - len(rows))
+    return TextTable("Top lines by self time", head, 3, 2, rows, len(lines) - len(rows))
 
 
 def place(file: str, line: int) -> str:
@@ -252,10 +252,10 @@ def _counted_tables(counted: CountedHost) -> Iterator[TextTable]:
         for field, _, name in _PARTS
         if (us := getattr(counted, field)) >= 0.0005 * counted.step_us
     )
-    counts = f"{counted.ops_per_step:,.0f} ops and {counted.launches_per_step:,.0f} launches a step"
+    counts = f"{counted.ops_per_step:,.0f} ops and {counted.launches_per_step:,.0f} launches per step"
     many = counted.kernels_per_launch and abs(counted.kernels_per_launch - 1) >= 0.005
-    kernels = f", {counted.kernels_per_launch:.3g} kernels or copies a launch" if many else ""
-    yield TextTable(f"In the trace: {counts}{kernels}", ("the host is in", "a step", "of the step"), 1, 0, rows)
+    kernels = f", {counted.kernels_per_launch:.3g} kernels or copies per launch" if many else ""
+    yield TextTable(f"In the trace: {counts}{kernels}", ("host time in", "per step", "of the step"), 1, 0, rows)
     if counted.dearest:
         yield _dearest(counted)
 
@@ -274,7 +274,7 @@ def _dearest(counted: CountedHost) -> TextTable:
         )
         for dear in ops
     )
-    title = "Ops with the most self time per step (total: with what they call)"
+    title = "Top ops by self time per step (total includes callees)"
     words = ("op", "scope") if scoped else ("op",)
     head = (*words, "times", "self", "total")
     return TextTable(title, head, len(words), len(words), rows, len(counted.dearest) - len(rows))

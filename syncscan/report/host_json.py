@@ -38,7 +38,7 @@ class CountedDocument(Struct, frozen=True):
     launches_per_step: float
     kernels_per_launch: float
     scaled: Annotated[bool, about("whether profiler overhead was removed from the times")]
-    dearest: Annotated[tuple[DearOp, ...], about("ops with the most self time")]
+    dearest: Annotated[tuple[DearOp, ...], about("top ops by self time")]
 
 
 class HostDocument(Struct, frozen=True):

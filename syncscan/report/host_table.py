@@ -15,10 +15,10 @@ COLUMNS = {
     "owner": Column("string", "user, or the package whose function it is; python for its standard library"),
     "function": Column("string", "qualified from Python 3.11 on"),
     "file": Column("string", "as Python named it"),
-    "line": Column("int64", "the line that ran, or that called on"),
+    "line": Column("int64", "the line that ran, or the line of the call"),
     "depth": Column("int64", "how many callers it has"),
-    "us": Column("float64", "of a step, with all that it calls, µs"),
-    "self_us": Column("float64", "of a step, in itself and what it calls that isn't Python, µs"),
+    "us": Column("float64", "total time per step, including callees, µs"),
+    "self_us": Column("float64", "self time per step, including non-Python callees, µs"),
     "share": Column("float64", "`us` as a part of the step, 0 to 1"),
 }
 """Columns in order, with pandas dtype and meaning; documents `Analysis.host`."""

@@ -349,7 +349,7 @@ def _findings_note(story: Story) -> str:
 _SORTS = (
     ("", "what it saves"),
     ("wait", "wait"),
-    ("idle", "idle behind"),
+    ("idle", "idle after"),
     ("often", "how often"),
     ("severity", "severity"),
 )
@@ -361,7 +361,8 @@ def _nothing_found(analysis: Analysis, story: Story) -> str:
     if analysis.findings:
         return story.hidden
     if not len(analysis.trace.device_rows):
-        return "No sync point was found. The trace holds no device work: it may have been recorded without the device."
+        return "No sync point was found. The trace contains no device work: it may have been recorded without the "
+        "device."
     return "No sync point was found: the host never waits for the device in this trace."
 
 
@@ -401,7 +402,7 @@ def _finding(finding: FindingText, page: _Page) -> dict[str, Any]:
 
 def _cost(finding: FindingText, story: Story) -> str:
     often = ", ".join(finding.circumstances) if not story.timed else times(finding.of.per_step)
-    return f"waits {finding.waits}, idle behind {finding.idle}, {often}" if story.costed else often
+    return f"waits {finding.waits}, idle after {finding.idle}, {often}" if story.costed else often
 
 
 def _source(excerpt: Excerpt) -> dict[str, Any]:
@@ -425,7 +426,7 @@ def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:
     gain = finding.of.gain
     return [
         ("wait", finding.waits, ""),
-        ("idle behind", finding.idle, ""),
+        ("idle after", finding.idle, ""),
         ("moved", duration(gain.moved_us) if gain else "–", "projected-text"),
         ("recoverable", finding.saves, "projected-text"),
     ]
@@ -450,7 +451,7 @@ def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
 
 def _measured(f: Finding, step: StepSummary) -> str:
     wait, idle = waited(f.wait_us, step), waited(f.bubble_us, step)
-    return f"{wait} waiting, {idle} idle behind, {times(f.per_step)}"
+    return f"{wait} waiting, {idle} idle after, {times(f.per_step)}"
 
 
 def _occurrences(f: Finding, page: _Page) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ class Has(Struct, frozen=True):
     stacks: Annotated[bool, about("Python frames")]
     shapes: Annotated[bool, about("shapes of ops' arguments")]
     sync_events: Annotated[bool, about("CUPTI's synchronization rows")]
-    exact_lines: Annotated[bool, about("source lines that capture recorded at the syncs")]
+    exact_lines: Annotated[bool, about("source lines recorded by capture at the syncs")]
 
 
 class StepsFoundDocument(Struct, frozen=True):
@@ -49,15 +49,15 @@ class StepsFoundDocument(Struct, frozen=True):
     by: FoundBy
     name: Annotated[str | None, about("name of the ranges that are steps")]
     calls: Annotated[int | None, about("launches and synchronizations of the sequence that repeats")]
-    sentence: Annotated[str, about("the sentence in every report")]
-    earlier_work_us: Annotated[float, about("how long the device works on what was launched before the first step")]
-    later_work_us: Annotated[float, about("how long the device works after the host is done")]
+    sentence: Annotated[str, about("the sentence shown in every report")]
+    earlier_work_us: Annotated[float, about("the device's backlog when the first step begins")]
+    later_work_us: Annotated[float, about("how long the device is busy after the host is done")]
 
 
 class TraceDocument(Struct, frozen=True):
     """The trace that was read, and the data it is missing."""
 
-    path: Annotated[str, about("as it was given")]
+    path: Annotated[str, about("as given")]
     size_bytes: int
     events: int
     vendor: Vendor
@@ -75,24 +75,26 @@ class StepDocument(Struct, frozen=True):
     """A step: measurements, the gain without its syncs, and the report's sentences."""
 
     count: Annotated[int, about("steps analyzed")]
-    observed_us: Annotated[float | None, about("throughput: host and device both done")]
-    host_us: Annotated[float | None, about("how long a step lasts on its thread")]
-    wait_us: Annotated[float | None, about("how long syncs block its host")]
-    device_busy_us: Annotated[float | None, about("of the busiest device, exposed collectives left out")]
-    device_idle_us: Annotated[float | None, about("when it neither works nor communicates")]
-    bubble_us: Annotated[float | None, about("idle behind syncs")]
+    observed_us: Annotated[float | None, about("steady-state time between steps completed on host and device")]
+    host_us: Annotated[float | None, about("duration of a step on its thread")]
+    wait_us: Annotated[float | None, about("how long syncs block the host")]
+    device_busy_us: Annotated[float | None, about("busiest device, without exposed collectives")]
+    device_idle_us: Annotated[float | None, about("neither busy nor communicating")]
+    bubble_us: Annotated[float | None, about("idle after syncs")]
     input_us: Annotated[float | None, about("in a loader")]
     communication_us: float | None
     devices: tuple[DeviceTime, ...]
-    processes: Annotated[tuple[ProcessSteps, ...], about("processes of a file with several; the first is analyzed")]
-    device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device works")]
+    processes: Annotated[tuple[ProcessSteps, ...], about("processes of a file that has several; the first is analyzed")]
+    device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device is busy")]
     device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
-    recorded_device_share: Annotated[float | None, about("fraction of the step in the trace in which the device works")]
+    recorded_device_share: Annotated[
+        float | None, about("fraction of the step in the trace in which the device is busy")
+    ]
     communication_share: float | None
     guessed_overhead: Annotated[float | None, about("estimated fraction of host time that is profiler overhead")]
     unprofiled_us: Annotated[float | None, about("the step's time without the profiler")]
     bound: Bound
-    reason: Annotated[str, about("the numbers behind the verdict, in a sentence")]
+    reason: Annotated[str, about("the numbers behind the verdict, as a sentence")]
     recoverable_us: Annotated[float | None, about("projected: how much shorter without all syncs")]
     recoverable_range_us: Range | None
     verdict: str
@@ -113,17 +115,17 @@ class AnalysisDocument(Document, frozen=True):
 
     trace: TraceDocument
     step: StepDocument
-    dry_run: Annotated[DryRunDocument | None, about("None of a recording")]
-    compiled: Annotated[CompileDocument | None, about("None unless dynamo was asked: --explain-compile")]
+    dry_run: Annotated[DryRunDocument | None, about("None for a recording")]
+    compiled: Annotated[CompileDocument | None, about("None without --explain-compile")]
     findings: Annotated[tuple[FindingDocument, ...], about("sorted by saving, then by wait")]
-    races: Annotated[tuple[RaceDocument, ...], about("uses of one memory that nothing orders, of a dry run")]
+    races: Annotated[tuple[RaceDocument, ...], about("races found by a dry run: unordered uses of the same memory")]
     groups: tuple[RemovalGroup, ...]
     habits: tuple[HabitDocument, ...]
     host: HostDocument | None
     run: Annotated[RunDocument | None, about("None unless capture watched the run")]
     kernels: Annotated[tuple[KernelShare, ...], about("at most five, the longest first")]
     remedies: Annotated[tuple[RemedyDocument, ...], about("changes to make, in order")]
-    states: Annotated[StatesDocument | None, about("None where launches don't hold the step")]
+    states: Annotated[StatesDocument | None, about("None if launches don't limit the step")]
     hidden: tuple[HiddenDocument, ...]
     overlaps: tuple[OverlapDocument, ...]
 

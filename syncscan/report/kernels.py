@@ -17,7 +17,7 @@ SHOWN = 5
 _LONG = 40
 _HOLDERS = ("Kernel", "Kernel2", "device_kernel")
 """CUTLASS's templates, whose argument is the kernel's own name."""
-TITLE = "The kernels that take most of the device's time"
+TITLE = "Top kernels by device time"
 
 
 def shares(analysis: Analysis) -> tuple[KernelShare, ...]:
@@ -35,12 +35,12 @@ def sentence(analysis: Analysis) -> str:
     if not leads(analysis) or analysis.step.device_share is None:
         return ""
     longest = shares(analysis)
-    text = f"{_left(analysis.step)} is left to gain on the host; the rest is the kernels' own time."
+    text = f"{_left(analysis.step)} is left to gain on the host; the rest is kernel time."
     if not longest:
         return text
     many = f"{len(longest)} kernels take" if len(longest) > 1 else "1 kernel takes"
-    part = f"{many} {sum(share.share for share in longest):.0%} of the device's work"
-    return f"{text} {part}: a kernel profiler (ncu, rocprof) says why."
+    part = f"{many} {sum(share.share for share in longest):.0%} of device time"
+    return f"{text} {part}: a kernel profiler (ncu, rocprof) shows why."
 
 
 def _left(step: StepSummary) -> str:
@@ -50,7 +50,7 @@ def _left(step: StepSummary) -> str:
         left = without_profiler(max(0.0, 1.0 - unprofiled), step.device_share_basis, " of the step")
         return f"At most {left}"
     rest = max(0.0, 1.0 - recorded)
-    return f"At most {rest:.0%} of the step" if round(rest, 2) else "Next to nothing"
+    return f"At most {rest:.0%} of the step" if round(rest, 2) else "Almost nothing"
 
 
 def table(analysis: Analysis) -> TextTable | None:
@@ -58,7 +58,7 @@ def table(analysis: Analysis) -> TextTable | None:
     longest = shares(analysis)
     if not longest:
         return None
-    head = ("kernel", "module and op", "of the device's work", "a step")
+    head = ("kernel", "module and op", "of device time", "per step")
     rows = tuple((_short(k.name), _launcher(k), f"{k.share:.1%}", duration(k.us)) for k in longest)
     return TextTable(TITLE, head, words=2, code=1, rows=rows)
 

@@ -80,14 +80,14 @@ def _states(of: States | None) -> Iterator[str]:
     if of is not None:
         yield f"<details><summary>{states.TITLE}</summary>"
         rows = (f"| {s.name} | {s.takes} | {s.between} | {s.change} |" for s in states.rows(of))
-        yield "\n".join(["| the step | takes | between | against now |", "|---|--:|--:|--:|", *rows])
+        yield "\n".join(["| the step | takes | between | change |", "|---|--:|--:|--:|", *rows])
         yield "</details>"
 
 
 def _habits(entries: Sequence[HabitText]) -> Iterator[str]:
     """Yield each habit's evidence and fix, folded."""
     if entries:
-        yield f"<details><summary>{habits.TITLE}: what proves each habit, and what to do instead</summary>"
+        yield f"<details><summary>{habits.TITLE}: evidence for each habit, and what to do instead</summary>"
         yield from (_habit(habit) for habit in entries[: habits.SHOWN])
         if len(entries) > habits.SHOWN:
             yield f"*… and {len(entries) - habits.SHOWN} more.*"
@@ -167,7 +167,7 @@ def _of_host(table: host.TextTable) -> Iterator[str]:
 
 def _table(findings: Sequence[FindingText], costed: bool) -> Iterator[str]:
     """Yield a table row per finding; without costs, for a dry run, only what waits and where."""
-    costs = " saves *(projected)* | waits *(measured)* | idle behind |" if costed else ""
+    costs = " saves *(projected)* | waits *(measured)* | idle after |" if costed else ""
     yield f"| severity |{costs} what | where |"
     yield f"|---|{'--:|--:|--:|' if costed else ''}---|---|"
     for finding in findings:

@@ -50,7 +50,7 @@ def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
 def _numbered(analysis: Analysis, number: int) -> tuple[Part, ...]:
     entries = _entries(analysis, story_of(analysis))
     if not 1 <= number <= len(entries):
-        hint = f"Its list goes from 1 to {len(entries)}." if entries else "It has nothing to list."
+        hint = f"Its last number is {len(entries)}." if entries else "It lists nothing."
         raise UsageError(f"There is no number {number} in the report of {_path(analysis)}.", hint)
     return tuple(entries[number - 1])
 
@@ -73,7 +73,7 @@ def _near(analysis: Analysis, wanted: str) -> str:
     if not ids:
         return "It has neither findings nor habits."
     near = difflib.get_close_matches(wanted, ids, 3, 0.4)
-    return f"Did you mean {' or '.join(near)}?" if near else f"Its ids are like {', '.join(ids[:3])}; -v shows them."
+    return f"Did you mean {' or '.join(near)}?" if near else f"Ids look like {', '.join(ids[:3])}; -v shows them."
 
 
 def _describe(part: Part) -> str:

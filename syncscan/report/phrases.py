@@ -38,11 +38,11 @@ def summary(analysis: Analysis) -> str:
     waiting, s = real(analysis.findings), analysis.step
     if not waiting:
         return "No host-device syncs found."
-    places = "1 place waits" if len(waiting) == 1 else f"{len(waiting)} places wait"
+    places = "1 place blocks the host" if len(waiting) == 1 else f"{len(waiting)} places block the host"
     often = times(sum(f.per_step for f in waiting))
     if s.waits_withheld:
         return f"{places} {often}; how long can't be measured."
-    waits = f"{places} {often}, {share(s.wait_us, s)}"
+    waits = f"{places} {often}, for {share(s.wait_us, s)}"
     if s.recoverable_us is None:
         return f"{waits}."
     them = "it" if len(waiting) == 1 else "them"
@@ -70,7 +70,7 @@ def _how_found(trace: Trace) -> str:
         return _all_found(trace, len(trace.steps))
     begin, end = steps.chosen
     whole = _all_found(trace, steps.count)[:-1]
-    return f"{whole}; steps {begin}:{end} of them (counted from 0) were analyzed, as requested."
+    return f"{whole}; steps {begin}:{end} (counted from 0) were analyzed, as requested."
 
 
 def _all_found(trace: Trace, count: int) -> str:
@@ -87,16 +87,16 @@ def _all_found(trace: Trace, count: int) -> str:
     if steps.asked:
         return "The whole trace counts as one step, as requested."
     whole = f"all from {_first(trace)} to last completion" if len(trace.device_rows) else "the whole trace"
-    return f"No step markers and no repetition: {whole} counts as one step."
+    return f"No step markers and no repeating sequence found: {whole} counts as one step."
 
 
 def _profilers(analysis: Analysis) -> Iterator[str]:
     """Yield in how many steps the profiler itself blocked the host, and for how long, where that matters."""
     own = profilers_own_within(analysis.trace, step_intervals(analysis.trace))
-    us, held = sum(own) / 1e3, sum(ns > 0 for ns in own)
+    us, blocked = sum(own) / 1e3, sum(ns > 0 for ns in own)
     if own and us > PROFILERS * analysis.step.observed_us * len(own):
-        where = "in it" if len(own) == 1 else f"in {held} of them" if held < len(own) else "in them"
-        yield f"The profiler's own work {where} ({duration(us)}, rows of category overhead) is left out of all times."
+        where = "in it" if len(own) == 1 else f"in {blocked} of them" if blocked < len(own) else "in them"
+        yield f"Profiler overhead {where} ({duration(us)}, rows of category overhead) is excluded from all times."
 
 
 def _first(trace: Trace) -> str:
@@ -113,12 +113,12 @@ def _across(analysis: Analysis) -> Iterator[str]:
     if abs(earlier - later) <= ACROSS * analysis.step.observed_us:
         return
     if earlier:
-        works = f"the device works {duration(earlier)} on what was launched before"
-        yield f"When the first step begins, {works}; this counts neither as the steps' work nor as idle."
+        works = f"the device is busy {duration(earlier)} on its backlog"
+        yield f"When the first step begins, {works}, which counts neither as work of the steps nor as idle time."
     if later and analysis.trace.steps:
-        yield f"After the last step the device needs {duration(later)} more to finish the steps' work."
+        yield f"After the last step, the device needs {duration(later)} more to finish the work of the steps."
     elif later:
-        yield f"When the host is done, the device works {duration(later)} more on what it launched."
+        yield f"When the host is done, the device is busy for {duration(later)} more."
 
 
 def lacking(analysis: Analysis) -> list[str]:
@@ -222,10 +222,10 @@ def in_library(where: Attribution) -> str:
 
 
 USES = {
-    Use.STEERS: "no: it steers the host (a branch, a shape, an index or an argument), and a fix has to keep that",
-    Use.SHOWN: "yes: the value is only shown or stored",
-    Use.NOTHING: "yes, if the order of work stays right (no value is read)",
-    Use.UNKNOWN: "unknown: neither the trace nor the source shows what the value is used for",
+    Use.STEERS: "no: the host uses it for a branch, a shape, an index or an argument, so a fix has to preserve that",
+    Use.SHOWN: "yes: the value is only logged or stored",
+    Use.NOTHING: "yes, if ordering is preserved (no value is read)",
+    Use.UNKNOWN: "unknown: neither the trace nor the source shows how the value is used",
 }
 """Whether a wait is safe to remove, by what the host does with the value."""
 
@@ -235,8 +235,8 @@ def certainty(source: Source) -> str:
     if source.exact:
         return f"in {source.function}; recorded at the sync itself"
     if source.candidates:
-        return f"in {source.function}; candidates: its calls that can be this op"
-    return f"defined in line {source.line}; the trace doesn't record the line itself"
+        return f"in {source.function}; candidates: calls in it that match this op"
+    return f"defined in line {source.line}; the trace doesn't record the exact line"
 
 
 def chain(f: Finding) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def once_compiled(f: Finding, step: StepSummary) -> str:
     us, whole = f.gain.once_compiled_us if f.gain else None, replayed(step)
     if f.gain is None or us is None or not measurable(us - f.gain.recoverable_us, whole):
         return ""
-    then = "once the network is compiled (reduce-overhead) and no other sync is left"
+    then = "if the network is compiled (reduce-overhead) and all other syncs are removed"
     return f"{duration(us)} ({percent(us, whole)}) {then}"
 
 
@@ -270,8 +270,8 @@ def measured(f: Finding, step: StepSummary) -> str:
     if step.waits_withheld:
         return f"waits {times(f.per_step)}, for an unknown time"
     return (
-        f"waits {duration(f.wait_us)} a step{_part(f.wait_us, step)}, {times(f.per_step)}; "
-        f"the device stands idle {duration(f.bubble_us)} behind it"
+        f"waits {duration(f.wait_us)} per step{_part(f.wait_us, step)}, {times(f.per_step)}; "
+        f"the device is then idle for {duration(f.bubble_us)}"
     )
 
 
@@ -281,7 +281,7 @@ def projected(f: Finding, step: StepSummary) -> str:
         return ""
     us, whole = f.gain.recoverable_us, replayed(step)
     part = f"{percent(us, whole)}; " if measurable(us, whole) else ""
-    often = " a step" if measurable(us, whole) else " of the step"
+    often = " per step" if measurable(us, whole) else " of the step"
     saves = f"Removing it would save {saving(us, whole)}{often}"
     if measurable(f.gain.range_us[1], whole):
         saves += f" ({part}{spread(f.gain.range_us, whole)})"

@@ -111,11 +111,11 @@ def _step(analysis: Analysis) -> Picture:
 
 def _timeline(analysis: Analysis) -> Picture:
     if analysis.trace.info.capture.pretended:
-        raise UsageError("There is nothing to draw: a dry run has no times.", "Record a step on a GPU.")
+        raise UsageError("Nothing to draw: a dry run has no times.", "Record a step on a GPU.")
     view = _view(analysis)
     rows = list(lanes(analysis, view)) if view else []
     if view is None or not rows:
-        raise UsageError("There is nothing to draw: the trace holds neither ops nor device work.", "Record a step.")
+        raise UsageError("Nothing to draw: the trace has neither ops nor device work.", "Record a step.")
     story, step = story_of(analysis), home_step(analysis)
     title = f"{story.verdict} · {f'step {step.number}' if step else 'the whole trace'}"
     words = f"{title}, {duration(view.length / 1e3)} in {len(rows)} lanes: {', '.join(lane.label for lane in rows)}."
@@ -207,7 +207,7 @@ def _streams(analysis: Analysis, view: Interval) -> Iterator[Lane]:
         yield from _lane(f"device {device}, stream {stream}" if several else f"stream {stream}", kernels)
     for device in sorted({device for device, _ in keys}):
         yield from _lane(
-            f"device {device}, idle behind syncs" if several else "idle behind syncs", _idle(analysis, device, view)
+            f"device {device}, idle after syncs" if several else "idle after syncs", _idle(analysis, device, view)
         )
 
 
@@ -233,20 +233,20 @@ def _host(analysis: Analysis) -> Picture:
     rows, step_us = icicle(analysis)
     if not rows:
         raise UsageError(
-            f"{analysis.trace.info.path} doesn't say where its host was.",
-            "Capture with sample=5, or by `syncscan profile`, which samples the host.",
+            f"{analysis.trace.info.path} has no host samples.",
+            "Capture with sample=5, or with `syncscan profile`.",
         )
     columns = host.picture(analysis.host_time)
     assert columns is not None
     owners = columns["owners"][: len(_OWNERS)]
     colors = [_owner_color(columns, number) for number in range(len(owners))]
-    words = f"Where the host is in a step of {duration(step_us)}: " + ", ".join(f"{n} {p}" for n, p in owners) + "."
+    words = f"Host time in a step of {duration(step_us)}: " + ", ".join(f"{n} {p}" for n, p in owners) + "."
 
     def paint(axes: Axes) -> None:
         _paint(axes, rows, 0.0, step_us)
         axes.set_yticks([])
-        axes.set_xlabel("ms of a step, sampled without the profiler")
-        axes.set_title("Callers above what they call", loc="left", fontsize=10)
+        axes.set_xlabel("ms per step, sampled without the profiler")
+        axes.set_title("Callers above callees", loc="left", fontsize=10)
         axes.xaxis.set_major_formatter(lambda us, _: f"{us / 1e3:g}")
         handles = [axes.barh(0, 0, color=color, label=f"{n} {p}") for (n, p), color in zip(owners, colors, strict=True)]
         legend = axes.legend(

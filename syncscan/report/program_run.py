@@ -55,8 +55,8 @@ def sentence(analysis: Analysis) -> str:
         return ""
     if run.mean_us is None:
         rest = "; ".join(f"{phase.name} ({_place(phase)}{_times(phase)})" for phase in run.phases)
-        return f"The steps aren't all that the program repeats. Between them: {rest}." if rest else ""
-    typical = f"{run.counted} undisturbed steps took {duration(run.mean_us)} each on average"
+        return f"The program also repeats work between its steps: {rest}." if rest else ""
+    typical = f"{run.counted} undisturbed steps took {duration(run.mean_us)} on average"
     if run.steps_share is None:
         return f"The run's {typical}."
     first = f"{_recorded(analysis)} like {_share(run.steps_share)} of the run's time: its {typical}."
@@ -160,7 +160,7 @@ def _gain(analysis: Analysis) -> str:
     share, alone = gain_share(analysis), saved_share(analysis)
     if share is None or share < WORTH / 2 or alone is None:
         return ""
-    return f"Without the syncs of what is recorded the run would be {_share(share)} shorter."
+    return f"Without the recorded syncs, the run would be {_share(share)} shorter."
 
 
 def _apart(analysis: Analysis) -> str:
@@ -172,8 +172,8 @@ def _apart(analysis: Analysis) -> str:
     if abs(own - timed) <= OFF * timed:
         return ""
     return (
-        f"The steps that were timed took {duration(timed)}, those of the run {duration(own)} on average without its"
-        " phases: they are not alike."
+        f"The timed steps took {duration(timed)}, but the run's steps {duration(own)} on average (without phases): "
+        "they differ."
     )
 
 
@@ -210,14 +210,14 @@ def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
     """Return a phase's verdict: its bound, or why it wasn't recorded."""
     if phase.share is None:
         places = len(real(of.findings)) if of is not None else 0
-        waits = f"{places} place{'s' * (places != 1)} would make the host wait"
+        waits = f"{places} place{'s' * (places != 1)} would block the host"
         return f"{waits}{_times(phase)}"
     if of is not None:
         saves = saved_share(of)
         without = f", {_share(saves)} less without its syncs" if saves else ""
         return f"{of.step.bound.verdict.capitalize()}{without}"
     if phase.kind == PhaseKind.LOADER.value:
-        return "workers start, and the first batch is awaited: persistent_workers=True keeps them"
+        return "workers start, and the host waits for the first batch: persistent_workers=True keeps them"
     if phase.missing:
         return f"not recorded: {phase.missing}"
     return "not recorded" if phase.share >= WORTH else ""

@@ -47,17 +47,17 @@ class RunPhaseDocument(Struct, frozen=True):
     first: Annotated[int, about("the first of its lines")]
     last: Annotated[int, about("the last of its lines")]
     share: Annotated[float | None, about("of the run's time; None where nothing was timed")]
-    every: Annotated[float | None, about("after how many steps it comes again; None if it came once")]
+    every: Annotated[float | None, about("number of steps until it repeats; None if it ran once")]
     lines: tuple[RunLineDocument, ...]
-    trace: Annotated[str | None, about("the name of the trace that holds a part of it")]
-    missing: Annotated[str | None, about("why there is no such trace, if one was wanted")]
+    trace: Annotated[str | None, about("name of the trace that recorded part of it")]
+    missing: Annotated[str | None, about("why it wasn't recorded, if that was requested")]
     bound: Bound | None
     verdict: str
-    step_us: Annotated[float | None, about("a round of its loop, or the whole phase")]
+    step_us: Annotated[float | None, about("one iteration of its loop, or the whole phase")]
     recoverable_us: Annotated[float | None, about("of that time")]
     gain_share: Annotated[float | None, about("of the run's time")]
     findings: tuple[PhaseFindingDocument, ...]
-    rounds: Annotated[float | None, about("of its loop each time that it comes, where a dry run counted them")]
+    rounds: Annotated[float | None, about("iterations of its loop each time, if a dry run counted them")]
 
 
 class RunDocument(Struct, frozen=True):
@@ -66,10 +66,10 @@ class RunDocument(Struct, frozen=True):
     sentence: str
     steps: Annotated[int, about("number of steps seen")]
     watched_us: Annotated[float | None, about("their total time; None if nothing was timed")]
-    counted: Annotated[int, about("undisturbed steps, on which the mean and the shares are based")]
+    counted: Annotated[int, about("number of undisturbed steps, on which the mean and the shares are based")]
     mean_us: Annotated[float | None, about("per step, including the phases between steps; None if nothing was timed")]
     median_us: float | None
-    period: Annotated[int, about("after how many steps their times repeat")]
+    period: Annotated[int, about("period of the steps' times, in steps")]
     period_us: Annotated[tuple[float, ...], about("the median time of each step of a period")]
     steps_share: Annotated[float | None, about("the steps' own part of the run's time")]
     gain_share: Annotated[float | None, about("of the run's time, for all that is recorded")]

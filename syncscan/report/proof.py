@@ -71,13 +71,13 @@ class ProofDocument(Document, frozen=True):
     after_us: float | None
     gain: Annotated[GainDocument | None, about("parts of the step")]
     confidence: Annotated[float, about("of the interval")]
-    matters: Annotated[float, about("least gain that counts")]
+    matters: Annotated[float, about("smallest gain that matters")]
     projected: Annotated[GainDocument | None, about("set if a trace of the earlier state was given")]
     result: ResultDocument
     pairs: tuple[PairDocument, ...]
     steps: int
     clock: str
-    together: Annotated[bool, about("whether both ran in turns")]
+    together: Annotated[bool, about("whether both ran alternately")]
     seconds: float
     stopped: Annotated[str, about("why measuring stopped")]
     notes: tuple[str, ...]

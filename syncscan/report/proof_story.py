@@ -17,7 +17,7 @@ def verdict_of(proof: Proof) -> str:
     """Return the verdict with the change, as a sentence."""
     return {
         ProofVerdict.PROVEN: f"Proven: {_change(proof)}.",
-        ProofVerdict.DIFFERENT: f"Not proven: it computes something else. {_change(proof, capital=True)}.",
+        ProofVerdict.DIFFERENT: f"Not proven: the results differ. {_change(proof, capital=True)}.",
         ProofVerdict.NO_GAIN: f"Not proven: {_nothing(proof)}. {_change(proof, capital=True)}.",
         ProofVerdict.SLOWER: f"Not proven: it is slower. {_change(proof, capital=True)}.",
         ProofVerdict.UNKNOWN: f"Not proven{_unknown(proof)}. {_change(proof, capital=True)}.",
@@ -35,13 +35,13 @@ def _unknown(proof: Proof) -> str:
     if proof.gain is None:
         return ""
     if proof.gain.low > proof.matters:
-        return ": whether it computes the same can't be told"
-    return ": the difference isn't known well enough"
+        return ": whether the results match is unknown"
+    return ": the uncertainty is too large"
 
 
 def _change(proof: Proof, capital: bool = False) -> str:
     if proof.gain is None:
-        text = f"too few pairs of processes to tell a gain: {len(proof.pairs)} of 3"
+        text = f"too few pairs of processes to measure a gain: {len(proof.pairs)} of 3"
     else:
         g = proof.gain
         word = "less" if g.share >= 0 else "more"
@@ -65,9 +65,9 @@ def facts_of(proof: Proof) -> Iterator[tuple[str, str]]:
 
 def _measured(proof: Proof) -> str:
     pairs = "1 pair" if len(proof.pairs) == 1 else f"{len(proof.pairs)} pairs"
-    how = "taking turns" if proof.together else "one after the other"
+    how = "alternating" if proof.together else "one after the other"
     return (
-        f"{pairs} of fresh processes {how}, {proof.steps} steps in each, by the {proof.clock}'s clock, without a"
+        f"{pairs} of fresh processes, {how}, {proof.steps} steps in each, by the {proof.clock}'s clock, without a"
         " profiler; 95% interval over the pairs"
     )
 
@@ -86,9 +86,9 @@ def _result(result: Result) -> str:
     steps = f"{result.steps} seeded {'step' if result.steps == 1 else 'steps'}"
     parts = [_compared(result.difference, what)]
     if result.own is not None and not result.own.nothing:
-        parts.append(f"not deterministic: the first differs from itself, {_compared(result.own, what)}")
+        parts.append(f"not deterministic: two runs of the first version differ, {_compared(result.own, what)}")
     if result.rounding is not None:
-        parts.append(f"rounding errors alone: {_compared(result.rounding, what)}")
+        parts.append(f"rounding errors only: {_compared(result.rounding, what)}")
     if result.delayed is not None:
         parts.append(f"with its copies delayed: {_compared(result.delayed, what)}")
     if result.not_compared:

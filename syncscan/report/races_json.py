@@ -15,9 +15,9 @@ class RaceDocument(Struct, frozen=True):
 
     id: str
     kind: RaceKind
-    first: Annotated[RaceLine | None, about("the earlier use; None if its line wasn't noted")]
+    first: Annotated[RaceLine | None, about("the earlier use; None if its line is unknown")]
     second: Annotated[RaceLine, about("the later use")]
-    count: Annotated[int, about("how often it came in the run")]
+    count: Annotated[int, about("number of occurrences in the run")]
     title: str
     why: str
     fix: str

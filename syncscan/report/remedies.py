@@ -104,7 +104,7 @@ def _worst(analysis: Analysis) -> list[Finding]:
 def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str, tuple[int, Finding]]) -> RemedyText:
     members = [findings[id] for id in remedy.findings]
     habit = next((h for h in analysis.habits if h.id == remedy.habit), None)
-    more = f", and {len(members) - 1} more together with it" if len(members) > 1 else ""
+    more = f", and {len(members) - 1} more, removed together" if len(members) > 1 else ""
     fixes = [habit.advice.fix] if habit else [f.diagnosis.fix for _, f in members]
     pair = ""
     if remedy.launches and analysis.states:
@@ -129,7 +129,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
 def _together(fixes: list[str]) -> str:
     """Return the first fixes of syncs that go together, and how many the findings have besides."""
     more = len(fixes) - FIXES
-    rest = f"… and {more} more fix{'es' * (more > 1)}, each at its finding." if more > 0 else ""
+    rest = f"… and {more} more fix{'es' * (more > 1)}, listed with their findings." if more > 0 else ""
     return " ".join([*fixes[:FIXES], *([rest] if rest else [])])
 
 
@@ -170,7 +170,7 @@ def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: flo
         return "not projected"
     doubts = [
         spread(remedy.range_us, step_us),
-        "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after those above",
+        "" if first or remedy.after_us is None else f"{_left(remedy.after_us)} after the fixes above",
         "" if remedy.launches else _alone(members, step_us),
         _sureness(remedy),
     ]
@@ -178,13 +178,13 @@ def _doubt(remedy: Remedy, first: bool, members: Sequence[Finding], step_us: flo
 
 
 def _left_of(remedy: Remedy, members: Sequence[Finding], step_us: float) -> str:
-    """Return what remains of a remedy's saving after those above, where it measurably differs from its saving alone."""
+    """Return what remains of a remedy's saving after the fixes above, where it measurably differs."""
     if remedy.basis is Basis.UPPER_BOUND:
         return "not projected"
     changed = remedy.after_us is not None and measurable(abs(remedy.after_us - remedy.alone_us), step_us)
     left = duration(remedy.after_us) if remedy.after_us else "nothing measurable"
     alone = "" if remedy.launches else _alone(members, step_us)
-    doubts = [f"{left} after those above" if changed else "", alone, _sureness(remedy)]
+    doubts = [f"{left} after the fixes above" if changed else "", alone, _sureness(remedy)]
     return "; ".join(part for part in doubts if part)
 
 
@@ -210,8 +210,8 @@ def title(remedies: Sequence[RemedyText]) -> str:
     """Return the list's heading: what it is sorted by, where that was measured."""
     first = remedies[0] if remedies else None
     if first and first.alone_us is None:
-        return "What to change" if first.saves == UNTIMED else "What to change, by what it costs"
-    return "What to change, by what each saves alone" if len(remedies) > 1 else "What to change"
+        return "What to change" if first.saves == UNTIMED else "What to change, by cost"
+    return "What to change, by individual savings" if len(remedies) > 1 else "What to change"
 
 
 def in_words(remedies: Sequence[RemedyText]) -> list[str]:

@@ -16,13 +16,13 @@ from syncscan.report.remedies import RemedyText
 class RemedyDocument(Struct, frozen=True):
     """A change to make: syncs to remove together, or a habit to drop."""
 
-    findings: Annotated[tuple[str, ...], about("ids of the syncs that go together")]
+    findings: Annotated[tuple[str, ...], about("ids of the syncs to remove together")]
     habit: Annotated[str | None, about("id of the habit, if it is one")]
-    launches: Annotated[str | None, about("how the step launches too, where that goes with the syncs")]
+    launches: Annotated[str | None, about("how the step launches, if the remedy changes that too")]
     what: str
     where: str
     fix: str
-    alone_us: Annotated[float, about("what it saves alone")]
+    alone_us: Annotated[float, about("individual saving")]
     range_us: Range
     after_us: Annotated[float | None, about("gain after all entries above; None for an upper bound")]
     basis: Basis

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from syncscan.errors import UsageError
+from syncscan.model.renamed_rules import current_id
 from syncscan.model.rule_doc import RuleDoc
 
 _HASH = re.compile(r"-[0-9a-f]{8}$")
@@ -27,9 +28,9 @@ def find(name: str, documents: Iterable[RuleDoc]) -> RuleDoc:
     """
     rules = {document.id: document for document in documents}
     if name.isdecimal():
-        why = f"{name} is a number of a report's list, and no trace is given."
-        raise UsageError(why, f"Name it too: syncscan explain {name} TRACE.")
-    wanted = _HASH.sub("", name.lower().replace("_", "-").removeprefix("aten::"))
+        why = f"{name} is a number in a report, but no trace was given."
+        raise UsageError(why, f"Add the trace: syncscan explain {name} TRACE.")
+    wanted = current_id(_HASH.sub("", name.lower().replace("_", "-").removeprefix("aten::")))
     if wanted in rules:
         return rules[wanted]
     begun = [id for id in rules if wanted and id.startswith(wanted)]
@@ -71,9 +72,9 @@ def render(doc: RuleDoc, preamble: str) -> str:
         doc: its documentation.
         preamble: the code that its examples stand on; empty for none.
     """
-    summary = doc.summary or "(Python's -OO has dropped the documentation.)"
+    summary = doc.summary or "(Python -OO strips the documentation.)"
     of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"
     head = f"# {doc.id}: {doc.name}\n\n{summary} {of}.\n"
     sections = [f"\n## {title}\n\n{body}\n" for title, body in doc.sections.items()]
-    foot = f"\n## What the examples stand on\n\n```python\n{preamble}```\n"
+    foot = f"\n## Setup for the examples\n\n```python\n{preamble}```\n"
     return "".join([head, *sections, foot if preamble else ""])

@@ -36,5 +36,5 @@ def numbered(excerpt: Excerpt) -> list[str]:
     return [f"{'>' if x.flagged else ' '} {x.number:{digits}} | {x.text}".rstrip() for x in source_lines]
 
 
-NEWER = "(the file is dated after the trace: lines may have moved)"
+NEWER = "(the file is newer than the trace: lines may have moved)"
 """Note on a file newer than the trace; it may have been changed, or only cloned or installed, since."""

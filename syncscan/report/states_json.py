@@ -14,7 +14,7 @@ class StateDocument(Struct, frozen=True):
     """The step with its syncs or without, launched one way."""
 
     launches: Annotated[str, about("eager, compile or reduce-overhead")]
-    removed: Annotated[bool, about("whether all syncs are gone")]
+    removed: Annotated[bool, about("whether all syncs are removed")]
     us: float
     range_us: Range
 
@@ -25,10 +25,10 @@ class StatesDocument(Struct, frozen=True):
     baseline_us: Annotated[float, about("the step as it is")]
     each: tuple[StateDocument, ...]
     breaking: Annotated[tuple[str, ...], about("ids of the syncs that keep the network from being compiled")]
-    eager_frames: Annotated[bool, about("whether one does so in a loop, so that its function stays eager")]
+    eager_frames: Annotated[bool, about("whether one does so in a loop, so that its function runs eagerly")]
     pair_us: Annotated[float | None, about("the step without those, compiled with CUDA graphs")]
     pair_range_us: Range | None
-    alone_us: Annotated[tuple[float, ...], about("what removing those saves alone, and what such a compile does")]
+    alone_us: Annotated[tuple[float, ...], about("savings of removing them alone, and effect of compiling")]
 
 
 def states_document(states: States | None) -> StatesDocument | None:

@@ -36,7 +36,7 @@ from syncscan.report.remedies import RemedyText
 from syncscan.report.units import percent, times
 
 NOT_PROJECTED = "–"
-RANKED = "Sorted by what each saves alone; upper bounds and unprojected items come last."
+RANKED = "Sorted by individual savings; upper bounds and unprojected items come last."
 
 
 class FindingText(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class FindingText(msgspec.Struct, frozen=True, kw_only=True):
     """Range of the saving; empty where it adds nothing."""
     waits: str
     idle: str
-    """How long the device is idle behind it."""
+    """How long the device is idle after it."""
     once_compiled: str
     """The saving once the network is compiled, where that is more; else empty."""
     circumstances: tuple[str, ...]
@@ -225,7 +225,7 @@ def _without_lines(analysis: Analysis) -> str:
     """Return how to get lines where no sync has one; empty where one has, or nothing waits."""
     if not analysis.findings or any(f.where.source for f in analysis.findings):
         return ""
-    return "No source lines: syncscan profile records them, with_stack=True those of functions."
+    return "No source lines: record with syncscan profile, or with_stack=True for functions."
 
 
 def _hidden(hidden: Sequence[Hidden]) -> str:

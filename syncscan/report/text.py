@@ -137,7 +137,7 @@ def _step(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[Rend
 def _states(of: States) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title=states.TITLE, title_justify="left", title_style="bold")
     table.add_column("the step")
-    for name in ("takes", "between", "against now"):
+    for name in ("takes", "between", "change"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in states.rows(of):
         table.add_row(row.name, row.takes, row.between, row.change)
@@ -234,7 +234,7 @@ def _listed(lines: Sequence[Text], entries: Sequence[RemedyText], fixes: dict[in
 
 
 def _remedy(remedy: RemedyText, story: Story, terminal: Terminal) -> Text:
-    """Return a change as a line: `432 µs (9%), 468 µs after those above: .item() waits for a number (train.py:52)`."""
+    """Return a change as a line: `432 µs (9%), 468 µs after the fixes above: .item() waits (train.py:52)`."""
     doubt = remedy.doubt if terminal.verbose else remedy.left
     line = Text.assemble(
         (remedy.saves, "bold"), f", {printable(doubt)}" if doubt else "", ": ", _text(remedy.what, 160)
@@ -330,7 +330,7 @@ def _one_line_each(rows: Sequence[_Row], width: int) -> Table | None:
 
 
 def _two_lines_each(rows: Sequence[_Row], width: int) -> Table:
-    table = _headed("saves alone", "what; rule, where, how long it waits")
+    table = _headed("saves alone", "what; rule, where, wait")
     room = width - _GAP * 2 - max(cell_len("saves alone"), *(row.saves.cell_len for row in rows))
     for row in rows:
         waits = Text(f"waits {row.waits}" if row.waits else "")
@@ -339,7 +339,7 @@ def _two_lines_each(rows: Sequence[_Row], width: int) -> Table:
 
 
 def _without_costs(rows: Sequence[_Row], width: int) -> Table:
-    table = _headed("what; rule, where, how often it waits")
+    table = _headed("what; rule, where, how often")
     for row in rows:
         where = _joined((Text(row.rule), *row.where), width - 2 * _GAP)
         table.add_row(Group(row.title, Padding(where, (0, 0, 0, _GAP))))
@@ -416,7 +416,7 @@ def _closing(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
     if story.hidden:
         yield Text(story.hidden)
     if not terminal.verbose and story.ranked:
-        yield Text("-v shows why each one waits, what to do instead, and when to leave it alone.", style="dim")
+        yield Text("-v explains each one: why it waits, what to do instead, and when to leave it.", style="dim")
     yield Text.assemble("Next: ", (printable(shlex.join(story.next)), "bold"), overflow="ignore")
 
 

@@ -52,12 +52,14 @@ def tiles(analysis: Analysis) -> list[Tile]:
         numbers.append(Tile("step, unprofiled", duration(step.unprofiled_us), "timed without the profiler"))
     if len(analysis.trace.device_rows):
         numbers += [
-            Tile("device works", f"{step.recorded_device_share:.0%}", _device_note(step)),
-            Tile("host waits", waited(step.wait_us, step), "in syncs, a step"),
-            Tile("device idle behind syncs", waited(step.bubble_us, step), "a step"),
+            Tile("device busy", f"{step.recorded_device_share:.0%}", _device_note(step)),
+            Tile("host waits", waited(step.wait_us, step), "in syncs, per step"),
+            Tile("device idle after syncs", waited(step.bubble_us, step), "per step"),
         ]
     if step.communication_us > 0:
-        numbers.append(Tile("waits for ranks or network", duration(step.communication_us), "a step, nothing beside it"))
+        numbers.append(
+            Tile("waits for ranks or network", duration(step.communication_us), "per step, nothing in parallel")
+        )
     if step.input_us > 0:
         numbers.append(Tile("waits for input", duration(step.input_us), "a step"))
     if _projected_step(analysis):
@@ -68,7 +70,7 @@ def tiles(analysis: Analysis) -> list[Tile]:
 
 
 def _device_note(step: StepSummary) -> str:
-    """Return how long the device works, and its share of the unprofiled step where that differs from the trace's."""
+    """Return how long the device is busy, and its share of the unprofiled step where that differs from the trace's."""
     works = f"{duration(step.device_busy_us)} a step"
     if step.device_share is None or alike(step.recorded_device_share, step.device_share):
         return works
@@ -120,9 +122,9 @@ def _device_parts(step: StepSummary) -> list[tuple[str, str, float]]:
     communicates = min(step.communication_us, step.observed_us - busy)
     behind = min(step.bubble_us, step.observed_us - busy - communicates)
     return [
-        ("work", "device works", busy),
+        ("work", "device busy", busy),
         ("ranks", "waits for other ranks or the network", communicates),
-        ("bubble", "idle behind syncs", behind),
+        ("bubble", "idle after syncs", behind),
         ("idle", "idle otherwise", step.observed_us - busy - communicates - behind),
     ]
 

@@ -66,12 +66,12 @@ def why_none(analysis: Analysis, steps: Sequence[StepWithout]) -> str:
     if steps:
         return ""
     if not real(analysis.findings):
-        return "There is no sync to take out, so no step is drawn without one."
+        return "No syncs to remove, so there is no projection."
     if not analysis.replayable:
-        return "This trace can't be replayed, so no step is drawn without its syncs."
+        return "This trace can't be replayed, so there is no projection."
     if analysis.step.recoverable_us is None:
-        return "No gain is projected of this trace, so no step is drawn without its syncs."
-    return "A step launches more than can be drawn twice, so none is drawn without its syncs."
+        return "No gain could be projected from this trace."
+    return "A step has too many launches to draw its projection."
 
 
 def _choices(analysis: Analysis) -> list[tuple[int, ...]]:

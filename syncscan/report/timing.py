@@ -24,7 +24,7 @@ PERCENTILES = (5, 25, 50, 75, 95, 99)
 
 
 class OneOffDocument(Struct, frozen=True):
-    """A cost that is paid once."""
+    """A one-time cost."""
 
     name: str
     us: float
@@ -69,9 +69,9 @@ class TimingDocument(Document, frozen=True):
     median_us: float
     mean_us: float
     std_us: float
-    spread: Annotated[float, about("between the quartiles, as a part of the median")]
+    spread: Annotated[float, about("interquartile range, as a part of the median")]
     percentiles_us: dict[str, float]
-    alone_us: Annotated[float, about("a single call, from an idle device to its result")]
+    alone_us: Annotated[float, about("a single call on an idle device, until its result is ready")]
     samples: int
     calls_per_sample: Annotated[int, about("consecutive calls whose mean is a sample")]
     stable: Annotated[bool, about("whether the time had stabilized")]
@@ -142,8 +142,8 @@ def _throughput(search: Throughput | None) -> ThroughputDocument | None:
 
 
 def _head(t: Timing) -> list[Text]:
-    whose = "the device's own events" if t.clock is Clock.DEVICE else "the host's clock"
-    sample = "each of one call" if t.block == 1 else f"each the mean of {t.block} calls in a row"
+    whose = "device events" if t.clock is Clock.DEVICE else "the host's clock"
+    sample = "each of one call" if t.block == 1 else f"each the mean of {t.block} consecutive calls"
     lines = [
         Text.assemble((printable(t.name, 60), "bold"), f" on {printable(t.device, 60)}, timed by {whose}"),
         Text.assemble(
@@ -152,25 +152,27 @@ def _head(t: Timing) -> list[Text]:
             f"  median of {len(t.samples_us)} samples, {sample}",
         ),
         Text(
-            f"  spread        {percent(t.spread, 1)} between the quartiles; "
+            f"  spread        {percent(t.spread, 1)} interquartile range; "
             f"5 % {duration(t.percentile(5))}, 95 % {duration(t.percentile(95))}, 99 % {duration(t.percentile(99))}"
         ),
         Text(f"  mean          {duration(t.mean_us)} ± {duration(t.std_us)}"),
     ]
     if t.clock is Clock.DEVICE:
-        lines.append(Text(f"  on its own    {duration(t.alone_us)}  a lone call, from an idle device to its answer"))
+        lines.append(
+            Text(f"  on its own    {duration(t.alone_us)}  a single call on an idle device, until its result is ready")
+        )
     return lines
 
 
 def _once(t: Timing) -> Table:
-    table = _table("paid once", "time", "what it is")
+    table = _table("one-time costs", "time", "what it is")
     for o in t.one_offs:
         table.add_row(printable(o.name, 40), duration(o.us), printable(o.note))
     return table
 
 
 def _mistakes(t: Timing) -> Table:
-    table = _table("mistake", "would have said", "why it is wrong")
+    table = _table("mistake", "would report", "why it is wrong")
     for n in t.naive:
         table.add_row(n.mistake, f"{duration(n.us)} (× {n.us / t.median_us:.2f})", n.why)
     return table

@@ -73,7 +73,7 @@ def render(rows: Sequence[TraceRow], width: int, color: bool) -> str:
         color: whether to write colors.
     """
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for name in ("step", "bound by", "syncs a step", "recoverable"):
+    for name in ("step", "bound by", "syncs per step", "recoverable"):
         table.add_column(name, justify="left" if name == "bound by" else "right", no_wrap=True)
     table.add_column("trace, and what to change first", overflow="ellipsis")
     for one in rows:
@@ -84,7 +84,7 @@ def render(rows: Sequence[TraceRow], width: int, color: bool) -> str:
 
 def markdown(rows: Sequence[TraceRow]) -> str:
     """Return the table as Markdown."""
-    head = ("trace", "step", "bound by", "syncs a step", "recoverable", "to change first")
+    head = ("trace", "step", "bound by", "syncs per step", "recoverable", "to change first")
     lines = [f"### {len(rows)} traces", "", f"| {' | '.join(head)} |", "|---|--:|---|--:|--:|---|"]
     for one in rows:
         cells = (cell(one.trace), one.step, one.bound, one.syncs, one.recoverable, escaped(one.first, 200))

@@ -26,15 +26,15 @@ def percent(part: float, whole: float) -> str:
 
 
 def times(per_step: float) -> str:
-    """Return how often something happens: `once a step`, `14 times a step`, `0.3 times a step`, `once in 24 steps`."""
+    """Return a frequency: `once per step`, `14 times per step`, `0.3 times per step`, `once every 24 steps`."""
     if abs(per_step - 1) < 0.005:
-        return "once a step"
+        return "once per step"
     if 0 < per_step < _SELDOM:
-        return f"once in {1 / per_step:,.0f} steps"
+        return f"once every {1 / per_step:,.0f} steps"
     return (
-        f"{per_step:.0f} times a step"
+        f"{per_step:.0f} times per step"
         if per_step >= 10 or per_step == int(per_step)
-        else f"{per_step:.1f} times a step"
+        else f"{per_step:.1f} times per step"
     )
 
 

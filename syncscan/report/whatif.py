@@ -55,21 +55,23 @@ class WhatifDocument(Document, frozen=True):
     steps_found: str
     removed: Annotated[tuple[str, ...], about("ids of findings")]
     observed_us: float
-    baseline_us: Annotated[float, about("the replay with nothing removed")]
+    baseline_us: Annotated[float, about("the replayed step with nothing removed")]
     predicted_us: float
     range_us: Range
     saving_us: float
     speedup: Annotated[float, about("baseline over predicted")]
     bound_after: Bound
-    launches: Annotated[str, about("how the step launches then: eager, compile, reduce-overhead or graph")]
+    launches: Annotated[str, about("how the projected step launches: eager, compile, reduce-overhead or graph")]
     limits: LimitsDocument
     notes: tuple[str, ...]
     profiled_us: Annotated[float, about("the step in the trace")]
     calibrated: Annotated[bool, about("whether the unprofiled step's time is known")]
     host_scale: Annotated[float, about("fraction of host time that isn't profiler overhead")]
-    device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device works, as it is")]
+    device_share: Annotated[
+        float | None, about("fraction of the unprofiled step in which the device is busy, with its syncs")
+    ]
     device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
-    recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device works")]
+    recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device is busy")]
     advice: tuple[str, ...]
     groups: tuple[RemovalGroup, ...]
     overlaps: tuple[OverlapDocument, ...]
@@ -142,8 +144,8 @@ def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
     changed = p.removed or p.launches != "eager"
     limit = f"Then {p.bound_after.verdict}" if changed else p.bound_after.verdict.capitalize()
     yield Text(
-        f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of the host's own;"
-        " no step can be shorter than either."
+        f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of host work;"
+        " a step can't be shorter than either."
     )
     yield Text(f"{_basis(p)}{_device(analysis)}", style="dim")
     yield Text(printable(steps_found(analysis)), style="dim")
@@ -184,14 +186,14 @@ def _basis(p: Projection) -> str:
     if p.calibrated:
         return (
             f"The step takes {duration(p.observed_us)} without the profiler, {duration(p.profiled_us)} in the trace"
-            f" ({agrees}; {p.host_scale:.0%} of the host's time in the trace is its own)."
+            f" ({agrees}; {p.host_scale:.0%} of the host time in the trace isn't profiler overhead)."
         )
     return f"The step takes {duration(p.observed_us)} in the trace ({agrees})."
 
 
 def _device(analysis: Analysis) -> str:
-    """Return how much of the step as it is the device works, as every report states it; empty without a verdict."""
-    return "" if analysis.step.device_share is None else f" The device works {device_works(analysis.step)}."
+    """Return how much of the step as it is the device is busy, as every report states it; empty without a verdict."""
+    return "" if analysis.step.device_share is None else f" The device is busy {device_works(analysis.step)}."
 
 
 def _table(findings: Sequence[FindingText], removed: frozenset[str]) -> Table:
@@ -234,8 +236,8 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
     for o in analysis.overlaps:
         less = min(o.work_us)
         yield Text(
-            f"Streams {o.streams[0]} and {o.streams[1]} of device {o.device} worked {duration(o.work_us[0])} and"
-            f" {duration(o.work_us[1])} a step, {duration(o.shared_us)} of it at the same time"
+            f"Streams {o.streams[0]} and {o.streams[1]} of device {o.device} were busy {duration(o.work_us[0])} "
+            f" and {duration(o.work_us[1])} per step, {duration(o.shared_us)} of it at the same time"
             f" ({percent(o.shared_us, less)} of the shorter)."
         )
     for p in pipelines:
@@ -244,8 +246,8 @@ def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text
             printable(
                 f"`{p.scope}` ({duration(p.scope_us)} of device work) on a stream of its own, a step ahead, beside"
                 f" {beside} ({duration(p.beside_us)}): saves at most {duration(p.saving_us)}"
-                f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)});"
-                " less as far as their kernels compete for the device."
+                f" of {duration(p.baseline_us)} ({percent(p.saving_us, p.baseline_us)}); "
+                "less if their kernels compete for the device."
             )
         )
 

@@ -87,7 +87,7 @@ def _syncs(count: int) -> str:
 
 
 _WHERE_MEANT = (
-    'Where it is meant: `with syncscan.allow("the reason"):` around it, `# syncscan: allow[RULE] the reason` on its'
+    'If it is intended: `with syncscan.allow("the reason"):` around it, `# syncscan: allow[RULE] the reason` on its'
     " line, or an entry of the mark's allow."
 )
 

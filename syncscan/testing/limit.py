@@ -62,7 +62,7 @@ def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -
     given = dict(zip(names, arguments, strict=False)) | dict(keywords)
     if len(arguments) > len(names) or not set(given) <= set(names):
         takes = ", ".join(names) or "no arguments"
-        raise UsageError(f"@pytest.mark.{mark} takes {takes}, and got {[*arguments]} {dict(keywords)}.")
+        raise UsageError(f"@pytest.mark.{mark} takes {takes}, but got {[*arguments]} {dict(keywords)}.")
     if mark == NO_RACES:
         return SyncLimit(mark, None)
     n, wait_ms, warmup = given.get("n", 0 if mark == "no_syncs" else None), given.get("wait_ms"), given.get("warmup", 1)

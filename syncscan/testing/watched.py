@@ -97,7 +97,7 @@ class Watched:
             open_now.close()
             if not session.paths:
                 raise UsageError(
-                    session.failed or f"Nothing was recorded: {' '.join(sentences) or 'no step was told.'}"
+                    session.failed or f"Nothing was recorded: {' '.join(sentences) or 'no step was marked.'}"
                 )
             self.trace = session.paths[-1]
             self.analysis = api.analyze(self.trace)

@@ -52,7 +52,7 @@ def unsettled(step: CalibratedStep) -> str:
     """
     calibration = step.calibration
     if not step.before.period or not calibration.observed_ns:
-        return "The steps take no time, so nothing can be said about what bounds them."
+        return "The steps take no time, so their bound can't be determined."
     replayed = step.before.period * calibration.unit
     if step.shares.device >= BOUND_FROM or abs(replayed / calibration.observed_ns - 1.0) <= EXPLAINED:
         return ""
@@ -63,7 +63,7 @@ def unsettled(step: CalibratedStep) -> str:
 def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
     """Return the measured step with the verdict without a replay: none, unless the device was seen to fill it.
 
-    The profiler slows the host, not the device, so without it the device works no smaller part of the step.
+    The profiler slows the host, not the device, so without it the device is busy no smaller part of the step.
 
     Args:
         measured: the step as recorded.
@@ -73,7 +73,9 @@ def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:
     if share < BOUND_FROM:
         return replace(measured, reason=unsettled)
     share = min(1.0, share)
-    reason = f"The device works {share:.0%} of the step, so syncs can't save more than the rest; no gain is projected."
+    reason = (
+        f"The device is busy {share:.0%} of the step, so syncs can't save more than the rest; no gain is projected."
+    )
     return replace(
         measured, bound=Bound.DEVICE, reason=reason, device_share=share, device_share_basis=ShareBasis.RECORDED
     )
@@ -111,7 +113,7 @@ def _overhead(step: CalibratedStep) -> float:
 def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable: frozenset[int]) -> str:
     of_step = step.shares
     who = f"The busiest of {len(measured.devices)} devices" if len(measured.devices) > 1 else "The device"
-    works = f"{who} works {device_works(measured)}"
+    works = f"{who} is busy {device_works(measured)}"
     pause = "," if " in the trace, " in works else ""
     communicates = bound is not Bound.DEVICE and of_step.communication >= NOTABLE
     in_collectives = _beside(measured, measured.communication_us, measured.observed_us, of_step.communication)
@@ -121,7 +123,7 @@ def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable
         loads = f", the host is in the DataLoader for {in_loader}" if of_step.input >= NOTABLE else ""
         waits = f"{loads}, and the device waits" if loads else f"{pause} and waits"
         others = f", {ranks} and" if communicates else waits
-        return f"{works}{others} for the host's launches in the rest."
+        return f"{works}{others} for the host to launch work."
     if communicates:
         works = f"{works}{pause} and {ranks}"
     if bound is Bound.INPUT:

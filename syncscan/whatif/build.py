@@ -1,7 +1,7 @@
 """Write the replayed steps of a trace as a Graph: their launches, waits and events, as programs of nodes.
 
 Times on a host thread are turned into *own time* first: the trace's clock with every wait left out, so that what
-remains is the thread's own work and nothing of the device's. Device work keeps its length, its distance from the work
+remains is the thread's own work and no device work's. Device work keeps its length, its distance from the work
 before it where it was queued behind that, and its distance from its launch where it wasn't.
 """
 

@@ -43,11 +43,11 @@ TRUNCATED = 0.2
 
 _UNKNOWN = (
     "The trace doesn't hold the step's time without the profiler, so the numbers hold for the profiled step, with "
-    "about {:.0%} of its host time attributed to the profiler. --step-ms MS replaces that guess."
+    "about {:.0%} of its host time attributed to the profiler. --step-ms MS replaces this estimate."
 )
 _DEVICE = (
-    "The device sets this step's pace, and its work took {:.2f} times as long without the profiler as in the trace "
-    "(other clocks), so the replay scales it."
+    "This step is device-bound, and its device work took {:.2f} times as long without the profiler as in the trace "
+    "(different clocks), so the replay scales it."
 )
 
 

@@ -21,10 +21,7 @@ from syncscan.whatif.surroundings import Surroundings
 
 MODEL = 0.10
 """Relative uncertainty of a saving that the model itself has."""
-_NOTHING = (
-    "removing a sync gains nothing there unless this rank is the one that comes last, which only the traces of all "
-    "ranks together can tell."
-)
+_NOTHING = "removing a sync gains nothing there unless this rank arrives last, which only the traces of all ranks show."
 ONE_RANK = f"The step waits in its collectives for other ranks or the network: {_NOTHING}"
 """Note on a gain that the trace of one rank doesn't show."""
 
@@ -235,11 +232,12 @@ def _pacemaker(shares: Shares, surroundings: Surroundings) -> Bound | None:
 def _notes(findings: Sequence[Finding], bound: Bound, slower: float) -> list[str]:
     notes = []
     if any(f.diagnosis.removal is Removal.KERNELS for f in findings):
-        notes.append("The kernels behind a data-dependent shape stay: a replacement may compute more or less.")
+        notes.append("Kernels after a data-dependent shape are kept: a replacement may compute more or less.")
     if findings and bound is Bound.DEVICE and slower:
         notes.append(
-            f"A device without pauses may reach its power limit: the range allows for kernels {slower:.0%} slower."
+            f"Without idle time, the device may reach its power limit: the range allows for kernels {slower:.0%} "
+            f"slower."
         )
     if findings and bound is Bound.INPUT:
-        notes.append("The step waits for the DataLoader's workers, which set its pace with or without its syncs.")
+        notes.append("The step waits for the DataLoader's workers, which limit it with or without its syncs.")
     return notes

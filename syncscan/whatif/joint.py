@@ -46,12 +46,12 @@ compiled one by one. Measured in nine programs (H100, torch 2.11): compiled 1.01
 where there are such modules, else 0.99 to 1.03 (1.19 in one whose times scatter by half)."""
 NOTHING = (0.0, 0.0, 0.0)
 DYNAMIC = (
-    "A data-dependent shape stays in what would be compiled: `reduce-overhead` records a CUDA graph anew for each size"
-    " that it meets, which can take many times as long as the step does now."
+    "The compiled part would contain a data-dependent shape: `reduce-overhead` records a new CUDA graph for each size, "
+    "which can take many times as long as the step does now."
 )
 STAYS_EAGER = (
-    "What stays of the syncs breaks the network's graph within a loop: dynamo runs that whole function as it is."
-    " Modules of your own that it calls may still be compiled one by one; the range allows for that."
+    "The remaining syncs break the network's graph in a loop: dynamo runs that whole function eagerly. Your modules "
+    "that it calls may still be compiled one by one; the range allows for that."
 )
 
 
@@ -151,7 +151,7 @@ class Joint:
         return self._made[key]
 
     def _busy(self, graph: Graph) -> Graph:
-        """With how long the device works: less, as its streams' work is."""
+        """With how long the device is busy: less, as its streams' work is."""
         was, now = (sum(sum(p.stream_ns) for p in g.programs) for g in (self.step.graph, graph))
         return replace(graph, busy_ns=self.step.graph.busy_ns * now / was) if was else graph
 

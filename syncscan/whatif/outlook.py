@@ -36,8 +36,8 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
     aside = "Nothing to gain from removing syncs." if any_syncs else ""
     if step.bound is Bound.COMMUNICATION:
         sentence = (
-            "Other ranks or the network are the limit, not this rank's syncs: look at the traces of all ranks together "
-            "for the one that comes last."
+            "Other ranks or the network are the limit, not this rank's syncs: compare the traces of all ranks to find "
+            "the one that arrives last."
         )
         return sentence, sentence
     if Bound.INPUT in (step.bound, all_gone.bound_after):
@@ -45,11 +45,11 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
         limit = Bound.INPUT.verdict.capitalize()
         return f"{limit}, not syncs{loads}. Give the DataLoader more workers, or make a batch cheaper.", aside
     if step.bound is Bound.DEVICE:
-        works = f"the device works {device_works(step)}"
+        works = f"the device is busy {device_works(step)}"
         if copies := _pageable(step):
             return f"Nothing to gain from removing syncs alone: {works}. {copies}", f"{aside} {copies}".strip()
         return f"Nothing to gain from removing syncs: {works}.", aside
-    problem = "syncs are not your problem, launches are" if any_syncs else "it launches too slowly for the device"
+    problem = "the problem is launches, not syncs" if any_syncs else "it launches work too slowly for the device"
     return f"{Bound.HOST.verdict.capitalize()}: {problem} (CUDA graphs, torch.compile, a fused optimizer).", aside
 
 
@@ -59,8 +59,8 @@ def _pageable(step: StepSummary) -> str:
     if share < NOTABLE:
         return ""
     return (
-        f"But {share:.0%} of the step is copies of pageable memory: pinned memory is copied faster (how much, the "
-        "trace can't tell without their size)."
+        f"But {share:.0%} of the step is copies of pageable memory: pinned memory is copied faster (by how much is "
+        "unknown, since the trace doesn't record their size)."
     )
 
 
@@ -68,15 +68,15 @@ def _limit(all_gone: Projection, count: int) -> tuple[str, str]:
     """Behind what to remove, and in a list with habits, where "it" could be any of them."""
     syncs = "Without both syncs" if count == 2 else f"Without all {count} syncs"
     if all_gone.bound_after is Bound.DEVICE:
-        limit = f"{Bound.DEVICE.verdict}: it works {_share(all_gone)} of the step then"
+        limit = f"{Bound.DEVICE.verdict}: it would be busy {_share(all_gone)} of the step"
         next_ = ""
     else:
-        limit = f"{Bound.HOST.verdict}: {duration(all_gone.host_limit_us)} of its own work a step"
-        next_ = "; launch less next"
+        limit = f"{Bound.HOST.verdict}: {duration(all_gone.host_limit_us)} of host work per step"
+        next_ = "; then reduce launches"
     opening = "Without it" if count == 1 else syncs
     return f"{opening} {limit}{next_}.", f"{'Without its sync' if count == 1 else syncs} {limit}."
 
 
 def _share(all_gone: Projection) -> str:
-    """Return the fraction of the step in which the device works then; the host's time doesn't change it."""
+    """Return the fraction of the step in which the device is busy then; the host's time doesn't change it."""
     return f"{all_gone.device_share:.0%}" if all_gone.predicted_us else "all"

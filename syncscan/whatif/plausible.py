@@ -20,7 +20,7 @@ def doubt(known_ns: float, nearest_ns: float, recorded_ns: float) -> str:
     """
     if _off(known_ns, nearest_ns) < DOUBTED:
         return ""
-    return f"Doubtful: {_comparison(known_ns, nearest_ns, recorded_ns)}. Results based on it may be as far off."
+    return f"Doubtful: {_comparison(known_ns, nearest_ns, recorded_ns)}. Results based on it may be off by as much."
 
 
 def refuse(known_ns: float, nearest_ns: float, recorded_ns: float) -> None:
@@ -32,7 +32,7 @@ def refuse(known_ns: float, nearest_ns: float, recorded_ns: float) -> None:
     if _off(known_ns, nearest_ns) >= REFUSED:
         raise UsageError(
             f"This can't be right: {_comparison(known_ns, nearest_ns, recorded_ns)}.",
-            "Give the time of one step in ms (the end of a report says what counts as a step), or omit it.",
+            "Give the time of one step in ms (see the end of a report for what counts as a step), or omit it.",
         )
 
 

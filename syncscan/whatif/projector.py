@@ -38,7 +38,7 @@ from syncscan.whatif.wait_effects import NumberedPoint
 
 MOST_UNSURE = 0.5
 """A time is taken to be known within this part of it at least: of a few steps that differ more nothing can be said."""
-NO_LAUNCHES = "Its steps launch nothing, so nothing can be said about what bounds them."
+NO_LAUNCHES = "Its steps launch nothing, so their bound can't be determined."
 
 
 class Projector:
@@ -186,7 +186,7 @@ class Projector:
         """Project the step without the findings that these selectors name, launched so; see `Analysis.whatif`.
 
         Raises:
-            UsageError: a selector is none, or names nothing; there is no such way to launch; or the trace holds nothing
+            UsageError: a selector is invalid or matches nothing; launches is unknown; or the trace holds nothing
                 to replay, or a step that is compiled already.
         """
         self._require_work()
@@ -216,8 +216,8 @@ class Projector:
             raise UsageError(f"{launches!r} is no way to launch.", f"Use one of {', '.join(ways)}.")
         if launches != Launching.EAGER and is_compiled(self.trace):
             raise UsageError(
-                f"{self.trace.info.path} holds a step that is compiled already.",
-                "Record it without torch.compile, to see what that gains.",
+                f"{self.trace.info.path} contains a step that is already compiled.",
+                "Record it without torch.compile to see what that gains.",
             )
         if (launches, step_ms) not in self._joint:
             self._joint[launches, step_ms] = Joint(
@@ -298,7 +298,7 @@ class Projector:
     def _require_work(self) -> None:
         path = self.trace.info.path
         if not len(self.trace.device_rows):
-            raise UsageError(f"{path} holds no device work, so there is nothing to replay.", "Record it on a GPU.")
+            raise UsageError(f"{path} contains no device work, so there is nothing to replay.", "Record it on a GPU.")
         if not self.replayable:
             raise UsageError(f"{path} can't be replayed. {self.integrity.reason() or NO_LAUNCHES}")
 

@@ -35,7 +35,7 @@ def _check(selector: str) -> None:
     if selector != "all" and not (kind in KINDS and glob):
         raise UsageError(
             f"{selector!r} isn't a selector.",
-            "Use all, scope:GLOB, rule:ID, op:GLOB or id:ID; `--remove` takes one each.",
+            "Use all, scope:GLOB, rule:ID, op:GLOB or id:ID; give each with its own `--remove`.",
         )
 
 

@@ -25,7 +25,7 @@ from syncscan.whatif.projector import Projector
 HELD = 0.6
 """A device that works a larger part of the step leaves little to launches."""
 LEAST_LAUNCHES = 50
-"""Fewer launches a step aren't worth a compile."""
+"""Fewer launches per step aren't worth a compile."""
 LEAST_NS = 3_000
 """No launch takes the host less: what is taken to be the host's where no unprofiled time is known."""
 STEADY = 0.9
@@ -51,7 +51,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
 
     Args:
         projector: the projector of the trace.
-        findings: the findings with what each gains alone.
+        findings: the findings with what each gain in its own trace.
         habits: the habits with their gains.
     """
     if not _worth(projector):

@@ -69,16 +69,16 @@ def test_the_tree_that_a_screen_reader_walks(show: Callable[..., Report]) -> Non
     headings = [h.inner_text() for h in report.page.locator("h1:visible, h2:visible").all()]
     assert headings == [
         "The host is the limit.",
-        "What to change, by what each saves alone",
+        "What to change, by individual savings",
         "Findings",
-        "Besides syncs",
+        "Other costs",
         "Timeline",
-        "The kernels that take most of the device's time",
+        "Top kernels by device time",
         "Where the host's time goes",
         "What limits this report",
         "How to read it",
     ]
-    regions = ["Timeline", "Findings", "Besides syncs", "Where the host's time goes"]
+    regions = ["Timeline", "Findings", "Other costs", "Where the host's time goes"]
     assert [report.page.get_by_role("region", name=name, exact=True).count() for name in regions] == [1] * 4
     report.page.keyboard.press("j")
     current = report.page.locator("[aria-current=true]")

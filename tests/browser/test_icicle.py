@@ -103,7 +103,7 @@ def test_on_paper_the_tables_stand_for_it(report: Report) -> None:
     """A picture to click at is none on paper."""
     report.page.emulate_media(media="print")
     assert not report.page.locator("#icicle").is_visible()
-    assert report.page.get_by_text("Lines with the most self time").is_visible()
+    assert report.page.get_by_text("Top lines by self time").is_visible()
 
 
 def test_a_hostile_name_is_text(show: Callable[..., Report]) -> None:

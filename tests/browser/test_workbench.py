@@ -74,12 +74,12 @@ def test_a_click_on_a_sync_opens_its_detail_in_the_drawer(show: Callable[..., Re
     report = show(two_findings())
     report.page.mouse.move(*report.at("syncs", "(s.start[1] + s.end[1]) / 2"))
     assert "waits" in report.page.get_by_role("tooltip").inner_text()
-    assert "device idle behind it" in report.page.locator("#hover").inner_text()
+    assert "device idle after it" in report.page.locator("#hover").inner_text()
     report.page.mouse.click(*report.at("syncs", "(s.start[1] + s.end[1]) / 2"))
     number = report.js("syncscan.data.syncs.finding[1]")
     assert title(report) == report.page.locator(f"#f{number} .pick").inner_text()
     text = report.page.locator("#drawer").inner_text()
-    for part in ("In step", "the host waits", "wait", "idle behind", "moved", "recoverable", "Fix", "When it is fine"):
+    for part in ("In step", "the host waits", "wait", "idle after", "moved", "recoverable", "Fix", "When it is fine"):
         assert part in text
     assert "aten::item › aten::_local_scalar_dense › cuda" in text
     assert report.js(FOCUS) == "drawer"
@@ -90,7 +90,7 @@ def test_a_click_on_a_sync_opens_its_detail_in_the_drawer(show: Callable[..., Re
     assert report.js(IN_VIEW)
     report.page.locator("#drawer-next").click()
     assert title(report) == report.page.locator(".item.selected .pick").inner_text()
-    report.page.get_by_role("button", name="Close the detail").click()
+    report.page.get_by_role("button", name="Close the details").click()
     assert not report.page.locator("#drawer").is_visible()
 
 
@@ -144,7 +144,7 @@ def test_the_help_tells_the_keys_and_can_switch_single_letters_off(show: Callabl
     report.page.keyboard.press("Escape")
     assert not report.page.get_by_role("dialog").is_visible()
     report.page.get_by_role("button", name="Keys and gestures").click()
-    report.page.get_by_label("single letters are keys").uncheck()
+    report.page.get_by_label("Enable single-key shortcuts").uncheck()
     report.page.get_by_role("button", name="Close the help").click()
     report.page.keyboard.press("j")
     assert report.js("syncscan.list.selected") is None
@@ -280,7 +280,7 @@ def test_a_habit_has_its_detail_in_the_drawer_too(show: Callable[..., Report]) -
     report.page.locator(".remedy", has_text="bound by its launches").locator(".pick").click()
     report.page.keyboard.press("Enter")
     assert title(report) == LAUNCHES.advice.title
-    assert "In the way of one graph" in report.page.locator("#drawer").inner_text()
+    assert "Prevents a single graph" in report.page.locator("#drawer").inner_text()
     report.page.locator("#drawer a[data-finding]").click()
     assert report.page.locator("#f0.selected").count() == 1
     assert title(report) == report.page.locator("#f0 .pick").inner_text()
@@ -291,7 +291,7 @@ def test_a_habit_s_step_is_not_drawn_and_said_so(show: Callable[..., Report]) ->
     analysis = two_findings()
     report = show(replace(analysis, habits=(LAUNCHES,), remedies=(*analysis.remedies, of_habit(LAUNCHES))))
     report.page.locator("#h0 .pick").click()
-    assert report.page.locator("#replayed").inner_text().startswith("A step without a habit isn't drawn. Hatched: ")
+    assert report.page.locator("#replayed").inner_text().startswith("Projections are drawn for syncs only. Hatched: ")
     assert LAUNCHES.advice.title in report.page.locator("#details").inner_text()
 
 

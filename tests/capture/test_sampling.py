@@ -155,7 +155,7 @@ def test_a_loop_that_ends_before_a_step_was_sampled_has_its_trace(tmp_path: Path
     prof = run(profile(tmp_path, sample=50.0, notify=messages.append, **QUICK), steps)
     assert len(prof.paths) == 1
     assert prof.complete
-    assert messages[-1] == "The host's time wasn't sampled: the program ended before one step of it was."
+    assert messages[-1] == "The host's time wasn't sampled: the program ended before a step was sampled."
 
 
 @pytest.mark.usefixtures("fake")
@@ -212,7 +212,7 @@ def test_a_profiler_of_the_program_s_own_is_not_sampled(tmp_path: Path, monkeypa
     session = profile(tmp_path, sample=5.0, notify=messages.append, **QUICK)
     session.wrote = lambda path: monkeypatch.setattr(capture_run.recorder, "profiling", lambda: True)
     assert run(session, 20).complete
-    assert messages[-1] == "The host's time wasn't sampled: the program runs a profiler of its own."
+    assert messages[-1] == "The host's time wasn't sampled: the program runs its own profiler."
 
 
 def stack(*frames: str) -> tuple[Place, ...]:

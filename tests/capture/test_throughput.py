@@ -63,7 +63,7 @@ def test_the_batch_found_is_within_one_doubling_of_an_exhaustive_search(limit):
 @pytest.mark.parametrize("peak", [3, 40, 100, 700])
 @pytest.mark.parametrize("limit", [50, 1000, 3000])
 def test_the_most_samples_a_second_need_not_be_at_the_largest_batch(peak, limit):
-    """Where samples a second rise to a peak and fall behind it, the best found is at most one doubling from it."""
+    """Where samples per second rise to a peak and fall behind it, the best found is at most one doubling from it."""
     rates = {b: b / (peak * peak + b * b) for b in range(1, limit + 1)}
     exhaustive = max(rates, key=rates.__getitem__)
     best = Search(device(limit, lambda b: peak * peak + b * b), Fake()).run().best.batch

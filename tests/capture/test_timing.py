@@ -70,7 +70,7 @@ def test_the_time_of_a_call_is_what_it_takes():
 
 
 def test_what_is_paid_once_is_in_no_sample():
-    """The first call sleeps 200 ms; the report keeps that apart, and only the naive single call would have said it."""
+    """The first call sleeps 200 ms; the report keeps that apart, and only the naive single call would report it."""
     calls = []
 
     def lazy():

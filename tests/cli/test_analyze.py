@@ -34,7 +34,7 @@ def test_text_leads_with_the_verdict(tmp_path: Path) -> None:
     result = run(str(path))
     assert result.exit_code == 0
     assert "limit" in result.stdout.splitlines()[1]
-    assert "torch.nonzero waits for its number of hits (mask)" in " ".join(result.stdout.split())
+    assert "torch.nonzero waits for the number of matches (mask)" in " ".join(result.stdout.split())
     assert result.stdout.splitlines()[-1] == "Next: syncscan explain nonzero"
 
 
@@ -81,7 +81,7 @@ def test_several_traces_give_one_json_array(tmp_path: Path) -> None:
         (b'{"a": 1}', "trace"),
         (b"[1, 2, 3]", "isn't a trace"),
         (b'{"traceEvents": []}', "nothing was recorded"),
-        (b'{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {}}', "ends before"),
+        (b'{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {}}', "ends in the middle"),
     ],
 )
 def test_what_cannot_be_read_exits_3(tmp_path: Path, content: bytes | None, words: str) -> None:

@@ -36,7 +36,7 @@ def test_annotate_writes_a_copy_and_says_so_on_stderr(trace: Path, tmp_path: Pat
     out = tmp_path / "out.pt.trace.json"
     result = run("annotate", trace, "-o", out)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert f"Wrote {out}: 1 finding on tracks of their own." in result.stderr
+    assert f"Wrote {out}: 1 finding on added tracks." in result.stderr
     before = json.loads(trace.read_text())["traceEvents"]
     assert events(out)[: len(before)] == before
     assert len(events(out)) > len(before)
@@ -113,7 +113,7 @@ def test_pipes_are_refused(command: list[str]) -> None:
     error = run(*command, f"/dev/fd/{read_end}").exception
     os.close(read_end)
     assert isinstance(error, UsageError)
-    why = "can't be read twice, which this command needs. Save the trace to a file first."
+    why = "can't be read twice, but this command has to. Save the trace to a file first."
     assert str(error) == f"/dev/fd/{read_end} {why}"
 
 

@@ -67,14 +67,14 @@ def test_a_process_that_is_not_there(trace: str, command: tuple[str, ...]) -> No
     """Every command takes the option, and says which there are."""
     error = run(*command, trace, "--process", "4711").exception
     assert isinstance(error, UsageError)
-    assert "holds no process 4711" in str(error)
+    assert "has no process 4711" in str(error)
 
 
 def test_some_of_the_steps(trace: str) -> None:
     """Counted from 0, as slices are; the report says which of how many."""
     document = json.loads(run("analyze", trace, "--steps", "1:2", "--format", "json").stdout)
     assert (document["step"]["count"], document["findings"][0]["count"]) == (1, 3)
-    text = "2 steps found (ProfilerStep markers); steps 1:2 of them (counted from 0) were analyzed, as requested."
+    text = "2 steps found (ProfilerStep markers); steps 1:2 (counted from 0) were analyzed, as requested."
     assert document["trace"]["steps_found"]["sentence"] == text
     assert json.loads(run("analyze", trace, "--steps", ":", "--format", "json").stdout)["step"]["count"] == 2
     scoped = run("analyze", trace, "--step-scope", "part", "--steps", "2:", "--format", "json").stdout

@@ -34,7 +34,7 @@ def test_a_format_that_is_given_counts_more_than_the_name(tmp_path: Path) -> Non
 
 def test_a_name_of_a_format_that_the_command_does_not_write_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
-    with pytest.raises(UsageError, match="a name for csv, which this command doesn't write"):
+    with pytest.raises(UsageError, match="a file name for csv, which this command can't write"):
         run("whatif", SAMPLE, "-o", str(out))
     assert not out.exists()
 

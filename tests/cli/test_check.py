@@ -60,7 +60,7 @@ def test_a_baseline_is_written_and_kept_to(trace: str, tmp_path: Path) -> None:
 def test_nothing_of_the_user_s_is_taken_for_a_baseline(trace: str) -> None:
     """A file that is none isn't replaced; without a name there is nothing to write."""
     Path("mine.json").write_text("{}")
-    assert "no baseline" in str(run(trace, "--baseline", "mine.json", "--update-baseline").exception)
+    assert "not a baseline" in str(run(trace, "--baseline", "mine.json", "--update-baseline").exception)
     assert Path("mine.json").read_text() == "{}"
     assert "needs --baseline FILE" in str(run(trace, "--update-baseline").exception)
     assert "can't be read" in str(run(trace, "--baseline", "absent.json").exception)
@@ -99,5 +99,5 @@ def test_a_comment_that_one_recording_needs_is_not_stale(trace: str, tmp_path: P
     Path("eval.py").write_text(lines[2] + "\n" * 2 + lines[2])
     result = run(trace, other, elsewhere, "--format", "json")
     assert result.exit_code == 0
-    notes = {note.split(": no sync")[0] for traced in json.loads(result.stdout)["traces"] for note in traced["notes"]}
+    notes = {note.split(": stale")[0] for traced in json.loads(result.stdout)["traces"] for note in traced["notes"]}
     assert notes == {"train.py:4", "eval.py:1"}

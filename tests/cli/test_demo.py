@@ -25,7 +25,7 @@ def test_it_shows_a_step_that_gains_and_one_that_doesn_t(monkeypatch: pytest.Mon
     assert "The device is the limit." in second
     assert "> 147 |     where = torch.nonzero(" in second
     assert NEWER not in shown.stdout
-    end = " ".join(second[second.index("So:") :].split())
+    end = " ".join(second[second.index("So the") :].split())
     assert "waits 23% of its time and would be 27% shorter" in end
     assert "the second waits 98% and would be less than 1% shorter" in end
     assert end.endswith("Next: syncscan profile your_script.py")

@@ -31,7 +31,7 @@ def test_says_what_is_new_and_fails_where_asked(states: tuple[str, str]) -> None
     """Exit 1 is for --fail-on alone, and only where something came in."""
     result = run(*states)
     assert result.exit_code == 0
-    assert "1 sync added, nothing else." in result.stdout
+    assert "1 sync added; no others changed." in result.stdout
     assert "a.json and 1 more" in result.stdout
     assert run(*states, "--fail-on", "new").exit_code == 1
     assert run(*reversed(states), "--fail-on", "new").exit_code == 0

@@ -38,7 +38,7 @@ sys.exit(3)
 
 
 def dryrun(*args: str, code: int = 0) -> Any:
-    """The findings in the steps, as (rule, line, times a step), and all of the command's JSON."""
+    """The findings in the steps, as (rule, line, times per step), and all of the command's JSON."""
     result = CliRunner().invoke(group, ["dryrun", "--format", "json", *args])
     assert result.exit_code == code, result.output
     document = json.loads(result.stdout)
@@ -94,7 +94,7 @@ def test_a_program_that_fails_before_its_first_step_has_none(tmp_path: Path) -> 
     result, document = dryrun(str(tmp_path / "early.py"), code=1)
     assert (sorted(result), document["step"]["count"]) == ([("to-device", 2, 1.0), ("to-device", 3, 2.0)], 0)
     shown = CliRunner().invoke(group, ["dryrun", str(tmp_path / "early.py")]).stdout
-    assert "2 places would make the host wait, 3 times." in shown
+    assert "2 places would block the host, 3 times." in shown
     assert "a step" not in shown
 
 
@@ -115,7 +115,7 @@ def test_costs_come_from_a_recording(tmp_path: Path) -> None:
     assert document["dry_run"]["like"]["path"] == str(trace)
     (tmp_path / "mine.py").write_text("import torch\ntorch.ones(2, device='cuda').sum().item()\n1 / 0\n")
     _, document = dryrun(str(tmp_path / "mine.py"), code=1)
-    assert document["dry_run"]["notes"][0] == "The program failed, and what would have come after wasn't seen."
+    assert document["dry_run"]["notes"][0] == "The program failed, so the rest of it wasn't seen."
 
 
 ROLLOUT = """\
@@ -190,10 +190,8 @@ def test_a_report_shows_what_lies_between_the_steps(tmp_path: Path) -> None:
     """In text with how often a round; where a format has no part for it, among the findings."""
     (tmp_path / "mine.py").write_text(ROLLOUT)
     shown = CliRunner().invoke(group, ["dryrun", str(tmp_path / "mine.py")]).stdout
-    assert "The steps aren't all that the program repeats. Between them: rollout (mine.py:12-15" in shown.replace(
-        "\n", " "
-    )
-    assert "rollout mine.py:12-15: 2 places would make the host wait, 16 rounds each time" in shown
+    assert "The program also repeats work between its steps: rollout (mine.py:12-15" in shown.replace("\n", " ")
+    assert "rollout mine.py:12-15: 2 places would block the host, 16 rounds each time" in shown
     lines = CliRunner().invoke(group, ["dryrun", "--format", "csv", str(tmp_path / "mine.py")]).stdout
     assert [row for row in lines.splitlines() if "to-device" in row and ",15," in row]
 
@@ -237,7 +235,7 @@ def test_a_function_that_names_the_device_is_not_blamed_for_the_missing_gpu(tmp_
     (tmp_path / "mine.py").write_text(NET.replace("DEVICE", '"cuda"').replace("COMPILED", "net"))
     _, report = dryrun("--explain-compile", f"{tmp_path / 'mine.py'}:step")
     assert report["compiled"]["breaks"] == []
-    assert "Net wasn't explained from there on" in report["compiled"]["notes"][-1]
+    assert "Net wasn't explained further" in report["compiled"]["notes"][-1]
 
 
 def test_dynamo_is_not_asked_unasked(tmp_path: Path) -> None:
@@ -251,7 +249,7 @@ def test_options_behind_the_script_are_noted(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys\nprint(sys.argv[1:], file=sys.stderr)\n")
     result = CliRunner().invoke(group, ["dryrun", str(script), "--format", "html", "--lr=3", "-o", "x.html"])
-    assert f"note: --format, -o went to {script}, as everything behind it does." in result.stderr
+    assert f"note: --format, -o went to {script}, like everything after it." in result.stderr
     assert "['--format', 'html', '--lr=3', '-o', 'x.html']" in result.stderr
     assert "note:" not in CliRunner().invoke(group, ["dryrun", str(script), "--lr", "3"]).stderr
     assert "note:" not in CliRunner().invoke(group, ["dryrun", str(script), "--", "--steps", "3"]).stderr

@@ -46,7 +46,7 @@ def test_a_guess_says_where_and_why(file: Path) -> None:
     text = lint("train.py").stdout
     assert "2 possible syncs in 1 of 1 file; 1 runs rarely." in text
     assert "train.py:10:19: medium [item] .item() waits for a number" in text
-    assert "It stands in a training loop (line 5). Scope log." in text
+    assert "In a training loop (line 5). Scope log." in text
     assert "and runs only where step % 10 == 0" in text
     assert "types and devices are unknown" in " ".join(text.split())
 

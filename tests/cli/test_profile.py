@@ -133,7 +133,7 @@ def test_of_several_traces_the_report_says_which_it_is_of(tmp_path: Path) -> Non
     first, last = sorted((tmp_path / "out").iterdir())
     assert last.name in result.stdout
     assert first.name not in result.stdout
-    assert f"the report is of the last of 2 traces, {last.name}; the other is for syncscan analyze" in result.stderr
+    assert f"this report covers the last of 2 traces, {last.name}; use syncscan analyze for the other" in result.stderr
 
 
 def test_a_script_that_changes_its_folder_writes_where_it_was_asked_to(
@@ -156,7 +156,7 @@ def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypa
 
     monkeypatch.setattr("syncscan.capture.write.copy_with", full)
     result = run(tmp_path, LOOP, "100")
-    assert "The capture failed and has ended, the program goes on: OSError" in result.stderr
+    assert "The capture failed and has ended; the program continues: OSError" in result.stderr
     assert result.exit_code == 1
     stored = run(tmp_path, LOOP + "print('end')", "--keep-running", "100")
     assert (stored.exit_code, stored.stdout) == (0, "end\n")
@@ -165,7 +165,7 @@ def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypa
 def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None:
     """It has run to its end as without syncscan."""
     result = run(tmp_path, LOOP + "print('end')", "--on-signal=USR2", "20")
-    assert "ended after 20 steps (SGD.step()), and no capture was asked for in time" in result.stderr
+    assert "ended after 20 steps (SGD.step()), and no capture was requested in time" in result.stderr
     assert (result.exit_code, result.stdout) == (0, "end\n")
 
 
@@ -237,9 +237,7 @@ def test_options_that_a_script_s_own_capture_replaces_are_told(
     head = "import sys, syncscan\nsys.argv[1] = '9'\nwith syncscan.profile('mine', calibrate=0, active=1) as prof:\n"
     code = head + textwrap.indent(LOOP + "    prof.step()\n", "    ") if own else LOOP
     errors = run(tmp_path, code, "100").stderr
-    text = (
-        "captures itself, with syncscan.profile: --wait, --warmup, --active, --calibrate, --sample, --out had no effect"
-    )
+    text = "uses syncscan.profile itself, so --wait, --warmup, --active, --calibrate, --sample, --out had no effect"
     assert (text in errors) is own
 
 

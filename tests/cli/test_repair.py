@@ -40,7 +40,7 @@ def test_a_broken_trace_becomes_a_valid_one(tmp_path: Path) -> None:
     assert load(out).info.with_stack
     assert "repaired" in result.stderr
     assert "not valid JSON and repaired" in result.stderr
-    assert "ends before its list of events" in result.stderr
+    assert "ends in the middle of its events" in result.stderr
 
 
 def test_a_whole_trace_stays_as_it_is(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_packed_in_and_out(tmp_path: Path) -> None:
     source.write_bytes(gzip.compress(broken())[:-60])
     result = run(str(source), "-o", str(out))
     assert json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
-    assert "cut off" in result.stderr
+    assert "truncated" in result.stderr
 
 
 def test_from_standard_input(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_is_no_trace_leaves_nothing_behind(tmp_path: Path, text: bytes) -> 
         (
             gzip.compress(broken())[:8],
             TraceUnreadable,
-            "t.json can't be read: After 0 bytes the compressed data are cut off",
+            "t.json can't be read: After 0 bytes the compressed data is truncated",
         ),
         (b"[1, 2, 3]", TraceUnreadable, "t.json isn't a trace: it is a list without a readable event."),
         (

@@ -27,7 +27,7 @@ def test_text_lists_every_rule_on_a_line_in_their_order() -> None:
     lines = run("rules").stdout.splitlines()
     assert [line.split()[:2] for line in lines[: len(RULES)]] == [[r.id, r.cause.value] for r in RULES]
     assert lines[0].endswith(RULES[0].name)
-    habits = lines[lines.index("Besides syncs:") + 2 :][: len(HABITS)]
+    habits = lines[lines.index("Other costs:") + 2 :][: len(HABITS)]
     assert [line.split()[:2] for line in habits] == [[h.id, h.cause.value] for h in HABITS]
     assert lines[-1].startswith(f"{len(RULES)} rules and {len(HABITS)} habits.")
 

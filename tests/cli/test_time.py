@@ -46,7 +46,7 @@ def run(*arguments):
 
 
 def test_a_function_of_a_script_is_timed(script):
-    """JSON on stdout; the script's import is one of the costs paid once."""
+    """JSON on stdout; the script's import is one of the costs one-time costs."""
     result = run(f"{script}:step", "--format", "json")
     document = json.loads(result.stdout)
     assert result.exit_code == 0

@@ -19,7 +19,7 @@ def step(t: TraceBuilder) -> StepSummary:
 
 
 def working(device: float, unprofiled: float | None = None) -> TraceBuilder:
-    """Steps of 1,000 µs in which the device works so long; `unprofiled`: what capture measured without the profiler."""
+    """Steps of 1,000 µs with so much device work; `unprofiled`: what capture measured without the profiler."""
     t = TraceBuilder()
     if unprofiled is not None:
         t.metadata["syncscan"] = {"unprofiled_step_us": unprofiled}
@@ -65,7 +65,7 @@ def test_a_loader_that_takes_a_tenth_of_a_step_bounds_it(loader: float, bound: B
 
 @pytest.mark.parametrize(("loader", "bound"), [(255, Bound.INPUT), (245, Bound.HOST)])
 def test_a_loader_bounds_a_step_by_half_of_what_the_device_leaves(loader: float, bound: Bound) -> None:
-    """The device works half of it; where the host's own work takes more than the loader, that is the limit."""
+    """The device is busy half of it; where the host's own work takes more than the loader, that is the limit."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         t.scope("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start, start + loader)

@@ -99,7 +99,7 @@ def test_an_id_does_not_tell_where_an_environment_lies():
 
 
 def test_several_a_step_are_counted():
-    """A loop of four read-backs is one finding, four times a step, its wait summed over the step."""
+    """A loop of four read-backs is one finding, four times per step, its wait summed over the step."""
     t = TraceBuilder()
     for at in t.steps(2, lasts=1000):
         for k in range(4):

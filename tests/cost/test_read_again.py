@@ -34,7 +34,9 @@ def layers(reads: int, *, frames: bool = True, before: str = "aten::max", uneven
 def test_a_line_that_reads_in_each_layer_may_read_one_value() -> None:
     """A trace doesn't hold the value: it is said with an if."""
     finding = layers(27)
-    assert finding.diagnosis.title.endswith("waits for a number, 27 times at one line: once, if it is the same value")
+    assert finding.diagnosis.title.endswith(
+        "waits for a number, 27 times at one line: read it once if the value is the same"
+    )
     assert finding.diagnosis.fix.startswith("If it is the same value each time")
     assert finding.id == layers(2).id
 
@@ -74,7 +76,7 @@ def dry(read: Any, steps: int = 2, reads: int = 9) -> Finding:
 def test_a_dry_run_knows_the_values() -> None:
     """They are equal, and not what many different things come to."""
     analysis = dry(lambda torch, lengths, layer: lengths.max().item())
-    assert analysis.diagnosis.title == "9 reads of what is the same value: read once"
+    assert analysis.diagnosis.title == "9 reads of the same value: read it once"
     assert analysis.diagnosis.fix.startswith("Read it once, before the loop or the layers")
     assert dry(lambda torch, lengths, layer: lengths.tolist()).diagnosis.title == analysis.diagnosis.title
     assert dry(lambda torch, lengths, layer: lengths.cpu()).diagnosis.title == analysis.diagnosis.title

@@ -18,7 +18,7 @@ def step(t: TraceBuilder) -> StepSummary:
 
 
 def kernels(share: float, syncs: bool = False, loader: float = 0) -> TraceBuilder:
-    """Four steps of 1000 µs whose device works this part of each; host-held, with a sync in the middle or a loader."""
+    """Four 1000 µs steps with the device busy this part of each; host-bound, with a sync in the middle or a loader."""
     t = TraceBuilder()
     for at in t.steps(4, lasts=1000):
         if loader:
@@ -30,7 +30,7 @@ def kernels(share: float, syncs: bool = False, loader: float = 0) -> TraceBuilde
 
 
 def test_means_are_over_the_steps():
-    """Count, host time, wait and busy time are means a step."""
+    """Count, host time, wait and busy time are mean per step."""
     s = step(kernels(0.5, syncs=True))
     assert s.count == 4
     assert s.observed_us == s.host_us == 1000
@@ -54,11 +54,11 @@ def test_bound_by_the_device():
     """When it works nearly all the step, waits or not."""
     s = step(kernels(0.99, syncs=True))
     assert s.bound is Bound.DEVICE
-    assert s.reason.startswith("The device works 99% of the step.")
+    assert s.reason.startswith("The device is busy 99% of the step.")
 
 
 def test_bound_by_syncs():
-    """When the device stands idle behind them for a notable part."""
+    """When the device is idle after them for a notable part."""
     t = TraceBuilder()
     for at in t.steps(4, lasts=1000):
         t.launch(at=at + 1, lasts=400)
@@ -121,7 +121,7 @@ def test_the_whole_trace_is_one_step_of_no_thread():
 
 def test_an_empty_trace():
     """Nothing to measure, said so."""
-    reason = "The trace holds no slices. Withheld: waits, verdict and gains."
+    reason = "The trace contains no slices. Withheld: waits, verdict and gains."
     assert step(TraceBuilder()) == replace(NOT_MEASURED, reason=reason, waits_withheld=True)
 
 
@@ -209,7 +209,7 @@ def without_kernels() -> TraceBuilder:
 
 
 def behind_syncs() -> TraceBuilder:
-    """Steps in which the device stands idle for a quarter behind a sync."""
+    """Steps in which the device is idle for a quarter behind a sync."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         done = t.launch(at=start, lasts=600)
@@ -221,15 +221,18 @@ def behind_syncs() -> TraceBuilder:
 @pytest.mark.parametrize(
     ("report", "reason"),
     [
-        (kernels(0.95), "The device works 95% of the step."),
-        (unprofiled(520), "The device works 50% of the step in the trace, 96% without the profiler."),
-        (kernels(0.3, loader=400), "The device works 30% of the step; the host spends 40% waiting for the DataLoader."),
-        (behind_syncs(), "The device works 60% of the step; without its syncs it would be 25% shorter."),
-        (kernels(0.3), "The device works 30% of the step and waits for the host's launches in the rest."),
+        (kernels(0.95), "The device is busy 95% of the step."),
+        (unprofiled(520), "The device is busy 50% of the step in the trace, 96% without the profiler."),
+        (
+            kernels(0.3, loader=400),
+            "The device is busy 30% of the step; the host spends 40% waiting for the DataLoader.",
+        ),
+        (behind_syncs(), "The device is busy 60% of the step; without its syncs it would be 25% shorter."),
+        (kernels(0.3), "The device is busy 30% of the step and waits for the host to launch work."),
         (
             kernels(0.3, loader=200),
-            "The device works 30% of the step, the host is in the DataLoader for 20%, and the device waits for the "
-            "host's launches in the rest.",
+            "The device is busy 30% of the step, the host is in the DataLoader for 20%, and the device waits for the "
+            "host to launch work.",
         ),
         (
             unprofiled(400),
@@ -238,12 +241,12 @@ def behind_syncs() -> TraceBuilder:
         ),
         (
             without_kernels(),
-            "The trace holds no device work: it is of a CPU, or was recorded without the device. Withheld: waits, "
+            "The trace contains no device work: it was recorded on a CPU, or without its device. Withheld: waits, "
             "verdict and gains.",
         ),
         (
             with_lost_work(),
-            "Only 25% of the launches have their device work in the trace: the device may be busy where it looks idle. "
+            "Only 25% of the launches have device work in the trace: the device may be busy where it looks idle. "
             "Withheld: verdict and gains.",
         ),
     ],
@@ -291,7 +294,7 @@ def test_a_trace_cut_short_gets_no_verdict_and_no_advice(tmp_path):
     path.write_bytes(t.json()[:-20])
     step = analyze(path).step
     assert (step.bound, step.outlook) == (Bound.UNKNOWN, None)
-    assert step.reason.startswith("The trace is cut short, and a part of it doesn't show what bounds the step.")
+    assert step.reason.startswith("The trace is truncated, and a part of it doesn't show what bounds the step.")
 
 
 def test_a_step_that_takes_no_time_gets_no_verdict():
@@ -303,7 +306,7 @@ def test_a_step_that_takes_no_time_gets_no_verdict():
     still = np.zeros(len(trace.slices), np.int64)
     trace = replace(trace, slices=replace(trace.slices, ts=still, dur=still))
     result = analyze_trace(trace).step
-    reason = "The steps take no time, so nothing can be said about what bounds them."
+    reason = "The steps take no time, so their bound can't be determined."
     assert (result.bound, result.reason) == (Bound.UNKNOWN, reason)
 
 

@@ -143,7 +143,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "accelerate",
         Cause.DIST,
         Use.UNKNOWN,
-        "every some steps",
+        "every N steps",
         named("accelerate/accelerator.py(2917): check_trigger"),
     ),
     ("trl", Cause.LOG, Use.SHOWN, "Trainer.compute_loss", named(TRAIN, "trl/trainer/sft_trainer.py(9): compute_loss")),
@@ -266,7 +266,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "peft",
         Cause.CHECK,
         Use.STEERS,
-        "one read for each layer",
+        "one read per layer",
         named("peft/tuners/poly/router.py(65): forward"),
     ),
     (
@@ -313,7 +313,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torchvision-detection",
         Cause.CHECK,
         Use.STEERS,
-        "No argument spares it",
+        "No option avoids this",
         named("torchvision/models/detection/generalized_rcnn.py(90): forward", chain=BOOL, before="aten::any"),
     ),
     (
@@ -331,7 +331,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torchvision-detection",
         Cause.SHAPE,
         Use.STEERS,
-        "No argument spares it",
+        "No option avoids this",
         named(
             "torchvision/models/detection/generalized_rcnn.py(90): forward",
             "torchvision/models/detection/rpn.py(285): filter_proposals",
@@ -363,7 +363,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torchvision-detection",
         Cause.PAGEABLE,
         Use.NOTHING,
-        "No argument spares it",
+        "No option avoids this",
         named("torchvision/models/detection/_utils.py(216): decode_single", chain=TO, copy=H2D),
     ),
     (
@@ -398,7 +398,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torchmetrics",
         Cause.SHAPE,
         Use.STEERS,
-        "No argument spares it",
+        "No option avoids this",
         named("torchmetrics/utilities/data.py(200): _bincount", chain="aten::bincount > " + ITEM),
     ),
     (
@@ -526,7 +526,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torch-geometric",
         Cause.PAGEABLE,
         Use.NOTHING,
-        "No argument spares it",
+        "No option avoids this",
         named(
             "torch_geometric/utils/_to_dense_batch.py(130): to_dense_batch",
             chain="aten::index_put_ > aten::_index_put_impl_ > " + TO,
@@ -818,7 +818,7 @@ def test_a_place_is_named_with_what_a_caller_can_do(
     """The rule of its library, its cause, what its value is for, and the switch that spares the wait, if any."""
     assert (diagnosis.rule, diagnosis.cause, diagnosis.use) == (rule, cause, use)
     assert switch in diagnosis.fix
-    assert not diagnosis.fix.startswith("It stands in")
+    assert not diagnosis.fix.startswith("In")
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_the_step_without_it_is_as_long_as_its_work_or_its_host() -> None:
         polled(op="aten::empty"),
         polled(every=5000),
     ],
-    ids=["given up before the work is done", "in an op, as the allocator's", "asked once a step"],
+    ids=["given up before the work is done", "in an op, as the allocator's", "asked once per step"],
 )
 def test_queries_that_do_not_wait_are_none(t: TraceBuilder) -> None:
     """Nothing was done when they ended, or torch itself asks."""

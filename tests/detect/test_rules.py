@@ -412,7 +412,7 @@ def test_lbfgs_reads_the_loss_of_its_closure() -> None:
     """Its line search reads the loss: likely so, without frames that prove it."""
     diagnosis = in_an_optimizers_step(optimizer="LBFGS")
     assert (diagnosis.rule, diagnosis.confidence) == ("optimizer-readback", Confidence.MEDIUM)
-    assert diagnosis.fix == "LBFGS reads by design: choose another optimizer, or step it rarely."
+    assert diagnosis.fix == "LBFGS reads by design: choose another optimizer, or step less often."
 
 
 def test_without_a_closure_an_optimizers_step_reads_for_itself() -> None:
@@ -425,7 +425,7 @@ def test_without_a_closure_an_optimizers_step_reads_for_itself() -> None:
     [
         (".item() waits for a number", Wait(ITEM, before=["aten::mean"])),
         (".item() waits for one element of a tensor", Wait(ITEM, before=["aten::select"])),
-        (".item() waits for the choice that argmax made", Wait(ITEM, before=["aten::argmax", "aten::squeeze"])),
+        (".item() waits for the result of argmax", Wait(ITEM, before=["aten::argmax", "aten::squeeze"])),
         (".item() waits for a number", Wait(ITEM, before=["aten::argmax", "aten::eq", "aten::sum"])),
     ],
 )
@@ -517,7 +517,7 @@ def freed(*before: str, again: bool = False, busy: float = 1) -> tuple[str, bool
     Args:
         before: calls of the same op before it.
         again: whether the op ran before.
-        busy: how long the device works for it, µs.
+        busy: how long the device is busy for it, µs.
     """
     t = TraceBuilder()
     with t.step(0, 9000):

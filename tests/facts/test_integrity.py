@@ -39,7 +39,7 @@ def test_without_device_work_no_wait_is_measured() -> None:
     with t.step(0, 1000):
         t.call("cudaStreamSynchronize", 10, 900)
     analysis = analyze_trace(t.trace())
-    assert "no device work: what the host waited for isn't in it" in analysis.step.reason
+    assert "no device work: the work that the host waited for is missing" in analysis.step.reason
     assert (analysis.step.bound, analysis.step.waits_withheld, analysis.step.wait_us) == (Bound.UNKNOWN, True, 0.0)
 
 
@@ -49,7 +49,7 @@ def test_a_trace_of_a_cpu_is_called_one() -> None:
     with t.step(0, 1000):
         t.op("aten::mm", 10, 900)
     assert sentences(t)[0].startswith(
-        "The trace holds no device work: it is of a CPU, or was recorded without the device."
+        "The trace contains no device work: it was recorded on a CPU, or without its device."
     )
 
 

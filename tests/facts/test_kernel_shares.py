@@ -1,4 +1,4 @@
-"""The kernels that take most of the device's time, each with who launched most of it."""
+"""Top kernels by device time, each with who launched most of it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_the_step_is_as_long_as_without_it(held: dict[int, float], between: bool
 def test_it_is_said() -> None:
     """In how many steps, and how long."""
     text = steps_found(analyzed(steps({1: 10_000.0})))
-    assert "The profiler's own work in 1 of them (10.0 ms, rows of category overhead) is left out of all times." in text
+    assert "Profiler overhead in 1 of them (10.0 ms, rows of category overhead) is excluded from all times." in text
     assert "profiler's own" not in steps_found(analyzed(steps({1: 20.0})))
 
 

@@ -1,4 +1,4 @@
-"""Samples of a run give its phases: work outside of the loop of the steps, and work in few of the steps."""
+"""Samples of a run give its phases: work outside of the loop of runs the steps, and work in few of the steps."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ STEP_US = 10_000.0
 
 
 def rank_finding(**changes: Any) -> RankFinding:
-    """A sync of one rank, once a step."""
+    """A sync of one rank, once per step."""
     built: dict[str, Any] = {
         "id": "item-01c248f7", "rule": "item", "cause": "READBACK", "title": ".item() waits for a number",
         "fix": "Keep the number on the device. Log it later.", "op": "aten::item", "scope": ("train", "log"),
@@ -32,7 +32,7 @@ def rank(number: int, findings: tuple[RankFinding, ...] = (), steps: int = 3, **
         "steps": tuple(RankStep(k, int(k * STEP_US * 1e3), int((k + 1) * STEP_US * 1e3)) for k in range(steps)),
         "numbered": True, "observed_us": STEP_US, "unprofiled_us": None, "wait_us": 3_000.0, "bubble_us": 900.0,
         "busy_us": 8_000.0, "communication_us": 1_000.0 + number, "input_us": 0.0, "host_us": 9_000.0,
-        "recoverable_us": 800.0 if findings else 0.0, "bound": "device", "reason": "The device works 80%.",
+        "recoverable_us": 800.0 if findings else 0.0, "bound": "device", "reason": "The device is busy 80%.",
         "findings": findings, "collectives": (), "graph": None,
     }  # fmt: skip
     return RankAnalysis(**{**built, **changes})

@@ -46,7 +46,7 @@ def test_a_worker_of_another_version_is_named(tmp_path: Path, scheduler: str, mo
     task = clusters._task
     monkeypatch.setattr(clusters, "_task", lambda path, options, most, version: task(path, options, most, "0.0.0"))
     _, (unread,) = run(paths, scheduler=scheduler)
-    assert "install the same on both" in unread.reason
+    assert "install the same version on both" in unread.reason
 
 
 def test_no_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

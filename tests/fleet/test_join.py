@@ -46,7 +46,7 @@ def test_the_later_of_two_syncs_is_all_that_counts() -> None:
 
 
 def test_a_late_loader_is_the_input() -> None:
-    """Rank 1 spends 1.2 ms of each step in its DataLoader, longer than the device works."""
+    """Rank 1 spends 1.2 ms of each step in its DataLoader, longer than the device is busy."""
     fleet = join(analyses(traces([Step(), Step(load=1200)])))
     assert {(one.rank, one.cause) for one in fleet.lateness} == {(1, LateCause.INPUT)}
 
@@ -78,7 +78,7 @@ def test_a_missing_rank_is_named() -> None:
     fleet = join(analyses(traces([Step(item=True, host=200), Step(), Step()]))[:2])
     assert fleet.missing == (2,)
     assert (fleet.matched, fleet.unmatched) == (0, 4)
-    assert "who waits for whom is unknown" in " ".join(fleet.notes)
+    assert "it is unknown which rank waits for which" in " ".join(fleet.notes)
 
 
 def renamed(one: RankAnalysis, path: str, **of: object) -> RankAnalysis:
@@ -119,11 +119,11 @@ def test_what_is_no_job_is_refused() -> None:
     one, two = analyses(traces([Step(), Step()]))
     (later, _) = analyses(traces([Step(), Step()], first=20))
     assert refused([one, renamed(one, "other.json")]) == (
-        "built.pt.trace.json and other.json are both of rank 0. Give one capture of one job: one trace a rank."
+        "built.pt.trace.json and other.json are both from rank 0. Give one capture of one job: one trace per rank."
     )
     assert "holds steps 20 to 23" in refused([later, two]) or "holds steps 2 to 5" in refused([later, two])
     assert "was recorded 100 s away" in refused([one, renamed(two, "b.json", base_ns=two.base_ns + 10**11)])
-    assert "of jobs of 2 and 8 ranks" in refused([one, renamed(two, "b.json", world_size=8)])
+    assert "from jobs with 2 and 8 ranks" in refused([one, renamed(two, "b.json", world_size=8)])
     assert "no rank whose trace could be read" in refused([])
 
 
@@ -173,7 +173,8 @@ def test_groups_that_share_a_name_are_told_by_their_ranks() -> None:
     fleet = join(analyses(four))
     assert (fleet.matched, fleet.unmatched) == (4 * 4, 0)
     assert [rank.clock_ns for rank in fleet.ranks] == [0, 0, 0, 0]
-    assert fleet.notes[-1:] != ["No collective is in the traces of all its ranks, so who waits for whom is unknown."]
+    unknown = "No collective is in the traces of all its ranks, so it is unknown which rank waits for which."
+    assert fleet.notes[-1:] != [unknown]
 
 
 def test_a_send_meets_its_receive() -> None:

@@ -74,6 +74,6 @@ def test_a_damaged_file_is_made_anew_and_named_if_it_is_asked_for(tmp_path: Path
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     """Before anything is analyzed."""
     (tmp_path / "out").write_text("mine")
-    with pytest.raises(UsageError, match="can't keep the ranks"):
+    with pytest.raises(UsageError, match="can't store the ranks"):
         Store(tmp_path / "out", [], {})
     assert (tmp_path / "out").read_text() == "mine"

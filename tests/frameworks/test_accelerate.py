@@ -44,4 +44,4 @@ def test_a_trigger_is_asked_for_when_the_program_asks(spares: Spares) -> None:
     program = PROGRAM.replace("# here", "").replace("# and here", "# here").replace("for (x,)", "for n, (x,)")
     program = program.replace("in loader:", "in enumerate(loader):")
     switch = ("    accelerator.check_trigger()", "    if n % 100 == 99: accelerator.check_trigger()")
-    spares(program, switch, rule="accelerate", title="set its trigger", fix="every some steps")
+    spares(program, switch, rule="accelerate", title="set its trigger", fix="every N steps")

@@ -58,7 +58,7 @@ def test_gradients_are_copied_to_pinned_memory_without_a_wait(spares: Spares) ->
 
 
 def test_offloaded_gradients_are_awaited_at_the_end_of_backward(spares: Spares) -> None:
-    """It is meant: the optimizer runs on the host. What is kept on the device is not awaited."""
+    """It is intended: the optimizer runs on the host. What is kept on the device is not awaited."""
     program = PROGRAM.replace(*PINNED)
     switch = ("CPUOffloadPolicy(pin_memory=True)", "OffloadPolicy()")
     fix = "Without offload_policy"

@@ -136,7 +136,7 @@ def reorder(document: Document, r: Random) -> None:
 
 
 def nest(document: Document, r: Random) -> None:
-    """Ops in ops in ops, with a wait at the bottom."""
+    """Ops in ops in ops synchronously at the bottom."""
     depth, events = r.choice((50, 600)), document.get("traceEvents")
     if isinstance(events, list):
         place = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}

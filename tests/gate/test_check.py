@@ -29,10 +29,10 @@ def check(*limits: Limit, allowed: tuple[Allowance, ...] = (), baseline: gate.Ba
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        (Limit(syncs=1), "the step: 2 syncs a step, and 1 is allowed"),
+        (Limit(syncs=1), "the step: 2 syncs per step; the limit is 1"),
         (Limit(wait_ms=0.1), "waits 0.2"),
         (Limit(recoverable=0.0), "removing its syncs would save"),
-        (Limit(by="scope", glob="ma*", syncs=0), "scope ma*: 1 sync a step, and 0 are allowed"),
+        (Limit(by="scope", glob="ma*", syncs=0), "scope ma*: 1 sync per step; the limit is 0"),
         (Limit(by="rule", glob="nonzero", wait_ms=0.1), "rule nonzero: waits"),
         (Limit(by="phase", glob="other", syncs=0.5), "phase other: 2 syncs"),
         (Limit(by="owner", glob="user", syncs=0), "owner user: 2 syncs"),
@@ -86,7 +86,7 @@ def test_the_allow_list_exempts_what_it_names(entry: dict[str, Any], rules: list
 
 
 def test_an_entry_counts_to_its_last_day() -> None:
-    """Then its syncs count again, and the report says why; one that names nothing is told too."""
+    """Then its syncs count again, and the report says why; one that has no selector is told too."""
     yesterday = TODAY - datetime.timedelta(1)
     entries = (
         Allowance(rule="item", reason="until then", expires=yesterday),
@@ -110,7 +110,7 @@ def test_a_comment_on_the_line_exempts_its_rule(tmp_path: Path, monkeypatch: pyt
     Path("train.py").write_text("\n".join(lines) + "\n")
     verdict = check()
     assert [(e.finding.rule, e.by, e.reason) for e in verdict.exempt] == [("item", By.COMMENT, "logged every step")]
-    assert verdict.notes == ("train.py:20: the comment allows item, and this is nonzero.",)
+    assert verdict.notes == ("train.py:20: the comment allows item, but this is nonzero.",)
     saved = tmp_path / "x.syncscan.json"
     saved.write_text(program(ITEM, NONZERO).to_saved())
     Path("train.py").unlink()
@@ -133,9 +133,9 @@ def test_a_comment_that_allows_nothing_any_more_is_told(tmp_path: Path, monkeypa
     )
     verdict = api.check(analyze_trace(t.trace()), Rules(limits=()))
     assert [e.reason for e in verdict.exempt] == ["logged"]
-    assert [text.split(" no sync here for ") for text in sorted(verdict.stale)] == [
-        ["main.py:2:", "# syncscan: allow[nonzero] the shape: remove it."],
-        ["train.py:11:", "# syncscan: allow[item] was: remove it."],
+    assert [text.split(" stale comment ") for text in sorted(verdict.stale)] == [
+        ["main.py:2:", "# syncscan: allow[nonzero] the shape: no such sync here. Remove it."],
+        ["train.py:11:", "# syncscan: allow[item] was: no such sync here. Remove it."],
     ]
 
 
@@ -169,7 +169,7 @@ def test_what_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
     """With a sentence."""
     path = tmp_path / "b.json"
     path.write_text(text)
-    with pytest.raises(UsageError, match="no baseline that this syncscan reads"):
+    with pytest.raises(UsageError, match="not a baseline that this version can read"):
         gate.read_baseline(path)
 
 
@@ -227,18 +227,18 @@ def test_the_rules_stand_in_pyproject(tmp_path: Path) -> None:
         ("[tool.syncscan]\nrecoverable = 'some'", "no part of a step"),
         ("[tool.syncscan]\nrecoverable = 3", "no part of a step"),
         ("[tool.syncscan]\nallow = 1", "Expected `array`"),
-        ("[[tool.syncscan.limit]]\nsyncs = 1", "needs one of scope"),
-        ("[[tool.syncscan.limit]]\nscope = 'a'\nrule = 'item'\nsyncs = 1", "needs one of scope"),
-        ("[[tool.syncscan.limit]]\nscope = 'a'", "limits nothing"),
+        ("[[tool.syncscan.limit]]\nsyncs = 1", "needs exactly one of scope"),
+        ("[[tool.syncscan.limit]]\nscope = 'a'\nrule = 'item'\nsyncs = 1", "needs exactly one of scope"),
+        ("[[tool.syncscan.limit]]\nscope = 'a'", "has no limit"),
         ("[[tool.syncscan.limit]]\nrule = 'itme'\nsyncs = 1", "Did you mean 'item'?"),
         ("[[tool.syncscan.limit]]\nphase = 'forwards'\nsyncs = 1", "Did you mean 'forward'?"),
         ("[[tool.syncscan.allow]]\nrule = 'item'", "has no reason"),
-        ("[[tool.syncscan.allow]]\nreason = 'so'", "names nothing"),
+        ("[[tool.syncscan.allow]]\nreason = 'so'", "has no selector"),
         ("[[tool.syncscan.allow]]\nrule = 'item'\nreason = 'so'\nexpire = 2027-01-01", "Did you mean 'expires'?"),
         ("[[tool.syncscan.allow]]\nrule = 'item'\nreason = 'so'\nexpires = 'soon'", "Invalid RFC3339"),
-        ("[tool]\nsyncscan = 1", "is no table"),
+        ("[tool]\nsyncscan = 1", "is not a table"),
         ("[tool.other]", "has no [tool.syncscan]"),
-        ("[tool", "no valid TOML"),
+        ("[tool", "not valid TOML"),
     ],
 )
 def test_what_means_nothing_is_refused(tmp_path: Path, text: str, words: str) -> None:

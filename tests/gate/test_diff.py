@@ -152,7 +152,7 @@ def test_each_place_is_told_once_and_the_other_way_round_is_the_mirror(before: l
 
 def test_both_states_are_needed() -> None:
     """A diff of nothing is a mistake of the caller's."""
-    with pytest.raises(UsageError, match="each of the two states"):
+    with pytest.raises(UsageError, match="at least one recording of each state"):
         api.diff([], [program(ITEM)])
 
 

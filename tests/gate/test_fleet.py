@@ -35,8 +35,8 @@ def test_syncs_and_waits_are_those_of_the_rank_that_has_the_most() -> None:
     """Rank 0 has both syncs, the others one."""
     verdict = check(job(), Limit(syncs=1, wait_ms=5))
     assert sentences(verdict) == [
-        "the step: rank 0 has 2 syncs a step, and 1 is allowed",
-        "the step: rank 0 waits 6 ms a step, and 5 ms are allowed",
+        "the step: rank 0 has 2 syncs per step; the limit is 1",
+        "the step: rank 0 waits 6 ms per step; the limit is 5 ms",
     ]
     assert check(job(), Limit(syncs=2, wait_ms=6)).passed
 
@@ -44,7 +44,7 @@ def test_syncs_and_waits_are_those_of_the_rank_that_has_the_most() -> None:
 def test_what_removing_would_save_is_of_the_job() -> None:
     """It covers all of its syncs, one, and some, where the gain is known to lie between the best one's and all."""
     assert sentences(check(job(), Limit(recoverable=0.05))) == [
-        "the step: removing its syncs would save the job 7.20% of its step, and 5.00% are allowed"
+        "the step: removing its syncs would save the job 7.20% of its step; the limit is 5.00%"
     ]
     assert check(job(), Limit(by="rule", glob="nonzero", recoverable=0.01)).passed
     third = replace(
@@ -54,7 +54,7 @@ def test_what_removing_would_save_is_of_the_job() -> None:
     few = Allowance(rule="nonzero", reason="r"), Allowance(op="aten::third", reason="r")
     assert check(three, Limit(recoverable=0.075), allowed=few[:1]).passed
     assert sentences(check(three, Limit(recoverable=0.071), allowed=few[:1])) == [
-        "the step: removing its syncs would save the job between 7.00% and 7.20% of its step, and 7.10% are allowed"
+        "the step: removing its syncs would save the job between 7.00% and 7.20% of its step; the limit is 7.10%"
     ]
     assert "7.00% of its step or more" in sentences(check(three, Limit(recoverable=0.05), allowed=few[:1]))[0]
 
@@ -62,7 +62,7 @@ def test_what_removing_would_save_is_of_the_job() -> None:
 def test_how_long_ranks_hold_each_other_up_is_a_limit() -> None:
     """For whatever reason of the whole step; of some syncs only behind these."""
     assert sentences(check(job(), Limit(held_up=0.05))) == [
-        "the step: the latest ranks delay the job for 7.00% of its step, rank 0 the most, and 5.00% are allowed"
+        "the step: the latest ranks delay the job for 7.00% of its step, rank 0 the most; the limit is 5.00%"
     ]
     assert check(job(), Limit(held_up=0.08)).passed
     assert check(job(), Limit(by="rule", glob="nonzero", held_up=0.0)).passed
@@ -82,7 +82,7 @@ def test_without_limits_no_sync_is_allowed() -> None:
 
 
 def test_what_nobody_could_see_passes_nothing() -> None:
-    """Traces in which no device works."""
+    """Traces in which no device is busy."""
     fleet = even()
     blind = tuple(replace(r, of=replace(r.of, busy_us=0.0, communication_us=0.0)) for r in fleet.ranks)
     assert "nothing was checked" in sentences(check(replace(fleet, ranks=blind)))[0]
@@ -110,7 +110,7 @@ def test_allow_list_comment_and_baseline_exempt() -> None:
 
 def test_a_limit_by_owner_is_refused() -> None:
     """A job doesn't tell whose code waits."""
-    with pytest.raises(UsageError, match="owner user can't be held"):
+    with pytest.raises(UsageError, match="owner user can't be checked"):
         check(job(), Limit(by="owner", glob="user", syncs=0))
 
 
@@ -143,7 +143,7 @@ def test_what_is_gone_kept_what_was_projected() -> None:
         assert [
             sentence for sentence in (story.verdict, story.step, story.held_up, story.promise) if sentence not in text
         ] == []
-    assert story.held_up.endswith("by nothing that could be measured, 700 µs (rank 0) before.")
+    assert story.held_up.endswith("by nothing measurable, 700 µs (rank 0) before.")
 
 
 def test_a_sync_on_more_ranks_is_worse() -> None:

@@ -72,9 +72,9 @@ def test_figures_are_the_recordings(dry: Analysis) -> None:
 @pytest.mark.parametrize(
     ("copied", "same", "text"),
     [
-        (400, True, "Its copies are as large as this run's (1 compared)."),
-        (4_000_000, False, "Its sizes differ (a copy of 4 MB is 400 bytes here), and nothing was scaled."),
-        (0, None, "Whether the sizes match is unknown: no copy in both is larger than a number."),
+        (400, True, "Its copies have the same sizes as this run's (1 compared)."),
+        (4_000_000, False, "Its sizes differ (a copy of 4 MB is 400 bytes here); costs weren't scaled."),
+        (0, None, "Whether the sizes match is unknown: both runs copy only single numbers."),
     ],
 )
 def test_other_sizes_are_said(dry: Analysis, copied: int, same: bool | None, text: str) -> None:

@@ -142,7 +142,7 @@ def test_warning_shows_a_line_once(machine: Machine) -> None:
                 machine.sync()
                 guard.step()
     assert [w.category for w in shown] == [syncscan.SyncWarning]
-    assert "waits for the device (a blocking copy or a stream synchronization), and 0 are allowed in a step" in str(
+    assert "waits for the device (a blocking copy or a stream synchronization); the limit is 0 per step" in str(
         shown[0].message
     )
 
@@ -347,9 +347,9 @@ def test_counts_as_prometheus_text() -> None:
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
-        ("/x/torch/_inductor/runtime/benchmarking.py", "torch.compile was at work"),
-        ("/x/triton/testing.py", "torch.compile was at work"),
-        (session.__file__, "a capture was at work"),
+        ("/x/torch/_inductor/runtime/benchmarking.py", "torch.compile was running"),
+        ("/x/triton/testing.py", "torch.compile was running"),
+        (session.__file__, "a capture was running"),
     ],
 )
 def test_syncs_of_a_tool_are_its_own(machine: Machine, file: str, reason: str) -> None:

@@ -37,7 +37,7 @@ def test_the_habit_is_found_in_the_pages_trace(project: Path, tmp_path: Path) ->
     (habit,) = answer["habits"]
     assert (habit["rule"], habit["area"]) == ("audit-on-step", "host")
     assert habit["title"] == "The step's thread audits the weights"
-    assert habit["evidence"] == ["audit takes 300 µs a step, and launches nothing"]
+    assert habit["evidence"] == ["audit takes 300 µs per step, and launches nothing"]
     assert habit["recoverable_us"] == pytest.approx(300, abs=5)
 
 

@@ -47,7 +47,7 @@ def test_pages_cost_what_one_costs_on_that_machine():
     assert flagged.gain.recoverable_us == pytest.approx(200)
     assert flagged.gain.range_us == pytest.approx((120, 500))
     assert flagged.evidence == (
-        "200 pages per step are touched first: 200 µs (20% of the step) at 1.00 µs each",
+        "200 pages per step are touched for the first time: 200 µs (20% of the step) at 1.00 µs each",
         "in train.py:7 batch (100%)",
     )
 
@@ -64,7 +64,7 @@ def test_a_few_huge_pages_are_as_dear_as_many_small_ones():
     assert flagged.gain.recoverable_us == pytest.approx(300)
     assert flagged.gain.range_us[0] == pytest.approx(1.2)
     assert flagged.evidence[0].startswith(
-        "2 pages per step are touched first, 2 of them huge: 300 µs (30% of the step) in the"
+        "2 pages per step are touched for the first time, 2 of them huge: 300 µs (30% of the step) in the"
     )
     assert habit((STACK, 2, 600.0), system=300.0) is None
 

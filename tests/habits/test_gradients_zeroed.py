@@ -78,7 +78,7 @@ def test_what_launches_nothing_there_is_let_alone(builder):
 
 
 def test_a_step_that_only_now_and_then_zeroes_is_let_alone():
-    """Less than once a step."""
+    """Less than once per step."""
     t = training()
     t.events = [e for e in t.events if not (e["name"].startswith("Optimizer.zero") and e["ts"] > 3000)]
     assert habit(t) is None

@@ -86,7 +86,7 @@ def test_a_pause_in_one_step_of_three_is_the_machines():
 
 
 def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
-    """It ends the forward's segment, counts once a step, though it has two calls, and points to the finding."""
+    """It ends the forward's segment, counts once per step, though it has two calls, and points to the finding."""
 
     def read(t, at):
         t.op("aten::item", at, at + 14)

@@ -45,7 +45,7 @@ def test_launches_without_such_a_time_are_blamed_for_their_number():
 
 
 def test_an_optimizer_of_thousands_of_kernels_is_proof_enough():
-    """1,200 kernels of 1 µs need 3.6 ms of the host at least; beside them the device works for as long."""
+    """1,200 kernels of 1 µs need 3.6 ms of the host at least; beside them the device is busy for as long."""
 
     def optimizer(kernels):
         t = TraceBuilder()
@@ -155,7 +155,7 @@ def test_few_launches_between_two_waits_are_worth_no_graph():
 
 @pytest.mark.parametrize(("launches", "worth"), [(90, False), (110, True)])
 def test_a_part_is_worth_a_compile_from_1_2_ms_on(launches, worth):
-    """12 µs a launch, with a wait between two such parts: 1.08 and 1.32 ms."""
+    """12 µs a launch synchronously between two such parts: 1.08 and 1.32 ms."""
     t = TraceBuilder(syncscan={"unprofiled_step_us": 3000.0})
     for start in t.steps(3, lasts=3000):
         for part in range(2):
@@ -449,7 +449,7 @@ def test_a_scope_that_communicates_is_no_frozen_part():
 
 
 def test_a_step_that_waits_for_its_host_gains_nothing_by_a_second_stream():
-    """The device works less than three quarters of it."""
+    """The device is busy less than three quarters of it."""
     assert "frozen-scope-in-line" not in frozen("encoder", lasts=2000)
 
 

@@ -52,7 +52,7 @@ def found(sampled, bound=Bound.HOST, busy=300.0):
         ("logging-on-step", (1, "python", "logging/__init__.py", "Logger.info", 200.0)),
         ("logging-on-step", (1, "torch", "torch/utils/tensorboard/writer.py", "SummaryWriter.add_scalar", 200.0)),
         ("logging-on-step", (1, "wandb", "wandb/sdk/wandb_run.py", "Run.log", 200.0)),
-        ("tokenise-on-step", (1, "transformers", "transformers/tokenization_utils_base.py", "__call__", 200.0)),
+        ("tokenize-on-step", (1, "transformers", "transformers/tokenization_utils_base.py", "__call__", 200.0)),
         ("collate-on-step", (1, USER, "/home/me/data.py", "my_collate_fn", 200.0)),
         ("collate-on-step", (1, "torch", "torch/utils/data/_utils/collate.py", "default_collate", 200.0)),
     ],

@@ -101,15 +101,15 @@ def test_without_other_threads_nothing_is_said():
 
 
 def test_the_habit_names_the_thread_and_its_line():
-    """The device works for 300 of 1,000 µs: 500 of them can be gained, and no more."""
+    """The device is busy for 300 of 1,000 µs: 500 of them can be gained, and no more."""
     habit = found(sampled((OWN, 400.0)))["lock-held"]
     assert habit.gain.basis is Basis.SAMPLES
     assert habit.gain.recoverable_us == pytest.approx(400)
     assert habit.gain.range_us == pytest.approx((180, 500))
     assert habit.evidence == (
-        "the step's thread was blocked for 400 µs (40% of the step) where it doesn't wait by itself; it was off its "
-        "core for 500 µs in total",
-        "thread reporter ran for 400 µs per step, 100% of it while the step's was off its core, in log.py:3 write",
+        "the step's thread was blocked for 400 µs (40% of the step) outside of its own waits; it was off-CPU "
+        "for 500 µs in total",
+        "thread reporter ran for 400 µs per step, 100% of it while the step's thread was off-CPU, in log.py:3 write",
     )
 
 

@@ -301,7 +301,7 @@ def nested(draw: st.DrawFn, t: TraceBuilder, begin: float, end: float, depth: in
 
 
 def oracle(trace: Trace) -> tuple[dict[str, float], dict[tuple[str, tuple[str, ...]], float]]:
-    """The parts, and the ops' own time by name and scope, µs a step: what the host is in at each µs of the steps."""
+    """The parts, and the ops' own time by name and scope, µs a step: where the host is at each µs of the steps."""
     s, main = trace.slices, trace.main_steps[0].track
     result: Counter[str] = Counter()
     ops: Counter[tuple[str, tuple[str, ...]]] = Counter()

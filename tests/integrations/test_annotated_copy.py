@@ -186,7 +186,7 @@ def test_a_trace_that_is_written_to_while_it_is_copied_is_refused(recorded: Path
             recorded.touch()
             yield piece
 
-    with pytest.raises(TraceUnreadable, match="was written to while it was copied"):
+    with pytest.raises(TraceUnreadable, match="changed while it was copied"):
         files.write(out, meanwhile())
     assert sorted(path.name for path in recorded.parent.iterdir()) == ["recorded.json"]
 

@@ -125,7 +125,7 @@ def test_the_quick_fix_applies_what_a_dry_run_verified(tmp_path: Path) -> None:
         document = types.TextDocumentIdentifier(file.as_uri())
         requested = types.CodeActionParams(document, shown[0].range, types.CodeActionContext(shown))
         (action,) = await editor.client.text_document_code_action_async(requested)  # type: ignore[misc]
-        assert "apply the fixes that it verifies" in action.title
+        assert "apply verified fixes" in action.title
         command = types.ExecuteCommandParams(language_server.FIX, [file.as_uri()])
         await asyncio.wait_for(editor.client.workspace_execute_command_async(command), 120)
         assert await asyncio.wait_for(editor.messages.get(), 120) == "Fixed and verified: 1 place."

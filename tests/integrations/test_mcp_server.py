@@ -76,7 +76,7 @@ def test_a_long_answer_has_pages(asked: Callable[..., tuple[str, bool]]) -> None
     assert sum(line.startswith("- ") for page in pages for line in page.splitlines()) == 120
     assert (
         asked("analyze", trace="many.json", page=count + 1)[0]
-        == f"There is no page {count + 1}: they go from 1 to {count}.\n"
+        == f"There is no page {count + 1}; the last is {count}.\n"
     )
 
 
@@ -90,7 +90,7 @@ def test_nothing_outside_of_the_folder_is_read(asked: Callable[..., tuple[str, b
     arguments = {"program": path} if tool == "fix" else arguments
     text, failed = asked(tool, **arguments)
     assert failed
-    assert "the server was started in" in text or "is no path" in text
+    assert "the server was started in" in text or "is not a path" in text
 
 
 def test_a_folder_with_several_traces_is_told(asked: Callable[..., tuple[str, bool]], folder: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_taken_port_is_said(trace: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(UsageError, match="can't be listened on"):
+        with pytest.raises(UsageError, match="can't be used"):
             perfetto.Perfetto(trace, port=taken.getsockname()[1], online=True)
 
 

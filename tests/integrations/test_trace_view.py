@@ -64,7 +64,7 @@ def test_a_taken_port_is_said() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(UsageError, match="can't be listened on"):
+        with pytest.raises(UsageError, match="can't be used"):
             trace_view._refuse_taken("127.0.0.1", taken.getsockname()[1])
 
 

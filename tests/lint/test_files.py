@@ -31,13 +31,13 @@ def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Pat
     ("data", "text"),
     [
         (b"def f(:\n", "line 1: invalid syntax"),
-        (b"# \xff\xfe torch\n", "no text in UTF-8"),
-        (b"# coding: klingon\n", "no text in UTF-8"),
+        (b"# \xff\xfe torch\n", "neither UTF-8"),
+        (b"# coding: klingon\n", "neither UTF-8"),
         (b"x = 1\0\n", "null bytes"),
         (b"x = " + b"(" * 5000 + b")" * 5000, "too many nested parentheses"),
         (b"x = " + b"-" * 100_000 + b"1\n", "nested too deeply"),
         (b"torch = " + b"+".join([b"a"] * 20_000), "nested too deeply"),
-        (b"#" * 2_000_001, "longer than 2 MB"),
+        (b"#" * 2_000_001, "larger than 2 MB"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, data: bytes, text: str) -> None:
@@ -67,7 +67,7 @@ def test_a_notebook_is_read_by_its_cells(tmp_path: Path) -> None:
     (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
     assert guessed(tmp_path) == [f"{tmp_path}/n.ipynb:cell 3:4:12"]
     (tmp_path / "n.ipynb").write_text("[]")
-    assert "is no notebook" in api.lint([str(tmp_path)]).unread[0]
+    assert "is not a notebook" in api.lint([str(tmp_path)]).unread[0]
 
 
 def test_a_column_counts_characters(tmp_path: Path) -> None:

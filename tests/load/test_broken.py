@@ -105,7 +105,7 @@ def test_a_file_that_ends_in_the_middle(piece: int) -> None:
     trace = read(content[: content.index(b'"op17"') + 30], piece)
     assert names(trace) == [f"op{i}" for i in range(17)]
     assert trace.info.with_stack
-    assert "The trace ends before its list of events does" in trace.info.warnings[0]
+    assert "The trace ends in the middle of its events does" in trace.info.warnings[0]
     assert trace.info.warnings[1].startswith("1 event is unreadable and left out")
 
 
@@ -116,8 +116,8 @@ def test_gzip_cut_short(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(content)[:-2000])
     trace = load(path)
     assert 2000 < len(names(trace)) < 3000
-    assert re.match(r"After [\d,]+ bytes the compressed data are cut off", trace.info.warnings[0])
-    assert "ends before" in trace.info.warnings[1]
+    assert re.match(r"After [\d,]+ bytes the compressed data is truncated", trace.info.warnings[0])
+    assert "ends in the middle" in trace.info.warnings[1]
 
 
 def test_gzip_damaged_at_its_end(tmp_path: Path) -> None:
@@ -128,9 +128,7 @@ def test_gzip_damaged_at_its_end(tmp_path: Path) -> None:
     path.write_bytes(packed)
     trace = load(path)
     assert len(names(trace)) == 3000
-    assert trace.info.warnings == (
-        "The checksum of the compressed data is wrong: something in the trace may be altered.",
-    )
+    assert trace.info.warnings == ("The checksum of the compressed data is wrong: the trace may be corrupted.",)
 
 
 def test_bytes_that_are_not_utf8(piece: int) -> None:
@@ -190,7 +188,7 @@ def test_an_event_that_stands_twice(piece: int) -> None:
     again = (EVENT % (7, 70, 8)).encode()
     trace = read(content.replace(again, again + b",\n" + again), piece)
     assert len(names(trace)) == 20
-    assert trace.info.warnings == ("1 event is twice in the trace and counted once.",)
+    assert trace.info.warnings == ("1 event is duplicated and counted once.",)
 
 
 def test_calls_that_share_a_correlation() -> None:

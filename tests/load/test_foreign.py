@@ -48,7 +48,7 @@ TOOLS: dict[str, tuple[Any, str]] = {
     "onnx": (slices(cat="Node"), "ONNX Runtime"),
     "browser": ({"traceEvents": slices(cat="disabled-by-default-devtools.timeline")}, "browser"),
     "of any category": ({"traceEvents": slices(cat="mine")}, "of the categories mine"),
-    "of no category": ({"traceEvents": slices()}, "of no category"),
+    "without a category": ({"traceEvents": slices()}, "without a category"),
 }
 
 

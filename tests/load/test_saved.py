@@ -174,7 +174,7 @@ def test_what_needs_the_events_themselves_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a saved analysis") as raised:
         load.open_events(str(path))
     assert isinstance(raised.value, SyncscanError)
-    assert raised.value.hint == "Give the trace that it was made from."
+    assert raised.value.hint == "Give the original trace."
 
 
 def test_a_trace_is_made_again_of_what_was_saved(tmp_path: Path) -> None:

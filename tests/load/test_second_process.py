@@ -180,7 +180,7 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, forked: list[int], m
     monkeypatch.setattr("syncscan.load.reader.read_share", grow_and_read)
     assert_equal(load(path, piece=10_000), expected)
     assert forked == [1]
-    assert "ends before" in expected.info.warnings[0]
+    assert "ends in the middle" in expected.info.warnings[0]
 
 
 def test_a_file_that_is_replaced_while_it_is_read(

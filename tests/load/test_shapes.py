@@ -195,7 +195,7 @@ def test_a_folder_of_runs(tmp_path: Path) -> None:
     assert find(tmp_path) == [str(path)]
     assert find(path) == [str(path)]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(TraceNotFound, match="holds no trace"):
+    with pytest.raises(TraceNotFound, match="contains no traces"):
         find(tmp_path / "empty")
 
 

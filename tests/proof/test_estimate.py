@@ -40,7 +40,7 @@ def test_two_pairs_tell_nothing() -> None:
 @pytest.mark.parametrize(
     ("after", "why"),
     [
-        ((70.0, 70.2, 69.8), "the difference is known to a tenth of itself"),
+        ((70.0, 70.2, 69.8), "the uncertainty is a tenth of the difference"),
         ((70.0, 73.0, 67.0), ""),
         ((100.0, 100.05, 99.95), "the difference is shown to be below 0.5%"),
         ((100.0, 101.0, 99.0), ""),

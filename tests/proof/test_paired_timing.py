@@ -101,7 +101,7 @@ def test_a_real_gain_is_proven_with_three_pairs() -> None:
     assert proof.gain is not None
     assert proof.gain.share == pytest.approx(0.3)
     assert (proof.before_us, proof.after_us) == pytest.approx((10_000, 7_000))
-    assert proof.stopped == "the difference is known to a tenth of itself"
+    assert proof.stopped == "the uncertainty is a tenth of the difference"
     assert (proof.steps, proof.together, proof.device) == (120, True, "a device")
 
 

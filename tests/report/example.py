@@ -36,8 +36,8 @@ STEP = StepSummary(
     bubble_us=8_900.0,
     input_us=0.0,
     bound=Bound.SYNC,
-    reason="The device works 68% of the step in the trace, 76% without the profiler; without its syncs it would be 34% "
-    "shorter.",
+    reason="The device is busy 68% of the step in the trace, 76% without the profiler; without its syncs it would be "
+    "34% shorter.",
     unprofiled_us=26_400.0,
     device_share=0.76,
     device_share_basis=ShareBasis.MEASURED,
@@ -82,7 +82,7 @@ LAUNCHES = Habit(
     scope=("train", "step"),
     op="",
     per_step=420.0,
-    evidence=("420 launches a step", "the device works 76% of it"),
+    evidence=("420 launches per step", "the device is busy 76% of it"),
     cost_us=4_000.0,
     gain=HabitGain(3_000.0, (2_000.0, 3_500.0), Basis.REPLAY),
     severity=Severity.HIGH,
@@ -239,7 +239,9 @@ HOST = Host(sampled=SAMPLED, counted=COUNTED)
 
 def host_bound(host: Host = HOST) -> Analysis:
     """An analysis of a step that its host bounds, and what is known of where the host's time goes."""
-    step = replace(STEP, bound=Bound.HOST, reason="The device works 12% of the step and waits for the host's launches.")
+    step = replace(
+        STEP, bound=Bound.HOST, reason="The device is busy 12% of the step and waits for the host's launches."
+    )
     return replace(analysis(finding(), step=step), host_time=host)
 
 

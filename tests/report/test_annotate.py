@@ -75,7 +75,7 @@ def test_steps_have_a_row_of_their_own() -> None:
 
 
 def test_idle_time_behind_a_sync_adds_up_to_its_bubble() -> None:
-    """The drawn idle time behind syncs equals the findings' bubbles, and the rest is the host's."""
+    """The drawn idle time after syncs equals the findings' bubbles, and the rest is the host's."""
     t = story()
     analysis = api.analyze_trace(t.trace())
     idle = slices(added_to(t, analysis), "syncscan_idle")

@@ -54,7 +54,7 @@ def test_a_page_holds_what_fits_and_no_line_is_lost() -> None:
 @pytest.mark.parametrize("page", [-1, 0, 2])
 def test_a_page_that_is_not_there(page: int) -> None:
     """None before the first either."""
-    assert brief.paged(["a"], page) == f"There is no page {page}: they go from 1 to 1.\n"
+    assert brief.paged(["a"], page) == f"There is no page {page}; the last is 1.\n"
 
 
 def test_control_characters_are_not_passed_on() -> None:
@@ -66,7 +66,7 @@ def test_a_change_of_many_syncs_keeps_its_figures() -> None:
     """Three ids stand for thirty, and where the line is too long its fix is what gets shorter."""
     members = tuple(remedies.RemovedSync(id=f"rule-{n:08x}", number=n, title="t", where="w") for n in range(30))
     report = remedies.RemedyText(
-        number=1, what="a copy waits, and 29 more together with it", where="a.py:1 · aten::to, " * 9, members=members,
+        number=1, what="a copy waits, and 29 more, removed together", where="a.py:1 · aten::to, " * 9, members=members,
         habit="", alone_us=1.0, basis=None, saves="622 µs (10%)", doubt="466 µs to 1.96 ms", left="",
         fix="Do it. " * 99,
     )  # fmt: skip

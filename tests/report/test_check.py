@@ -29,9 +29,9 @@ def test_people_get_limit_line_chain_fix_and_the_way_to_allow_it() -> None:
     text = check_text.render([failed()], "pyproject.toml", width=200)
     assert text.startswith("failed: built.pt.trace.json, 1 sync checked against pyproject.toml")
     assert text.count("train.py:10: aten::item in loss") == 1
-    assert "✗ the step: 1 sync a step, and 0 are allowed" in text
+    assert "✗ the step: 1 sync per step; the limit is 0" in text
     assert "chain: aten::item > aten::_local_scalar_dense > cudaStreamSynchronize" in text
-    assert "# syncscan: allow[item] why it may stay, in train.py:10" in text
+    assert "# syncscan: allow[item] REASON, in train.py:10" in text
 
 
 def test_what_is_to_be_written_allows_a_sync_whose_line_is_not_known(tmp_path: Path) -> None:

@@ -32,13 +32,13 @@ BROKEN = said(event(CompileKind.BREAK, 10), event(CompileKind.SKIPPED, 20), even
 
 def test_the_sentence_counts_each_kind_and_the_waits() -> None:
     """A place counts once, each recompile counts."""
-    counts = "1 graph break, 1 frame left to eager, 3 recompiles; 1 where the host waits"
+    counts = "1 graph break, 1 frame run eagerly, 3 recompiles; 1 where the host waits"
     assert compile_breaks.sentence(BROKEN) == f"torch 2.13.0: dynamo made 2 graphs; {counts}."
 
 
 def test_nothing_broken_is_said() -> None:
     """It is said too if modules were only tried."""
-    assert "no graph break, no frame left to eager, no recompile" in compile_breaks.sentence(said())
+    assert "no graph breaks, no frames run eagerly, no recompiles" in compile_breaks.sentence(said())
     assert "given the modules of one step" in compile_breaks.sentence(said(tried=True))
 
 
@@ -48,7 +48,7 @@ def test_a_row_has_line_outcome_reason_and_wait() -> None:
     assert table is not None
     assert table.rows[0][:3] == ("m.py:10", "the graph of f() ends", "Unsupported .item()")
     assert table.rows[0][3]
-    assert [row[1] for row in table.rows[1:]] == ["all of f() runs eagerly", "f() is compiled anew, 3 times"]
+    assert [row[1] for row in table.rows[1:]] == ["all of f() runs eagerly", "f() is recompiled, 3 times"]
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])

@@ -1,4 +1,4 @@
-"""How much of a step the device works is one number with its basis, wherever it stands."""
+"""How much of a step the device is busy is one number with its basis, wherever it stands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_headline_bar_tile_table_and_json_agree(analysis: Analysis) -> None:
     recorded = f"{step.device_busy_us / step.observed_us:.0%}"
     document = json.loads(render(analysis, "json"))["step"]
     assert f"{document['recorded_device_share']:.0%}" == recorded
-    (tile,) = [tile for tile in tiles(analysis) if tile.label == "device works"]
+    (tile,) = [tile for tile in tiles(analysis) if tile.label == "device busy"]
     assert tile.value == recorded
     device = next(bar for bar in bars(analysis) if bar.label == "device")
     drawn = sum(part.width for part in device.parts if part.look == "work")
@@ -50,7 +50,7 @@ def test_headline_bar_tile_table_and_json_agree(analysis: Analysis) -> None:
     assert text.startswith(f"{recorded} of the step")
     assert text in step.reason
     for form in ("text", "markdown"):
-        assert f"works {text}" in _words(analysis, form)
+        assert f"busy {text}" in _words(analysis, form)
 
 
 def test_a_share_without_the_profiler_says_so(analysis: Analysis) -> None:

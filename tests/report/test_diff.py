@@ -30,9 +30,9 @@ def example() -> Diff:
 def test_the_story_counts_what_came_and_went() -> None:
     """The verdict has each kind once, and the step its margin."""
     story = story_of(example())
-    assert story.verdict == "1 sync added, 1 sync removed, nothing else"
+    assert story.verdict == "1 sync added, 1 sync removed; no others changed"
     assert "not distinguishable from noise (±" in story.step
-    assert story.step.endswith("syncscan prove measures both in turns until it is certain.")
+    assert story.step.endswith("syncscan prove measures both alternately until the result is certain.")
     assert story.promise.startswith("Removing these syncs was projected to save")
     assert story.same == "1 sync is as before"
 
@@ -68,7 +68,7 @@ def test_text_and_markdown_tell_the_same() -> None:
     result = example()
     text = " ".join(diff_text.render(result, width=80).split())
     markdown = diff_markdown.render(result)
-    for sentence in ("train.py:20", "train.py:30", "waited 300 µs a step", "1 sync is as before."):
+    for sentence in ("train.py:20", "train.py:30", "waited 300 µs per step", "1 sync is as before."):
         assert sentence in text
         assert sentence in markdown
     assert " + " in text

@@ -12,7 +12,7 @@ from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 
 torch = pytest.importorskip("torch")
-COSTS = re.compile(r"by what it costs|saves|idle behind|[0-9] (ms|µs)|can't be told|Withheld")
+COSTS = re.compile(r"by what it costs|saves|idle after|[0-9] (ms|µs)|can't be told|Withheld")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_no_report_speaks_of_costs(dry: Analysis, form: str) -> None:
     """The verdict counts places; the list is by how often; no time stands anywhere."""
     text = report.render(dry, form)
     words = " ".join(re.sub(r"<(style|script).*?</\\1>|<[^>]*>", " ", text, flags=re.DOTALL).split())
-    assert "2 places would make the host wait, 3 times a step" in words
+    assert "2 places would block the host, 3 times per step" in words
     assert "What to change, the most frequent first" in words
     if form in ("text", "markdown", "fragment"):
         assert not COSTS.search(words), COSTS.search(words)
@@ -47,8 +47,8 @@ def test_the_first_screen_fits(dry: Analysis, width: int) -> None:
     assert max(map(len, lines)) <= width
     rows = [re.sub(r":[0-9]+ ", " ", line.strip()) for line in lines if re.search(r"· \S+\.py:[0-9]+ ·", line)]
     assert rows == [
-        "item · test_dry_run.py · 2 times a step",
-        "tolist · test_dry_run.py · once a step",
+        "item · test_dry_run.py · 2 times per step",
+        "tolist · test_dry_run.py · once per step",
         "to-device · test_dry_run.py · 1 time outside of the steps",
     ]
 
@@ -80,7 +80,7 @@ def test_nothing_found_is_no_clean_bill() -> None:
         torch.cuda.CUDAGraph().replay()
 
     assert [verdict(block) for block in (launched, lambda: torch.ones(2).add(1), replayed)] == [
-        "Nothing that ran would make the host wait",
+        "Nothing that ran would block the host",
         "Nothing ran on the simulated device",
         "No wait found among the recognized ops",
     ]

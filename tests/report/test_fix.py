@@ -20,7 +20,7 @@ from tests.report.test_schemas import wrong
 
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
 AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)\nprint(total)\n"
-HOW = "both versions ran dry: this wait is gone, no new one came in, output and results agree"
+HOW = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
 
 
 def fix(line: int, **more: object) -> Fix:

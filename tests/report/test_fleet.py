@@ -64,13 +64,14 @@ def test_on_which_ranks(ranks: list[int], count: int, text: str) -> None:
 def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains() -> None:
     """With the range, and what the trace of one rank alone gets wrong."""
     story = story_of(job())
-    assert story.verdict == "Rank 0 delays the job by 700 µs a step (7%)"
-    assert story.reason.endswith("idle behind a sync, .item() waits for a number (train.py:52).")
+    assert story.verdict == "Rank 0 delays the job by 700 µs per step (7%)"
+    assert story.reason.endswith("idle after a sync, .item() waits for a number (train.py:52).")
     assert [(t.saves, t.share, t.doubt, t.on) for t in story.remedies] == [
         ("700 µs", "7%", "600 µs to 800 µs", "only on rank 0")
     ]
     assert story.wrong == (
-        "nonzero waits to learn a size (train.py:60): a trace alone says up to 1.20 ms, the job gains less than 1%.",
+        "nonzero waits to learn a size (train.py:60): a single trace projects up to 1.20 ms, "
+        "the job gains less than 1%.",
     )
 
 
@@ -79,10 +80,10 @@ def test_the_story_names_who_holds_the_job_up_and_what_removing_its_sync_gains()
     [
         (
             LateCause.KERNELS,
-            "Rank 0's kernels take longer: even out the work of the ranks, or find what slows its device.",
+            "Rank 0's kernels take longer: balance the work between ranks, or find what slows its device.",
         ),
-        (LateCause.INPUT, "Rank 0's DataLoader takes longer: give it more workers, or them less work."),
-        (LateCause.HOST, "Rank 0's host takes longer, for no sync: look at what it does meanwhile."),
+        (LateCause.INPUT, "Rank 0's DataLoader takes longer: give it more workers, or give each batch less work."),
+        (LateCause.HOST, "Rank 0's host takes longer, but not because of a sync: look at what it does."),
     ],
 )
 def test_a_rank_that_is_late_for_no_sync_has_advice_of_its_own(cause: LateCause, text: str) -> None:
@@ -95,10 +96,10 @@ def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
     """The profiler doubles its step; a rank that is late by its kernels gets the usual verdict."""
     late = tuple(replace(x, cause=LateCause.HOST, finding="") for x in job().lateness)
     story = story_of(job(lateness=late, unprofiled_us=5_000.0))
-    assert story.verdict == "Under the profiler rank 0 delays the job by 700 µs a step (7%)"
+    assert story.verdict == "Under the profiler rank 0 delays the job by 700 µs per step (7%)"
     assert story.then == (
         "Rank 0's host takes longer, but the profiler makes this step 2.0 times as long: "
-        "without it another rank may be the last.",
+        "without it, another rank may be the last.",
     )
     assert story_of(job(unprofiled_us=5_000.0)).verdict.startswith("Rank 0")
 
@@ -108,7 +109,7 @@ def test_of_many_that_are_late_each_is_named_briefly() -> None:
     ranks = tuple(replace(r, holds_us=900.0 - 100 * r.number) for r in job(6).ranks)
     late = tuple(Lateness(step, step, 500.0, LateCause.KERNELS) for step in range(3))
     story = story_of(replace(job(6), ranks=ranks[:3], lateness=late))
-    assert story.verdict == "Ranks 0, 1 and 2 delay the job: by 900 µs, 800 µs, 700 µs a step"
+    assert story.verdict == "Ranks 0, 1 and 2 delay the job: by 900 µs, 800 µs, 700 µs per step"
     assert story.reason == "Of 3 steps the latest is rank 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
 
 
@@ -117,7 +118,7 @@ def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
     assert story_of(even()).verdict == "No rank delays the others"
     assert story_of(even()).summary == "No host-device syncs found on any rank."
     idle = job(findings=job().findings[1:], recoverable_us=0.0, recoverable_range_us=(0.0, 0.0))
-    assert story_of(idle).then == ("Removing syncs gains the job nothing that could be measured.",)
+    assert story_of(idle).then == ("Removing syncs gains the job nothing measurable.",)
 
 
 def test_what_cannot_be_told_is_not_told() -> None:
@@ -125,8 +126,8 @@ def test_what_cannot_be_told_is_not_told() -> None:
     story = story_of(
         job(matched=0, lateness=(), path=(), baseline_us=None, recoverable_us=None, recoverable_range_us=None)
     )
-    assert story.verdict == "Who delays the job is unknown"
-    assert story.summary == "2 places wait; what removing them gains the job can't be replayed."
+    assert story.verdict == "Which rank delays the job is unknown"
+    assert story.summary == "2 places block the host; the gain of removing them can't be replayed for the whole job."
 
 
 @pytest.mark.parametrize("fleet", [job(), damaged(), even(), job(512, late=77)], ids=["job", "damaged", "even", "many"])

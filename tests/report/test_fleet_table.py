@@ -56,7 +56,7 @@ def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
 
     data = fleet_parquet.render(job())
     pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), fleet_frame(job()))
-    assert pq.read_schema(io.BytesIO(data)).field("rank").metadata[b"holds"] == b"the rank's number in the job"
+    assert pq.read_schema(io.BytesIO(data)).field("rank").metadata[b"holds"] == b"rank in the job"
 
 
 def test_the_reference_documents_each_column() -> None:

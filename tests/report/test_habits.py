@@ -47,7 +47,7 @@ def test_launches_that_a_graph_can_hold_are_told_with_what_each_part_saves_and_w
     assert dict(report.graphs(habit)) == {
         "alone": "backward: 130 launches in 1.56 ms saves 1.00 ms; forward: 110 launches in 1.32 ms, up to"
         " aten::nonzero in mask",
-        "in the way of one graph": "aten::nonzero in mask (detect.py:42), 2 a step",
+        "prevents a single graph": "aten::nonzero in mask (detect.py:42), 2 per step",
     }
 
 
@@ -61,7 +61,7 @@ def test_what_is_in_the_way_leads_to_its_finding():
 def test_of_many_things_in_the_way_the_first_are_named_and_the_rest_counted():
     """Four."""
     (habit,) = told(replace(LAUNCHES, splits=LAUNCHES.splits * 9))
-    line = dict(report.graphs(habit))["in the way of one graph"]
+    line = dict(report.graphs(habit))["prevents a single graph"]
     assert line.count("detect.py:42") == 4
     assert line.endswith("; and 5 more")
 
@@ -72,7 +72,7 @@ def test_each_is_shown_with_what_proves_it_and_what_to_do(form):
     options = {"verbose": 1} if form == "text" else {}
     shown = " ".join(render(typical(), form, **options).replace("\\", "").replace("&#34;", '"').split())
     for words in (
-        "420 launches a step; the device works 76% of it",
+        "420 launches per step; the device is busy 76% of it",
         "backward: 130 launches in 1.56 ms saves 1.00 ms",
         "aten::nonzero in mask (detect.py:42)",
         'torch.compile(mode="reduce-overhead") or a CUDA graph',
@@ -87,7 +87,7 @@ def test_of_many_the_terminal_shows_the_first_in_its_table_and_what_proves_each_
     assert " 2 more: --all" in render(many, "text").splitlines()
     assert render(many, "text").count("launch-bound ·") == 9
     assert render(many, "text", everything=True).count("launch-bound ·") == 11
-    assert render(many, "text", verbose=1).count("420 launches a step") == 11
+    assert render(many, "text", verbose=1).count("420 launches per step") == 11
 
 
 def test_a_fix_is_not_told_twice_on_a_screen():

@@ -38,7 +38,7 @@ def test_tables_say_the_rest(form: str) -> None:
     for words in (
         "Self time by phase and owner",
         "torch/optim/adamw.py:8",
-        "1,234 ops and 420 launches a step",
+        "1,234 ops and 420 launches per step",
         "engine: MmBackward0",
     ):
         assert words in both
@@ -107,7 +107,7 @@ def test_the_table_of_phases_and_owners_adds_up() -> None:
 
 
 def test_how_often_an_op_comes_is_a_plain_number() -> None:
-    """Many times a step, and fewer than once."""
+    """Many times per step, and fewer than once."""
     often = tuple(replace(COUNTED.dearest[0], per_step=count) for count in (1234.0, 12.4, 0.333))
     table = host.tables(Host(counted=replace(COUNTED, dearest=often)))[-1]
     assert [row[2] for row in table.rows] == ["1,234", "12", "0.333"]

@@ -129,7 +129,7 @@ def test_a_name_of_ten_thousand_characters_is_shortened():
 
 
 def test_the_top_says_verdict_and_what_to_do():
-    """Verdict, the set worth removing with its finding, and what limits the step then."""
+    """Verdict, the set worth removing with its finding, and what bounds the step afterwards."""
     page = Page(html.render(step()))
     assert page.inside["verdict"] == "Syncs are the limit."
     assert page.inside["todo"] == "What to change"
@@ -172,7 +172,7 @@ def test_without_a_projection_nothing_is_promised():
     document = html.render(bare)
     assert 'rect class="projected"' not in document
     assert 'class="tile projected"' not in document
-    assert Page(document).inside["todo"] == "What to change, by what it costs"
+    assert Page(document).inside["todo"] == "What to change, by cost"
     assert "not projected" in document
     assert '"without":[]' in document
 

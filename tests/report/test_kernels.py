@@ -25,10 +25,10 @@ def device_bound() -> Analysis:
 
 
 def test_the_sentence_says_what_is_left_and_hands_over() -> None:
-    """The step less what the device works; two kernels are all of its work."""
+    """The step less what the device is busy; two kernels are all of its work."""
     text = kernels.sentence(device_bound())
     assert text.startswith("At most about 3% of the step without the profiler (estimated) is left to gain on the host")
-    assert "2 kernels take 100% of the device's work" in text
+    assert "2 kernels take 100% of device time" in text
 
 
 def test_another_limit_has_no_such_sentence_and_a_table_on_demand() -> None:

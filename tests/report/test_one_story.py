@@ -254,7 +254,7 @@ READ = {
     "junit": of_junit,
     "sarif": of_sarif,
 }
-TOGETHER = re.compile(r", and \d+ more together with it$")
+TOGETHER = re.compile(r", and \d+ more, removed together$")
 SHORT = ("markdown", "fragment", "github", "junit")
 """Formats that list the first remedies."""
 

@@ -21,11 +21,11 @@ def test_a_step_is_drawn_as_scopes_ops_syncs_and_work() -> None:
     lanes = {
         lane.label: lane.bars for lane in picture.lanes(api.analyze_trace(story().trace()), Interval(0, 3_000_000))
     }
-    assert list(lanes) == ["scopes", "ops", "syncs", "stream 7", "idle behind syncs"]
+    assert list(lanes) == ["scopes", "ops", "syncs", "stream 7", "idle after syncs"]
     assert [(bar.begin, bar.length, bar.text) for bar in lanes["scopes"]] == [(1_010_000, 890_000, "mask")]
     (sync,) = lanes["syncs"]
     assert sync.text.startswith("nonzero, saves ")
-    assert len(lanes["idle behind syncs"]) == 1
+    assert len(lanes["idle after syncs"]) == 1
 
 
 def test_what_a_picture_shows_is_said_too() -> None:
@@ -57,10 +57,10 @@ def test_an_icicle_hangs_what_is_called_below_its_caller() -> None:
         for bar in below.bars:
             assert any(a.begin <= bar.begin and bar.begin + bar.length <= a.begin + a.length + 1e-6 for a in above.bars)
     pytest.importorskip("matplotlib")
-    assert picture.render(host_bound(), "host").alt.startswith("Where the host is in a step of ")
+    assert picture.render(host_bound(), "host").alt.startswith("Host time in a step of ")
 
 
-@pytest.mark.parametrize(("of", "says"), [("tree", "no picture of 'tree'"), ("host", "doesn't say where its host was")])
+@pytest.mark.parametrize(("of", "says"), [("tree", "no picture of 'tree'"), ("host", "has no host samples")])
 def test_what_cannot_be_drawn_is_said(of: str, says: str) -> None:
     """With what to do instead."""
     with pytest.raises(UsageError, match=says):

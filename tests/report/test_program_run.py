@@ -9,7 +9,7 @@ from typing import Any
 from syncscan import api
 from syncscan.report import program_run, render
 from tests.builder import TraceBuilder
-from tests.host.test_program_run import PHASE, RUN
+from tests.host.test_run_summary import PHASE, RUN
 from tests.report.example import HOSTILE
 
 MAIN = "train.1.pt.trace.json"
@@ -74,7 +74,7 @@ def test_what_was_not_recorded_is_said_with_its_share(tmp_path: Path) -> None:
 
 def test_timed_steps_that_are_not_like_the_run_s_are_said_to_be(tmp_path: Path) -> None:
     """900 µs were timed, and 15.6 are the mean of the run's."""
-    assert "900 µs, those of the run 15.6 µs on average" in program_run.sentence(
+    assert "900 µs, but the run's steps 15.6 µs on average" in program_run.sentence(
         api.analyze(written(tmp_path, run=phase()))
     )
 

@@ -28,7 +28,7 @@ PROOF = Proof(
     clock="device",
     together=True,
     seconds=31.2,
-    stopped="the difference is known to a tenth of itself",
+    stopped="the uncertainty is a tenth of the difference",
     projected=Projection(("a",), 10_000.0, 10_000.0, 7_200.0, (6_900.0, 7_500.0), Bound.HOST, 1.0, 1.0),
 )
 NOISY = replace(
@@ -62,13 +62,13 @@ def test_a_proof_on_a_terminal() -> None:
         ({"verdict": ProofVerdict.SLOWER, "gain": ProofGain(-0.1, -0.12, -0.08)},
          "Not proven: it is slower. A step takes 11.0 ms instead of 10.0 ms, 10.0% more (8.0% to 12.0%)."),
         ({"verdict": ProofVerdict.UNKNOWN},
-         "Not proven: whether it computes the same can't be told. "
+         "Not proven: whether the results match is unknown. "
          "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (28.0% to 32.0%)."),
         ({"verdict": ProofVerdict.UNKNOWN, "gain": ProofGain(0.3, -0.1, 0.5)},
-         "Not proven: the difference isn't known well enough. "
+         "Not proven: the uncertainty is too large. "
          "A step takes 7.00 ms instead of 10.0 ms, 30.0% less (-10.0% to 50.0%)."),
         ({"verdict": ProofVerdict.UNKNOWN, "gain": None, "pairs": PROOF.pairs[:1]},
-         "Not proven. Too few pairs of processes to tell a gain: 1 of 3."),
+         "Not proven. Too few pairs of processes to measure a gain: 1 of 3."),
     ],
 )  # fmt: skip
 def test_what_is_not_proven_is_said(change: dict[str, object], line: str) -> None:
@@ -79,8 +79,8 @@ def test_what_is_not_proven_is_said(change: dict[str, object], line: str) -> Non
 def test_another_result_is_said_with_how_it_is_known() -> None:
     """The report says that it isn't deterministic, or how much rounding errors alone change."""
     assert (
-        "different: why. After 5 seeded steps outputs 0.2 apart; not deterministic: the first differs from itself, "
-        "outputs 1e-07 apart; rounding errors alone: outputs 2e-07 apart"
+        "different: why. After 5 seeded steps outputs 0.2 apart; not deterministic: two runs of the first version "
+        "differ, outputs 1e-07 apart; rounding errors only: outputs 2e-07 apart"
     ) in render_text(NOISY, 400)
 
     fewer = replace(NOISY.result, not_compared="their parameters have other shapes")
@@ -124,7 +124,7 @@ def test_the_page_draws_each_pair_and_both_intervals_on_one_axis() -> None:
 
 def test_the_page_without_pairs_has_the_verdict_alone() -> None:
     page = proof_html.render(replace(PROOF, verdict=ProofVerdict.UNKNOWN, gain=None, pairs=()))
-    assert "Too few pairs of processes to tell a gain: 0 of 3." in page
+    assert "Too few pairs of processes to measure a gain: 0 of 3." in page
     assert "<svg" not in page
 
 

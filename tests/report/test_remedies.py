@@ -14,7 +14,7 @@ from tests.whatif.test_remedies import step
 
 
 def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left():
-    """Numbered, the largest gain first; what it gains after those above stands behind each but the first."""
+    """Numbered, the largest gain first; what it gains after the fixes above stands behind each but the first."""
     first, habit, together = report.describe(typical())
     assert first.sentence == (
         "1. nonzero waits to learn how many elements there are (train/detect.py:42 · detect › mask · aten::index):"
@@ -22,9 +22,11 @@ def test_each_says_what_and_where_how_much_within_which_range_and_what_is_left()
     )
     assert habit.sentence == (
         "2. The step is bound by its launches (step): 3.00 ms (11%), 2.00 ms to 3.50 ms;"
-        " 1.00 ms after those above; likely."
+        " 1.00 ms after the fixes above; likely."
     )
-    assert together.doubt == ("up to 500 µs; nothing measurable after those above; each alone at most 310 µs; likely")
+    assert together.doubt == (
+        "up to 500 µs; nothing measurable after the fixes above; each alone at most 310 µs; likely"
+    )
 
 
 def test_an_upper_bound_is_called_one():
@@ -39,7 +41,7 @@ def test_syncs_that_go_together_are_each_named_and_each_fix_once():
     answer = report.describe(typical())[2]
     assert [m.id for m in answer.members] == ["item-00aa11bb", "mask-22cc33dd"]
     assert [m.number for m in answer.members] == [1, 2]
-    assert answer.what.endswith(", and 1 more together with it")
+    assert answer.what.endswith(", and 1 more, removed together")
     assert answer.where.count("train/loss.py") == 2
     assert answer.fix == "Use torch.where(mask, a, b), which keeps the shape."
 
@@ -69,7 +71,7 @@ def test_of_many_the_first_are_named():
     many = replace(analysis(finding()), remedies=(remedy(),) * 8)
     assert len(report.in_words(report.describe(many))) == 6
     assert "… and 3 more." in render(many, "markdown")
-    assert "What to change, by what each saves alone (5 more with -v):" in render(many, "text").splitlines()
+    assert "What to change, by individual savings (5 more with -v):" in render(many, "text").splitlines()
     assert " 8. 9.00 ms" in render(many, "text", verbose=1)
 
 

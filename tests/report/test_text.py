@@ -64,7 +64,7 @@ def test_phases_stand_in_a_table() -> None:
 
 
 def test_what_repeats_is_said_to_be_a_guess() -> None:
-    """Whoever reads a time a step has to know what a step is."""
+    """Whoever reads a time per step has to know what a step is."""
     t = TraceBuilder()
     for k in range(4):
         t.launch("gemm", at=100 * k, lasts=90)
@@ -78,8 +78,8 @@ def test_what_was_launched_before_is_told_apart() -> None:
     with t.step(0, 1000):
         t.launch("gemm", at=5, lasts=1100, begins=5000)
     shown = " ".join(report(t).split())
-    assert "the device works 5.00 ms on what was launched before" in shown
-    assert "After the last step the device needs 5.10 ms more to finish the steps' work." in shown
+    assert "the device is busy 5.00 ms on its backlog" in shown
+    assert "After the last step, the device needs 5.10 ms more to finish the work of the steps." in shown
 
 
 def test_a_queue_that_is_as_long_at_both_ends_is_not_mentioned() -> None:

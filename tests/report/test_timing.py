@@ -26,9 +26,9 @@ def timing(**other):
 
 
 def test_the_text_says_each_number_once():
-    """Median, spread, percentiles, the lone call, what is paid once, the mistake and its factor, the best batch."""
+    """Median, spread, percentiles, the lone call, one-time costs, the mistake and its factor, the best batch."""
     text = report.render_text(timing(), width=120)
-    for words in ("102 µs", "median of 5 samples", "2.0% between the quartiles", "150 µs", "500 ms", "× 0.50"):
+    for words in ("102 µs", "median of 5 samples", "2.0% interquartile range", "150 µs", "500 ms", "× 0.50"):
         assert text.count(words) == 1, words
     assert "Best: batch 2, 18,182 samples/s. The search ended: a batch of 4 runs out of memory." in text
 

@@ -10,13 +10,13 @@ from syncscan.report.units import times
 @pytest.mark.parametrize(
     ("per_step", "text"),
     [
-        (1.0, "once a step"),
-        (14.0, "14 times a step"),
-        (2.5, "2.5 times a step"),
-        (1 / 3, "0.3 times a step"),
-        (1 / 24, "once in 24 steps"),
-        (1 / 2400, "once in 2,400 steps"),
-        (0.0, "0 times a step"),
+        (1.0, "once per step"),
+        (14.0, "14 times per step"),
+        (2.5, "2.5 times per step"),
+        (1 / 3, "0.3 times per step"),
+        (1 / 24, "once every 24 steps"),
+        (1 / 2400, "once every 2,400 steps"),
+        (0.0, "0 times per step"),
     ],
 )
 def test_how_often_something_happens(per_step: float, text: str) -> None:

@@ -104,7 +104,7 @@ def test_marks_hold_without_a_gpu(run, extension) -> None:
             "test_it.py:5 in log: item waits (a blocking copy or a stream synchronization)",
             "    called from test_it.py:18 in test_reads",
             "    `.item()`, `float(t)` and `int(t)` wait for a number. Instead (syncscan explain item):",
-            "A dry run, without a GPU. All * ops on the pretended device were understood.",
+            "A dry run, without a GPU. All * ops on the simulated device were recognized.",
             "*_ test_another_rule_is_allowed _*",
             "    `.tolist()` copies a tensor to the host and waits. Instead (syncscan explain tolist):",
             "*_ test_steps _*",

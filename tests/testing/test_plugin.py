@@ -90,7 +90,7 @@ def test_step():
             "    called from test_it.py:21 in test_step",
             "    `.item()`, `float(t)` and `int(t)` wait for a number. Instead (syncscan explain item):",
             "        total = torch.zeros((), device=device)",
-            "Where it is meant: `with syncscan.allow(*",
+            "If it is intended: `with syncscan.allow(*",
         ]
     )
 
@@ -197,7 +197,7 @@ def test_a_comment_allows_what_a_recording_found(tmp_path: Path, monkeypatch: py
     limit = importlib.import_module("syncscan.testing.limit").limit_of("no_syncs", (), {})
     analysis = api.analyze(SAMPLES / "log_item.pt.trace.json.gz")
     monkeypatch.chdir(tmp_path)
-    assert "1 syncs a step" in failure.of_analysis(limit, analysis)
+    assert "1 syncs per step" in failure.of_analysis(limit, analysis)
     path = Path("sample_traces/workloads.py")
     path.parent.mkdir()
     lines = (SAMPLES / path.name).read_text().splitlines()

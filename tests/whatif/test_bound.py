@@ -120,12 +120,12 @@ def test_a_sync_behind_a_collective_gains_nothing_that_one_rank_can_tell() -> No
     (finding,) = analysis.findings
     assert finding.gain is not None
     assert (finding.gain.recoverable_us, finding.gain.range_us[0]) == (0, 0)
-    assert "only the traces of all ranks together can tell" in finding.gain.untold
+    assert "only the traces of all ranks show" in finding.gain.untold
     for form in ("text", "markdown", "html", "sarif", "json", "fragment"):
         if form == "text":
             assert "traces of all ranks" in " ".join(report.render(analysis, form, verbose=1).split())
         else:
-            assert "only the traces of all ranks together can tell" in report.render(analysis, form)
+            assert "only the traces of all ranks show" in report.render(analysis, form)
 
 
 def test_a_sync_before_the_collectives_of_a_host_bound_step_keeps_its_gain() -> None:
@@ -153,7 +153,7 @@ def test_of_several_devices_each_has_its_own_shares() -> None:
     assert step.devices == (DeviceTime(0, 480, 0), DeviceTime(1, 452, 0))
     assert step.device_busy_us == 480
     assert step.bound is not Bound.DEVICE
-    assert step.reason.startswith("The busiest of 2 devices works 4")
+    assert step.reason.startswith("The busiest of 2 devices is busy 4")
 
 
 def test_a_guess_is_said_with_the_verdict() -> None:
@@ -229,11 +229,11 @@ def test_the_frame_withholds_waits_that_cant_be_measured() -> None:
 
 @pytest.mark.parametrize("t", [many_ops(100), many_ops(700), with_collectives(300, 600), with_collectives(950, 20)])
 def test_one_share_of_the_device(t: TraceBuilder) -> None:
-    """No report has two different shares for how much the device works."""
+    """No report has two different shares for how much the device is busy."""
     analysis = analysis_of(t)
     share = f"{analysis.step.recorded_device_share:.0%}"
     for form in FORMATS:
-        matches = set(re.findall(r"devices? works (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
+        matches = set(re.findall(r"devices? is busy (\d+%)", words(analysis, form).replace("</dt><dd>", " ")))
         assert matches == {share}, form
 
 

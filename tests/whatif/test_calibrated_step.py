@@ -22,7 +22,7 @@ from tests.whatif.story import Item, profiled, real, told
 COOL = {"clocks": {"calibrated": {"power_w": 150, "power_limit_w": 700}}}
 """Capture's table of a chip with so much power to spare that it keeps its clock."""
 IN_TURN: list[Item] = [("launch", 500.0), ("wait", 0.0), ("work", 400.0)]
-"""The device works 500 µs, then the host 400 µs; without the wait both work at once."""
+"""The device is busy 500 µs, then the host 400 µs; without the wait both work at once."""
 PASSED_ON: list[Item] = [("launch", 500.0), ("wait", 0.0), ("launch", 300.0), ("wait", 0.0), ("work", 100.0)]
 """Two waits, of which the second takes over what the first one waited for."""
 
@@ -233,9 +233,9 @@ def test_pauses_between_queued_kernels_are_the_devices_own(pause: float, bound: 
 # ------------------------------------------------------------------ what is said
 
 
-POWER = "A device without pauses may reach its power limit: the range allows for kernels 15% slower."
-KERNELS = "The kernels behind a data-dependent shape stay: a replacement may compute more or less."
-WORKERS = "The step waits for the DataLoader's workers, which set its pace with or without its syncs."
+POWER = "Without idle time, the device may reach its power limit: the range allows for kernels 15% slower."
+KERNELS = "Kernels after a data-dependent shape are kept: a replacement may compute more or less."
+WORKERS = "The step waits for the DataLoader's workers, which limit it with or without its syncs."
 
 
 def test_a_device_without_pauses_is_noted() -> None:

@@ -48,7 +48,7 @@ def test_an_empty_change_changes_nothing():
 
 
 def test_host_time_that_is_cut_makes_the_step_shorter_until_the_device_sets_the_pace():
-    """500 of 1000 µs of the host go, but the device works for 600."""
+    """500 of 1000 µs of the host go, but the device is busy for 600."""
     t = trace()
     assert step_us(t, Change()) == pytest.approx(1000, rel=0.01)
     assert step_us(t, Change(host=intervals(t, "compute"))) == pytest.approx(600, rel=0.02)

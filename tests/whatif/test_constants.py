@@ -25,7 +25,7 @@ from tests.whatif.story import Item, profiled, real, told
 COOL = {"clocks": {"calibrated": {"power_w": 150, "power_limit_w": 700}}}
 """Capture's table of a chip with so much power to spare that it keeps its clock."""
 IN_TURN: list[Item] = [("launch", 500.0), ("wait", 0.0), ("work", 400.0)]
-"""The device works 500 µs, then the host 400 µs."""
+"""The device is busy 500 µs, then the host 400 µs."""
 
 
 def known(t: TraceBuilder, cool: bool = True) -> Analysis:
@@ -285,7 +285,7 @@ def test_a_fiftieth_of_the_step_is_a_gain(work: float, advised: bool) -> None:
     assert analysis.step.outlook.gains is advised
 
 
-@pytest.mark.parametrize(("device", "text"), [(915, "the device works"), (885, "The host is the limit")])
+@pytest.mark.parametrize(("device", "text"), [(915, "the device is busy"), (885, "The host is the limit")])
 def test_a_device_that_works_nine_tenths_leaves_nothing_to_gain(device: float, text: str) -> None:
     """A host-bound step without syncs is told which of the two limits it."""
     t = TraceBuilder()

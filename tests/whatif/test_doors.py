@@ -10,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from tests.builder import TraceBuilder
 from tests.whatif.story import profiled
 
-KINDS = "Use all, scope:GLOB, rule:ID, op:GLOB or id:ID; `--remove` takes one each."
+KINDS = "Use all, scope:GLOB, rule:ID, op:GLOB or id:ID; give each with its own `--remove`."
 
 
 def three_scopes() -> Analysis:

@@ -19,7 +19,7 @@ def outlook(plan: list[Item]) -> str:
 def test_a_busy_device_leaves_nothing_to_gain() -> None:
     """A device without pauses leaves none to be gained."""
     text = outlook([("launch", 3000.0), ("read", 0.0), ("work", 30.0)])
-    assert text == "Nothing to gain from removing syncs: the device works 99% of the step."
+    assert text == "Nothing to gain from removing syncs: the device is busy 99% of the step."
 
 
 def copying(size: int, memory: str = "Pageable") -> str:
@@ -37,8 +37,9 @@ def copying(size: int, memory: str = "Pageable") -> str:
 def test_a_step_of_pageable_copies_has_something_to_gain() -> None:
     """Without their size nobody knows how much; with it, the sync that they belong to says it."""
     assert copying(size=0) == (
-        "Nothing to gain from removing syncs alone: the device works 99% of the step. But 67% of the step is copies "
-        "of pageable memory: pinned memory is copied faster (how much, the trace can't tell without their size)."
+        "Nothing to gain from removing syncs alone: the device is busy 99% of the step. But 67% of the step is copies "
+        "of pageable memory: pinned memory is copied faster (by how much is unknown, since the trace doesn't record "
+        "their size)."
     )
     assert "pageable" not in copying(size=8_000_000)
     assert "pageable" not in copying(size=0, memory="Pinned")
@@ -48,8 +49,7 @@ def test_a_host_bound_step_is_told_to_launch_less() -> None:
     """Where the host never waits, syncs aren't the problem."""
     text = outlook([("work", 3000.0), ("launch", 50.0), ("work", 100.0), ("read", 0.0)])
     assert text == (
-        "The host is the limit: syncs are not your problem, launches are (CUDA graphs, torch.compile, a fused"
-        " optimizer)."
+        "The host is the limit: the problem is launches, not syncs (CUDA graphs, torch.compile, a fused optimizer)."
     )
 
 
@@ -58,19 +58,19 @@ def test_a_host_bound_step_is_told_to_launch_less() -> None:
     [
         (
             [("launch", 5000.0), ("read", 0.0), ("work", 400.0)],
-            "Without it the device is the limit: it works 100% of the step then.",
+            "Without it the device is the limit: it would be busy 100% of the step.",
         ),
         (
             [("launch", 500.0), ("wait", 0.0), ("work", 4000.0)],
-            "Without it the host is the limit: N of its own work a step; launch less next.",
+            "Without it the host is the limit: N of host work per step; then reduce launches.",
         ),
         (
             [("launch", 500.0), ("read", 0.0), ("wait", 0.0), ("work", 400.0)],
-            "Without both syncs the device is the limit: it works 100% of the step then.",
+            "Without both syncs the device is the limit: it would be busy 100% of the step.",
         ),
         (
             [("launch", 500.0), ("read", 0.0), ("read", 0.0), ("wait", 0.0), ("work", 400.0)],
-            "Without all 3 syncs the device is the limit: it works 100% of the step then.",
+            "Without all 3 syncs the device is the limit: it would be busy 100% of the step.",
         ),
     ],
 )
@@ -89,7 +89,8 @@ def test_a_step_without_syncs_that_waits_for_its_host_is_told_so() -> None:
     step = profiled(analyze_trace(t.trace())).step
     assert step.outlook
     assert step.outlook.sentence == (
-        "The host is the limit: it launches too slowly for the device (CUDA graphs, torch.compile, a fused optimizer)."
+        "The host is the limit: it launches work too slowly for the device "
+        "(CUDA graphs, torch.compile, a fused optimizer)."
     )
 
 

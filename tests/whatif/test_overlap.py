@@ -12,7 +12,7 @@ from tests.builder import TraceBuilder
 
 
 def two_streams(offset: float) -> Trace:
-    """Two kernels of 300 µs a step, the second on a stream of its own, begun `offset` after the first."""
+    """Two kernels of 300 µs per step, the second on a stream of its own, begun `offset` after the first."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         t.launch("a", at=start + 10, lasts=300, stream=7)

@@ -16,7 +16,7 @@ from tests.builder import TraceBuilder
 from tests.whatif.story import Item, analyzed, profiled, real, told
 
 HELD: list[Item] = [("launch", 500.0), ("read", 0.0), ("work", 400.0)]
-"""The device works 500 µs, then the host 400 µs, in turn; without the read-back they work at the same time."""
+"""The device is busy 500 µs, then the host 400 µs, in turn; without the read-back they work at the same time."""
 CHAIN: list[Item] = [("launch", 500.0), ("read", 0.0), ("wait", 0.0), ("work", 400.0)]
 """The steps with a second wait behind the first: either alone still blocks the host."""
 
@@ -48,7 +48,7 @@ def test_a_wait_that_only_passes_on_saves_nothing() -> None:
 
 
 def test_a_device_bound_step_has_nothing_to_gain() -> None:
-    """A wait of nearly the whole step is worth nothing where the device works all along, and its severity is low."""
+    """A wait of nearly the whole step is worth nothing where the device is busy all along, and its severity is low."""
     analysis = profiled(analyzed([("launch", 50.0), ("launch", 5000.0), ("read", 0.0), ("work", 20.0)]))
     (finding,) = real(analysis)
     assert finding.wait_us > 4900

@@ -55,7 +55,7 @@ def test_other_threads_begin_with_the_step() -> None:
 
 
 def test_no_step_takes_less_than_the_device_works_in_one_and_some_of_them_may() -> None:
-    """The device's work is a mean over all steps, which doesn't hold for each of them."""
+    """The time that the device is busy is a mean over all steps, which doesn't hold for each of them."""
     step = program([HostRun(0, 1e3, 1, (Feed(0, 10e3, 0),))])
     ready = replay.Replay(Graph((step, step), 1, ((0, 7),), 0, busy_ns=50e3))
     assert replay.steady(ready).period == pytest.approx(50e3)

@@ -194,11 +194,11 @@ RULES: tuple[Rule, ...] = (
 """Special before general; `unclassified` takes what is left."""
 
 LATE = {
-    "nonzero": "Many ops count their hits with nonzero; one that the program called itself has a fix of its own.",
-    "tensor-bool": "Any if reads a truth value; what was asked, and by whom, says how to do without.",
-    "item": "Nearly every read of one number ends in item; what the number was read for says how to do without.",
-    "cpu": "Nearly every read-back ends in a copy to the host; the op around it says how to do without.",
-    "to-device": "Any blocking copy to the device; what was copied, and for what, says how to do without.",
+    "nonzero": "Many ops count their matches with nonzero; one that the program called itself has a fix of its own.",
+    "tensor-bool": "Any if reads a truth value; the check and its caller decide the fix.",
+    "item": "Nearly every read of one number ends in item; the use of the number decides the fix.",
+    "cpu": "Nearly every read-back ends in a copy to the host; the op around it decides the fix.",
+    "to-device": "Any blocking copy to the device; the copied data and its use decide the fix.",
     "explicit-sync": "Any bare synchronize; a scope, frame or call beside it may say that a library or timer made it.",
 }
 """Rules for what is left of a kind, and why others of that kind are asked first; `unclassified` is left out."""
@@ -221,9 +221,12 @@ BEFORE = {
     ): "The metric counts; who calls it can only call it less often, or have it count otherwise.",
     ("prod-backward", "masked-select"): "cumprod's backward selects by a mask of its own; the program selects nothing.",
     ("one-off", "linalg-check"): "A library sets itself up, once; the solver's own waits come each time.",
-    ("allocator", "linalg-check"): "Whether torch or the solver takes the memory can't be told; that it is taken, can.",
+    (
+        "allocator",
+        "linalg-check",
+    ): "Whether torch or the solver allocates the memory is unknown; only the allocation is certain.",
     ("one-off", "allocator"): "No allocation failed before it: a library sets itself up, and torch frees no memory.",
-    ("metric-validation", "unique"): "It is the metric's check that calls unique; validate_args=False spares it.",
+    ("metric-validation", "unique"): "It is the metric's check that calls unique; validate_args=False avoids it.",
     ("optimizer-readback", "coalesce"): "SparseAdam coalesces in its step; the program can only choose the optimizer.",
     ("nan-guard", "pin-memory"): "The first read of a guard pins the buffer that it reads into; without it none is.",
     ("empty-cache", "allocator"): "Memory freed outside of any op is given back on demand, not for want of it.",

@@ -1,4 +1,4 @@
-"""accelerate copies batches to the device with a wait.
+"""accelerate copies batches to the device synchronously.
 
 ## What it finds
 
@@ -45,16 +45,16 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "accelerate"
-NAME = "accelerate copies batches with a wait"
+NAME = "accelerate copies batches synchronously"
 CAUSE = Cause.PAGEABLE
 WHY = """\
 `send_to_device` calls `tensor.to(device, non_blocking=False)`, which ends in a synchronize: the host waits for the copy
 and for all work queued before.
 """
 WHEN_FINE = """\
-Where a batch is one small tensor.
+When a batch is one small tensor.
 
-The loader has to pin (`pin_memory=True`), else the copy waits all the same.
+The loader has to pin memory (`pin_memory=True`); otherwise the copy still waits.
 """
 
 _PLACES = (
@@ -75,9 +75,9 @@ _PLACES = (
         file="accelerate/utils/operations.py",
         functions=("_pad_across_processes",),
         direction="DtoH",
-        title="accelerate reads the sizes of all ranks, to pad to the largest",
-        fix="Pad to one length in the collator and call gather() or gather_for_metrics() alone: without "
-        "pad_across_processes no sizes are exchanged.",
+        title="accelerate reads the sizes of all ranks to pad to the largest",
+        fix="Pad to one length in the collator, and call gather() or gather_for_metrics() only: no sizes "
+        "are exchanged without pad_across_processes.",
         cause=Cause.DIST,
     ),
     # 1.15, accelerator.py, check_trigger: `flag_tensor.item() >= 1`
@@ -85,8 +85,8 @@ _PLACES = (
         file="accelerate/accelerator.py",
         functions=("check_trigger",),
         direction="DtoH",
-        title="accelerate asks whether any rank has set its trigger",
-        fix="Call accelerator.check_trigger() every some steps.",
+        title="accelerate checks whether any rank has set its trigger",
+        fix="Call accelerator.check_trigger() every N steps.",
         cause=Cause.DIST,
     ),
 )

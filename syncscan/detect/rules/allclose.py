@@ -41,12 +41,12 @@ ID = "allclose"
 NAME = "A comparison with tolerance is read back"
 CAUSE = Cause.CHECK
 WHY = """\
-`allclose` and `assert_close` give their answer to Python as a bool, so the host waits for it.
+`allclose` and `assert_close` return a Python bool, so the host waits for the result.
 """
 WHEN_FINE = """\
 In tests.
 
-In a training loop check every some steps; `torch._assert_async` raises on the device and ends the CUDA context.
+In a training loop check every N steps; `torch._assert_async` raises on the device and ends the CUDA context.
 """
 
 
@@ -60,7 +60,7 @@ def match(call: Call) -> Match | None:
     ):
         return None
     return Match(
-        title="a comparison with tolerance waits for its answer",
-        fix="Keep it on the device: torch.isclose(a, b).all(), read every some steps; or move the check into a test.",
+        title="a comparison with tolerance waits for its result",
+        fix="Keep it on the device: torch.isclose(a, b).all(), read every N steps; or move the check into a test.",
         removal=Removal.KERNELS,
     )

@@ -48,10 +48,10 @@ ID = "allocator"
 NAME = "The allocator frees memory in the step"
 CAUSE = Cause.ALLOC
 WHY = """\
-The cache had no block to give, because memory is short or shapes change from step to step: `cudaFree` waits until the
+The cache had no free block, because memory is short or shapes change from step to step: `cudaFree` waits until the
 device is idle, `cudaMalloc` takes time on the host but doesn't wait for queued work.
 
-That `cudaMalloc` doesn't wait was measured, so it is only noted.
+Measurements show that `cudaMalloc` doesn't wait, so it is only noted.
 """
 WHEN_FINE = """\
 In the first steps.

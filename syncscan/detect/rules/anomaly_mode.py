@@ -47,11 +47,11 @@ ID = "anomaly-mode"
 NAME = "Anomaly mode checks every gradient"
 CAUSE = Cause.CHECK
 WHY = """\
-`detect_anomaly` asks of each gradient whether it holds NaN and reads the answer back: one wait after each node of the
-backward pass, so one for every op of the forward.
+`detect_anomaly` checks each gradient for NaN and reads the result back: one wait after each backward
+node, so one for every forward op.
 """
 WHEN_FINE = """\
-While hunting for the op that makes a NaN, and never else.
+Only while looking for the op that produces a NaN.
 """
 
 _QUESTIONS = (("aten::isnan", "aten::_is_any_true"), ("aten::ne", "aten::any"), ("aten::isnan", "aten::any"))

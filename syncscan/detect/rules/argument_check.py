@@ -43,10 +43,10 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "argument-check"
-NAME = "Op reads a value back to check its arguments"
+NAME = "An op reads a value back to check its arguments"
 CAUSE = Cause.CHECK
 WHY = """\
-A value is read back from the device only to raise or to warn; the result doesn't depend on it.
+A value is read back from the device only to raise an error or to warn; the result doesn't depend on it.
 """
 WHEN_FINE = """\
 In tests and tools, or when it runs rarely.
@@ -57,13 +57,13 @@ Doing the arithmetic by hand loses the check.
 _FIXES = {
     "aten::corrcoef": "Compute it by hand: c = x - x.mean(1, keepdim=True); normalize c and multiply c @ c.T.",
     "aten::cov": "Compute it by hand: c = x - x.mean(1, keepdim=True); c @ c.T / (n - 1). Only a warning is checked.",
-    "aten::istft": "Batch the signals into one call; the check of the window comes once a call.",
+    "aten::istft": "Batch the signals into one call; the window is checked once per call.",
     "aten::normal": "mean + std * torch.randn_like(mean): the check that no deviation is negative is lost.",
     "aten::normal_": "mean + std * torch.randn_like(mean): the check that no deviation is negative is lost.",
     "aten::multinomial": "Upgrade torch: newer versions check on the device.",
     "aten::poisson": "Check the rates beforehand, on the host.",
     "aten::embedding_renorm_": "Upgrade torch, or renormalise by hand with torch.where.",
-    "aten::_assert_scalar": "Take the check out of the compiled region, or make the size static.",
+    "aten::_assert_scalar": "Move the check out of the compiled region, or make the size static.",
     "aten::cudnn_is_acceptable": "Make the input contiguous.",
     "aten::_cudnn_init_dropout_state": "Read once, at the first training forward: warm up.",
 }

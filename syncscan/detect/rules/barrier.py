@@ -43,13 +43,13 @@ ID = "barrier"
 NAME = "A barrier waits for all ranks"
 CAUSE = Cause.DIST
 WHY = """\
-`dist.barrier()` is an all-reduce whose end the host waits for: the slowest rank holds all of them, and all queued work
-with it.
+`dist.barrier()` is an all-reduce that the host waits for: all ranks and their queued work wait for the slowest
+rank.
 """
 WHEN_FINE = """\
 Around file access, and at the start and the end of training.
 
-Collectives order the devices among themselves: no barrier is needed before one.
+Collectives synchronize the devices with each other, so no barrier is needed before one.
 """
 
 
@@ -61,7 +61,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="a barrier waits for all ranks and all queued work",
-        fix="Remove it from the loop: collectives order the devices among themselves.",
+        fix="Remove it from the loop: collectives synchronize the devices with each other.",
         use=Use.NOTHING,
         removal=Removal.NOTHING,
     )

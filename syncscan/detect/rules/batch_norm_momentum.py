@@ -46,7 +46,7 @@ The cumulative average divides by `num_batches_tracked`, a buffer on the device,
 number.
 """
 WHEN_FINE = """\
-When the cumulative average is wanted; then keep the count as a Python int of your own.
+When you need the cumulative average; then keep the count in a Python int.
 """
 
 

@@ -41,10 +41,10 @@ ID = "bincount"
 NAME = "bincount reads its range back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The result is as long as the largest value, and negative values are refused: the host reads both extremes back, also
+The length of the result is the largest value, and negative values are rejected: the host reads both extremes back, also
 with `minlength`.
 
-An unsigned input spares the check for negative values.
+An unsigned input avoids the check for negative values.
 """
 WHEN_FINE = """\
 When the number of classes isn't known beforehand.

@@ -44,15 +44,15 @@ ID = "boolean-assign"
 NAME = "Assignment through a mask reads its length back"
 CAUSE = Cause.SHAPE
 WHY = """\
-Assigning a tensor through a boolean mask turns the mask into indices with `nonzero`, and the host waits for their
-number.
+Assigning a tensor through a boolean mask turns the mask into indices with `nonzero`, and the host waits for the
+number of indices.
 
 A Python number in place of the tensor goes to `masked_fill_` and doesn't wait.
 """
 WHEN_FINE = """\
 Outside of the training loop.
 
-Rarely inside: the static form costs a pass over the whole tensor, which is cheap. For a vector of values use
+Rarely inside it: the static form costs one pass over the whole tensor, which is cheap. For a vector of values use
 `masked_scatter_`, which takes them in order and doesn't wait.
 """
 

@@ -40,13 +40,14 @@ ID = "boolean-index"
 NAME = "Boolean indexing reads its length back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The result of `x[mask]` is as long as the mask has true elements: indexing turns the mask into indices with `nonzero`,
-and the host waits for the device to count them.
+The result of `x[mask]` has one element per true element of the mask: indexing turns the mask into indices with
+`nonzero`, and the host waits for the device to count them.
 
-Each mask of the index costs one wait, and its backward another.
+Each mask in the index costs one wait, and its backward another.
 """
 WHEN_FINE = """\
-When far fewer elements than the whole are selected and much work follows on them: the static form computes on all.
+When only a small part of the elements is selected and much work follows on them: the static form computes on all
+elements.
 
 Guard divisions: an empty mask gives 0/0. Where `x` may hold NaN or infinity, `torch.where` before the arithmetic,
 never `x * mask`.

@@ -47,13 +47,13 @@ ID = "checkpoint-save"
 NAME = "Saving copies tensors to the host"
 CAUSE = Cause.READBACK
 WHY = """\
-Each tensor is copied into pageable memory, with a wait of its own.
+Each tensor is copied into pageable memory, with one wait per tensor.
 """
 WHEN_FINE = """\
 A checkpoint is rare, and its consistency matters more.
 
 `torch.distributed.checkpoint.async_save` copies into pinned memory and writes in the background;
-`torch.utils.serialization.config.save.use_pinned_memory_for_d2h` speeds `torch.save` up.
+`torch.utils.serialization.config.save.use_pinned_memory_for_d2h` speeds up `torch.save`.
 """
 
 

@@ -22,7 +22,7 @@ result = torch.nn.utils.clip_grad_norm_([leaf], 1.0, error_if_nonfinite=True)
 ```python
 leaf = x.clone().requires_grad_()
 leaf.square().sum().backward()
-result = torch.nn.utils.clip_grad_norm_([leaf], 1.0)  # read the norm every some steps
+result = torch.nn.utils.clip_grad_norm_([leaf], 1.0)  # read the norm every N steps
 ```
 
 ## Versions
@@ -42,14 +42,14 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "clip-grad"
-NAME = "Clipping asks whether the norm is finite"
+NAME = "Clipping checks whether the norm is finite"
 CAUSE = Cause.CHECK
 WHY = """\
-To raise, `error_if_nonfinite=True` needs to know on the host whether the norm is NaN or infinite, and the norm is
-ready only after the whole backward pass.
+With `error_if_nonfinite=True`, the host needs to know whether the norm is NaN or infinite, and the norm is ready
+only after the whole backward pass.
 """
 WHEN_FINE = """\
-While hunting for NaN.
+While looking for a NaN.
 
 Without the flag clipping doesn't wait; a NaN norm makes all gradients NaN.
 """
@@ -62,7 +62,7 @@ def match(call: Call) -> Match | None:
     if not (nonfinite or call.in_library("torch/nn/utils/clip_grad.py")):
         return None
     return Match(
-        title="gradient clipping waits to know whether the norm is finite",
-        fix="Leave error_if_nonfinite at False (clipping then doesn't wait) and look at the norm every some steps.",
+        title="gradient clipping waits to check whether the norm is finite",
+        fix="Leave error_if_nonfinite at False (clipping then doesn't wait) and look at the norm every N steps.",
         removal=Removal.NOTHING,
     )

@@ -1,4 +1,4 @@
-"""Coalescing a sparse tensor waits for the number of different indices.
+"""Coalescing a sparse tensor waits for the number of distinct indices.
 
 ## What it finds
 
@@ -42,17 +42,17 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "coalesce"
-NAME = "coalesce reads its number of entries back"
+NAME = "coalesce reads the number of entries back"
 CAUSE = Cause.SHAPE
 WHY = """\
-Merging equal indices sorts them with Thrust, which waits at its end, and reads the number of different ones back.
+Merging equal indices sorts them with Thrust, which synchronizes at the end, and reads the number of distinct ones back.
 
 torch's sync debug mode doesn't see these waits.
 """
 WHEN_FINE = """\
 When the sparse tensor is much smaller than a dense one would be.
 
-A tensor that is coalesced by construction can say so: `torch.sparse_coo_tensor(…, is_coalesced=True)` (checked only
+If a tensor is coalesced by construction, declare it: `torch.sparse_coo_tensor(…, is_coalesced=True)` (checked only
 under sparse invariants).
 """
 
@@ -62,8 +62,8 @@ def match(call: Call) -> Match | None:
     if not call.under(*COALESCES):
         return None
     return Match(
-        title="coalesce waits for the number of different indices",
-        fix="Build it coalesced and say so (is_coalesced=True), accumulate into a dense tensor with index_put_ or "
+        title="coalesce waits for the number of distinct indices",
+        fix="Build it coalesced and declare it (is_coalesced=True), accumulate into a dense tensor with index_put_ or "
         "index_add_, or take dense gradients (Embedding(sparse=False)).",
         removal=Removal.KERNELS,
     )

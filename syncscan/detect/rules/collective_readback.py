@@ -23,7 +23,7 @@ Not run: a collective needs several processes.
 ```python
 loss = x.mean()
 history = torch.zeros((), device=device)
-history += loss  # reduce and read the sum every some steps
+history += loss  # reduce and read the sum every N steps
 result = history.item()
 ```
 
@@ -49,10 +49,10 @@ ID = "collective-readback"
 NAME = "A reduced value is read back"
 CAUSE = Cause.DIST
 WHY = """\
-The value exists only when every rank has contributed, so the wait includes the slowest of them.
+The value exists only after every rank has contributed, so the wait includes the slowest rank.
 """
 WHEN_FINE = """\
-At the end of an epoch, or every some hundred steps.
+At the end of an epoch, or every few hundred steps.
 """
 
 _AVERAGES = ("aten::div_", "aten::div", "aten::detach", "aten::mul_")
@@ -67,7 +67,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="a reduced value is read back: the wait includes the slowest rank",
-        fix="Accumulate on the device, and reduce and read every some steps.",
+        fix="Accumulate on the device, and reduce and read every N steps.",
         removal=Removal.NOTHING,
     )
 

@@ -40,12 +40,12 @@ ID = "contains"
 NAME = "Membership is tested on the host"
 CAUSE = Cause.CTRL
 WHY = """\
-Python's `in` gives a bool: the comparison and `any` run on the device, and the host waits for their answer.
+Python's `in` returns a bool: the comparison and `any` run on the device, and the host waits for their result.
 """
 WHEN_FINE = """\
-When the answer steers what the host does next.
+When the result decides what the host does next.
 
-Membership of many values: `torch.isin`, which doesn't wait.
+For many values: `torch.isin`, which doesn't wait.
 """
 
 
@@ -55,7 +55,7 @@ def match(call: Call) -> Match | None:
     if not (compared or call.in_library_function("__contains__")):
         return None
     return Match(
-        title="'in' waits for its answer",
-        fix="(t == value).any() kept as a tensor, torch.isin for many values; torch.where to act on it.",
+        title="'in' waits for its result",
+        fix="Keep (t == value).any() as a tensor (torch.isin for many values), and act on it with torch.where.",
         removal=Removal.NOTHING,
     )

@@ -42,7 +42,7 @@ from syncscan.model.finding import Cause, Confidence, Removal
 from syncscan.model.race import RaceKind
 
 ID = "cpu-index"
-NAME = "An index, or what is indexed, is copied to the device"
+NAME = "An index or the indexed tensor is copied to the device"
 CAUSE = Cause.PAGEABLE
 RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
@@ -74,15 +74,15 @@ _TABLE = (
     "attribute that is made on the device): then table[t] copies nothing."
 )
 _ON_THE_HOST = Match(
-    title="an index on the host is copied to the device, with a wait", fix=_INDEX, removal=Removal.PINNED_COPY
+    title="an index on the host is copied to the device synchronously", fix=_INDEX, removal=Removal.PINNED_COPY
 )
 _COPIED = Match(
-    title="a table on the host is copied to the device to be indexed there, with a wait",
+    title="a table on the host is copied to the device to be indexed there synchronously",
     fix=_TABLE,
     removal=Removal.PINNED_COPY,
 )
 _EITHER = Match(
-    title="a host array is copied to the device around an index, with a wait",
+    title="a host array is copied to the device around an index synchronously",
     fix=f"If it is what is indexed, as in torch.from_numpy(table).to(device)[t]: {_TABLE[0].lower()}{_TABLE[1:]} "
     f"If it is the index: {_INDEX[0].lower()}{_INDEX[1:]}",
     removal=Removal.PINNED_COPY,

@@ -45,13 +45,13 @@ ID = "ddp-statistics"
 NAME = "DDP reads its timing events"
 CAUSE = Cause.DIST
 WHY = """\
-In its first ten iterations and every hundredth DDP waits for the events of the iteration before, which are done unless
-the host runs far ahead.
+In its first ten iterations and every hundredth DDP waits for the events of the previous iteration, which are usually
+done unless the host runs far ahead.
 """
 WHEN_FINE = """\
-Always: it is DDP's own, and rare.
+Always: DDP does it by itself, and rarely.
 
-Record later iterations to see a step as it usually is.
+Record later iterations to see a typical step.
 """
 
 _FORWARD = "DistributedDataParallel.forward"

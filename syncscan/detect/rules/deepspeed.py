@@ -42,15 +42,15 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
 
 ID = "deepspeed"
-NAME = "DeepSpeed waits to time or to check a step"
+NAME = "DeepSpeed waits to time or check a step"
 CAUSE = Cause.EXPLICIT
 WHY = """\
-A timer that synchronizes drains the device twice a step; a test for overflow needs all gradients.
+A timer that synchronizes drains the device twice per step; a check for overflow needs all gradients.
 """
 WHEN_FINE = """\
 While tuning, to see the throughput.
 
-In fp16 the step has to know of an overflow, to skip itself.
+In fp16, the check is needed to skip steps that overflow.
 """
 
 _PLACES = (
@@ -73,9 +73,9 @@ _PLACES = (
     LibraryPlace(
         file="deepspeed/runtime",
         functions=("has_overflow", "has_overflow_serial", "check_overflow", "_has_inf_or_nan", "has_inf_or_nan"),
-        title="DeepSpeed asks whether a gradient overflowed",
+        title="DeepSpeed checks whether a gradient overflowed",
         fix='Train in bfloat16 and say that it needn\'t be asked: "bf16": {"enabled": true, "check_grad_overflow": '
-        "false}; fp16 needs the answer to skip a step.",
+        "false}; fp16 needs the check to skip a step.",
         cause=Cause.CHECK,
     ),
     # 0.19, stage_1_and_2.py, allreduce_and_copy, reduce_…: `if self.overlap_comm: get_accelerator().synchronize()`
@@ -93,8 +93,8 @@ _PLACES = (
     # 0.19, partitioned_param_coordinator.py, fetch_sub_module: `self.__ongoing_fetch_events.popleft().synchronize()`
     LibraryPlace(
         file="deepspeed/runtime/zero/partitioned_param_coordinator.py",
-        title="ZeRO 3 holds the host back, to cap the parameters in flight",
-        fix="It is meant, as back-pressure. Larger stage3_max_live_parameters and stage3_prefetch_bucket_size make it "
+        title="ZeRO 3 throttles the host to limit the parameters in flight",
+        fix="This is intended back-pressure. Larger stage3_max_live_parameters and stage3_prefetch_bucket_size make it "
         "rarer where memory allows.",
         intended=True,
     ),

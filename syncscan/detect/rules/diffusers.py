@@ -45,15 +45,15 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause
 
 ID = "diffusers"
-NAME = "A scheduler looks its step up"
+NAME = "A scheduler looks up its timestep"
 CAUSE = Cause.CTRL
 WHY = """\
-The scheduler compares all its timesteps with the one it got, on the device, and reads where they agree.
+The scheduler compares the given timestep with all of its timesteps on the device, and reads the matching index back.
 """
 WHEN_FINE = """\
-Once a picture.
+Once per image.
 
-Many pipelines of diffusers call `set_begin_index` themselves.
+Many diffusers pipelines call `set_begin_index` themselves.
 """
 
 _PLACES = (
@@ -73,7 +73,7 @@ _PLACES = (
         file="diffusers/schedulers",
         functions=("step", "_get_variance", "previous_timestep", "_get_prev_sample"),
         direction="DtoH",
-        title="the scheduler reads the timestep, to look its constants up",
+        title="the scheduler reads the timestep to look up its constants",
         fix="scheduler.set_timesteps(n) without a device keeps the timesteps on the host, for step(); give the model "
         "those of scheduler.timesteps.to(device): for t, on_device in zip(scheduler.timesteps, …).",
     ),

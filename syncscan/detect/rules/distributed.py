@@ -48,8 +48,8 @@ Sharded state, CPU offload, uneven inputs and exchanged sizes need values, flags
 WHEN_FINE = """\
 When saving or loading state, which is rare.
 
-CPU offload pays with waits for memory. Uneven inputs: equalize the batches. Sizes of an all-to-all: fix the capacity,
-or exchange the sizes one step ahead.
+CPU offload trades waits for memory. Uneven inputs: equalize the batches. All-to-all: fix the capacity, or exchange
+the sizes one step ahead.
 """
 
 

@@ -44,7 +44,7 @@ ID = "distribution-args"
 NAME = "A distribution checks its arguments on the host"
 CAUSE = Cause.CHECK
 WHY = """\
-`torch.distributions` evaluates its constraints on the device and reads each answer back: two waits for a `Normal`, one
+`torch.distributions` evaluates its constraints on the device and reads each result back: two waits for a `Normal`, one
 more for a `log_prob`.
 """
 WHEN_FINE = """\

@@ -62,7 +62,7 @@ def match(call: Call) -> Match | None:
     if not (outside or call.in_library_function("empty_cache")):
         return None
     return Match(
-        title="empty_cache waits for the device and gives its memory back",
+        title="empty_cache waits for the device and frees its memory",
         fix="Remove torch.cuda.empty_cache() from the loop. Against fragmentation set "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
         removal=Removal.NOTHING,

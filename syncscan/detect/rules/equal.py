@@ -37,15 +37,15 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "equal"
-NAME = "equal brings its answer to the host"
+NAME = "equal reads its result back"
 CAUSE = Cause.CTRL
 WHY = """\
-`torch.equal` gives a Python bool; the host waits until the device has compared.
+`torch.equal` returns a Python bool; the host waits until the comparison has run.
 
-It is free only when shapes differ, nothing is stored, or both are the same memory.
+There is no wait only if shapes differ, the tensors are empty, or both share the same memory.
 """
 WHEN_FINE = """\
-When the answer steers what the host does next, and much device work depends on it.
+When the result decides what the host does next, and much device work depends on it.
 """
 
 
@@ -54,7 +54,7 @@ def match(call: Call) -> Match | None:
     if not call.under("aten::equal"):
         return None
     return Match(
-        title="torch.equal waits for its answer",
-        fix="Keep it on the device: (a == b).all() as a tensor in torch.where, or read every some steps.",
+        title="torch.equal waits for its result",
+        fix="Keep it on the device: (a == b).all() as a tensor in torch.where, or read every N steps.",
         removal=Removal.KERNELS,
     )

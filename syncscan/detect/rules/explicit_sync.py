@@ -46,9 +46,9 @@ NAME = "Explicit synchronize"
 CAUSE = Cause.EXPLICIT
 RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
-The program asks to wait; the host launches nothing meanwhile.
+The program waits explicitly; the host launches nothing meanwhile.
 
-torch orders the work of a stream by itself, and copies with their consumers: a synchronize is needed only before the
+torch orders the work of a stream, and copies before their consumers: a synchronize is needed only before the
 host reads memory that it filled with `non_blocking=True`.
 """
 WHEN_FINE = """\
@@ -69,7 +69,7 @@ def match(call: Call) -> Match | None:
     what = next((text for word, text in _WHAT.items() if word in call.facts.api), "a stream")
     return Match(
         title=f"{call.facts.api}: the program waits for {what}",
-        fix="Remove it from the loop. For time, events read after the loop; between streams, wait_stream or "
-        "wait_event; before reading a non_blocking copy, event.synchronize() of an event recorded after it.",
+        fix="Remove it from the loop. For timing, read events after the loop; between streams, use wait_stream "
+        "or wait_event; before reading a non_blocking copy, call event.synchronize() on an event recorded after it.",
         removal=Removal.NOTHING,
     )

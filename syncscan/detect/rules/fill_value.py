@@ -43,7 +43,7 @@ ID = "fill-value"
 NAME = "A fill value is read back"
 CAUSE = Cause.READBACK
 WHY = """\
-The kernel takes the value as an argument of its launch, so a zero-dimensional device tensor is read back for it.
+The kernel takes the value as a launch argument, so a zero-dimensional device tensor is read back.
 """
 WHEN_FINE = """\
 Outside of the loop.

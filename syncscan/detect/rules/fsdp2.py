@@ -49,14 +49,14 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
 
 ID = "fsdp2"
-NAME = "FSDP2 waits for what it offloads"
+NAME = "FSDP2 waits for offloaded tensors"
 CAUSE = Cause.PAGEABLE
 WHY = """\
-Parameters and gradients that lie on the host have to be copied in each step: from or to pageable memory each copy holds
-the host, and the optimizer there can't begin before the last gradient has come.
+Parameters and gradients on the host have to be copied in each step: each copy from or to pageable memory blocks the
+host, and the optimizer on the host can't begin before the last gradient has arrived.
 """
 WHEN_FINE = """\
-Where the model doesn't fit the devices otherwise: offload pays with waits for memory.
+When the model doesn't fit on the devices otherwise: offload trades waits for memory.
 """
 
 _FOLDER = "torch/distributed/fsdp/_fully_shard"
@@ -66,9 +66,9 @@ _PLACES = (
     LibraryPlace(
         file=f"{_FOLDER}/_fsdp_param_group.py",
         functions=("finalize_backward",),
-        title="FSDP2 waits until the gradients are on the host, for the optimizer there",
-        fix="It is meant with CPUOffloadPolicy. Without offload_policy, where memory allows, the optimizer runs on the "
-        "device and nothing is copied.",
+        title="FSDP2 waits until the gradients are on the host, where the optimizer runs",
+        fix="This is intended with CPUOffloadPolicy. Without offload_policy, where memory allows, the optimizer runs "
+        "on the device and nothing is copied.",
         cause=Cause.EXPLICIT,
         intended=True,
     ),
@@ -77,7 +77,7 @@ _PLACES = (
         file=f"{_FOLDER}/_fsdp_collectives.py",
         functions=("foreach_reduce",),
         direction="DtoH",
-        title="FSDP2 copies each gradient to the host with a wait",
+        title="FSDP2 copies each gradient to the host synchronously",
         fix="CPUOffloadPolicy(pin_memory=True), the default, copies without a wait, unless gradients accumulate on the "
         "host: optimizer.zero_grad() in each step, and model.set_requires_gradient_sync(False) in all but the last of "
         "accumulated ones.",

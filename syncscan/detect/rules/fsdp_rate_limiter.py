@@ -40,14 +40,14 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
 
 ID = "fsdp-rate-limiter"
-NAME = "FSDP's rate limiter holds the host back"
+NAME = "FSDP's rate limiter throttles the host"
 CAUSE = Cause.DIST
 WHY = """\
-FSDP caps the all-gathers in flight, so that the memory of unsharded layers stays bounded when the host runs ahead: the
-host waits for an earlier one, as back-pressure.
+FSDP limits the all-gathers in flight, so that the memory of unsharded layers stays bounded when the host runs ahead:
+the host waits for an earlier one, as back-pressure.
 """
 WHEN_FINE = """\
-Always: it is intended back-pressure, the device has work queued.
+Always: this is intended back-pressure, and the device has work queued.
 
 `limit_all_gathers=False` turns it off where memory allows, and rarely gains anything.
 """
@@ -58,7 +58,7 @@ def match(call: Call) -> Match | None:
     if not call.in_scope("rate_limiter"):
         return None
     return Match(
-        title="FSDP's rate limiter holds the host back",
+        title="FSDP's rate limiter throttles the host",
         fix="Leave it. limit_all_gathers=False turns it off where memory allows.",
         intended=True,
         use=Use.NOTHING,

@@ -44,15 +44,16 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
 
 ID = "generation-stop"
-NAME = "Generation asks after every token"
+NAME = "Generation checks after every token"
 CAUSE = Cause.CTRL
 WHY = """\
-The stopping test, a mask test or a streamer needs the token on the host before the work of the next can be launched.
+The stopping check, a mask check or a streamer needs the token on the host before the work for the next token can be
+launched.
 """
 WHEN_FINE = """\
-When every token must be shown at once, for the latency of one user's stream.
+When every token must be shown immediately, for the latency of one user's stream.
 
-Else decode with a loop of your own that tests one step late, and with a static cache, which is compiled.
+Otherwise decode with your own loop that checks one step late, with a compiled static cache.
 """
 
 
@@ -75,8 +76,8 @@ def _each_token(call: Call) -> Match:
         return _each_call(call)
     return Match(
         title="generation waits for each token to know whether it is finished",
-        fix="No argument spares the test on CUDA, a fixed number of tokens neither: generate larger batches, or pass "
-        "custom_generate=f, a function that decodes in a loop of its own and tests every some tokens. A streamer "
+        fix="No option avoids the check on CUDA, not even a fixed number of tokens: generate larger batches, or pass "
+        "custom_generate=f, a function that decodes in its own loop and checks every N tokens. A streamer "
         "reads each token to show it.",
         for_caller=True,
         removal=Removal.NOTHING,
@@ -87,9 +88,8 @@ def _each_call(call: Call) -> Match:
     """Match special tokens that become device tensors, and the warnings about them."""
     copies = call.facts.direction == "HtoD"
     return Match(
-        title=f"generate {'copies special tokens to the device' if copies else 'checks its input'}, once a call",
-        fix="Once a call of generate(): more sequences, or more tokens, a call make it rarer; it doesn't grow with the "
-        "tokens.",
+        title=f"generate {'copies special tokens to the device' if copies else 'checks its input'}, once per call",
+        fix="Once per call of generate(), whatever the number of tokens: use more sequences or more tokens per call.",
         cause=Cause.PAGEABLE if copies else Cause.CHECK,
         use=Use.NOTHING if copies else Use.SHOWN,
         for_caller=True,

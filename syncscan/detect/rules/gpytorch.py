@@ -25,7 +25,7 @@ Not run: the code is gpytorch's.
 
 ```python
 factor, info = torch.linalg.cholesky_ex(x @ x.T + 64 * torch.eye(64, device=device))
-result = factor  # look at info every some steps
+result = factor  # look at info every N steps
 ```
 
 ## Versions
@@ -49,15 +49,15 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "gpytorch"
-NAME = "gpytorch asks before it computes"
+NAME = "gpytorch checks values before it computes"
 CAUSE = Cause.CTRL
 WHY = """\
-Whether two inputs are equal, or a factor exists, is asked on the host, to choose a shorter way or to add jitter.
+The host checks whether two inputs are equal or a factor exists, to choose a shortcut or to add jitter.
 """
 WHEN_FINE = """\
-While kernel matrices are large: two reads are small beside a solve.
+When kernel matrices are large: two reads are small compared with a solve.
 
-Both steer what is computed next, and can't simply be left out.
+Both decide what is computed next, and can't simply be removed.
 """
 
 _PLACES = (
@@ -67,9 +67,9 @@ _PLACES = (
         file="gpytorch/models/exact_gp.py",
         functions=("__call__",),
         under=("aten::equal",),
-        title="an exact GP asks whether it trains on its training inputs",
-        fix="model(*model.train_inputs) in training: of a tensor and itself nothing is read. Or with "
-        "gpytorch.settings.debug(False): around the step, which leaves this check and others out.",
+        title="an exact GP checks whether its inputs are its training inputs",
+        fix="Call model(*model.train_inputs) in training: comparing a tensor with itself reads nothing. Or run "
+        "the step under gpytorch.settings.debug(False), which skips this check and others.",
         cause=Cause.CHECK,
     ),
     # 1.15, kernels/kernel.py, covar_dist: `x1_eq_x2 = torch.equal(x1, x2)`
@@ -77,18 +77,19 @@ _PLACES = (
         file="gpytorch/kernels/kernel.py",
         functions=("covar_dist",),
         under=("aten::equal",),
-        title="the kernel asks whether its two inputs are equal",
-        fix="No setting spares it: one read each evaluation of the kernel. In a subclass of the kernel override "
+        title="the kernel checks whether its two inputs are equal",
+        fix="No setting avoids this: one read per evaluation of the kernel. In a subclass of the kernel override "
         "covar_dist: for RBFKernel without diag, gpytorch.kernels.kernel.sq_dist(x1, x2) is the same matrix. Leave it "
-        "where the step doesn't gain by it.",
+        "if the step gains nothing from a fix.",
         removal=Removal.KERNELS,
     ),
     # 1.15, kernels/kernel.py, ProductKernel.forward, linear_kernel.py, inducing_point_kernel.py, …: torch.equal(x1, x2)
     LibraryPlace(
         file="gpytorch/kernels",
         under=("aten::equal",),
-        title="the kernel asks whether its two inputs are equal",
-        fix="No setting spares it: one read each evaluation of the kernel. Leave it where the step doesn't gain by it.",
+        title="the kernel checks whether its two inputs are equal",
+        fix="No setting avoids this: one read per evaluation of the kernel. Leave it if the step gains nothing from "
+        "a fix.",
         removal=Removal.KERNELS,
     ),
     # 1.15, variational/_variational_strategy.py, __call__: `if not self.variational_params_initialized.item()`;
@@ -98,17 +99,17 @@ _PLACES = (
         functions=("__call__",),
         direction="DtoH",
         title="a variational strategy reads its own flags from the device",
-        fix="They are buffers, and move with the model. After model.cuda(): for flag in ('updated_strategy', "
+        fix="The flags are buffers and move with the model. After model.cuda(): for flag in ('updated_strategy', "
         "'variational_params_initialized'): setattr(strategy, flag, getattr(strategy, flag).cpu()), for strategy = "
         "model.variational_strategy.",
     ),
     # linear_operator 0.6, utils/cholesky.py, _psd_safe_cholesky: `settings.trace_mode.on() or not torch.any(info)`
     LibraryPlace(
         file="linear_operator/utils/cholesky.py",
-        title="the Cholesky factor is checked, to add jitter where it fails",
-        fix="linear_operator.settings.trace_mode() around the solve skips the check, and with it the jitter: only for "
-        "matrices that are surely positive definite (add jitter yourself: covar.add_jitter(1e-4)). "
-        "gpytorch.settings.trace_mode() is another flag, and doesn't. Else leave it.",
+        title="the Cholesky factor is checked, to add jitter if it fails",
+        fix="linear_operator.settings.trace_mode() around the solve skips the check and the jitter: use it only for "
+        "matrices known to be positive definite (add jitter yourself: covar.add_jitter(1e-4)). "
+        "gpytorch.settings.trace_mode() is a different flag and doesn't help. Otherwise leave it.",
         cause=Cause.CHECK,
     ),
 )

@@ -54,8 +54,8 @@ ID = "grad-scaler"
 NAME = "GradScaler reads found_inf back"
 CAUSE = Cause.CHECK
 WHY = """\
-Whether to skip the optimizer's step is decided on the host: `found_inf` is read back after all gradients, so the host
-waits for the whole backward pass.
+The host decides whether to skip the optimizer step: it reads `found_inf` back after all gradients, so it waits for the
+whole backward pass.
 """
 WHEN_FINE = """\
 When the optimizer has no fused form and float16 is needed.
@@ -76,8 +76,8 @@ def match(call: Call) -> Match | None:
     if not (call.in_library(*_SCALERS) or _scaled(call)):
         return None
     return Match(
-        title="GradScaler.step waits to know whether a gradient overflowed",
-        fix="Use a fused optimizer (fused=True): it takes found_inf on the device. Or train in bfloat16 without a "
+        title="GradScaler.step waits to check whether a gradient overflowed",
+        fix="Use a fused optimizer (fused=True): it reads found_inf on the device. Or train in bfloat16 without a "
         "scaler.",
         removal=Removal.NOTHING,
     )

@@ -58,8 +58,8 @@ instead of one.
 WHEN_FINE = """\
 Outside of the hot function.
 
-`torch._dynamo.config.capture_scalar_outputs = True` keeps `.item()` in one graph, but the wait stays; `torch.where` and
-`torch.cond` remove both.
+`torch._dynamo.config.capture_scalar_outputs = True` keeps `.item()` in one graph, but the wait remains; `torch.where`
+and `torch.cond` remove both.
 """
 
 _WRAPPER = "torch/_dynamo/eval_frame.py"
@@ -81,7 +81,7 @@ def match(call: Call) -> Match | None:
     broken = _inside(call) or _between(call)
     return Match(
         title=f"a read-back {'breaks the compiled graph in two' if broken else 'keeps a function from being compiled'}",
-        fix="Keep the value a tensor (torch.where, torch.cond). capture_scalar_outputs=True mends the break, not "
+        fix="Keep the value a tensor (torch.where, torch.cond). capture_scalar_outputs=True fixes the break, not "
         "the wait.",
         cause=_READS[call.top],
         removal=Removal.NOTHING,

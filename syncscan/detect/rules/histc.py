@@ -44,13 +44,13 @@ ID = "histc"
 NAME = "histc reads its range back"
 CAUSE = Cause.SHAPE
 WHY = """\
-Without `min` and `max` the range of the data is taken, and both ends are copied to the host before the kernel can be
-launched.
+Without `min` and `max`, the range is taken from the data, and both ends are copied to the host before the kernel can
+be launched.
 """
 WHEN_FINE = """\
 When the range isn't known and the histogram is drawn rarely.
 
-Values outside of a given range are left out: clamp first.
+Values outside the given range are ignored: clamp first.
 """
 
 

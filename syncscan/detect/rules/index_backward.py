@@ -46,12 +46,12 @@ NAME = "The backward of x[mask] waits again"
 CAUSE = Cause.SHAPE
 WHY = """\
 The gradient of `x[mask]` is written through the mask, which is turned into indices a second time: the autograd thread
-waits for their number, and nothing of the rest of the backward pass is launched meanwhile.
+waits for the number of indices, and launches nothing else of the backward pass meanwhile.
 
-It is `_index_put_impl_` that calls `nonzero` on the mask again.
+`_index_put_impl_` calls `nonzero` on the mask again.
 """
 WHEN_FINE = """\
-When the forward `x[mask]` is fine; the two stand and fall together.
+Whenever the forward `x[mask]` is acceptable.
 """
 
 

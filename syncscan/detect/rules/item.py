@@ -24,7 +24,7 @@ result = total
 total = torch.zeros((), device=device)
 for row in x[:4]:
     total += row.sum().detach()
-result = total  # read it every some steps
+result = total  # read it every N steps
 ```
 
 ## Versions
@@ -49,27 +49,27 @@ ID = "item"
 NAME = "A number is read back"
 CAUSE = Cause.READBACK
 WHY = """\
-The number exists when all work queued before it is done; the host launches nothing until then.
+The value is ready only after all queued work; the host can't launch anything meanwhile.
 """
 WHEN_FINE = """\
-Once an epoch, or when the value steers the host in this very step.
+When it runs once per epoch, or the host needs the value in this step.
 
-Detach what you keep: else the graph stays alive. Several values: one `torch.stack(values).tolist()`.
+Detach values that you keep, or the graph stays alive. For several values: one `torch.stack(values).tolist()`.
 """
 
 
 _NUMBER = (
-    "Where it is only logged or summed, keep it on the device (total += loss.detach()) and read it every some steps, "
-    "several values with one torch.stack(values).tolist(). Where the host decides by it, decide on the device with "
-    "torch.where, or by the value of an earlier step."
+    "If it is only logged or summed, keep it on the device (total += loss.detach()) and read it every N steps, "
+    "several values with one torch.stack(values).tolist(). If the host branches on it, decide on the device with "
+    "torch.where, or use the value of an earlier step."
 )
 _ELEMENT = (
-    "Read the whole tensor once, before the loop (values = t.tolist()), and take values[k]; where the number is an "
+    "Read the whole tensor once, before the loop (values = t.tolist()), and take values[k]; if the number is an "
     "index, index with the tensor itself: x.index_select(0, t[k].view(1))."
 )
 _CHOICE = (
-    "Where the host acts on it (an environment's step), act for many at once and read all choices with one tolist(); "
-    "where it only indexes, keep it on the device: torch.gather or index_select."
+    "If the host acts on it (an environment's step), act for many at once and read all choices with one tolist(); if "
+    "it is only an index, keep it on the device: torch.gather or index_select."
 )
 
 
@@ -91,7 +91,7 @@ def match(call: Call) -> Match | None:
 def _read(call: Call) -> tuple[str, str]:
     """Return what the number is, and what to do instead of reading it."""
     if op := choice(call):
-        return f"the choice that {op} made", _CHOICE
+        return f"the result of {op}", _CHOICE
     if call.before[-1:] == ("aten::select",):
         return "one element of a tensor", _ELEMENT
     return "a number", _NUMBER

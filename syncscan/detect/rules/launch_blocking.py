@@ -44,13 +44,13 @@ ID = "launch-blocking"
 NAME = "Every launch waits for its kernel"
 CAUSE = Cause.DEBUG
 WHY = """\
-Each launch returns only when its kernel has ended, so host and device never work at the same time: each step takes the
-sum of both.
+Each launch returns only when its kernel has ended, so host and device never run in parallel: each step takes the sum of
+both.
 
 It is set by `CUDA_LAUNCH_BLOCKING=1`, on ROCm by `AMD_SERIALIZE_KERNEL` or `HIP_LAUNCH_BLOCKING`.
 """
 WHEN_FINE = """\
-While looking for the kernel of an illegal memory access.
+While looking for the kernel behind an illegal memory access.
 """
 
 

@@ -48,13 +48,13 @@ ID = "lightning"
 NAME = "Lightning reads logged values back"
 CAUSE = Cause.LOG
 WHY = """\
-What goes to the progress bar becomes a Python number after every batch, whether or not a bar is drawn; what goes to a
-logger does in the steps that are logged.
+Values for the progress bar become Python numbers after every batch, even if no bar is drawn; values for a logger only
+in the steps that are logged.
 """
 WHEN_FINE = """\
-Every some ten steps.
+Every ten steps or so.
 
-`enable_progress_bar=False` spares the bar's own reads and its drawing, not the number that `prog_bar=True` asks for.
+`enable_progress_bar=False` avoids the bar's own reads and drawing, but not the read that `prog_bar=True` causes.
 """
 
 _PACKAGES = ("lightning/pytorch", "pytorch_lightning")
@@ -66,7 +66,7 @@ _PLACES = (
         LibraryPlace(
             file=f"{package}/trainer/connectors/logger_connector/logger_connector.py",
             functions=("log_metrics",),
-            title="Lightning reads what it logs",
+            title="Lightning reads logged values back",
             fix="Trainer(log_every_n_steps=50): it reads only in steps that it logs; or log fewer values with "
             "on_step=False.",
         )
@@ -78,9 +78,9 @@ _PLACES = (
         LibraryPlace(
             file=f"{package}/trainer/connectors/logger_connector/result.py",
             functions=("metrics",),
-            title="Lightning reads what goes to the progress bar after every batch",
-            fix="self.log(…, prog_bar=False). Trainer(enable_progress_bar=False) alone spares only the bar's own "
-            "reads: the value is read all the same where prog_bar is True.",
+            title="Lightning reads values for the progress bar after every batch",
+            fix="self.log(…, prog_bar=False). Trainer(enable_progress_bar=False) avoids only the bar's own reads: "
+            "the value is still read if prog_bar is True.",
         )
         for package in _PACKAGES
     ),
@@ -107,7 +107,7 @@ _PLACES = (
             direction="HtoD",
             title="Lightning copies the batch from pageable memory",
             fix="DataLoader(pin_memory=True): Lightning copies with non_blocking=True already, which doesn't wait "
-            "where the batch is pinned.",
+            "if the batch is pinned.",
             cause=Cause.PAGEABLE,
             removal=Removal.PINNED_COPY,
         )
@@ -119,7 +119,7 @@ _PLACES = (
             file=f"{package}/callbacks/throughput_monitor.py",
             functions=("_update",),
             title="ThroughputMonitor waits for the whole device after every batch",
-            fix="Leave the ThroughputMonitor out of Trainer(callbacks=[…]), and time some hundred steps at once.",
+            fix="Leave the ThroughputMonitor out of Trainer(callbacks=[…]), and time a few hundred steps at once.",
             cause=Cause.EXPLICIT,
         )
         for package in _PACKAGES
@@ -144,7 +144,7 @@ _PLACES = (
             functions=("grad_norm",),
             title="grad_norm reads the norm of each parameter's gradient",
             fix="torch.nn.utils.get_total_norm([p.grad for p in self.parameters() if p.grad is not None]) stays on the "
-            "device and can be logged; call grad_norm every some steps.",
+            "device and can be logged; call grad_norm every N steps.",
         )
         for package in _PACKAGES
     ),
@@ -153,10 +153,10 @@ _PLACES = (
         LibraryPlace(
             file=f"{package}/loops/training_epoch_loop.py",
             functions=("_broadcast_sigterm_tensor",),
-            title="Lightning asks all ranks after each batch whether one was told to end",
-            fix="No argument spares it where there are several ranks. Before fit(): "
-            "trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None, and a rank that is told to end "
-            "doesn't tell the others.",
+            title="Lightning checks after each batch whether any rank was asked to terminate",
+            fix="No option avoids this with several ranks. Before fit(): "
+            "trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None; a rank that is terminated then "
+            "doesn't notify the others.",
             cause=Cause.DIST,
         )
         for package in _PACKAGES

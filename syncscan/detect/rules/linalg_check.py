@@ -23,7 +23,7 @@ result = torch.linalg.inv(spd)
 
 ```python
 spd = x @ x.T + 64 * torch.eye(64, device=device)
-result, info = torch.linalg.inv_ex(spd)  # read info later, every some steps
+result, info = torch.linalg.inv_ex(spd)  # read info later, every N steps
 ```
 
 ## Versions
@@ -43,18 +43,19 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "linalg-check"
-NAME = "Linear algebra reads its error flags back, or waits in its solver"
+NAME = "Linear algebra reads its error flags back or waits in its solver"
 CAUSE = Cause.CHECK
 WHY = """\
-The factorisation leaves an error flag for each matrix on the device: to raise when one is singular or doesn't converge
-the host reads them back, behind all work queued before. Solvers that compute in part on the host wait by themselves.
+The factorization leaves an error flag for each matrix on the device: the host reads them back, behind all queued work,
+to raise an error if a matrix is singular or doesn't converge. Solvers that compute partly on the host wait by
+themselves.
 """
 WHEN_FINE = """\
 When the program must stop at the first bad matrix, or when it runs rarely.
 
-`inv_ex`, `cholesky_ex`, `solve_ex`, `lu_factor_ex` and `ldl_factor_ex` don't check: a singular matrix goes through
-silently unless `info` is read at some time. `svd`, `eigh` and `lstsq` have no such variant. `det`, `slogdet`, `lu` and
-`qr` read nothing; `lu` of small matrices waits in its solver all the same.
+`inv_ex`, `cholesky_ex`, `solve_ex`, `lu_factor_ex` and `ldl_factor_ex` don't check: a singular matrix passes silently
+unless you read `info` at some point. `svd`, `eigh` and `lstsq` have no such variant. `det`, `slogdet`, `lu` and
+`qr` read nothing; `lu` of small matrices still waits in its solver.
 """
 
 _VARIANTS = {
@@ -72,13 +73,13 @@ _OLD = frozenset(
 )
 """Names from before torch.linalg."""
 _NO_VARIANT = (
-    "This op has no variant without the check: run it rarely, batch the matrices into one call, or take a "
-    "factorisation that has one (cholesky_ex, lu_factor_ex, inv_ex)."
+    "This op has no variant without the check: run it rarely, batch the matrices into one call, or use a "
+    "factorization that has one (cholesky_ex, lu_factor_ex, inv_ex)."
 )
 
 
 _OF_SOLVER = (
-    "No argument spares it: run it rarely, batch the matrices into one call, or try the other library "
+    "No option avoids this: run it rarely, batch the matrices into one call, or try the other library "
     "(torch.backends.cuda.preferred_linalg_library)."
 )
 _READS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::item"})
@@ -102,6 +103,6 @@ def match(call: Call) -> Match | None:
 
 def _fix(variant: str) -> str:
     return (
-        f"torch.linalg.{variant}(…) doesn't check: it returns info besides. The check is lost, so look at info.any() "
-        "now and then, with a copy that you don't wait for."
+        f"torch.linalg.{variant}(…) doesn't check: it also returns info. Check info.any() now and then with a "
+        f"non-blocking copy, since nothing else does."
     )

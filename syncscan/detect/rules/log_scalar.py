@@ -22,7 +22,7 @@ result = f"{loss:.3f}"
 ```python
 loss = x.square().mean()
 losses = [loss.detach()]  # every step: nothing is read
-result = f"{torch.stack(losses).tolist()[-1]:.3f}"  # every some steps: one read for all
+result = f"{torch.stack(losses).tolist()[-1]:.3f}"  # every N steps: one read for all
 ```
 
 ## Versions
@@ -48,13 +48,13 @@ NAME = "Logging reads a value back"
 CAUSE = Cause.LOG
 RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
-Formatting a value of the device waits for it and for all work queued before; late in a step that is nearly all of the
-step's work.
+Formatting a value of the device waits for it and for all work queued before; late in a step, that is nearly all of its
+work.
 """
 WHEN_FINE = """\
-Every some steps.
+Every N steps.
 
-One read late in the step costs only the lead that the host has: look at what the step would gain. To log without
+One read late in the step costs only the host's lead: check what the step would gain. To log without
 waiting, copy into pinned memory with `non_blocking=True`, record an event, and read a step later, when the event is
 done.
 """
@@ -76,7 +76,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="a value is read back" + (", most likely" if formats else "") + " to be logged",
-        fix="Collect detached values on the device and read them every some steps with one "
+        fix="Collect detached values on the device and read them every N steps with one "
         "torch.stack(values).tolist(); or copy into pinned memory with non_blocking=True, then event.record(), "
         "and read a step later, after event.synchronize().",
         confidence=Confidence.MEDIUM if formats else Confidence.HIGH,

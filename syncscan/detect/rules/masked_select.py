@@ -41,8 +41,8 @@ ID = "masked-select"
 NAME = "masked_select reads its length back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The result is as long as the mask has true elements; the host waits for the device to count them before it can allocate
-it.
+The result has one element per true element of the mask; the host waits for the device to count them before it can
+allocate it.
 """
 WHEN_FINE = """\
 When few elements are selected and much work follows on them.
@@ -54,7 +54,8 @@ The backward of `masked_select` doesn't wait again.
 _IN_BACKWARD = {
     "MaskedFillBackward": (
         "masked_fill",
-        "torch.where(mask, value, x) is the same, and its backward doesn't wait; nor does that of a plain number.",
+        "torch.where(mask, value, x) gives the same result, and its backward doesn't wait; a plain number doesn't "
+        "wait either.",
     ),
     "MaskedScatterBackward": (
         "masked_scatter",

@@ -47,10 +47,11 @@ ID = "megatron"
 NAME = "Megatron reads the gradients' norm"
 CAUSE = Cause.READBACK
 WHY = """\
-The norm of all gradients is ready after the whole backward pass; as a Python number it holds the host until then.
+The norm of all gradients is ready after the whole backward pass; reading it as a Python number blocks the host until
+then.
 """
 WHEN_FINE = """\
-When it is the last of a step and its ranks wait for one another anyway.
+When it arrives last in a step and the ranks wait for each other anyway.
 """
 
 _PLACES = (
@@ -60,7 +61,7 @@ _PLACES = (
         functions=("get_grad_norm_fp32",),
         title="clipping reads the gradients' norm",
         fix="Install a Transformer Engine that has multi_tensor_scale_tensor: the norm (of order 2) then stays on the "
-        "device. --clip-grad 0 gives up clipping, and with it the norm.",
+        "device. --clip-grad 0 turns off clipping and the norm.",
     ),
     # core 0.19, clip_grads.py, count_zeros_fp32: `total_num_zeros.item()`
     LibraryPlace(
@@ -74,8 +75,8 @@ _PLACES = (
     LibraryPlace(
         file="megatron/core/optimizer",
         functions=("_unscale_main_grads_and_check_for_nan",),
-        title="the optimizer asks whether a gradient overflowed",
-        fix="Train with --bf16, which needs no loss scaler; fp16 needs the answer to skip a step.",
+        title="the optimizer checks whether a gradient overflowed",
+        fix="Train with --bf16, which needs no loss scaler; fp16 needs the check to skip a step.",
         cause=Cause.CHECK,
     ),
     # core 0.19, timers.py, Timer.start and stop: `torch.cuda.synchronize()`
@@ -90,22 +91,22 @@ _PLACES = (
     LibraryPlace(
         file="megatron/core/rerun_state_machine.py",
         title="the loss is validated on the host",
-        fix="--no-check-for-nan-in-loss-and-grad leaves out the question; --rerun-mode disabled what follows it.",
+        fix="--no-check-for-nan-in-loss-and-grad turns off the check; --rerun-mode disabled turns off its follow-up.",
         cause=Cause.CHECK,
     ),
     # core 0.19, p2p_communication.py: `if config.batch_p2p_comm and config.batch_p2p_sync: torch.cuda.synchronize()`
     LibraryPlace(
         file="megatron/core/pipeline_parallel/p2p_communication.py",
         title="pipeline stages wait for the whole device after an exchange",
-        fix="batch_p2p_sync=False in the model's configuration: a guard against a race of old versions of PyTorch.",
+        fix="batch_p2p_sync=False in the model's configuration: it guards against a race in old versions of PyTorch.",
         cause=Cause.EXPLICIT,
     ),
     # core 0.19, token_dispatcher.py: `self.d2h_event.synchronize()`, `….tolist()`, not where drop_and_pad is set
     LibraryPlace(
         file="megatron/core/transformer/moe/token_dispatcher.py",
         title="the dispatcher reads how many tokens each expert gets",
-        fix="--moe-pad-expert-input-to-capacity with --moe-expert-capacity-factor gives each expert the same number, "
-        "which nobody has to read; tokens above it are dropped.",
+        fix="--moe-pad-expert-input-to-capacity with --moe-expert-capacity-factor gives each expert the same number "
+        "of tokens, so nothing is read; tokens above it are dropped.",
         cause=Cause.SHAPE,
     ),
 )

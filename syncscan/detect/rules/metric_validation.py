@@ -44,8 +44,8 @@ ID = "metric-validation"
 NAME = "A metric validates its inputs on the host"
 CAUSE = Cause.CHECK
 WHY = """\
-torchmetrics looks at the values of its inputs on the host at every update, with `unique` and truth values: several
-waits for each metric.
+torchmetrics checks the values of its inputs on the host at every update, with `unique` and truth values: several
+waits per metric.
 """
 WHEN_FINE = """\
 In tests, for the first batches, and at the end of an epoch.
@@ -63,7 +63,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="a metric waits to validate its inputs",
-        fix="Make the metric with validate_args=False, give num_classes, and call compute() once an epoch.",
+        fix="Create the metric with validate_args=False, pass num_classes, and call compute() once per epoch.",
         for_caller=True,
         removal=Removal.NOTHING,
     )

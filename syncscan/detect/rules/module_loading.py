@@ -45,10 +45,10 @@ ID = "module-loading"
 NAME = "A kernel is loaded"
 CAUSE = Cause.INIT
 WHY = """\
-CUDA loads a kernel's module when the kernel is first used, and may let the device finish its work before.
+CUDA loads a kernel's module when the kernel is first used, and may wait for the device to finish its work first.
 """
 WHEN_FINE = """\
-Before the loop, and in its first steps: it doesn't come again.
+Before the loop, and in its first steps: it happens only once.
 """
 
 
@@ -58,8 +58,8 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title=f"{call.facts.api} waits while a kernel is loaded, once",
-        fix="Keep it out of the measured steps: warm up longer, with every shape and dtype that comes; or set "
-        "CUDA_MODULE_LOADING=EAGER, which loads all when the program starts.",
+        fix="Keep it out of the measured steps: warm up longer, with every shape and dtype; or set "
+        "CUDA_MODULE_LOADING=EAGER, which loads all kernels when the program starts.",
         confidence=Confidence.MEDIUM,
         intended=True,
         removal=Removal.NOTHING,

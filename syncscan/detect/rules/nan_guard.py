@@ -23,7 +23,7 @@ result = loss
 ```python
 loss = x.square().mean()
 bad_steps = torch.zeros((), device=device)
-bad_steps += torch.isnan(loss)  # read it every some steps
+bad_steps += torch.isnan(loss)  # read it every N steps
 result = torch.nan_to_num(loss)
 ```
 
@@ -44,13 +44,13 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "nan-guard"
-NAME = "A NaN guard asks the host"
+NAME = "A NaN guard reads its result back"
 CAUSE = Cause.CHECK
 WHY = """\
-The host asks whether a value is finite that is ready only when all work before it is done.
+The host checks whether a value is finite, but the value is ready only after all queued work.
 """
 WHEN_FINE = """\
-When a NaN must stop the run at once, or every some hundred steps.
+When a NaN must stop the run at once, or every few hundred steps.
 
 To skip an update on the device multiply it by `torch.isfinite(loss)` or use `torch.where`; `torch._assert_async` raises
 on the device and ends the CUDA context.
@@ -69,9 +69,9 @@ def match(call: Call) -> Match | None:
         return None
     test = guard.removeprefix("aten::")
     return Match(
-        title=f"a guard with {test} waits for its answer",
-        fix="Count on the device (bad += torch.isnan(loss)) and read the count every some steps; neutralise on "
-        "the device with torch.nan_to_num or torch.where(torch.isfinite(loss), loss, 0).",
+        title=f"a guard with {test} waits for its result",
+        fix="Count on the device (bad += torch.isnan(loss)) and read the count every N steps; replace NaNs "
+        "on the device with torch.nan_to_num or torch.where(torch.isfinite(loss), loss, 0).",
         removal=Removal.NOTHING,
     )
 

@@ -41,16 +41,16 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "nested-tensor"
-NAME = "Nested tensor reads its lengths back"
+NAME = "A nested tensor reads its lengths back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The lengths of a nested tensor are on the device; padding, splitting and attention need the longest or all of them on
-the host.
+The lengths of a nested tensor are on the device; padding, splitting and attention need the longest or all of the
+lengths on the host.
 """
 WHEN_FINE = """\
-Once for a batch.
+Once per batch.
 
-A jagged tensor keeps what it has read, so reuse the same one. Pass `min_seqlen` and `max_seqlen` to
+A jagged tensor caches the lengths, so reuse it. Pass `min_seqlen` and `max_seqlen` to
 `torch.nested.nested_tensor_from_jagged`.
 """
 

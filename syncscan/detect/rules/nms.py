@@ -45,12 +45,12 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "nms"
-NAME = "nms reads its number of boxes back"
+NAME = "nms reads the number of boxes back"
 CAUSE = Cause.SHAPE
 WHY = """\
-How many boxes remain is known only when the suppression has run; the host waits for it.
+The number of remaining boxes is known only after the suppression has run; the host waits for it.
 
-torchvision's kernel also copies its matrix of overlaps in older versions.
+In older versions, torchvision's kernel also copies its overlap matrix.
 """
 WHEN_FINE = """\
 In inference, where the boxes go to the host anyway.
@@ -63,8 +63,8 @@ _OWN = (
     "and carry a mask."
 )
 _DETECTORS = (  # 0.26, rpn.py, filter_proposals, and roi_heads.py, postprocess_detections: a loop over the images
-    "No argument spares it: the detector suppresses the boxes of each image on their own. Leave it where the step is "
-    "bound by its device; a detector with a fixed number of queries (DETR) suppresses none."
+    "No option avoids this: the detector runs NMS per image. Leave it if the step is "
+    "device-bound; a detector with a fixed number of queries (DETR) needs no NMS."
 )
 
 

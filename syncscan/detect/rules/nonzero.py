@@ -1,4 +1,4 @@
-"""`torch.nonzero` and its kin read the number of hits back to the host.
+"""`torch.nonzero` and its kin read the number of matches back to the host.
 
 ## What it finds
 
@@ -40,16 +40,16 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "nonzero"
-NAME = "nonzero reads its number of hits back"
+NAME = "nonzero reads the number of matches back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The result is as long as there are hits, and the host has to allocate it: it waits until the device has counted them,
-and with the count for all work queued before.
+The result has one row per match, and the host has to allocate it: it waits until the device has counted them,
+and so for all queued work.
 """
 WHEN_FINE = """\
-When the number of hits steers what the host does next, or rarely (once an epoch).
+When the number of matches decides what the host does next, or rarely (once per epoch).
 
-If a bound N on the number of hits is known, `torch.nonzero_static(x, size=N, fill_value=-1)` gives a result of fixed
+If a bound N on the number of matches is known, `torch.nonzero_static(x, size=N, fill_value=-1)` gives a result of fixed
 length; the padded rows need masking.
 """
 
@@ -67,7 +67,7 @@ def match(call: Call) -> Match | None:
         return None
     form = _FORMS[call.first(*_FORMS)]
     return Match(
-        title=f"{form} waits for its number of hits",
+        title=f"{form} waits for the number of matches",
         fix="Stay masked: torch.where(condition, a, b) with three arguments, or multiply by the mask and reduce. "
         "With a known bound N use torch.nonzero_static(x, size=N) and mask the padded rows.",
         removal=Removal.KERNELS,

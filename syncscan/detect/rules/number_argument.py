@@ -45,7 +45,7 @@ ID = "number-argument"
 NAME = "A tensor is used as a number"
 CAUSE = Cause.READBACK
 WHY = """\
-The op needs a Python number; the argument parser turns the tensor that it got into one, which reads it back from the
+The op needs a Python number; the argument parser converts the tensor, which reads it back from the
 device.
 """
 WHEN_FINE = """\
@@ -82,7 +82,7 @@ def match(call: Call) -> Match | None:
         return None
     name = op.removeprefix("aten::")
     return Match(
-        title=f"{name} waits for a tensor that it takes as a number"
+        title=f"{name} waits for a tensor that it uses as a number"
         if inside
         else f"a number is read back, most likely as an argument of {name}",
         fix="Keep sizes and bounds as Python ints from shapes or the configuration; for arithmetic use the "

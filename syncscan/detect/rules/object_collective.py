@@ -20,7 +20,7 @@ result = x.mean().cpu()  # torch.distributed.all_gather_object(results, value)
 Not run: a collective needs several processes.
 
 ```python
-result = x.mean()  # all_reduce of a tensor, read every some steps
+result = x.mean()  # all_reduce of a tensor, read every N steps
 ```
 
 ## Versions
@@ -44,13 +44,13 @@ ID = "object-collective"
 NAME = "Object collectives go through the host"
 CAUSE = Cause.DIST
 WHY = """\
-With NCCL the pickled object is copied to the device, its size exchanged and read back on the host, the result copied
+With NCCL, the pickled object is copied to the device, its size is exchanged and read back, and the result is copied
 to the host and unpickled.
 """
 WHEN_FINE = """\
-Once an epoch.
+Once per epoch.
 
-Or in a group made with `backend='gloo'`, which keeps objects on the host.
+A group with `backend='gloo'` keeps objects on the host.
 """
 
 _OBJECTS = (

@@ -37,10 +37,10 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "one-hot"
-NAME = "one_hot reads its number of classes back"
+NAME = "one_hot reads the number of classes back"
 CAUSE = Cause.SHAPE
 WHY = """\
-Without `num_classes` the result is as wide as the largest class plus one, so the host reads the maximum back.
+Without `num_classes`, the number of columns is the largest class plus one, so the host reads the maximum back.
 """
 WHEN_FINE = """\
 When the number of classes isn't known beforehand.
@@ -55,6 +55,6 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="one_hot waits for the largest class",
-        fix="Give it: F.one_hot(x, num_classes=n). A class out of range is then caught by an assert on the device.",
+        fix="Pass it: F.one_hot(x, num_classes=n). A class out of range is then caught by an assert on the device.",
         removal=Removal.KERNELS,
     )

@@ -47,12 +47,12 @@ ID = "one-off"
 NAME = "One-off work waits"
 CAUSE = Cause.INIT
 WHY = """\
-It is done once, on purpose: to set something up, to measure or to leave a clean state.
+It happens once, on purpose: to set something up, to measure, or to leave a clean state.
 """
 WHEN_FINE = """\
-Always, as long as it happens before the training loop.
+Always, if it happens before the training loop.
 
-Warm up longer where it reaches into the steps that are measured.
+Warm up longer if it falls into the measured steps.
 """
 
 _PACKAGES = {

@@ -52,8 +52,8 @@ ID = "optimizer-readback"
 NAME = "The optimizer reads values back"
 CAUSE = Cause.READBACK
 WHY = """\
-A learning rate, a counter or a norm that lives on the device is needed as a Python number, for each parameter or each
-group: many waits in one `step()`.
+A learning rate, counter or norm on the device is needed as a Python number, per parameter or group: many waits in one
+`step()`.
 """
 WHEN_FINE = """\
 When the optimizer steps rarely.
@@ -79,7 +79,7 @@ def match(call: Call) -> Match | None:
     name = scope.removeprefix("Optimizer.step#").removesuffix(".step") or "the optimizer"
     return Match(
         title=f"{name} reads values back in its step",
-        fix=f"{name} reads by design: choose another optimizer, or step it rarely." if name in _BY_DESIGN else _FIX,
+        fix=f"{name} reads by design: choose another optimizer, or step less often." if name in _BY_DESIGN else _FIX,
         confidence=Confidence.HIGH if call.has_frames or not call.in_closure else Confidence.MEDIUM,
         removal=Removal.NOTHING,
     )

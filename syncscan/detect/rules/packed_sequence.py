@@ -44,7 +44,7 @@ ID = "packed-sequence"
 NAME = "Packing reads lengths back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The batch sizes of a packed sequence steer a loop on the host, so the lengths must come there; they were on the device.
+The batch sizes of a packed sequence control a loop on the host, so the lengths are copied there from the device.
 """
 WHEN_FINE = """\
 When the lengths are computed on the device.
@@ -62,6 +62,6 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="packing sequences waits for their lengths",
-        fix="Keep the lengths on the CPU, as the data loader made them; or pad and mask instead of packing.",
+        fix="Keep the lengths on the CPU, where the data loader made them; or pad and mask instead of packing.",
         removal=Removal.NOTHING,
     )

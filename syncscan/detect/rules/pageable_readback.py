@@ -54,7 +54,7 @@ NAME = "A non-blocking read-back blocks"
 CAUSE = Cause.PAGEABLE
 RACE = RaceKind.READ_BEFORE_COPY
 WHY = """\
-The driver can't write pageable memory behind the host's back: it waits inside the copy call, `cudaMemcpyAsync`.
+The driver can't write to pageable memory asynchronously: it waits inside the copy call, `cudaMemcpyAsync`.
 
 torch's sync debug mode doesn't see this wait. Since no synchronize follows, reading the result too early is a bug on
 other systems.
@@ -72,7 +72,7 @@ def match(call: Call) -> Match | None:
     if not (alone and call.facts.direction == "DtoH" and not call.facts.pinned):
         return None
     return Match(
-        title="a non_blocking copy to pageable memory waits all the same",
+        title="a non_blocking copy to pageable memory still waits",
         fix="Copy into a pinned buffer: torch.empty(…, pin_memory=True).copy_(t, non_blocking=True), then "
         "event.record(), and read only after event.synchronize(): without it the values are garbage.",
         use=Use.UNKNOWN,

@@ -43,15 +43,15 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "peft"
-NAME = "An adapter copies or asks in each forward pass"
+NAME = "An adapter copies or reads values in each forward pass"
 CAUSE = Cause.CHECK
 WHY = """\
-Some adapters make a tensor on the host in each forward pass, or look at a value there, to check it or to choose.
+Some adapters create a tensor on the host in each forward pass, or read a value there to check it or to branch on it.
 """
 WHEN_FINE = """\
-While the step is bound by its device.
+While the step is device-bound.
 
-AdaLoRA reads only in steps that allot ranks.
+AdaLoRA reads only in steps that allocate ranks.
 """
 
 _PLACES = (
@@ -70,7 +70,7 @@ _PLACES = (
         file="peft/peft_model.py",
         direction="HtoD",
         title="prompt learning copies its part of mask and labels to the device in each forward pass",
-        fix="Call the model within torch's device context, which makes them there: with torch.device(device): "
+        fix="Call the model in torch's device context, which creates them on the device: with torch.device(device): "
         "model(…). Without attention_mask and labels there is nothing to copy.",
         cause=Cause.PAGEABLE,
     ),
@@ -78,7 +78,7 @@ _PLACES = (
     LibraryPlace(
         file="peft/tuners/adalora/layer.py",
         functions=("mask_to_budget",),
-        title="AdaLoRA reads its threshold and the ranks that it allots",
+        title="AdaLoRA reads its threshold and the allocated ranks",
         fix="AdaLoraConfig(deltaT=100): update_and_allocate() reads only every deltaT steps between tinit and tfinal.",
         cause=Cause.CTRL,
     ),
@@ -86,15 +86,15 @@ _PLACES = (
     LibraryPlace(
         file="peft/tuners/vblora/layer.py",
         functions=("_get_lora_matrices",),
-        title="VB-LoRA asks in each layer whether its logits are infinite",
-        fix="It asks only where the layer itself, not its dropout, is in training: after model.train(), for m in "
+        title="VB-LoRA checks in each layer whether its logits are infinite",
+        fix="It checks only layers that are in training mode; dropout can stay in it: after model.train(), for m in "
         "model.modules(): m.training &= not isinstance(m, peft.tuners.vblora.layer.VBLoRALayer).",
     ),
     # 0.21.2, tuners/poly/router.py, forward: `if task_ids.max().item() >= self.n_tasks`
     LibraryPlace(
         file="peft/tuners/poly/router.py",
-        title="Poly looks at the largest task in each layer",
-        fix="No argument spares it: one read for each layer. Leave it where the step doesn't gain by it.",
+        title="Poly reads the largest task id in each layer",
+        fix="No option avoids this: one read per layer. Leave it if the step gains nothing from a fix.",
     ),
     # 0.21.2, tuners/lora/variants.py, calculate_alora_offsets: `.nonzero(…)`, `start_idx_tensor.item()`, torch.equal;
     # lora/model.py passes a given alora_offsets on
@@ -110,8 +110,7 @@ _PLACES = (
     LibraryPlace(
         file="peft/tuners/lora/variants.py",
         title="activated LoRA selects the tokens after its invocation in each layer",
-        fix="No argument spares it: how many tokens there are decides a shape. Leave it where the step is bound by its "
-        "device.",
+        fix="No option avoids this: the number of tokens decides a shape. Leave it if the step is device-bound.",
         cause=Cause.SHAPE,
         removal=Removal.KERNELS,
     ),

@@ -50,14 +50,14 @@ NAME = "Pinning memory in the step"
 CAUSE = Cause.ALLOC
 RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
-Pinned memory comes from the driver under a global lock, and giving it back or unregistering it may wait for the device.
+The driver allocates pinned memory under a global lock, and freeing or unregistering it may wait for the device.
 
-The caching host allocator spares both once its blocks fit.
+The caching host allocator avoids both once it has fitting blocks.
 """
 WHEN_FINE = """\
 In the first steps, until the cache of pinned memory is warm.
 
-It is only noted unless the host was held.
+It is only noted unless the host was blocked.
 """
 
 

@@ -50,13 +50,13 @@ ID = "polling"
 NAME = "Polling for an event or a stream"
 CAUSE = Cause.EXPLICIT
 WHY = """\
-The program asks whether the device is done until it is, and launches nothing meanwhile: it waits, with a core busy.
+The program queries the device until it is done, and launches nothing meanwhile: it waits, with a busy core.
 
-No call of it blocks, so that profilers and torch's sync debug mode see no wait. While Python asks, other threads
-compete with it for the interpreter's lock.
+No single call blocks, so profilers and torch's sync debug mode see no wait. While Python polls, other threads
+compete with it for the GIL.
 """
 WHEN_FINE = """\
-Where other work is done between two queries, or on a thread that does nothing else.
+When other work is done between two queries, or on a thread that does nothing else.
 """
 
 
@@ -67,7 +67,7 @@ def match(call: Call) -> Match | None:
     what = "an event" if "Event" in call.facts.api else "a stream"
     return Match(
         title=f"{call.facts.api} in a loop: the program polls for {what}",
-        fix="Go on launching, and ask once, where the result is needed; event.synchronize() waits there without a "
+        fix="Keep launching, and query once, where the result is needed; event.synchronize() waits there without a "
         "loop. Between streams, wait_stream or wait_event: the device waits, not the host.",
         removal=Removal.NOTHING,
     )

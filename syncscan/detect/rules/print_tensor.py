@@ -51,7 +51,7 @@ for one small tensor.
 WHEN_FINE = """\
 While debugging.
 
-In a loop print every some steps, and copy to the host first.
+In a loop print every N steps, and copy to the host first.
 """
 
 _FORMATTER = ("aten::isfinite", "aten::ne", "aten::__and__")
@@ -69,8 +69,8 @@ def match(call: Call) -> Match | None:
     if not (call.in_library("torch/_tensor_str.py") or (not call.has_frames and _in_burst(call))):
         return None
     return Match(
-        title="printing a tensor waits, once for every question about its values",
-        fix="Don't print in the loop; else print(t.detach().cpu()), which costs one copy, and only every some steps.",
+        title="printing a tensor waits several times to choose its number format",
+        fix="Don't print in the loop; otherwise print(t.detach().cpu()), which costs one copy, every N steps.",
         removal=Removal.NOTHING,
     )
 

@@ -42,7 +42,7 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "prod-backward"
-NAME = "The backward of a product looks for zeros"
+NAME = "The backward of a product counts zeros"
 CAUSE = Cause.READBACK
 WHY = """\
 The gradient of a product divides by its factors, which fails at zero: autograd counts the zeros on the device and reads

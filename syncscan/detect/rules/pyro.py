@@ -22,7 +22,7 @@ Not run: it takes Pyro.
 
 ```python
 loss = x.square().mean()
-result = loss.detach()  # guide_trace.log_prob_sum() - model_trace.log_prob_sum(): a tensor; read it every some steps
+result = loss.detach()  # guide_trace.log_prob_sum() - model_trace.log_prob_sum(): a tensor; read it every N steps
 ```
 
 ## Versions
@@ -47,7 +47,7 @@ ID = "pyro"
 NAME = "Pyro reads the loss back"
 CAUSE = Cause.READBACK
 WHY = """\
-The loss of each step becomes a Python number, and validation asks for the truth of each constraint.
+The loss of each step becomes a Python number, and validation reads the result of each constraint.
 """
 WHEN_FINE = """\
 While developing.
@@ -56,10 +56,10 @@ Without validation a wrong parameter gives NaN instead of an error.
 """
 
 _OWN_LOSS = (
-    "No argument spares it, and Trace_ELBO().differentiable_loss reads too. For reparametrised guides write the loss: "
-    "guide_trace = pyro.poutine.trace(guide).get_trace(x); model_trace = "
+    "No option avoids this, and Trace_ELBO().differentiable_loss also reads. For reparametrized guides, write the "
+    "loss: guide_trace = pyro.poutine.trace(guide).get_trace(x); model_trace = "
     "pyro.poutine.trace(pyro.poutine.replay(model, trace=guide_trace)).get_trace(x); loss = "
-    "guide_trace.log_prob_sum() - model_trace.log_prob_sum(). SVI(model, guide, optim, loss=f) then reads once a step; "
+    "guide_trace.log_prob_sum() - model_trace.log_prob_sum(). SVI(model, guide, optim, loss=f) then reads once; "
     "a torch optimizer not at all."
 )
 
@@ -77,7 +77,7 @@ _PLACES = (
     LibraryPlace(
         file="pyro/util.py",
         within="pyro/poutine",
-        title="Pyro asks whether a log probability is NaN or infinite",
+        title="Pyro checks whether a log probability is NaN or infinite",
         fix="pyro.enable_validation(False) once the model works: a NaN then shows in the loss alone.",
         cause=Cause.CHECK,
         use=Use.SHOWN,
@@ -86,9 +86,9 @@ _PLACES = (
     LibraryPlace(
         file="pyro/util.py",
         functions=("torch_isnan", "torch_isinf", "warn_if_nan", "warn_if_inf"),
-        title="Pyro asks whether the loss is NaN",
-        fix="pyro.enable_validation(False) spares what is asked of sites, and a loss of your own this one: "
-        "guide_trace.log_prob_sum() - model_trace.log_prob_sum() of two traces, for reparametrised guides.",
+        title="Pyro checks whether the loss is NaN",
+        fix="pyro.enable_validation(False) turns off the checks of sites; your own loss avoids this one: "
+        "guide_trace.log_prob_sum() - model_trace.log_prob_sum() of two traces, for reparametrized guides.",
         cause=Cause.CHECK,
         use=Use.SHOWN,
     ),

@@ -42,7 +42,7 @@ ID = "repeat-interleave"
 NAME = "repeat_interleave reads its length back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The result is as long as the sum of the repeats, which the host reads back, with a check that none is negative.
+The length of the result is the sum of the repeats, which the host reads back, with a check that none is negative.
 """
 WHEN_FINE = """\
 When the total isn't known on the host; a wrong `output_size` gives garbage or an assert on the device.
@@ -55,7 +55,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="repeat_interleave waits for the sum of its repeats",
-        fix="Pass the total that the host knows: torch.repeat_interleave(x, repeats, output_size=n), or an int of "
+        fix="Pass the total, if the host knows it: torch.repeat_interleave(x, repeats, output_size=n), or an int of "
         "repeats.",
         removal=Removal.KERNELS,
     )

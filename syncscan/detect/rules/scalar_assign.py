@@ -70,8 +70,8 @@ def match(call: Call) -> Match | None:
     if not (through_index or single):
         return None
     return Match(
-        title=f"{'x[index] = number' if through_index else 'x[i] = number'} copies the number to the device, with a "
-        "wait",
+        title=f"{'x[index] = number' if through_index else 'x[i] = number'} copies the number to the device "
+        f"synchronously",
         fix="x.index_fill_(0, index, value) or a device tensor as value; for one element x[i : i + 1] = value or "
         "x[i].fill_(value), which don't copy.",
         removal=Removal.PINNED_COPY,

@@ -49,10 +49,10 @@ ID = "sglang"
 NAME = "SGLang waits for tokens or sizes"
 CAUSE = Cause.CTRL
 WHY = """\
-The scheduler needs the tokens on the host, to end requests and to send text; kernels are given sizes as numbers.
+The scheduler needs the tokens on the host to end requests and to send text; kernels are given sizes as numbers.
 """
 WHEN_FINE = """\
-Where the next batch runs meanwhile: then the host waits for work, and not the device for the host.
+When the next batch runs meanwhile: then the host waits for the device, not the device for the host.
 """
 
 _PROCESSED = (
@@ -63,15 +63,15 @@ _PROCESSED = (
 )
 _OVERLAP = (
     "The overlap scheduler plans the next batch while this one runs. It is on by default: leave "
-    "--disable-overlap-schedule out, and look into the log for what turned it off."
+    "out --disable-overlap-schedule, and check the log for what turned it off."
 )
 _LENGTHS = (
-    "It is the same number in every block: have the encoder read it once a batch, or take it from the images' sizes on "
-    "the host, and hand max_seqlen on; later versions do so for some models (sgl-project/sglang#30878)."
+    "It is the same number in every block: have the encoder read it once per batch, or compute it from the image "
+    "sizes on the host, and pass max_seqlen on; later versions do so for some models (sgl-project/sglang#30878)."
 )
 _SAMPLING = (
-    "Send what needs it in batches of its own, or leave min_p and the check out: later versions decide by what the "
-    "host knows of the requests, and check for NaN only with --enable-nan-detection."
+    "Send requests that need it in separate batches, or leave out min_p and the check: later versions decide from host "
+    "data, and check for NaN only with --enable-nan-detection."
 )
 
 _PLACES = (
@@ -87,9 +87,9 @@ _PLACES = (
     LibraryPlace(
         file="sglang/srt/managers",
         functions=_PROCESSED,
-        title="SGLang waits for the sampled tokens of the batch before",
-        fix="It is meant: the scheduler overlaps already, and the device works on the next batch meanwhile. Larger "
-        "batches make it rarer for each token.",
+        title="SGLang waits for the sampled tokens of the previous batch",
+        fix="This is intended: the scheduler overlaps already, and the device works on the next batch meanwhile. "
+        "Larger batches make it rarer for each token.",
     ),
     # layers/attention/vision.py, generate_patch_attention_mask: tuple(cu_seqlens.cpu().tolist())
     LibraryPlace(
@@ -102,7 +102,7 @@ _PLACES = (
     # layers/attention/vision.py: (cu_seqlens[1:] - cu_seqlens[:-1]).max().item(), in each backend's forward at first
     LibraryPlace(
         file="sglang/srt/layers/attention/vision.py",
-        title="SGLang's vision attention asks for the longest segment",
+        title="SGLang's vision attention reads the longest segment",
         fix=_LENGTHS,
         cause=Cause.SHAPE,
     ),
@@ -110,14 +110,14 @@ _PLACES = (
     LibraryPlace(
         file="sglang/srt/speculative",
         functions=("verify",),
-        title="EAGLE's verification waits for what was accepted",
+        title="EAGLE's verification waits for the accepted tokens",
         fix="The second version of speculative decoding leaves it on the device and overlaps (SGLANG_ENABLE_SPEC_V2=1 "
-        "where it isn't the default); more draft tokens a step make it rarer.",
+        "where it isn't the default); more draft tokens per step make it rarer.",
     ),
     # layers/sampler.py, forward_cuda (0.4): if sampling_info.min_ps.any(), if not torch.all(success)
     LibraryPlace(
         file="sglang/srt/layers/sampler.py",
-        title="SGLang's sampler decides by a value on the device",
+        title="SGLang's sampler branches on a value on the device",
         fix=_SAMPLING,
         cause=Cause.CHECK,
     ),

@@ -40,7 +40,7 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "size-inside-op"
-NAME = "Op reads a size back inside"
+NAME = "An op reads a size back internally"
 CAUSE = Cause.SHAPE
 WHY = """\
 The op needs a number from the device to size its result or to choose its next kernel.

@@ -44,12 +44,12 @@ ID = "sparse-invariants"
 NAME = "Sparse invariants are checked on the host"
 CAUSE = Cause.CHECK
 WHY = """\
-Range and order of the indices are checked on the device, and the answers read back.
+Range and order of the indices are checked on the device, and the results are read back.
 """
 WHEN_FINE = """\
 In tests.
 
-Give the size: without it the constructor reads the largest index.
+Pass the size: without it, the constructor reads the largest index.
 """
 
 _CONSTRUCTORS = ("aten::sparse_coo_tensor", "aten::sparse_csr_tensor", "aten::sparse_compressed_tensor")

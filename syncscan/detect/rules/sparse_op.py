@@ -40,11 +40,10 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "sparse-op"
-NAME = "Sparse op reads its sizes back"
+NAME = "A sparse op reads its sizes back"
 CAUSE = Cause.SHAPE
 WHY = """\
-How many elements a sparse tensor stores is known to the device alone and decides the shapes: it is counted there, and
-the host reads it back to go on.
+The number of stored elements is known only on the device and decides the shapes, so the host reads it back.
 
 Batched products of COO tensors synchronize the whole device and copy with `cudaMemcpy`.
 """

@@ -48,7 +48,7 @@ ID = "split-sizes"
 NAME = "Sizes of a split are read back"
 CAUSE = Cause.SHAPE
 WHY = """\
-A split makes views, whose shapes the host computes: the sizes are copied there, behind all queued work.
+A split creates views, and the host computes their shapes: the sizes are copied to the host, behind all queued work.
 """
 WHEN_FINE = """\
 When the sizes exist on the device only.
@@ -96,7 +96,7 @@ def _exchange(call: Call) -> Match | None:
         title="an all-to-all waits for the sizes of its parts",
         fix="Exchange by sizes that stay on the device: torch.ops.symm_mem.all_to_all_vdev, for experts "
         "all_to_all_vdev_2d, DeepEP; grouped products take offsets. Or pad each expert's tokens to a fixed capacity: "
-        "even parts need no sizes.",
+        "equal parts need no sizes.",
         confidence=Confidence.MEDIUM,
         removal=Removal.NOTHING,
     )

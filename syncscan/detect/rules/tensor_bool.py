@@ -40,13 +40,13 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "tensor-bool"
-NAME = "Control flow asks the device"
+NAME = "Control flow depends on a device value"
 CAUSE = Cause.CTRL
 WHY = """\
-`if`, `while`, `not`, `and`, `assert` and `bool` need the answer on the host before anything further can be launched.
+`if`, `while`, `not`, `and`, `assert` and `bool` need the value on the host before anything else can be launched.
 """
 WHEN_FINE = """\
-When the branch spares more work than the wait costs.
+When the branch saves more work than the wait costs.
 
 For assertions `torch._assert_async(t)` checks on the device, and ends the CUDA context when it fails. An update that
 must be skipped can be multiplied by the condition instead.
@@ -55,14 +55,16 @@ must be skipped can be multiplied by the condition instead.
 _COMPARISONS = ("aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "aten::ne", "aten::any", "aten::all")
 
 
-_SELF = "The same ops ran twice before the comparison, as in x != x, which asks for NaN: torch.isnan(x) on the device."
+_SELF = (
+    "The same ops ran twice before the comparison, as in x != x, which checks for NaN: torch.isnan(x) on the device."
+)
 
 
 _TRANSFORMER = "torch/nn/modules/transformer.py"
-_MASK = "a transformer compares its mask with a causal one, and waits for the answer"
+_MASK = "a transformer compares its mask with a causal one, and waits for the result"
 _SAY = (
-    "Say what the mask is: encoder(x, mask=mask, is_causal=True), decoder(x, memory, tgt_mask=mask, "
-    "tgt_is_causal=True) for a causal one, is_causal=False for any other. Then it isn't compared."
+    "Declare the mask: encoder(x, mask=mask, is_causal=True), decoder(x, memory, tgt_mask=mask, "
+    "tgt_is_causal=True) for a causal mask, is_causal=False for any other. Then it isn't compared."
 )
 """`_detect_is_causal_mask` of nn.TransformerEncoder and nn.TransformerDecoder compares where `is_causal` is None."""
 
@@ -77,8 +79,8 @@ def match(call: Call) -> Match | None:
     what = f" of {comparison.removeprefix('aten::')}" if comparison else ""
     return Match(
         title=f"control flow waits for the truth value{what} of a tensor",
-        fix="For a check that raises, gather the answers on the device (bad |= cond) and ask once, after the loop or "
-        "every some steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition "
+        fix="For a check that raises, accumulate the results on the device (bad |= cond) and check once, after the "
+        "loop or every N steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition "
         "instead of skipping it; torch.maximum and torch.sort instead of Python's max and sorted.",
         seen=_SELF if comparison == "aten::ne" and _twice(call.before[:-1]) else "",
         removal=Removal.NOTHING,

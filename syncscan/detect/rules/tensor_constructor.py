@@ -44,25 +44,25 @@ NAME = "A constructor copies its data to the device"
 CAUSE = Cause.PAGEABLE
 RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
-The data lies in pageable memory and the constructor has no `non_blocking`: the host waits for all work queued before.
+The data is in pageable memory, and the constructor has no `non_blocking`: the host waits for all work queued before.
 """
 WHEN_FINE = """\
 Once, before the loop: keep it as a buffer.
 
-`torch.full`, `zeros` and `arange` with `device=` make their values on the device. Data from the host:
+`torch.full`, `zeros` and `arange` with `device=` create their values on the device. Data from the host:
 `torch.tensor(data).pin_memory().to(device, non_blocking=True)`.
 """
 
 SMALL = 512
 """Bytes up to which the data are taken as constants, not as a batch: 64 numbers of 8 bytes."""
 _SMALL = (
-    "Make it once and keep it (a buffer), or make it on the device: torch.full, zeros, arange with device=…; plain "
+    "Create it once and keep it (a buffer), or create it on the device: torch.full, zeros, arange with device=…; plain "
     "Python numbers in arithmetic need no tensor."
 )
 _LARGE = (
-    "New data in each step, as of a replay buffer: torch.from_numpy(array).pin_memory().to(device, non_blocking=True), "
-    "unchanged until the copy has run; or keep the buffer on the device, and index it there. The same data each time: "
-    "make it once and keep it."
+    "New data in each step (such as a replay buffer): torch.from_numpy(array).pin_memory().to(device, "
+    "non_blocking=True), unchanged until the copy has run; or keep the buffer on the device, and index it there. "
+    "The same data each time: create it once and keep it."
 )
 _CONSTRUCTORS = ("tensor", "as_tensor", "new_tensor", "asarray", "FloatTensor", "LongTensor", "scalar_tensor")
 
@@ -75,7 +75,7 @@ def match(call: Call) -> Match | None:
     if not (lifted or call.called(*_CONSTRUCTORS)):
         return None
     return Match(
-        title="a tensor constructor copies its data to the device, with a wait",
+        title="a tensor constructor copies its data to the device synchronously",
         fix=_SMALL if call.copies_at_most(SMALL) else _LARGE,
         removal=Removal.PINNED_COPY,
     )

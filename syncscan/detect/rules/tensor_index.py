@@ -44,12 +44,12 @@ ID = "tensor-index"
 NAME = "A tensor is used as an index"
 CAUSE = Cause.READBACK
 WHY = """\
-Shape and offset of a view are the host's business: the index or bound is read back from the device.
+The host computes the shape and offset of a view, so the index or bound is read back from the device.
 """
 WHEN_FINE = """\
 When the length of the slice really varies.
 
-`index_select` and `gather` copy, they are no views: an in-place write to the result doesn't reach `x`. For `x[:n]`
+`index_select` and `gather` copy and aren't views: an in-place write to the result doesn't reach `x`. For `x[:n]`
 compare `torch.arange` with `n` and mask.
 """
 

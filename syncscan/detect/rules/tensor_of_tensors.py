@@ -41,7 +41,7 @@ ID = "tensor-of-tensors"
 NAME = "torch.tensor reads device scalars back"
 CAUSE = Cause.READBACK
 WHY = """\
-The constructor reads each element back, one wait each, and copies the result to the device again.
+The constructor reads each element back, with one wait each, and copies the result to the device.
 """
 WHEN_FINE = """\
 Outside of the loop.

@@ -55,7 +55,7 @@ ID = "timing"
 NAME = "Timing code waits"
 CAUSE = Cause.EXPLICIT
 WHY = """\
-To read a clock at the right moment the host waits for the device, so the measurement changes the step that it measures.
+The host waits for the device before it reads a clock, so the measurement changes the step that it measures.
 """
 WHEN_FINE = """\
 In a benchmark, where nothing else is measured.

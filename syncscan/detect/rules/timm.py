@@ -50,14 +50,14 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal, Use
 
 ID = "timm"
-NAME = "timm copies with a wait"
+NAME = "timm copies synchronously"
 CAUSE = Cause.PAGEABLE
 WHY = """\
-What timm makes on the host, factors, batches, averages, moves between host and device in each step, from memory that
-isn't pinned.
+Factors, batches and averages that timm keeps on the host are copied between host and device in each step, from unpinned
+memory.
 """
 WHEN_FINE = """\
-Where the copies are small beside the step.
+When the copies are small compared with the step.
 
 Averages on the CPU save the device's memory.
 """
@@ -81,8 +81,8 @@ _PLACES = (
             functions=("__iter__",),
             direction="HtoD",
             title="timm's loader copies batches from pageable memory",
-            fix="create_loader(pin_memory=True): it copies with non_blocking=True already, which doesn't wait where "
-            "the batch is pinned.",
+            fix="create_loader(pin_memory=True): it copies with non_blocking=True already, which doesn't wait if the "
+            "batch is pinned.",
             removal=Removal.PINNED_COPY,
         )
         for file in ("loader.py", "naflex_loader.py")
@@ -92,7 +92,7 @@ _PLACES = (
         file="timm/utils/model_ema.py",
         direction="DtoH",
         title="the average of the model is kept on the CPU, and each value copied there",
-        fix="Keep it on the model's device: ModelEmaV3(model, device=None); or update it every some steps: "
+        fix="Keep it on the model's device: ModelEmaV3(model, device=None); or update it every N steps: "
         "ModelEmaV3(model, device='cpu', …) and ema.update(model) where step % n == 0.",
         cause=Cause.READBACK,
         use=Use.SHOWN,
@@ -101,8 +101,8 @@ _PLACES = (
     LibraryPlace(
         file="timm/optim/adamp.py",
         functions=("projection",),
-        title="the optimizer asks for each parameter whether to project its update",
-        fix="No argument spares it: one or two reads for each parameter of two or more dimensions. "
+        title="the optimizer checks for each parameter whether to project its update",
+        fix="No option avoids this: one or two reads for each parameter of two or more dimensions. "
         "create_optimizer_v2(model, opt='adamw') doesn't ask.",
         cause=Cause.CTRL,
         removal=Removal.KERNELS,

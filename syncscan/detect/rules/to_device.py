@@ -48,11 +48,11 @@ NAME = "A copy to the device blocks"
 CAUSE = Cause.PAGEABLE
 RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
-Without `non_blocking=True`, or from pageable memory, which the driver stages, a copy ends in a synchronize of its
-stream: the host waits for the copy and for all work queued before.
+Without `non_blocking=True`, or from pageable memory (which the driver stages), a copy ends with a synchronization
+of its stream: the host waits for the copy and for all work queued before.
 """
 WHEN_FINE = """\
-Small copies once a step hardly matter; loading before the loop.
+For small copies once per step, or when loading before the loop.
 
 Calling `pin_memory()` in the loop itself can be slower than a plain copy: let the data loader's thread do it. The
 source must not be changed until the copy has run.
@@ -61,11 +61,11 @@ source must not be changed until the copy has run.
 _PINNED = "Pass non_blocking=True: the memory is pinned already. Don't change it until the copy has run."
 _BATCH = (
     "A batch: DataLoader(pin_memory=True) and x.to(device, non_blocking=True); don't change it until the copy has run. "
-    "A constant: make it once, before the loop, on the device."
+    "A constant: create it once, before the loop, on the device."
 )
 _PAGEABLE = (
-    "The same values each time: make them once, before the loop, on the device. New data: load it into pinned memory "
-    "in another thread (DataLoader(pin_memory=True) where there is a loader), then x.to(device, non_blocking=True); "
+    "The same values each time: create them once, before the loop, on the device. New data: load it into pinned memory "
+    "in another thread (DataLoader(pin_memory=True) if there is a loader), then x.to(device, non_blocking=True); "
     "don't change the source until the copy has run."
 )
 

@@ -48,7 +48,7 @@ All elements are copied to pageable host memory, behind all work queued before.
 WHEN_FINE = """\
 At the end of an epoch; one `tolist` is far better than a loop of `item`.
 
-To go on meanwhile: copy into pinned memory with `non_blocking=True`, record an event, and read after
+To continue meanwhile: copy into pinned memory with `non_blocking=True`, record an event, and read after
 `event.synchronize()`.
 """
 
@@ -60,7 +60,7 @@ def match(call: Call) -> Match | None:
         return None
     return Match(
         title="tolist waits for a copy of the tensor",
-        fix="Compute on the device and read one result; or read late: copy into pinned memory with "
+        fix="Compute on the device and read one result; or read later: copy into pinned memory with "
         "non_blocking=True, then event.record(), and read after event.synchronize(), a step later.",
         removal=Removal.ASYNC_COPY,
     )

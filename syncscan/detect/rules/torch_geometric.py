@@ -49,7 +49,7 @@ ID = "torch-geometric"
 NAME = "torch_geometric reads a size back"
 CAUSE = Cause.SHAPE
 WHY = """\
-How many nodes or graphs there are is taken from the largest index, which lies on the device, unless it is passed.
+Unless it is passed, the number of nodes or graphs is read from the largest index, which is on the device.
 """
 WHEN_FINE = """\
 Once, while a dataset is prepared.
@@ -62,7 +62,7 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/utils/_to_dense_batch.py",
         direction="DtoH",
-        title="to_dense_batch reads the number of graphs and the most nodes of one",
+        title="to_dense_batch reads the number of graphs and the maximum number of nodes",
         fix="to_dense_batch(x, batch, batch_size=data.num_graphs, max_num_nodes=n) for a known bound n. Before 2.8 a "
         "given max_num_nodes is still compared with the batch, one read, unless "
         "torch_geometric.experimental_mode('disable_dynamic_shapes') is on.",
@@ -73,7 +73,7 @@ _PLACES = (
         under=("aten::index_put_", "aten::_index_put_impl_"),
         direction="HtoD",
         title="to_dense_batch copies the number one to the device, for its mask",
-        fix="No argument spares it: call it once for several tensors, to_dense_batch(torch.cat([a, b], -1), batch, …).",
+        fix="No option avoids this: call it once for several tensors, to_dense_batch(torch.cat([a, b], -1), batch, …).",
         cause=Cause.PAGEABLE,
         removal=Removal.PINNED_COPY,
     ),
@@ -98,8 +98,8 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/nn/aggr/base.py",
         functions=("assert_sorted_index",),
-        title="an aggregation asks whether its index is sorted",
-        fix="No argument spares it: sum, mean and max aggregations don't ask; those that need a sorted index do.",
+        title="an aggregation checks whether its index is sorted",
+        fix="No option avoids this: sum, mean and max aggregations don't check; those that need a sorted index do.",
         cause=Cause.CHECK,
     ),
     # 2.8, nn/pool/glob.py: `scatter(x, batch, dim=dim, dim_size=size, reduce=…)`, and utils/_scatter.py, scatter
@@ -114,8 +114,8 @@ _PLACES = (
         file="torch_geometric/utils/_scatter.py",
         within="torch_geometric/nn/pool/select/topk.py",
         title="top-k pooling reads the number of graphs",
-        fix="No argument spares it: TopKPooling and SAGPooling don't take the number of graphs. Leave it where the "
-        "step is bound by its device.",
+        fix="No option avoids this: TopKPooling and SAGPooling don't take the number of graphs. Leave it if the step "
+        "is device-bound.",
     ),
     # 2.8, nn/norm: graph_norm.py, instance_norm.py, layer_norm.py, forward: `batch_size = int(batch.max()) + 1`
     LibraryPlace(
@@ -129,7 +129,7 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/utils/_to_dense_adj.py",
         direction="DtoH",
-        title="to_dense_adj reads the number of graphs and the most nodes of one",
+        title="to_dense_adj reads the number of graphs and the maximum number of nodes",
         fix="to_dense_adj(edge_index, batch, max_num_nodes=n, batch_size=data.num_graphs): a given max_num_nodes is "
         "still compared with the edges, two reads; utils.scatter into a matrix of your own needs none.",
     ),
@@ -137,7 +137,7 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/utils/num_nodes.py",
         title="torch_geometric reads the number of nodes from an index",
-        fix="Pass num_nodes=x.size(0) to the function that asks (softmax, degree, add_self_loops, …).",
+        fix="Pass num_nodes=x.size(0) to the function that reads it (softmax, degree, add_self_loops, …).",
     ),
     # 2.8, utils/_scatter.py, scatter: `dim_size = int(index.max()) + 1`
     LibraryPlace(
@@ -150,7 +150,7 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/utils/loop.py",
         within="torch_geometric/nn/conv/gcn_conv.py",
-        title="GCNConv counts the edges that are no loops, in each forward pass",
+        title="GCNConv counts the edges that aren't self-loops, in each forward pass",
         fix="Add the loops once, in the dataset: transform=T.AddRemainingSelfLoops(), and GCNConv(…, "
         "add_self_loops=False); for one graph that doesn't change GCNConv(…, cached=True).",
         removal=Removal.KERNELS,
@@ -159,7 +159,7 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/utils/loop.py",
         within="torch_geometric/nn/conv",
-        title="a layer counts the edges that are no loops, in each forward pass",
+        title="a layer counts the edges that aren't self-loops, in each forward pass",
         fix="Add the loops once, in the dataset: transform=T.AddRemainingSelfLoops(), and make the layer with "
         "add_self_loops=False.",
         removal=Removal.KERNELS,
@@ -168,7 +168,7 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/utils/loop.py",
         functions=("remove_self_loops", "add_remaining_self_loops", "segregate_self_loops", "get_self_loop_attr"),
-        title="loops are counted, to be removed or added",
+        title="self-loops are counted, to be removed or added",
         fix="Do it once, in the dataset: transform=T.RemoveSelfLoops() or T.AddRemainingSelfLoops().",
         removal=Removal.KERNELS,
     ),
@@ -176,23 +176,23 @@ _PLACES = (
     LibraryPlace(
         file="torch_geometric/nn/pool/select/topk.py",
         title="top-k pooling counts the nodes that it keeps",
-        fix="No argument spares it: how many nodes a graph keeps depends on its size. Leave it where the step is bound "
-        "by its device.",
+        fix="No option avoids this: the number of kept nodes depends on the graph's size. Leave it if the step is "
+        "device-bound.",
         removal=Removal.KERNELS,
     ),
     # 2.8, nn/pool/connect/filter_edges.py, filter_adj: `row[mask], col[mask]`
     LibraryPlace(
         file="torch_geometric/nn/pool/connect/filter_edges.py",
         title="pooling counts the edges whose nodes it keeps",
-        fix="No argument spares it: how many edges stay depends on the nodes that do. Leave it where the step is bound "
-        "by its device.",
+        fix="No option avoids this: the number of kept edges depends on the kept nodes. Leave it if the step is "
+        "device-bound.",
         removal=Removal.KERNELS,
     ),
     # 2.8, data/data.py, to and cuda: `self.apply(lambda x: x.to(device=device, non_blocking=non_blocking), *args)`
     LibraryPlace(
         file="torch_geometric/data/data.py",
         direction="HtoD",
-        title="each tensor of a batch of graphs is copied to the device with a wait",
+        title="each tensor of a batch of graphs is copied to the device synchronously",
         fix="DataLoader(pin_memory=True) and batch.to(device, non_blocking=True); don't change the batch on the host "
         "until the copies have run.",
         cause=Cause.PAGEABLE,

@@ -47,20 +47,20 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "torchdiffeq"
-NAME = "An ODE solver asks how far to step"
+NAME = "An ODE solver reads its error and time back"
 CAUSE = Cause.CTRL
 WHY = """\
-Time and error of the solution lie on the device; the host reads them to choose the next step, to check it and to end.
+Time and error of the solution are on the device; the host reads them to choose the next step, to check it and to stop.
 """
 WHEN_FINE = """\
-Where a step of the solver is much work: then the waits are small beside it.
+When a solver step is much work: then the waits are small compared with it.
 
 Fixed steps change the result: compare the error.
 """
 
 _FIXED = (
-    "method='rk4' with options={'step_size': h} takes steps of a known number and asks far less; looser rtol and atol "
-    "take fewer steps; python -O leaves the assertions out."
+    "method='rk4' with options={'step_size': h} takes a known number of steps and reads far less; looser rtol and atol "
+    "take fewer steps; python -O skips the assertions."
 )
 
 _PLACES = (
@@ -69,8 +69,8 @@ _PLACES = (
         file="torchdiffeq/_impl/rk_common.py",
         functions=("_adaptive_step",),
         after=("aten::all",),
-        title="the solver asks whether its state is finite",
-        fix="python -O leaves this assertion out; a fixed-step solver (method='rk4') has none.",
+        title="the solver checks whether its state is finite",
+        fix="python -O skips this assertion; a fixed-step solver (method='rk4') has none.",
         cause=Cause.CHECK,
     ),
     # 0.2.5, rk_common.py: _advance (`while next_t > self.rk_state.t1`), _runge_kutta_step (`if alpha_i == 1.`),
@@ -97,7 +97,7 @@ _PLACES = (
         file="torchdiffeq/_impl/misc.py",
         functions=("_select_initial_step",),
         title="the adaptive solver looks for its first step",
-        fix="options={'first_step': h} gives it, and spares the search: once a call of odeint.",
+        fix="options={'first_step': h} avoids the search, which runs once per call of odeint.",
     ),
     # misc.py, _optimal_step_size: `torch.tensor(order, dtype=last_step.dtype, device=last_step.device)`
     LibraryPlace(
@@ -114,7 +114,7 @@ _PLACES = (
         file="torchdiffeq/_impl",
         direction="HtoD",
         title="the solver copies its constants to the device",
-        fix="They are copied once a call of odeint: solve for more points, or a larger batch, in one call; "
+        fix="They are copied once per call of odeint: solve for more points, or a larger batch, in one call; "
         "a rtol or atol that is a device tensor already isn't copied.",
         cause=Cause.PAGEABLE,
         removal=Removal.PINNED_COPY,
@@ -122,17 +122,17 @@ _PLACES = (
     # solvers.py, FixedGridODESolver.integrate: `while j < len(t) and t1 >= t[j]`, _linear_interp: `if t == t0`
     LibraryPlace(
         file="torchdiffeq/_impl/solvers.py",
-        title="the solver asks whether a point of output is reached",
-        fix="One read for each step and each point: ask for fewer points (t of two, begin and end), and give the steps "
+        title="the solver checks whether an output point is reached",
+        fix="One read per step and point: request fewer points (t of two, begin and end), and give the steps "
         "as options={'step_size': h}.",
     ),
     # misc.py, _check_inputs: whether t is monotonic; once a call of odeint
     LibraryPlace(
         file="torchdiffeq/_impl/misc.py",
         functions=("_check_inputs", "_check_timelike", "_decreasing"),
-        title="odeint checks its points of time",
-        fix="It is checked once a call of odeint: solve for more points, or a larger batch, in one call; python -O "
-        "leaves what is asserted out.",
+        title="odeint checks its time points",
+        fix="They are checked once per call of odeint: solve for more points, or a larger batch, in one call; python "
+        "-O skips the assertions.",
         cause=Cause.CHECK,
     ),
 )

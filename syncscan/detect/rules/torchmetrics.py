@@ -45,12 +45,12 @@ ID = "torchmetrics"
 NAME = "A metric counts on the host"
 CAUSE = Cause.SHAPE
 WHY = """\
-`torch.bincount` reads the smallest and the largest value back, also where the number of classes is known.
+`torch.bincount` reads the smallest and the largest value back, even if the number of classes is known.
 """
 WHEN_FINE = """\
 At the end of an epoch.
 
-Checks of the inputs are another matter: the rule metric-validation.
+For checks of the inputs, see the rule metric-validation.
 """
 
 _PLACES = (
@@ -58,8 +58,8 @@ _PLACES = (
     LibraryPlace(
         file="torchmetrics/utilities/data.py",
         functions=("_bincount",),
-        title="a metric counts with bincount, which waits for its extremes",
-        fix="No argument spares it: keep predictions and targets of some batches on the device and update once for all "
+        title="a metric counts with bincount, which waits for the smallest and largest value",
+        fix="No option avoids this: keep predictions and targets of some batches on the device and update once for all "
         "of them; or, inside torch.use_deterministic_algorithms(True), torchmetrics counts by comparison, without "
         "a wait but with more memory.",
     ),
@@ -79,9 +79,9 @@ _PLACES = (
     LibraryPlace(
         file="torchmetrics/aggregation.py",
         functions=("_cast_and_nan_check_input",),
-        title="an aggregating metric asks whether a value is NaN",
-        fix="MeanMetric(nan_strategy='disable') doesn't look, and ignores the weights given to update() (1.9); or sum "
-        "on the device (total += loss.detach()) and give the metric one value every some steps.",
+        title="an aggregating metric checks whether a value is NaN",
+        fix="MeanMetric(nan_strategy='disable') doesn't check, and ignores the weights given to update() (1.9); or sum "
+        "on the device (total += loss.detach()) and give the metric one value every N steps.",
         cause=Cause.CHECK,
     ),
     # 1.9, stat_scores.py, _multiclass_stat_scores_update, confusion_matrix.py and precision_recall_curve.py, _format:
@@ -95,10 +95,10 @@ _PLACES = (
             "_binary_precision_recall_curve_format",
             "_multiclass_precision_recall_curve_format",
         ),
-        title="a metric counts what ignore_index leaves",
-        fix="Make the metric without ignore_index, with one class more, and move the ignored samples there: "
-        "torch.where(target == ignored, num_classes, target); leave that class out of what compute() gives for each "
-        "class (average=None).",
+        title="a metric counts the samples that ignore_index keeps",
+        fix="Create the metric without ignore_index, with an extra class for the ignored samples: "
+        "torch.where(target == ignored, num_classes, target); drop that class from the per-class results of "
+        "compute() (average=None).",
     ),
 )
 

@@ -46,13 +46,13 @@ ID = "torchvision-detection"
 NAME = "A detector counts boxes on the host"
 CAUSE = Cause.SHAPE
 WHY = """\
-How many boxes are positive, kept or left is known only when the device has found them, and the next tensors are as long
-as that: several waits for each image.
+The numbers of positive, kept and remaining boxes are known only on the device, and decide the sizes of the next
+tensors: several waits per image.
 """
 WHEN_FINE = """\
-While the step is bound by its device.
+While the step is device-bound.
 
-No argument of the models turns off the counting; the copies of constants can be spared.
+No option of the models turns off the counting; the copies of constants can be avoided.
 """
 
 _PLACES = (
@@ -61,9 +61,9 @@ _PLACES = (
         file="torchvision/models/detection",
         functions=("forward",),
         after=("aten::any",),
-        title="the detector asks for each image whether a target box is degenerate",
-        fix="No argument spares it: check the boxes once in the dataset and override forward of the model without the "
-        "check. One test for each image and step goes.",
+        title="the detector checks for each image whether a target box is degenerate",
+        fix="No option avoids this: check the boxes once in the dataset, and override the model's forward without the "
+        "check. This removes one wait per image and step.",
         cause=Cause.CHECK,
     ),
     # 0.26, transform.py, normalize: `torch.as_tensor(self.image_mean, dtype=dtype, device=device)`, and image_std
@@ -72,7 +72,7 @@ _PLACES = (
         functions=("normalize",),
         direction="HtoD",
         title="the detector copies mean and deviation to the device for each image",
-        fix="Give it tensors that are there, once: model.transform.image_mean = "
+        fix="Give it device tensors once: model.transform.image_mean = "
         "torch.tensor(model.transform.image_mean, device=device), and image_std likewise.",
         cause=Cause.PAGEABLE,
     ),
@@ -82,7 +82,7 @@ _PLACES = (
         functions=("encode_single",),
         direction="HtoD",
         title="the detector copies the weights of its box coder to the device",
-        fix="Give it a tensor that is there, once: for coder in (model.rpn.box_coder, model.roi_heads.box_coder): "
+        fix="Give it a device tensor once: for coder in (model.rpn.box_coder, model.roi_heads.box_coder): "
         "coder.weights = torch.tensor(coder.weights, device=device).",
         cause=Cause.PAGEABLE,
     ),
@@ -92,7 +92,7 @@ _PLACES = (
         functions=("resize_boxes", "resize_keypoints"),
         direction="HtoD",
         title="the detector copies the sizes of each image to the device",
-        fix="Resize images and boxes in the dataset and make the model with _skip_resize=True, which leaves it out in "
+        fix="Resize images and boxes in the dataset and create the model with _skip_resize=True, which skips it in "
         "training.",
         cause=Cause.PAGEABLE,
     ),
@@ -101,7 +101,7 @@ _PLACES = (
         file="torchvision/models/detection",
         direction="HtoD",
         title="the detector copies a constant to the device",
-        fix="No argument spares it: one small copy for each call of the box coder or of the anchors, whatever the "
+        fix="No option avoids this: one small copy for each call of the box coder or of the anchors, whatever the "
         "number of images: larger batches make them rarer.",
         cause=Cause.PAGEABLE,
         removal=Removal.PINNED_COPY,
@@ -111,7 +111,7 @@ _PLACES = (
         file="torchvision/models/detection/_utils.py",
         functions=("__call__",),
         under=("aten::nonzero", "aten::nonzero_numpy"),
-        title="the detector counts its positive and negative boxes, to sample of them",
+        title="the detector counts its positive and negative boxes for sampling",
         fix="model.rpn.fg_bg_sampler and model.roi_heads.fg_bg_sampler can be replaced by a callable that draws a "
         "fixed number: torch.where(matched >= 1, torch.rand_like(score), -1).topk(k), and likewise for matched == 0, "
         "scattered into two masks.",
@@ -121,24 +121,24 @@ _PLACES = (
     LibraryPlace(
         file="torchvision/models/detection",
         title="the detector waits for a number of boxes",
-        fix="No argument spares it: its tensors are as long as boxes are found. Leave it where the step is bound by "
-        "its device; a detector with a fixed number of queries (DETR) matches once for all images.",
+        fix="No option avoids this: the sizes of its tensors depend on the boxes found. Leave it if the step is "
+        "device-bound; a detector with a fixed number of queries (DETR) matches once for all images.",
         removal=Removal.KERNELS,
     ),
     # 0.26, ops/poolers.py, _multiscale_roi_align: `torch.where(levels == level)[0]` for each level
     LibraryPlace(
         file="torchvision/ops/poolers.py",
         title="the pooler waits for the number of boxes of each level",
-        fix="No argument spares it: it takes torch.where(levels == level) for each level of the pyramid. A pooler of "
-        "one level (featmap_names=['0']) doesn't ask.",
+        fix="No option avoids this: it takes torch.where(levels == level) for each level of the pyramid. A pooler with "
+        "one level (featmap_names=['0']) doesn't wait.",
         removal=Removal.KERNELS,
     ),
     # 0.26, ops/boxes.py, remove_small_boxes: `torch.where(keep)[0]`, which rpn.py, filter_proposals, calls
     LibraryPlace(
         file="torchvision/ops/boxes.py",
         functions=("remove_small_boxes",),
-        title="boxes that are too small are counted, to be left out",
-        fix="No argument spares it: keep the mask, and give small boxes a score of zero instead of leaving them out.",
+        title="boxes that are too small are counted and removed",
+        fix="No option avoids this: keep the mask, and give small boxes a score of zero instead of leaving them out.",
         removal=Removal.KERNELS,
     ),
     # 0.26, ops/boxes.py, _batched_nms_coordinate_trick: `torch.tensor(1).to(boxes)`
@@ -147,7 +147,7 @@ _PLACES = (
         functions=("_batched_nms_coordinate_trick",),
         direction="HtoD",
         title="batched_nms copies the number one to the device",
-        fix="nms() of boxes that are shifted by class already doesn't: nms(boxes + (idxs * (boxes.max() + 1))[:, "
+        fix="nms() of boxes shifted by class doesn't: nms(boxes + (idxs * (boxes.max() + 1))[:, "
         "None], scores, iou_threshold).",
         cause=Cause.PAGEABLE,
     ),

@@ -48,19 +48,19 @@ ID = "transformers"
 NAME = "transformers reads values back"
 CAUSE = Cause.READBACK
 WHY = """\
-The trainer looks at the loss on the host, to leave out a NaN or to log it, and a model looks at its attention mask, to
-choose the faster attention when nothing is padded.
+The trainer reads the loss on the host, to filter NaNs or to log it; a model reads its attention mask, to choose the
+faster attention when nothing is padded.
 """
 WHEN_FINE = """\
-Logged every some ten steps, the loss costs nothing that matters.
+Logging the loss every ten steps or so costs next to nothing.
 
 Without the filter a NaN or infinite loss shows in the log. A mask of ones and no mask give the same result.
 """
 
 _NO_MASK = (
-    "Where nothing is padded, pass no attention_mask; a decoder then asks whether sequences are packed instead, unless "
+    "If nothing is padded, pass no attention_mask; a decoder then checks instead whether sequences are packed, unless "
     "it is called with use_cache=True (TrainingArguments(use_cache=True)). Or pass a mask of four dimensions, (batch, "
-    "1, length, length), made once: it is taken as it is."
+    "1, length, length), made once: it is used as is."
 )
 
 _PLACES = (
@@ -70,9 +70,9 @@ _PLACES = (
         file="transformers/trainer.py",
         functions=("train", "_inner_training_loop", "_run_epoch"),
         after=("aten::isnan", "aten::isinf"),
-        title="the Trainer asks at every step whether the loss is NaN or infinite",
-        fix="TrainingArguments(logging_nan_inf_filter=False): a NaN then stands in the log instead of being left out "
-        "of it; nothing else changes.",
+        title="the Trainer checks at every step whether the loss is NaN or infinite",
+        fix="TrainingArguments(logging_nan_inf_filter=False): a NaN then appears in the log instead of being filtered "
+        "out; nothing else changes.",
         cause=Cause.CHECK,
         use=Use.SHOWN,
     ),
@@ -99,10 +99,10 @@ _PLACES = (
         file="transformers/masking_utils.py",
         functions=("find_packed_sequence_indices",),
         direction="DtoH",
-        title="the model asks whether its sequences are packed",
+        title="the model checks whether its sequences are packed",
         fix="Call the model with use_cache=True (TrainingArguments(use_cache=True)), which holds keys and values and "
         "isn't possible with gradient checkpointing; or pass a mask of four dimensions, (batch, 1, length, length), "
-        "made once: it is taken as it is.",
+        "made once: it is used as is.",
         cause=Cause.CTRL,
     ),
     # 5.17, masking_utils.py, create_causal_mask: `allow_is_causal_skip and not (is_compileable and q_length == 1)`:
@@ -111,8 +111,8 @@ _PLACES = (
         file="transformers/masking_utils.py",
         within="transformers/generation",
         direction="DtoH",
-        title="generation asks at each token whether anything is padded",
-        fix="generate(cache_implementation='static') doesn't ask while it decodes; it compiles the forward pass too, "
+        title="generation checks at each token whether anything is padded",
+        fix="generate(cache_implementation='static') doesn't check while it decodes; it compiles the forward pass too, "
         "unless disable_compile=True.",
         cause=Cause.CTRL,
     ),
@@ -121,7 +121,7 @@ _PLACES = (
     LibraryPlace(
         file="transformers/masking_utils.py",
         direction="DtoH",
-        title="the model asks whether anything is padded, to choose its attention",
+        title="the model checks whether anything is padded, to choose its attention",
         fix=_NO_MASK,
         cause=Cause.CTRL,
     ),
@@ -129,9 +129,9 @@ _PLACES = (
     LibraryPlace(
         file="transformers/modeling_attn_mask_utils.py",
         direction="DtoH",
-        title="the model asks whether anything is padded, to choose its attention",
-        fix="Pass no attention_mask where nothing is padded (packed or equally long sequences): the test is made only "
-        "of a mask that is given. Else one test each forward pass remains.",
+        title="the model checks whether anything is padded, to choose its attention",
+        fix="Pass no attention_mask if nothing is padded (packed or equally long sequences): only a given mask is "
+        "checked. Otherwise one check per forward pass remains.",
         cause=Cause.CTRL,
     ),
     # 5.17, modeling_utils.py, warn_if_padding_and_no_attention_mask: `pad_token_id in input_ids[:, [-1, 0]]`; some
@@ -140,7 +140,7 @@ _PLACES = (
         file="transformers/modeling_utils.py",
         functions=("warn_if_padding_and_no_attention_mask",),
         title="the model looks for padding, because it got no attention_mask",
-        fix="Set model.config.pad_token_id = None where nothing is padded: then it doesn't look.",
+        fix="Set model.config.pad_token_id = None if nothing is padded: then it doesn't check.",
         cause=Cause.CHECK,
         use=Use.SHOWN,
     ),
@@ -149,16 +149,16 @@ _PLACES = (
         file="transformers/modeling_flash_attention_utils.py",
         functions=("_get_unpad_data", "_unpad_input", "_upad_input"),
         title="flash attention counts the tokens that aren't padding",
-        fix="Pass no attention_mask where nothing is padded; else flatten the batch in the collator, "
-        "DataCollatorWithFlattening(return_flash_attn_kwargs=True), which gives the lengths from the host.",
+        fix="Pass no attention_mask if nothing is padded; else flatten the batch in the collator, "
+        "DataCollatorWithFlattening(return_flash_attn_kwargs=True), which provides the lengths from the host.",
         cause=Cause.SHAPE,
     ),
     # 5.17, modeling_flash_attention_utils.py, _is_packed_sequence: `… .abs().sum().bool()`, for a batch of one
     LibraryPlace(
         file="transformers/modeling_flash_attention_utils.py",
         direction="DtoH",
-        title="flash attention asks whether its sequences are packed",
-        fix="Give the lengths from the host: DataCollatorWithFlattening(return_flash_attn_kwargs=True), or "
+        title="flash attention checks whether its sequences are packed",
+        fix="Provide the lengths from the host: DataCollatorWithFlattening(return_flash_attn_kwargs=True), or "
         "cu_seq_lens_q, cu_seq_lens_k, max_length_q and max_length_k to the model.",
         cause=Cause.CTRL,
     ),

@@ -50,7 +50,7 @@ WHY = """\
 Each metric is gathered and read in the step that computes it, and kept as a Python number until it is logged.
 """
 WHEN_FINE = """\
-Where the step is bound by its device and the reads come last in it.
+When the step is device-bound and the reads come last in it.
 
 `logging_steps` doesn't change how often they are read.
 """
@@ -62,7 +62,7 @@ _PLACES = (
         file="trl/trainer/sft_trainer.py",
         functions=("compute_loss",),
         title="SFTTrainer reads its metrics back at every step",
-        fix="No argument spares it, logging_steps neither. In a subclass: def compute_loss(self, model, inputs, "
+        fix="No option avoids this, not even logging_steps. In a subclass: def compute_loss(self, model, inputs, "
         "return_outputs=False, num_items_in_batch=None): return transformers.Trainer.compute_loss(self, model, inputs, "
         "return_outputs, num_items_in_batch), which logs loss and norm, not entropy and accuracy.",
     ),
@@ -82,8 +82,8 @@ _PLACES = (
             "nanmax",
         ),
         title="TRL reads its metrics back at every step",
-        fix="No argument spares it, logging_steps neither: override the method in a subclass, keep the metrics as "
-        "tensors and read them in log(). Leave it where the step doesn't gain by it.",
+        fix="No option avoids this, not even logging_steps: override the method in a subclass, keep the metrics as "
+        "tensors and read them in log(). Leave it if the step gains nothing from a fix.",
     ),
 )
 

@@ -43,7 +43,7 @@ ID = "unclassified"
 NAME = "Unclassified wait"
 CAUSE = Cause.UNKNOWN
 WHY = """\
-The host is held inside the call; why, only its code can say.
+The host is blocked inside the call; only its code shows why.
 """
 WHEN_FINE = """\
 When the value is needed on the host at this point.
@@ -54,7 +54,7 @@ def match(call: Call) -> Match:
     """Match always: show the chain of ops and calls, and claim no cause."""
     return Match(
         title=f"{call.facts.api} waits for the device" + (f" in {call.op}" if call.op else ""),
-        fix="Look at the chain and the frames around it; record with stacks for the line. In an extension, look "
+        fix="Check the chain and the frames around it; record with stacks to get the line. In an extension, look "
         "for a synchronize, a copy to the host, or a Thrust algorithm without par_nosync.",
         seen=f"The host waits in {' > '.join((*call.ops, *call.facts.apis))}.",
         confidence=Confidence.LOW,

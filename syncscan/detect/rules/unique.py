@@ -1,4 +1,4 @@
-"""`torch.unique` and `unique_consecutive` read the number of different values back to the host.
+"""`torch.unique` and `unique_consecutive` read the number of distinct values back to the host.
 
 ## What it finds
 
@@ -38,10 +38,10 @@ from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 
 ID = "unique"
-NAME = "unique reads its number of values back"
+NAME = "unique reads the number of distinct values back"
 CAUSE = Cause.SHAPE
 WHY = """\
-The result is as long as there are different values; the host waits for the device to count them.
+The result has one element per distinct value; the host waits for the device to count them.
 
 With `dim=` several Thrust algorithms run, and each of them waits; torch's own sync debug mode doesn't see those.
 """
@@ -49,7 +49,7 @@ WHEN_FINE = """\
 Once, before the training loop, or when the values themselves are needed on the host.
 
 Or on the CPU, in the data loader. Counts of known classes: `scatter_add_` or `bincount`'s replacement. Number of
-different values with a static shape: sort, compare neighbours, sum the flags.
+different values with a static shape: sort, compare neighbors, sum the flags.
 """
 
 _FORMS = {
@@ -67,8 +67,8 @@ def match(call: Call) -> Match | None:
     if form is None:
         return None
     return Match(
-        title=f"{form} waits for its number of values",
-        fix="Keep the size static: sort and compare neighbours ((s[1:] != s[:-1]).sum() + 1 counts them), "
+        title=f"{form} waits for the number of distinct values",
+        fix="Keep the size static: sort and compare neighbors ((s[1:] != s[:-1]).sum() + 1 counts them), "
         "scatter_add_ into a vector of known classes, or do it on the CPU while loading the data.",
         removal=Removal.KERNELS,
     )

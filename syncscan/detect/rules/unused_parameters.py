@@ -67,8 +67,8 @@ def match(call: Call) -> Match | None:
     if not (call.nearest_before(_is_reducers, 8) or call.nearest_after(_is_reducers, 8)):
         return None
     return Match(
-        title="DDP waits to know which parameters were used",
-        fix="Turn it off when all parameters are used; static_graph=True when always the same ones are unused.",
+        title="DDP waits to find out which parameters were used",
+        fix="Turn it off if all parameters are used; use static_graph=True if the same ones are always unused.",
         use=Use.STEERS,
         removal=Removal.NOTHING,
     )

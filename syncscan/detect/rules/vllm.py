@@ -47,10 +47,10 @@ ID = "vllm"
 NAME = "vLLM waits for sampled tokens"
 CAUSE = Cause.CTRL
 WHY = """\
-The scheduler needs the tokens on the host, to end requests and to send text, before it can plan the next step.
+The scheduler needs the tokens on the host to end requests and to send text, before it can plan the next step.
 """
 WHEN_FINE = """\
-Always, where the host has planned the next step before: then it waits for work, not work for it.
+Always, if the host has already planned the next step: then the host waits for the device, not the device for the host.
 """
 
 _PLACES = (
@@ -58,17 +58,17 @@ _PLACES = (
     LibraryPlace(
         file="vllm/v1/worker/gpu/async_utils.py",
         functions=("get_output",),
-        title="vLLM waits for the sampled tokens of the step before",
-        fix="It is meant: scheduling is asynchronous already, and the device works on the next step meanwhile. Larger "
-        "batches make it rarer for each token.",
+        title="vLLM waits for the sampled tokens of the previous step",
+        fix="This is intended: scheduling is asynchronous already, and the device works on the next step meanwhile. "
+        "Larger batches make it rarer for each token.",
     ),
     # gpu_model_runner.py, synchronize_input_prep: prepare_inputs_event.synchronize(), before buffers are used again
     LibraryPlace(
         file="vllm/v1/worker/gpu_model_runner.py",
         functions=("synchronize_input_prep",),
-        title="vLLM waits until the step before has copied its inputs",
-        fix="It is meant: under asynchronous scheduling the pinned buffers of the inputs are used again, and must not "
-        "be written before their copy has run.",
+        title="vLLM waits until the previous step has copied its inputs",
+        fix="This is intended: under asynchronous scheduling the pinned input buffers are reused, and must not be "
+        "written before their copy has run.",
         cause=Cause.EXPLICIT,
     ),
     # gpu_model_runner.py, _to_list: copy into pinned memory, transfer_event.record(), transfer_event.synchronize()
@@ -76,9 +76,9 @@ _PLACES = (
         file="vllm/v1/worker",
         functions=("_to_list", "_bookkeeping_sync"),
         title="vLLM waits for the sampled tokens before it plans the next step",
-        fix="--async-scheduling plans the next step while this one runs. Later versions turn it on by themselves, "
-        "unless pipeline parallelism, some speculative decoding or another executor than mp, uni and "
-        "external_launcher keeps them from it: the log says which.",
+        fix="--async-scheduling plans the next step while this one runs. Later versions turn it on by default, "
+        "except with pipeline parallelism, some speculative decoding, or an executor other than mp, uni and "
+        "external_launcher: the log says which.",
     ),
 )
 

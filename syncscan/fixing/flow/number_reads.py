@@ -91,7 +91,7 @@ _ONE_VALUE: dict[tuple[type, object], bool] = {
     (ast.LtE, 1): True,
     (ast.Lt, 2): True,
 }
-"""A comparison of the number of different values → what it says where there is one."""
+"""A comparison of the number of distinct values → what it says where there is one."""
 
 
 def _site(file: File, call: ast.Call) -> NumberRead | None:

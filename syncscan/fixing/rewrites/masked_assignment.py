@@ -26,7 +26,7 @@ SAFETY = Safety.SAFE
 BEFORE = "x[mask] = y[mask]"
 AFTER = "x.copy_(torch.where(mask, y, x))"
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-HITS = "the number of values depends on the number of hits, which only the device knows"
+HITS = "the number of values depends on the number of matches, which only the device knows"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:

@@ -1,4 +1,4 @@
-"""Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of hits.
+"""Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of matches.
 
 Both work on the whole tensor, in another order of additions: the same to rounding. An empty mask gives 0 and NaN as
 before. Where gradients flow, what the mask doesn't pick gets none, were it NaN or infinite. Half precision is left

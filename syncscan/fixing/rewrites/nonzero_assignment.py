@@ -21,7 +21,7 @@ RULES = ("nonzero", "scalar-assign")
 SAFETY = Safety.SAFE
 BEFORE = "rows, columns = (x > 0.9).nonzero(as_tuple=True)\nx[rows, columns] = 0.0"
 AFTER = "hits = x > 0.9\nx[hits] = 0.0"
-COUNTED = "the number of hits is the size of a later tensor, which the host needs"
+COUNTED = "the number of matches is the size of a later tensor, which the host needs"
 
 
 def find(file: File) -> Iterator[Proposal | Left]:

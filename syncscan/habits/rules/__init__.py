@@ -33,7 +33,7 @@ from syncscan.habits.rules import (
     streams_in_turn,
     timed_transfer,
     timing_sync_in_loop,
-    tokenise_on_step,
+    tokenize_on_step,
 )
 from syncscan.model.habit import Advice, Habit
 
@@ -74,7 +74,7 @@ RULES: tuple[HabitRule, ...] = (
     first_touch,
     progress_bar,
     logging_on_step,
-    tokenise_on_step,
+    tokenize_on_step,
     collate_on_step,
     launch_bound,
     copy_in_line,

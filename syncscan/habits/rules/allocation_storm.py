@@ -55,11 +55,11 @@ ADVICE = Advice(
     area=Area.HOST,
     title="Memory is allocated from the driver in every step",
     why=(
-        "The caching allocator hands out memory in less than a µs; if it has no free block it asks the driver, which "
-        "takes the host 20 to 500 µs per call."
+        "The caching allocator hands out memory in less than a µs; if it has no free block, it calls the driver, which "
+        "takes 20 to 500 µs of host time per call."
     ),
     fix=(
-        "No empty_cache() in the loop; few shapes (pad to some sizes); "
+        "No empty_cache() in the loop; few shapes (pad to a few sizes); "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; buffers that are pinned once and reused."
     ),
     when_fine="In the first steps, and after each new largest shape, while the cache still grows.",
@@ -127,7 +127,7 @@ def _steady(context: Context, rows: Sequence[int]) -> bool:
 def _evidence(context: Context, rows: Sequence[int], took: float, given_back: Sequence[str]) -> list[str]:
     names = Counter(api_name(context.trace.name(row)) for row in rows)
     calls = ", ".join(f"{name}: {count / context.count:.3g}" for name, count in names.most_common(3))
-    sentences = [f"calls per step that ask the driver for memory: {calls}; they take {duration(took)} of the host"]
+    sentences = [f"driver calls per step that allocate memory: {calls}; they take {duration(took)} of host time"]
     if given_back:
         sentences.append(f"memory is freed in the steps, a sync of its own: {', '.join(given_back[:3])}")
     return sentences

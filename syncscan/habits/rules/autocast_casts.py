@@ -58,11 +58,11 @@ ADVICE = Advice(
     area=Area.DEVICE,
     title="Autocast casts the same weights repeatedly",
     why=(
-        "Autocast caches the cast of a weight only until its outermost region ends, and without a gradient "
-        "not at all: each cast is an op on the host and a kernel that reads the whole weight."
+        "Autocast caches the cast of a weight only until its outermost region ends, and doesn't cache tensors "
+        "without gradients: each cast is an op on the host and a kernel that reads the whole weight."
     ),
     fix=(
-        "Cast what isn't trained once, ahead: model.to(torch.bfloat16) for inference, without autocast; the frozen "
+        "Cast untrained weights once, in advance: model.to(torch.bfloat16) for inference, without autocast; the frozen "
         "part of a fine-tuned model. With gradient accumulation, one autocast around all passes of a "
         "step, and autocast(enabled=False) around each backward."
     ),
@@ -113,10 +113,10 @@ def _evidence(context: Context, casts: Casts, host_us: float, device_us: float) 
     sentences = []
     if casts.frozen:
         sentences.append(
-            f"{len(casts.frozen) / context.count:.0f} casts per step in {casts.ops / context.count:.0f} ops are "
-            "of tensors without gradient, which autocast doesn't cache"
+            f"{len(casts.frozen) / context.count:.0f} casts per step in {casts.ops / context.count:.0f} ops cast "
+            "tensors without gradients, which autocast doesn't cache"
         )
     if casts.repeated:
         sentences.append(f"{len(casts.repeated) / context.count:.0f} casts per step repeat an earlier cast")
-    sentences.append(f"they take {duration(host_us)} of the host and {duration(device_us)} of the device")
+    sentences.append(f"they take {duration(host_us)} of host time and {duration(device_us)} of device time")
     return sentences

@@ -56,7 +56,7 @@ ADVICE = Advice(
     rule="fp32-matmul",
     area=Area.DEVICE,
     title="Matrix products run in fp32 beside idle tensor cores",
-    why="fp32 products use the chip's plain arithmetic units; its tensor cores are faster, with fewer bits.",
+    why="fp32 products use the chip's regular arithmetic units; its tensor cores are faster, at lower precision.",
     fix=(
         'torch.set_float32_matmul_precision("high") for tf32 (Ampere and later), or torch.autocast("cuda", '
         "torch.bfloat16) around forward and loss."
@@ -128,7 +128,7 @@ def find(context: Context) -> Iterable[Habit]:
         [call_of[longest], *(c for r, c in call_of.items() if r != longest)],
         took,
         [
-            f"{len(call_of) / context.count:.0f} fp32 products per step take {duration(took)} of the device, "
+            f"{len(call_of) / context.count:.0f} fp32 products per step take {duration(took)} of device time, "
             f"e.g. {trace.name(longest)[:70]}",
             f"{named} has tensor cores",
         ],

@@ -2,7 +2,7 @@
 
 ## What it finds
 
-An outermost scope before the first op with gradients that has at least a tenth of the device's work, in a device-bound
+An outermost scope before the first op with gradients that has at least a tenth of device time, in a device-bound
 step.
 
 ## How it shows in the trace
@@ -90,7 +90,7 @@ ADVICE = Advice(
     ),
 )
 SHARE = 0.1
-"""Least part of the device's work that must lie in the scope."""
+"""Least part of device time that must lie in the scope."""
 BUSY = 0.75
 """Least part of the step in which the device must work; a step that waits for its host gains nothing by a second
 stream."""
@@ -100,7 +100,7 @@ TORCHS = re.compile(r"(nccl|rccl|gloo|ucc|mpi|xccl|hccl):|Optimizer\.|(Fully|FSD
 
 
 def find(context: Context) -> Iterable[Habit]:
-    """Yield outermost scopes before the first op with gradients that have a notable part of the device's work.
+    """Yield outermost scopes before the first op with gradients that have a notable part of device time.
 
     A scope that communicates gathers weights or waits for other ranks, and isn't a frozen part.
     """
@@ -133,7 +133,7 @@ def find(context: Context) -> Iterable[Habit]:
             min(took, rest),
             [
                 f"scope {name!r} launches {duration(took)} of device work per step before anything is trained, "
-                f"the rest {duration(rest)}, on the same stream",
+                f"and the rest {duration(rest)} on the same stream",
             ],
             [
                 Change(ahead=tuple(context.interval(r) for r in own)),

@@ -61,7 +61,7 @@ ADVICE = Advice(
     title="Python's garbage collector runs in the step",
     why="A collection stops the thread that launches the work while it traverses the program's objects.",
     fix=(
-        "gc.freeze() once all is built, so that its objects aren't traversed again; a higher gc.set_threshold; or "
+        "gc.freeze() after setup, so that its objects aren't traversed again; a higher gc.set_threshold; or "
         "gc.disable() and one gc.collect() every few hundred steps. No gc.collect() in the loop."
     ),
     when_fine="When reference cycles hold memory that the next step needs.",
@@ -171,5 +171,5 @@ def _seldom(context: Context, steps: Mapping[int, Collected], rare: Collected, m
     known = "" if most is None else f"; without the profiler rare pauses add {duration(most)} to the median step"
     return (
         f"{holding} of {context.count} recorded steps collect generation {', '.join(map(str, generations))}, which "
-        f"doesn't tell how often that comes{known}"
+        f"doesn't show how often that happens{known}"
     )

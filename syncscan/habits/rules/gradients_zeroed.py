@@ -91,6 +91,6 @@ def _evidence(context: Context, zeroed: ZeroedGradients) -> list[str]:
     fills, sums = len(zeroed.fills) / context.count, len(zeroed.sums) / context.count
     adding = f", the next backward pass {sums:.0f} that add to zeros" if zeroed.additions else ""
     return [
-        f"zero_grad launches {fills:.0f} kernels per step{adding}: {duration(zeroed.host_us)} of the host, "
-        f"{duration(zeroed.device_us)} of the device",
+        f"zero_grad launches {fills:.0f} kernels per step{adding}: {duration(zeroed.host_us)} of host time, "
+        f"{duration(zeroed.device_us)} of device time",
     ]

@@ -48,7 +48,8 @@ ADVICE = Advice(
     title="A tensor is built on the CPU and sent to the device in every step",
     why="The host fills it, then copies it from pageable memory; the device could fill it in microseconds.",
     fix="Create it where it is used: torch.rand(shape, device=device), or once before the loop if it never changes.",
-    when_fine="When its content comes from the host anyway, or it must not depend on the device's random numbers.",
+    when_fine="When its content comes from the host anyway, or it must not depend on the device's random number "
+    "generator.",
 )
 
 

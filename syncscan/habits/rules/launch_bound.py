@@ -88,11 +88,11 @@ graph. A network of 96 parameters left 2.3 of its 4.9 ms (H200, torch 2.11, 2026
 WORTH_NS = 1_200_000
 """Shortest part worth compiling: a small network under a trainer got slower (6.9 → 7.5 ms, H200)."""
 COSTS, FUSED = (1.0, 1.5, 0.0), (1 / 2, 1.0, 1 / 3)
-"""Remaining part of such a call's cost, and of the device's work, which a compile fuses and a graph only launches:
+"""Remaining part of such a call's cost, and of device time, which a compile fuses and a graph only launches:
 likely, with the least and with the most saved. A BERT of four layers under a trainer took 8.4 ms instead of 15.4 (H200,
 torch 2.11), which its launches alone don't explain."""
 GRAPH_FUSED = 1 / 2
-"""Least remaining part of the device's work, with gaps, if one graph or compile holds the whole step: a denoiser
+"""Least remaining part of device time, with gaps, if one graph or compile holds the whole step: a denoiser
 with 3.5 ms of kernels and 14.5 ms per step took 2.7 (H200, torch 2.11, 2026-11-22: `denoising` of
 `benchmarks/launches.py`)."""
 STEADY = 0.9
@@ -223,7 +223,7 @@ def _in_the_way(context: Context, count: float, parts: float) -> str:
 
 
 def _compared(context: Context) -> str:
-    busy = f"the device works {duration(context.step.device_busy_us)} of it"
+    busy = f"the device is busy {duration(context.step.device_busy_us)} of it"
     if context.step.unprofiled_us:
         return f"without the profiler the step takes {duration(context.period_us)}, and {busy}"
     return f"the recorded step takes {duration(context.period_us)}, and {busy}"

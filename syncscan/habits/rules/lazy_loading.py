@@ -60,7 +60,7 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="lazy-loading",
     area=Area.HOST,
-    title="Kernels are loaded in the steps, on first use",
+    title="Kernels are loaded during the steps, on first use",
     why=(
         "CUDA loads a kernel and its module when it is first queried or launched: tens of µs to tens of ms on the "
         "host, and the device may have to be idle meanwhile."

@@ -54,7 +54,7 @@ ADVICE = Advice(
     title="The step waits for a DataLoader whose workers can't keep up",
     why="The loader has workers, but no batch is ready in time: they produce batches slower than steps consume them.",
     fix=(
-        "More workers, as far as there are cores; then cheaper samples: decode smaller, cache, or augment on "
+        "More workers, up to the number of cores; then cheaper samples: decode smaller, cache, or augment on "
         "the device, in batches."
     ),
     when_fine="When only the start of an epoch waits; persistent_workers=True keeps workers from restarting.",

@@ -64,14 +64,14 @@ from syncscan.model.units import duration
 ADVICE = Advice(
     rule="lock-held",
     area=Area.HOST,
-    title="Another thread holds Python's lock, and the step waits for it",
+    title="Another thread holds the GIL, and the step waits for it",
     why=(
-        "Only one thread runs Python at a time. Each torch op releases the lock and reacquires it; a thread "
+        "Only one thread runs Python at a time. Each torch op releases the GIL and reacquires it; a thread "
         "that took it meanwhile keeps it for up to 5 ms, and longer in a call that doesn't release it."
     ),
     fix=(
         "Do that work in another process (DataLoader workers, multiprocessing, a ProcessPoolExecutor), or "
-        "rarely and in calls that release the lock (torch, numpy, zlib). sys.setswitchinterval(5e-4) makes each "
+        "rarely and in calls that release the GIL (torch, numpy, zlib). sys.setswitchinterval(5e-4) makes each "
         "wait ten times shorter if that thread runs plain Python."
     ),
     when_fine="When the device is busy meanwhile.",
@@ -98,14 +98,14 @@ def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:
     ran = [other for other in sampled.others if other.beside_us]
     threads = [
         f"thread {other.name} ran for {duration(other.us)} per step, {other.beside_us / other.us:.0%} of it while the "
-        f"step's was off its core{', in ' + other.places[0] if other.places else ''}"
+        f"step's thread was off-CPU{', in ' + other.places[0] if other.places else ''}"
         for other in sorted(ran, key=lambda other: -other.beside_us)[:NAMED]
     ]
     backward = stopped.likely_us - stopped.surely_us
     also = f", and for {duration(backward)} in backward" if backward else ""
     return [
         f"the step's thread was blocked for {duration(stopped.surely_us)} ({stopped.surely_us / sampled.step_us:.0%}"
-        f" of the step) where it doesn't wait by itself{also}; it was off its core for "
+        f" of the step) outside of its own waits{also}; it was off-CPU for "
         f"{duration(stopped.most_us)} in total",
         *threads,
     ]

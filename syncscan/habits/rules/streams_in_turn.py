@@ -2,7 +2,7 @@
 
 ## What it finds
 
-Two of the program's streams with a tenth of the device's work each, at least two stream waits per step, and no overlap.
+Two of the program's streams with a tenth of device time each, at least two stream waits per step, and no overlap.
 
 ## How it shows in the trace
 
@@ -71,13 +71,13 @@ ADVICE = Advice(
         "Work on the default stream that both must wait for has the same effect."
     ),
     fix=(
-        "Keep only the wait that passes a tensor: the consumer waits for the producer. Against memory reuse "
-        "record_stream is enough; keep the work of both off the default stream."
+        "Keep only the wait that passes a tensor: the consumer waits for the producer. record_stream is enough "
+        "to protect memory from reuse; keep the work of both off the default stream."
     ),
     when_fine="When each stream's input is the other's output of the same step; then one stream would do.",
 )
 SHARE, OVERLAP = 0.1, 0.05
-"""Least part of the device's work on each stream, and largest part of the smaller one's that may overlap."""
+"""Least part of device time on each stream, and largest part of the smaller one's that may overlap."""
 
 
 def find(context: Context) -> Iterable[Habit]:

@@ -59,7 +59,7 @@ ADVICE = Advice(
     area=Area.TIMING,
     title="The timed interval contains a copy of the input to the device",
     why="The time then includes the bus and the host as well as the model, and varies with both.",
-    fix="Copy the input before the first event, or time the copy separately. `syncscan time` reports it as paid once.",
+    fix="Copy the input before the first event, or time it separately. `syncscan time` lists it under one-time costs.",
     when_fine="When you want to measure the time from a request on the host to its result.",
 )
 

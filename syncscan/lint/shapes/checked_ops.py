@@ -34,13 +34,13 @@ def find(site: LintSite) -> Hit | None:
     if name.rpartition(".")[2] in ("clip_grad_norm_", "get_total_norm") and is_true(
         argument(node, "error_if_nonfinite")
     ):
-        fix = "Leave error_if_nonfinite at False and look at the norm every some steps."
-        return Hit("clip-grad", "clipping waits to know whether the norm is finite", fix)
+        fix = "Leave error_if_nonfinite at False and look at the norm every N steps."
+        return Hit("clip-grad", "clipping waits to check whether the norm is finite", fix)
     if name in ("cov", "corrcoef", "istft") and site.waits_for(site.value(argument(node, "input", 0))):
         return Hit("argument-check", f"{name} reads a value back to check its arguments", "Compute it by hand.")
     lengths = [site.value(argument(node, n, at)) for n, at in (("input_lengths", 2), ("target_lengths", 3))]
     if name == "nn.functional.ctc_loss" and site.waits_for(*(v for v in lengths if v.kind is not ValueKind.CPU)):
-        return Hit("ctc-loss", "ctc_loss copies its lengths to the host", "Pass lists, or tensors of the CPU.")
+        return Hit("ctc-loss", "ctc_loss copies its lengths to the host", "Pass lists or CPU tensors.")
     return _linalg(site, node, name) or _distribution(site, node, name)
 
 
@@ -56,9 +56,9 @@ def _linalg(site: LintSite, node: ast.Call, name: str) -> Hit | None:
         return None
     spared = _LINALG.get(op) if checked else _OLD[name]
     fix = (
-        f"torch.linalg.{spared}(…) doesn't check: it returns info besides."
+        f"torch.linalg.{spared}(…) doesn't check; it also returns info."
         if spared
-        else "Call it less often, or batched."
+        else "Call it less often, or batch the calls."
     )
     return Hit("linalg-check", f"linalg.{op} waits for its error flag", fix)
 

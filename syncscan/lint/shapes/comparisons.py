@@ -9,8 +9,8 @@ from syncscan.lint.shape import Hit, LintSite
 RULES = ("equal", "allclose")
 LOOKS_AT = (ast.Call,)
 _FIXES = {
-    "equal": "(a == b).all() kept as a tensor; compare shapes on the host.",
-    "allclose": "torch.isclose(a, b).all() kept as a tensor, read every some steps; or move the check to a test.",
+    "equal": "Keep (a == b).all() as a tensor; compare shapes on the host.",
+    "allclose": "Keep torch.isclose(a, b).all() as a tensor and read it every N steps; or move the check to a test.",
 }
 
 
@@ -31,4 +31,4 @@ def find(site: LintSite) -> Hit | None:
         return None  # equal looks at the storage first
     if not rule or any(value.on_host for value in values) or not (site.waits_for(*values)):
         return None
-    return Hit(rule, f"{rule} brings its answer to the host", _FIXES[rule])
+    return Hit(rule, f"{rule} reads its result back", _FIXES[rule])

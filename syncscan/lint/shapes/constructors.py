@@ -11,7 +11,7 @@ from syncscan.lint.values import ValueKind
 RULES = ("tensor-constructor", "tensor-of-tensors")
 LOOKS_AT = (ast.Call,)
 _FIX = (
-    "Make it once, before the loop (a buffer of the module); or fill on the device, which copies nothing: "
+    "Create it once, before the loop (as a buffer of the module); or fill it on the device, which copies nothing: "
     "torch.full((), 3.0, device=…), torch.zeros, torch.arange."
 )
 
@@ -29,7 +29,7 @@ def find(site: LintSite) -> Hit | None:
             return Hit(
                 "tensor-of-tensors",
                 "torch.tensor reads the tensors in its list one by one",
-                "torch.stack(values) keeps them on the device.",
+                "Use torch.stack(values), which keeps them on the device.",
             )
         if argument(node, "device") is None or not value.tensor or (name != "tensor" and not _of_host(data, site)):
             return None

@@ -23,6 +23,6 @@ def find(site: LintSite) -> Hit | None:
         return None
     return Hit(
         "contains",
-        "'in' waits for its answer",
-        "(t == value).any() kept as a tensor, torch.isin for many values; torch.where to act on it.",
+        "'in' waits for its result",
+        "Keep (t == value).any() as a tensor (torch.isin for many values), and act on it with torch.where.",
     )

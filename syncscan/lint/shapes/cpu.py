@@ -13,7 +13,7 @@ from syncscan.model.finding import Confidence
 RULES = ("cpu", "pageable-readback")
 LOOKS_AT = (ast.Call,)
 _FIX = (
-    "Compute with it on the device. Where the host needs it, copy into pinned memory with non_blocking=True, then "
+    "Compute with it on the device. If the host needs it, copy it into pinned memory with non_blocking=True, then "
     "event.record(), and read a step later, after event.synchronize()."
 )
 
@@ -35,7 +35,7 @@ def find(site: LintSite) -> Hit | None:
     if site.asynchronous:
         return Hit(
             "pageable-readback",
-            "a non-blocking copy to pageable memory blocks all the same",
+            "a non-blocking copy to pageable memory still blocks",
             "To pinned memory: pinned.copy_(x, non_blocking=True), event.record(); read after event.synchronize().",
             Confidence.LOW,
         )

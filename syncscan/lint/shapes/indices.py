@@ -14,9 +14,10 @@ _INDEX = (
     "torch.arange(len(x), device=x.device) < n."
 )
 _LIST = (
-    "Make the index once, as a tensor on the device (a buffer: torch.tensor([…], device=x.device)); a range is a slice."
+    "Create the index once, as a tensor on the device (a buffer: torch.tensor([…], device=x.device)); use a slice "
+    "for a range."
 )
-_ON_HOST = "Keep the tensor on the device too, or take the index from where the host knows it."
+_ON_HOST = "Keep the tensor on the device too, or use an index that is on the host."
 
 
 def find(site: LintSite) -> Hit | None:
@@ -26,13 +27,13 @@ def find(site: LintSite) -> Hit | None:
         return None
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if any(isinstance(part, ast.Slice) and _bounds(part, site) for part in parts):
-        return Hit("tensor-index", "a slice waits for its bound, a tensor", _INDEX)
+        return Hit("tensor-index", "a slice waits for its bound, which is a tensor", _INDEX)
     given = [site.value(part) for part in parts if not isinstance(part, ast.Slice)]
     whole = site.value(node.value)
     if whole.kind in (ValueKind.TENSOR, ValueKind.OUTPUT) and any(v.listed for v in given):
         sure = whole if whole.tensor else TENSOR
         return (
-            Hit("cpu-index", "an index that is a list is copied to the device", _LIST) if site.waits_for(sure) else None
+            Hit("cpu-index", "a list used as an index is copied to the device", _LIST) if site.waits_for(sure) else None
         )
     indices = [v for v in given if v.tensor]
     if not indices or not site.waits_for(*indices) or any(v.mask for v in indices):
@@ -41,7 +42,7 @@ def find(site: LintSite) -> Hit | None:
         if whole.kind is ValueKind.CPU:  # torch takes no other index of a device there than a number
             return Hit("tensor-index", "a tensor on the host waits for its index, a tensor on the device", _ON_HOST)
         if any(v.scalar for v in indices) and whole.kind is not ValueKind.UNKNOWN:
-            return Hit("tensor-index", "an index waits for its number, a tensor", _INDEX)
+            return Hit("tensor-index", "an index waits for a tensor", _INDEX)
         return None
     value = site.evaluator.assigned_value
     number = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
@@ -49,7 +50,7 @@ def find(site: LintSite) -> Hit | None:
         return None
     return Hit(
         "scalar-assign",
-        "x[index] = number copies the number to the device, with a wait",
+        "x[index] = number copies the number to the device synchronously",
         "x.index_fill_(0, index, value), or a device tensor as value.",
     )
 

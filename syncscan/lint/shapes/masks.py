@@ -11,8 +11,7 @@ from syncscan.model.finding import Confidence
 RULES = ("boolean-index", "boolean-assign")
 LOOKS_AT = (ast.Subscript,)
 _READ = (
-    "Keep the shape: torch.where(mask, x, 0), a sum weighted by the mask, (x * mask).sum() / mask.sum(), an "
-    "ignore_index of the loss."
+    "Keep the shape: torch.where(mask, x, 0), a masked sum, (x * mask).sum() / mask.sum(), or the loss's ignore_index."
 )
 _WRITTEN = "torch.where(mask, value, x), or masked_scatter_ for a vector; a Python number as value doesn't wait."
 

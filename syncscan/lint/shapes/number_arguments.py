@@ -31,7 +31,7 @@ def find(site: LintSite) -> Hit | None:
     if not takes or not any((v.scalar or name == "range") and site.waits_for(v) for v in _sizes(node, site)):
         return None
     called = name.rpartition(".")[2] or node.func.attr if isinstance(node.func, ast.Attribute) else name
-    return Hit("number-argument", f"{called} waits for a tensor that it takes as a number", _FIX)
+    return Hit("number-argument", f"{called} waits for a tensor that it uses as a number", _FIX)
 
 
 def _sizes(call: ast.Call, site: LintSite) -> Iterator[Value]:

@@ -11,10 +11,10 @@ from syncscan.model.finding import Confidence
 RULES = ("item", "nan-guard")
 LOOKS_AT = (ast.Call,)
 _FIX = (
-    "Where it is only logged or summed, keep it on the device (total += x.detach()) and read it every some steps, "
-    "several values with one torch.stack(values).tolist(). Where the host decides by it, use torch.where."
+    "If it is only logged or summed, keep it on the device (total += x.detach()) and read it every N steps, "
+    "several values with one torch.stack(values).tolist(). If the host branches on it, use torch.where."
 )
-_GUARD = "Count on the device (bad += torch.isnan(loss)) and read the count every some steps."
+_GUARD = "Count on the device (bad += torch.isnan(loss)) and read the count every N steps."
 
 
 def find(site: LintSite) -> Hit | None:
@@ -34,5 +34,5 @@ def find(site: LintSite) -> Hit | None:
     if not (unclear or site.waits_for(value)):
         return None
     if value.test:
-        return Hit("nan-guard", f"a guard with {value.test} waits for its answer", _GUARD)
+        return Hit("nan-guard", f"a guard with {value.test} waits for its result", _GUARD)
     return Hit("item", f"{spelling} waits for a number", _FIX, Confidence.LOW if unclear else Confidence.MEDIUM)

@@ -12,7 +12,7 @@ RULES = ("grad-scaler",)
 LOOKS_AT = (ast.Call,)
 _SCALER = re.compile(r"(^|[._])(grad_?|amp_?)?scaler$", re.I)
 _OPTIMIZER = re.compile(r"optim|(^|[._])opt\d?$", re.I)
-_FIX = "Use a fused optimizer (fused=True): it takes found_inf on the device. Or train in bfloat16 without a scaler."
+_FIX = "Use a fused optimizer (fused=True): it reads found_inf on the device. Or train in bfloat16 without a scaler."
 
 
 def find(site: LintSite) -> Hit | None:
@@ -23,4 +23,4 @@ def find(site: LintSite) -> Hit | None:
     of = site.method("step")
     if of is None or not _SCALER.search(key(of)) or not _OPTIMIZER.search(key(node.args[0])):
         return None
-    return Hit("grad-scaler", "the scaler waits to know whether a gradient overflowed", _FIX, seldom=True)
+    return Hit("grad-scaler", "the scaler waits to check whether a gradient overflowed", _FIX, seldom=True)

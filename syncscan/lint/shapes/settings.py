@@ -21,9 +21,9 @@ def find(site: LintSite) -> Hit | None:
         on = name.endswith("detect_anomaly") and not name.endswith("set_detect_anomaly")
         if not (on or is_true(argument(node, "mode", 0))) or argument(node, "check_nan") is not None:
             return None
-        fix = "Turn it on only while hunting for a NaN."
+        fix = "Turn it on only while looking for a NaN."
         return Hit("anomaly-mode", "anomaly mode reads a value back after each node of the backward pass", fix)
     momentum = argument(node, "momentum") if name.startswith("nn.BatchNorm") else None
     if isinstance(momentum, ast.Constant) and momentum.value is None:
-        return Hit("batch-norm-momentum", "BatchNorm reads its counter back in each pass", "Give it a momentum.")
+        return Hit("batch-norm-momentum", "BatchNorm reads its counter back in each pass", "Set a momentum.")
     return None

@@ -7,7 +7,7 @@ from syncscan.lint.shape import Hit, LintSite
 RULES = ("print-tensor", "log-scalar")
 LOOKS_AT = ("shown",)
 _FIX = (
-    "Collect detached values on the device and read them every some steps with one torch.stack(values).tolist(); in "
+    "Collect detached values on the device and read them every N steps with one torch.stack(values).tolist(); in "
     "the loop print shapes only."
 )
 

@@ -21,8 +21,8 @@ _OPS = {
     "bincount": ("bincount", "torch.zeros(n, device=…).scatter_add_(0, x, ones) with the known number of classes."),
     "histc": ("histc", "Pass min and max."),
     "nn.functional.one_hot": ("one-hot", "Pass num_classes."),
-    "repeat_interleave": ("repeat-interleave", "Pass output_size, where the sum of the repeats is known."),
-    "coalesce": ("coalesce", "Build it coalesced and say so: is_coalesced=True."),
+    "repeat_interleave": ("repeat-interleave", "Pass output_size if the sum of the repeats is known."),
+    "coalesce": ("coalesce", "Build it coalesced and pass is_coalesced=True."),
     "to_sparse": ("sparse-op", "Convert once, before the loop; or stay dense with a mask."),
     "to_sparse_csr": ("sparse-op", "Convert once, before the loop; or stay dense with a mask."),
 }

@@ -14,8 +14,8 @@ _DEVICE = re.compile(r"^(cuda|xpu|accelerator|mtia|hip)\.synchronize$")
 _EMPTY = re.compile(r"^(cuda|xpu|accelerator)(\.memory)?\.empty_cache$")
 _OBJECTS = ("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list")
 _WAIT = (
-    "Remove it from the loop. For time, events read after the loop; between streams, wait_stream or wait_event; before "
-    "reading a non_blocking copy, the event of that copy."
+    "Remove it from the loop. For timing, read events after the loop; between streams, use wait_stream or wait_event; "
+    "before reading a non_blocking copy, synchronize its event."
 )
 _TIMING = "Record events in the loop and read elapsed_time after it: a recorded event costs the host next to nothing."
 
@@ -27,18 +27,20 @@ def find(site: LintSite) -> Hit | None:
         return None
     name = site.torch(node)
     if _EMPTY.match(name):
-        fix = "Leave it out: the allocator reuses what it holds. Against fragmentation, expandable_segments:True."
-        return Hit("empty-cache", "empty_cache waits for the device and gives its memory back", fix)
+        fix = "Remove it: the allocator reuses its memory. Against fragmentation, set expandable_segments:True."
+        return Hit("empty-cache", "empty_cache waits for the device and frees its memory", fix)
     if _DEVICE.match(name):
         return _waits(site, "the program waits for the device")
     if (of := site.method("synchronize")) is not None and site.value(of).kind is ValueKind.EVENT:
         return _waits(site, "the program waits for an event or a stream")
     if name in ("distributed.barrier", "distributed.monitored_barrier"):
         return Hit(
-            "barrier", "a barrier waits for all ranks", "Collectives order the devices among themselves: leave it out."
+            "barrier",
+            "a barrier waits for all ranks",
+            "Remove it: collectives synchronize the devices with each other.",
         )
     if name.removeprefix("distributed.") in _OBJECTS and name.startswith("distributed."):
-        fix = "A group of gloo for objects, tensors for the rest; not in each step."
+        fix = "Use a gloo group for objects and tensors for the rest; not in every step."
         return Hit("object-collective", "objects of other ranks go through the host", fix)
     return _pins(site)
 

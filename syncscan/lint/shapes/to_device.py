@@ -12,7 +12,7 @@ RULES = ("to-device",)
 LOOKS_AT = (ast.Call,)
 _BATCH = "DataLoader(pin_memory=True) and x.to(device, non_blocking=True); don't change it until the copy has run."
 _MADE = (
-    "The same values each time: make them once, before the loop, on the device; of torch's own making: with device=. "
+    "The same values each time: make them once, before the loop, on the device; if torch creates them, pass device=. "
     "New data: pinned memory and non_blocking=True."
 )
 
@@ -31,7 +31,7 @@ def find(site: LintSite) -> Hit | None:
     value = site.value(of)
     if value.kind is ValueKind.BATCH:
         reason = f"The loader (line {value.line}) doesn't pin its memory." if value.line and not value.pinned else ""
-        return Hit("to-device", "a batch is copied to the device with a wait", _BATCH, seen=reason)
+        return Hit("to-device", "a batch is copied to the device synchronously", _BATCH, seen=reason)
     if value.kind is ValueKind.CPU and site.place:
-        return Hit("to-device", "a tensor of the CPU is copied to the device with a wait", _MADE)
+        return Hit("to-device", "a CPU tensor is copied to the device synchronously", _MADE)
     return None

@@ -18,6 +18,6 @@ def find(site: LintSite) -> Hit | None:
     return Hit(
         "tolist",
         "tolist() waits for all values of a tensor",
-        "Keep it on the device; where the list is needed, make one for several steps at once, or copy into pinned "
+        "Keep it on the device; if you need the list, read several steps at once, or copy into pinned "
         "memory with non_blocking=True, then event.record(), and read it a step later, after event.synchronize().",
     )

@@ -9,12 +9,12 @@ from syncscan.lint.shape import Hit, LintSite
 RULES = ("tensor-bool", "nan-guard")
 LOOKS_AT = ("question",)
 _FIX = (
-    "For a check that raises, gather the answers on the device (bad |= cond) and ask once, after the loop or every "
-    "some steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition "
+    "For a check that raises, accumulate the results on the device (bad |= cond) and check once, after the loop or "
+    "every N steps; for a choice of values torch.where(cond, a, b); multiply an update by the condition "
     "instead of skipping it."
 )
 _GUARD = (
-    "Count on the device (bad += torch.isnan(loss)) and read the count every some steps; neutralise on the device with "
+    "Count on the device (bad += torch.isnan(loss)) and read the count every N steps; replace NaNs on the device with "
     "torch.nan_to_num or torch.where(torch.isfinite(loss), loss, 0)."
 )
 
@@ -27,5 +27,5 @@ def find(site: LintSite) -> Hit | None:
     if not (value.mask or value.scalar) or isinstance(site.node, ast.Tuple | ast.List | ast.ListComp):
         return None
     if value.test:
-        return Hit("nan-guard", f"a guard with {value.test} waits for its answer", _GUARD)
+        return Hit("nan-guard", f"a guard with {value.test} waits for its result", _GUARD)
     return Hit("tensor-bool", f"'{site.question}' waits for the truth value of a tensor", _FIX)

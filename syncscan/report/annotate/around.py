@@ -36,7 +36,9 @@ def chosen(analysis: Analysis, which: str) -> Finding:
     """
     findings = [part for part in named(analysis, which) if isinstance(part, Finding)]
     if not findings:
-        raise UsageError(f"{which} is a habit, and no place in the trace.", "Give the number or the id of a finding.")
+        raise UsageError(
+            f"{which} is a habit, which has no single place in the trace.", "Give the number or id of a finding."
+        )
     return findings[0]
 
 

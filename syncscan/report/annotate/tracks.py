@@ -120,14 +120,14 @@ def _finding_args(number: int, f: Finding, o: Occurrence, step: StepSummary) -> 
 def _both(here_ns: int, a_step_us: float, step: StepSummary) -> str:
     if step.waits_withheld:
         return "can't be measured in this trace"
-    return f"{duration(here_ns / 1000)} here, {duration(a_step_us)} a step (measured)"
+    return f"{duration(here_ns / 1000)} here, {duration(a_step_us)} per step (measured)"
 
 
 def _gain(f: Finding) -> str:
     if f.gain is None:
         return "not projected"
     low, high = f.gain.range_us
-    gain = f"{duration(f.gain.recoverable_us)} a step, {duration(low)} to {duration(high)} (projected)"
+    gain = f"{duration(f.gain.recoverable_us)} per step, {duration(low)} to {duration(high)} (projected)"
     return sentences(gain, f.gain.untold) if f.gain.untold else gain
 
 
@@ -191,7 +191,7 @@ def _idle_kind(cause: IdleCause) -> SliceKind:
 
 
 _CAUSES = {
-    "sync": "The host had been blocked in a sync and launched too late.",
+    "sync": "The host launched too late because it was blocked in a sync.",
     "input": "The host waited for the DataLoader.",
-    "host": "The host launched too late, without having been blocked in a sync.",
+    "host": "The host launched too late, but not because of a sync.",
 }

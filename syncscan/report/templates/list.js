@@ -147,7 +147,7 @@ function evidence(item) {
   for (const row of item.querySelectorAll(".evidence > div")) {
     lines.push(`- ${row.querySelector("dt").textContent}: ${code(row.querySelector("dd").textContent.trim())}`);
   }
-  lines.push("", `Fix: ${code(text(".fix"))}`, "", "| step | at | wait | idle behind |", "|---|---|---|---|");
+  lines.push("", `Fix: ${code(text(".fix"))}`, "", "| step | at | wait | idle after |", "|---|---|---|---|");
   for (const row of item.querySelectorAll(".occurrences tbody tr")) {
     lines.push(`| ${[...row.cells].slice(0, 4).map((c) => c.textContent.trim()).join(" | ")} |`);
   }

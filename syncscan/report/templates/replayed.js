@@ -1,4 +1,4 @@
-/* The step that is drawn a second time, hatched, as the replay has it without some syncs: which one, and what is said of it. */
+/* The step that is drawn a second time, hatched, from the replay without some syncs: which one, and what is said of it. */
 
 class Replayed {
   /** timeline: it is drawn in that one's lanes, and in its own canvases. */
@@ -50,8 +50,8 @@ class Replayed {
   tell() {
     const { replay } = this.timeline.options, away = replay !== null && !overlaps(replay, this.timeline.view);
     const said = [
-      this.habit && replay ? "A step without a habit isn't drawn." : "",
-      replay ? `Hatched: ${replay.of} without ${replay.name}, projected.` : this.timeline.data.why_none || "As recorded: no step is drawn without its syncs.",
+      this.habit && replay ? "Projections are drawn for syncs only." : "",
+      replay ? `Hatched: ${replay.of} without ${replay.name}, projected.` : this.timeline.data.why_none || "As recorded: no projection is drawn.",
     ].filter(Boolean).join(" ");
     if (this.$("replay-said").textContent !== said) this.$("replay-said").textContent = said;
     this.$("replay-untold").textContent = replay ? replay.untold : "";

@@ -283,7 +283,7 @@ class Timeline {
   sentence(sync) {
     const { start, end, wait, bubble } = this.data.syncs, step = this.data.steps.find((s) => s[1] <= start[sync] && start[sync] < s[2]);
     const at = `${step ? `In step ${step[0]}, ` : ""}${duration(start[sync] - this.stepOf(start[sync]))} after ${step ? "its" : "the trace's"} begin`;
-    return `${at}: the call lasts ${duration(end[sync] - start[sync])}, the host waits ${duration(wait[sync])}, the device stands idle ${duration(bubble[sync])} behind it.`;
+    return `${at}: the call lasts ${duration(end[sync] - start[sync])}, the host waits for ${duration(wait[sync])}, the device is idle ${duration(bubble[sync])} after it.`;
   }
 
   /** What the links of the chosen slice say in words. */
@@ -306,7 +306,7 @@ class Timeline {
       brief = duration(end[hit.at] - start[hit.at]);
       rows.push(["lasts", duration(end[hit.at] - start[hit.at])], ["at", duration(start[hit.at] - this.stepOf(start[hit.at]))]);
       rows.push(["on", `${data.groups[hit.band.group].title} · ${hit.band.lane.label}`]);
-      if (hit.band.kind === "projected") rows.push(["projected", `as the replay has it without ${this.options.replay.name}`]);
+      if (hit.band.kind === "projected") rows.push(["projected", `from the replay without ${this.options.replay.name}`]);
     }
     if (sync >= 0) {
       const { start, end, wait, bubble, finding } = data.syncs, label = data.labels[finding[sync]];
@@ -315,7 +315,7 @@ class Timeline {
         rows.push(["call lasts", duration(end[sync] - start[sync])], ["at", duration(start[sync] - this.stepOf(start[sync]))]);
       } else if (label) rows.push(["sync", label.title]);
       brief = `waits ${duration(wait[sync])}, idle ${duration(bubble[sync])}`;
-      rows.push(["host waits", duration(wait[sync])], ["device idle behind it", duration(bubble[sync])]);
+      rows.push(["host waits", duration(wait[sync])], ["device idle after it", duration(bubble[sync])]);
       if (label && label.place) rows.push(["where", label.place]);
     }
     return name ? { name, brief, rows } : null;

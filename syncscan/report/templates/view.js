@@ -69,7 +69,7 @@ function layOut(data, options) {
     if (!group.open) {
       add(CLOSED, { kind: "closed", group: number });
     } else {
-      if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle behind syncs" });
+      if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle after syncs" });
       for (const lane of group.lanes) {
         lane.slices.forEach((slices, row) => add(ROW, { kind: "slices", group: number, lane, slices, row, text: row ? "" : lane.label }));
         if (options.replay && lane.twice) {

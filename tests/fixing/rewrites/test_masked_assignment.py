@@ -1,4 +1,4 @@
-"""Assignments through a mask: which become a torch.where, and which need the number of hits."""
+"""Assignments through a mask: which become a torch.where, and which need the number of matches."""
 
 from __future__ import annotations
 

@@ -46,12 +46,12 @@ from syncscan.habits.sampled_work import WorkKind, sampled_habit
 from syncscan.model.habit import Advice, Area, Habit
 
 ADVICE = Advice(
-    rule="tokenise-on-step",
+    rule="tokenize-on-step",
     area=Area.INPUT,
     title="The step's thread tokenizes texts",
     why="Tokens are the same in every epoch, and the thread launches nothing while it makes them.",
     fix="Tokenize once before training (Dataset.map), or in the DataLoader's workers.",
-    when_fine="When texts arrive one by one, as at a server, or the device is busy meanwhile.",
+    when_fine="When texts arrive one by one, as on a server, or the device is busy meanwhile.",
 )
 
 
