@@ -9,26 +9,11 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.whatif.states import WEIGHED
 from tests.builder import TraceBuilder
+from tests.networks import launch_bound as step
 from tests.networks import ops, read
 
 LAYER = ("aten::addmm", "aten::gelu")
 STEP = 2000
-
-
-def step(reads: int = 0, layers: int = 50, kernel_us: float = 5) -> Analysis:
-    """Steps of a network whose first rounds each read a value in a loop; the last kernel may be a long one."""
-    t = TraceBuilder()
-    lasts = 40.0 * layers
-    for start in t.steps(4, lasts=lasts):
-        at = start + 10.0
-        for number in range(layers // 5):
-            if number < reads:
-                at = read(t, at) + 1
-            at = ops(t, LAYER * 5, at)
-        if kernel_us > 5:
-            with t.op("aten::addmm", at, at + 8):
-                t.launch("gemm", at=at + 2, lasts=kernel_us)
-    return api.analyze_trace(t.trace(), step_ms=lasts / 1e3)
 
 
 def test_a_step_with_syncs_has_five_states_beside_itself() -> None:
