@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from syncscan import api
@@ -70,6 +72,14 @@ def test_syncs_outside_of_the_network_are_no_part_of_the_pair() -> None:
 def test_only_a_step_that_its_launches_hold_has_states(kernel_us: float) -> None:
     """A device that works most of the step leaves little to launches."""
     assert (step(kernel_us=kernel_us).states is None) is (kernel_us > 5)
+
+
+def test_a_step_that_another_thread_s_lock_stalls_has_no_states() -> None:
+    """Its ops take so long for another reason than launching: compiled, they would take as long."""
+    samples = Path(__file__).parents[2] / "sample_traces" / "stalls"
+    held, logged = (api.analyze(samples / f"{name}.json.gz") for name in ("lock_busy", "logging"))
+    assert held.states is None
+    assert logged.states is not None
 
 
 def test_few_launches_are_not_worth_a_compile() -> None:
