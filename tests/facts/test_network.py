@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.facts.network import Op, Pass, is_compiled, is_library, ops_of, passes
+from syncscan.facts.network import OutermostOp, Pass, is_compiled, is_library, ops_of, passes
 from syncscan.model.interval import Interval
 from tests.builder import TraceBuilder
 from tests.networks import backward, intervals, op
@@ -16,13 +16,13 @@ def step_of(t: TraceBuilder) -> list[Pass]:
     return passes(trace, step)
 
 
-def step_ops(t: TraceBuilder) -> list[Op]:
+def step_ops(t: TraceBuilder) -> list[OutermostOp]:
     trace = t.trace()
     (step,) = intervals(trace)
     return ops_of(trace, step)
 
 
-def names(ops: tuple[Op, ...]) -> list[str]:
+def names(ops: tuple[OutermostOp, ...]) -> list[str]:
     return [each.name for each in ops]
 
 

@@ -6,17 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from syncscan.model.finding import Finding, Source
-from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, State, States
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.report.states import lines, rows, sentence
 from syncscan.report.states_json import states_document
 from tests.report.example import finding
 
-PAIR = State(REDUCE_OVERHEAD, True, 3_100.0, (2_600.0, 4_200.0))
+PAIR = ProjectedState(REDUCE_OVERHEAD, True, 3_100.0, (2_600.0, 4_200.0))
 STATES = States(
     baseline_us=21_300.0,
     each=(
-        State(EAGER, True, 21_200.0, (20_000.0, 22_000.0)),
-        State(COMPILE, False, 24_000.0, (21_000.0, 27_000.0)),
+        ProjectedState(EAGER, True, 21_200.0, (20_000.0, 22_000.0)),
+        ProjectedState(COMPILE, False, 24_000.0, (21_000.0, 27_000.0)),
         PAIR,
     ),
     breaking=("item-1",),
@@ -82,7 +82,7 @@ def test_the_states_are_lines_with_what_they_change() -> None:
 
 def test_without_syncs_nothing_is_said_of_them() -> None:
     """Only how the step launches."""
-    plain = replace(STATES, each=(State(COMPILE, False, 10_000.0, (9_000.0, 11_000.0)),))
+    plain = replace(STATES, each=(ProjectedState(COMPILE, False, 10_000.0, (9_000.0, 11_000.0)),))
     assert [row.name for row in rows(plain)] == ["as it is", "compiled"]
 
 
