@@ -11,6 +11,7 @@ from syncscan.model.trace import Trace
 from syncscan.whatif.compile_changes import Reach, reach
 from tests.builder import TraceBuilder
 
+LAYER = ("aten::addmm", "aten::gelu")
 KERNELS = {"aten::addmm": "gemm", "aten::convolution": "cudnn_conv", "aten::softmax": "softmax_warp_forward"}
 """Names of kernels of some ops; others launch an elementwise kernel."""
 OP = 8
@@ -53,3 +54,19 @@ def reached(t: TraceBuilder, remove: bool = False) -> tuple[Analysis, Reach]:
     analysis = api.analyze_trace(t.trace())
     removed = frozenset(f.id for f in analysis.findings) if remove else frozenset()
     return analysis, reach(analysis.trace, intervals(analysis.trace), analysis.findings, removed)
+
+
+def launch_bound(reads: int = 0, layers: int = 50, kernel_us: float = 5) -> Analysis:
+    """Steps of a network whose first rounds each read a value in a loop; the last kernel may be a long one."""
+    t = TraceBuilder()
+    lasts = 40.0 * layers
+    for start in t.steps(4, lasts=lasts):
+        at = start + 10.0
+        for number in range(layers // 5):
+            if number < reads:
+                at = read(t, at) + 1
+            at = ops(t, LAYER * 5, at)
+        if kernel_us > 5:
+            with t.op("aten::addmm", at, at + 8):
+                t.launch("gemm", at=at + 2, lasts=kernel_us)
+    return api.analyze_trace(t.trace(), step_ms=lasts / 1e3)

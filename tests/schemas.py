@@ -66,8 +66,8 @@ KINDS = {
         report_json.SavedDocument, report_json.SCHEMA, 4, "`analyze -o NAME.syncscan.json`: the same and more."
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
-    "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),
-    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
+    "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 1, "`diff --format json`: what changed between recordings."),
+    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 1, "`check --format json`: whether limits are kept."),
     "proof": Kind(proof.ProofDocument, proof.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
     "timing": Kind(timing.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
     "fleet": Kind(FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: of the traces of all ranks of a job."),

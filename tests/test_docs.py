@@ -130,7 +130,12 @@ def table_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return printed.getvalue().splitlines()
 
 
-TABLES = re.findall(r"<!-- table: (.*?) -->\n(.*?)\n<!-- /table -->", (DOCS / "how-well.md").read_text(), re.S)
+MEASURED = (DOCS / "how-well.md", DOCS / "explanation" / "pull-requests.md", DOCS / "reference" / "dynamo.md")
+TABLES = [
+    table
+    for page in MEASURED
+    for table in re.findall(r"<!-- table: (.*?) -->\n(.*?)\n<!-- /table -->", page.read_text(), re.S)
+]
 
 
 @pytest.mark.parametrize(("command", "table"), TABLES, ids=[command for command, _ in TABLES])

@@ -21,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pull_requests.table import REMOVED
+
 PROGRAMS = Path(__file__).parent / "programs"
-REMOVED = {"libreyolo_726": ["rule:item"]}
-"""The syncs that a pull request takes away, where it leaves some."""
 WARM = 5
 BLOCK = 10
 """Steps timed in one go."""

@@ -12,6 +12,7 @@ done
 wait
 cat "$work"/log.*.txt
 cat "$work"/results.*.jsonl > "$work/results.jsonl"
-tar -cf "$OUT/pull_requests.tar" -C "$work" results.jsonl recordings $(cd "$work" && ls log.*.txt)
+cp "$work"/results.jsonl "$work"/log.*.txt "$OUT"
+tar -cf "$OUT/recordings.tar" -C "$work" recordings
 rm -r "$work"
 ls -la "$OUT"

@@ -1,15 +1,25 @@
-"""Print the page's table from the results of run.sh.
+"""Print the page's table: what is projected from each recording, beside what was measured.
 
-python -m benchmarks.pull_requests.table RESULTS.jsonl
+    python -m benchmarks.pull_requests.table [FOLDER]
+
+`FOLDER` has `results.jsonl` and `recordings.tar` as run.sh leaves them. In `recorded`, both are of an NVIDIA H100 with
+torch 2.11: one run recorded the programs, a later one timed before and after in turn, in one process.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
+import tarfile
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import syncscan
+
+RECORDED = Path(__file__).parent / "recorded"
+REMOVED = {"libreyolo_726": ["rule:item"]}
+"""The syncs that a pull request takes away, where it leaves some."""
 PUBLIC = {
     "tensorrt_llm_16680": ("NVIDIA/TensorRT-LLM#16680", "request 298 → 270 ms"),
     "torchtitan_3274": ("pytorch/torchtitan#3274", "7,887 → 8,369 tokens/s"),
@@ -24,42 +34,74 @@ PUBLIC = {
 }
 """Each program's pull request, and what is said there of its gain; the five that gained first."""
 HEAD = (
-    "| pull request | said there | limited by | waits | before, ms | projected, % | measured, % | after, ms |",
-    "|---|---|---|--:|--:|--:|--:|--:|",
+    "| pull request | said there | limited by | waits | step, ms | projected, % | measured, % | medians |",
+    "|---|---|---|--:|--:|--:|--:|---|",
 )
 
 
-def table(lines: list[dict[str, Any]]) -> str:
-    """Return the page's table: a row for each program that was measured, in the order of the page."""
-    by_name = {line["name"]: line for line in lines}
-    return "\n".join([*HEAD, *(_row(name, by_name[name]) for name in PUBLIC if name in by_name)])
+class Gain(NamedTuple):
+    """A gain in parts of the step, with its range or interval."""
+
+    likely: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """Return it in per cent."""
+        return f"{100 * self.likely:.1f} ({100 * self.low:.1f} to {100 * self.high:.1f})"
+
+    def holds(self, other: Gain) -> str:
+        """Return whether another one's median lies in this range, or at least both overlap."""
+        if self.low <= other.likely <= self.high:
+            return "inside"
+        return "overlap" if self.low <= other.high and other.low <= self.high else "**outside**"
 
 
-def _row(name: str, line: dict[str, Any]) -> str:
+def projected(name: str, recording: Path) -> tuple[syncscan.Analysis, Gain]:
+    """Return what is projected from a recording of `before` without the syncs that the pull request took."""
+    analysis = syncscan.analyze(recording)
+    projection = analysis.whatif(*REMOVED.get(name, ["all"]))
+    base = projection.baseline_us
+    low, high = (1 - us / base for us in reversed(projection.range_us))
+    return analysis, Gain(projection.saving_us / base, low, high)
+
+
+def row(name: str, recording: Path, measured: dict[str, Any]) -> str:
+    """Return a program's row."""
     label, public = PUBLIC[name]
     repository, number = label.split("#")
-    link = f"[{label}](https://github.com/{repository}/pull/{number})"
-    if "error" in line:
-        return f"| {link} | {public} | failed: {line['error']} | | | | | |"
-    summary, measured = line["projected"], line["paired"]
-    base = summary["baseline_us"]
-    low, high = (1 - us / base for us in reversed(summary["range_us"]))
-    cells = [
-        link,
+    analysis, gain = projected(name, recording)
+    own = [f for f in analysis.findings if not f.diagnosis.intended]
+    real = Gain(*measured["gain"])
+    cells = (
+        f"[{label}](https://github.com/{repository}/pull/{number})",
         public,
-        summary["bound"],
-        f"{summary['waits']:.0f}",
+        analysis.step.bound.value,
+        f"{sum(f.per_step for f in own):.0f}",
         f"{measured['before_us'] / 1e3:.2f}",
-        _percent(summary["saving_us"] / base, low, high),
-        _percent(*measured["gain"]),
-        f"{measured['after_us'] / 1e3:.2f}",
-    ]
+        f"{gain}",
+        f"{real}",
+        gain.holds(real),
+    )
     return f"| {' | '.join(cells)} |"
 
 
-def _percent(share: float, low: float, high: float) -> str:
-    return f"{100 * share:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+def main() -> None:
+    """Print the table as Markdown, the five that gained first."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
+    folder: Path = parser.parse_args().folder
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    measured = {line["name"]: line["paired"] for line in lines if "paired" in line}
+    print(*HEAD, sep="\n")
+    with tempfile.TemporaryDirectory() as unpacked:
+        with tarfile.open(folder / "recordings.tar") as tar:
+            tar.extractall(unpacked, filter="data")
+        for name in PUBLIC:
+            recordings = sorted(Path(unpacked).rglob(f"{name}.*json.gz"))
+            if recordings and name in measured:
+                print(row(name, recordings[-1], measured[name]))
 
 
 if __name__ == "__main__":
-    print(table([json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]))
+    main()

@@ -92,6 +92,7 @@ def _appended(earlier: Site | None, steps: int, later: Site | None, count: int) 
     """Return a site of several recordings, extended by one more; it doesn't wait in recordings that don't have it."""
     known = [site for site in (earlier, later) if site]
     gains = [site.recoverable_us for site in known if site.recoverable_us is not None]
+    compiled = [site.once_compiled_us for site in known if site.once_compiled_us is not None]
     seen = {**(earlier.seen if earlier else {}), **{steps + n: at for n, at in (later.seen if later else {}).items()}}
     return Site(
         findings=tuple(f for site in known for f in site.findings),
@@ -99,6 +100,7 @@ def _appended(earlier: Site | None, steps: int, later: Site | None, count: int) 
         seen=seen,
         bubble_us=statistics.fmean(site.bubble_us for site in known),
         recoverable_us=statistics.fmean(gains) if gains else None,
+        once_compiled_us=statistics.fmean(compiled) if compiled else None,
         always=any(site.always for site in known),
     )
 

@@ -61,6 +61,7 @@ def joined(sites: Sequence[Site]) -> Site:
     if len(sites) == 1:
         return sites[0]
     gains = [s.recoverable_us for s in sites if s.recoverable_us is not None]
+    compiled = [s.once_compiled_us for s in sites if s.once_compiled_us is not None]
     findings = sorted((f for s in sites for f in s.findings), key=lambda f: -f.wait_us)
     return Site(
         findings=tuple(findings),
@@ -68,6 +69,7 @@ def joined(sites: Sequence[Site]) -> Site:
         seen=_added(s.seen for s in sites),
         bubble_us=sum(s.bubble_us for s in sites),
         recoverable_us=sum(gains) if gains else None,
+        once_compiled_us=sum(compiled) if compiled else None,
         always=any(s.always for s in sites),
     )
 
@@ -116,13 +118,15 @@ def unnumbered(name: str) -> str:
 def _site(findings: Sequence[Finding], analysis: Analysis) -> Site:
     steps = max(1, analysis.step.count)
     seen = _by_step(findings, analysis)
-    gains = [f.gain.recoverable_us for f in findings if f.gain]
+    gains = [f.gain for f in findings if f.gain]
+    compiled = [gain.once_compiled_us for gain in gains if gain.once_compiled_us is not None]
     return Site(
         findings=tuple(sorted(findings, key=lambda f: -f.wait_us)),
         steps=steps,
         seen=seen,
         bubble_us=sum(f.bubble_us for f in findings),
-        recoverable_us=sum(gains) if gains else None,
+        recoverable_us=sum(gain.recoverable_us for gain in gains) if gains else None,
+        once_compiled_us=sum(compiled) if compiled else None,
         always=len(seen) == steps,
     )
 

@@ -55,6 +55,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     bubble_us: float
     recoverable_us: float | None
     """Mean gain over recordings if it alone is removed; None without a projection."""
+    once_compiled_us: float | None = None
+    """Mean gain once the network is compiled and no other sync is left; None where that isn't projected."""
     always: bool
     """Whether one of the recordings has it in every step."""
 

@@ -30,6 +30,7 @@ class CheckedFinding(Struct, frozen=True):
     per_step: float
     wait_us: float
     recoverable_us: float | None
+    once_compiled_us: Annotated[float | None, about("projected: the same once the network is compiled, others gone")]
 
 
 class ExemptFinding(CheckedFinding, frozen=True):
@@ -130,4 +131,5 @@ def _finding(finding: Finding) -> CheckedFinding:
         per_step=finding.per_step,
         wait_us=finding.wait_us,
         recoverable_us=finding.gain.recoverable_us if finding.gain else None,
+        once_compiled_us=finding.gain.once_compiled_us if finding.gain else None,
     )

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from syncscan.model.check import CheckVerdict
 from syncscan.model.finding import Finding
-from syncscan.report.phrases import chain, line, places, what
+from syncscan.report.phrases import chain, line, places, what, worth_more_compiled
 from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
@@ -68,7 +68,15 @@ def summary(verdict: CheckVerdict, rules_from: str) -> str:
 
 def _line(finding: Finding) -> str:
     where = places(finding.where) or " › ".join(finding.where.scope)
-    return f"{where or 'unknown line'}: {what(finding)}, {times(finding.per_step)}, waits {duration(finding.wait_us)}"
+    waits = f"{what(finding)}, {times(finding.per_step)}, waits {duration(finding.wait_us)}"
+    return f"{where or 'unknown line'}: {waits}{_once_compiled(finding)}"
+
+
+def _once_compiled(finding: Finding) -> str:
+    later = finding.gain.once_compiled_us if finding.gain else None
+    if finding.gain is None or not worth_more_compiled(later, finding.gain.recoverable_us):
+        return ""
+    return f", saves {duration(later)} once the network is compiled"
 
 
 def _guilty(finding: Finding) -> RenderableType:

@@ -57,6 +57,7 @@ class SiteDocument(Struct, frozen=True):
     wait_us: float
     bubble_us: float
     recoverable_us: float | None
+    once_compiled_us: Annotated[float | None, about("projected: the same once the network is compiled, others gone")]
 
 
 class ChangeDocument(Struct, frozen=True):
@@ -167,4 +168,5 @@ def _site(site: Site | None) -> SiteDocument | None:
         wait_us=site.wait_us,
         bubble_us=site.bubble_us,
         recoverable_us=site.recoverable_us,
+        once_compiled_us=site.once_compiled_us,
     )

@@ -11,7 +11,7 @@ from pathlib import PurePath
 import msgspec
 
 from syncscan.model.diff import Diff, DiffState, HabitChange, MovedWait, PromiseOutcome, Site, SiteChange, SiteStatus
-from syncscan.report.phrases import places, sentences, what
+from syncscan.report.phrases import places, sentences, what, worth_more_compiled
 from syncscan.report.units import duration, percent, times
 
 SIGNS = {
@@ -138,10 +138,11 @@ def _numbers(change: SiteChange) -> str:
 
 
 def _would_save(change: SiteChange) -> str:
-    gain = change.site.recoverable_us
+    gain, later = change.site.recoverable_us, change.site.once_compiled_us
     if gain is None:
         return ""
-    return f"; removing it would {'have saved' if change.after is None else 'save'} {duration(gain)}"
+    saves = f"; removing it would {'have saved' if change.after is None else 'save'} {duration(gain)}"
+    return f"{saves}, and {duration(later)} once compiled" if worth_more_compiled(later, gain) else saves
 
 
 def _all_moved(diff: Diff) -> Iterator[str]:

@@ -6,6 +6,7 @@ Names in the phrases are as recorded: each renderer escapes them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -26,6 +27,11 @@ ACROSS = 0.05
 """Work that crosses the steps' begin or end is mentioned if the two differ by more than this fraction of a step, and
 time in the loader before the first step if it exceeds it. Equal work at both ends is the queue of a host that runs
 ahead, and takes nothing from the step time."""
+
+
+COMPILED_TIMES, COMPILED_LEAST_US = 2.0, 20.0
+"""A gain once the network is compiled is said where the step isn't known if it is so many times the gain now, or so
+many times as long."""
 
 
 def real(findings: Sequence[Finding]) -> list[Finding]:
@@ -254,6 +260,11 @@ def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
         ("safe to remove", USES[f.where.use]),
         ("fine", f.diagnosis.when_fine),
     ]
+
+
+def worth_more_compiled(compiled_us: float | None, now_us: float) -> TypeGuard[float]:
+    """Return whether removing a sync saves so much more once the network is compiled that it has to be said."""
+    return compiled_us is not None and compiled_us > COMPILED_TIMES * max(now_us, COMPILED_LEAST_US)
 
 
 def once_compiled(f: Finding, step: StepSummary) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
-from syncscan.model.habit import Basis, Change, Habit, HabitGain
+from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain
 from syncscan.model.projection import Projection
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.model.step import REPEATABILITY
@@ -24,6 +24,8 @@ from syncscan.whatif.projector import Projector
 
 HELD = 0.6
 """A device that works a larger part of the step leaves little to launches."""
+STALLED = 1 / 3
+"""A step whose host stalls for a larger part of it isn't held by launches."""
 LEAST_LAUNCHES = 50
 """Fewer launches per step aren't worth a compile."""
 LEAST_NS = 3_000
@@ -54,7 +56,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
         findings: the findings with what each gain in its own trace.
         habits: the habits with their gains.
     """
-    if not _worth(projector):
+    if not _worth(projector) or _stalled(projector, habits):
         return Together(tuple(findings), tuple(habits), None, Change())
     program = [f for f in findings if not f.diagnosis.intended]
     joint = projector.joint(REDUCE_OVERHEAD)
@@ -81,6 +83,16 @@ def _worth(projector: Projector) -> bool:
     known = step.calibration.known
     whole = step.before.period if known else launches * LEAST_NS
     return step.before.device < HELD * whole and _steady(projector.trace) >= STEADY
+
+
+def _stalled(projector: Projector, habits: Sequence[Habit]) -> bool:
+    """Return whether something else than launches takes much of the host's time: a lock, a collection, its input.
+
+    That goes first, and what an op that launches takes can't be told beside it.
+    """
+    step = projector.calibrated()
+    gains = [h.gain.recoverable_us for h in habits if h.gain and h.advice.area in (Area.HOST, Area.INPUT)]
+    return max(gains, default=0.0) >= STALLED * step.before.period * step.unit
 
 
 @once

@@ -13,7 +13,9 @@ from syncscan.gate.config import read_config
 from syncscan.model.check import Allowance, CheckVerdict, Limit, Rules
 from syncscan.report import check_json, check_text, github, junit
 from syncscan.report.flagged_limits import flagged_limits
+from syncscan.report.units import duration
 from tests.gate.story import Sync, program
+from tests.networks import launch_bound
 from tests.report.example import HOSTILE, hostile
 
 RULES = Rules(limits=(Limit(syncs=0), Limit(by="scope", glob="loss", wait_ms=0)))
@@ -44,6 +46,20 @@ def test_what_is_to_be_written_allows_a_sync_whose_line_is_not_known(tmp_path: P
     rules = read_config(written, ["item"])
     assert rules.allowed == (Allowance(rule="item", scope="log [[]loss]", reason="why it may stay"),)
     assert not api.check(message, rules).violations
+
+
+def test_a_sync_that_keeps_its_network_from_being_compiled_says_so() -> None:
+    """Its gain once compiled stands behind its wait, and in JSON; a step that isn't held by launches has none."""
+    verdict = api.check(launch_bound(reads=10), RULES)
+    (finding,) = verdict.counted
+    assert finding.gain is not None
+    later = finding.gain.once_compiled_us
+    assert later is not None
+    text = " ".join(check_text.render([verdict], "pyproject.toml", width=200).split())
+    assert f"saves {duration(later)} once the network is compiled" in text
+    assert "once the network" not in check_text.render([failed()], "pyproject.toml", width=200)
+    (row,) = json.loads(check_json.render([verdict], "pyproject.toml"))["traces"][0]["counted"]
+    assert row["once_compiled_us"] == pytest.approx(later)
 
 
 def test_github_gets_an_error_at_the_line() -> None:

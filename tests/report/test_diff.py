@@ -13,7 +13,9 @@ from syncscan import api
 from syncscan.model.diff import Diff
 from syncscan.report import diff_html, diff_json, diff_markdown, diff_text
 from syncscan.report.diff_story import story_of
+from syncscan.report.units import duration
 from tests.gate.story import Sync, program
+from tests.networks import launch_bound
 from tests.report.example import HOSTILE, hostile
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -115,3 +117,16 @@ def test_the_page_draws_a_step_of_each_on_one_scale() -> None:
     ends = [float(x) for x in re.findall(r'class="end" x1="([0-9.]+)"', page)]
     assert ends == pytest.approx([diff_html.WIDTH, diff_html.WIDTH / 2])
     assert "default-src 'none'; style-src 'sha256-" in page
+
+
+def test_a_sync_s_gain_once_compiled_is_said_beside_its_gain_now() -> None:
+    """In words where it is far more, and in JSON with each place."""
+    diff = api.diff([program(ITEM)], [launch_bound(reads=10)])
+    (change,) = [c for c in diff.changes if c.before is None]
+    later, now = change.site.once_compiled_us, change.site.recoverable_us
+    assert later is not None
+    assert now is not None
+    (line,) = story_of(diff).changes[change.change]
+    assert line.numbers.endswith(f"; removing it would save {duration(now)}, and {duration(later)} once compiled")
+    after = [c["after"] for c in json.loads(diff_json.render(diff))["changes"] if c["before"] is None]
+    assert [site["once_compiled_us"] for site in after] == [pytest.approx(later)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from syncscan import api
@@ -9,26 +11,11 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.whatif.states import WEIGHED
 from tests.builder import TraceBuilder
+from tests.networks import launch_bound as step
 from tests.networks import ops, read
 
 LAYER = ("aten::addmm", "aten::gelu")
 STEP = 2000
-
-
-def step(reads: int = 0, layers: int = 50, kernel_us: float = 5) -> Analysis:
-    """Steps of a network whose first rounds each read a value in a loop; the last kernel may be a long one."""
-    t = TraceBuilder()
-    lasts = 40.0 * layers
-    for start in t.steps(4, lasts=lasts):
-        at = start + 10.0
-        for number in range(layers // 5):
-            if number < reads:
-                at = read(t, at) + 1
-            at = ops(t, LAYER * 5, at)
-        if kernel_us > 5:
-            with t.op("aten::addmm", at, at + 8):
-                t.launch("gemm", at=at + 2, lasts=kernel_us)
-    return api.analyze_trace(t.trace(), step_ms=lasts / 1e3)
 
 
 def test_a_step_with_syncs_has_five_states_beside_itself() -> None:
@@ -85,6 +72,14 @@ def test_syncs_outside_of_the_network_are_no_part_of_the_pair() -> None:
 def test_only_a_step_that_its_launches_hold_has_states(kernel_us: float) -> None:
     """A device that works most of the step leaves little to launches."""
     assert (step(kernel_us=kernel_us).states is None) is (kernel_us > 5)
+
+
+def test_a_step_that_another_thread_s_lock_stalls_has_no_states() -> None:
+    """Its ops take so long for another reason than launching: compiled, they would take as long."""
+    samples = Path(__file__).parents[2] / "sample_traces" / "stalls"
+    held, logged = (api.analyze(samples / f"{name}.json.gz") for name in ("lock_busy", "logging"))
+    assert held.states is None
+    assert logged.states is not None
 
 
 def test_few_launches_are_not_worth_a_compile() -> None:
