@@ -36,7 +36,7 @@ FIXABLE = 1
 @click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
 @click.option("--all", "everything", is_flag=True, help="With --trace, also apply fixes without a projected gain.")
 @click.option(
-    "--steps", type=click.IntRange(1), help="Stop the program after this many steps.  [default: run to its end]"
+    "--steps", type=click.IntRange(1), help="End the program's loops after this many steps.  [default: run to its end]"
 )
 @click.option(
     "--limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS", help="Time limit of one run."
