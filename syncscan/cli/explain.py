@@ -10,7 +10,7 @@ import click
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
-from syncscan.cli.suggested import option, with_fixes
+from syncscan.cli.suggested import option, with_guesses
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
 
@@ -37,7 +37,7 @@ def command(name: str, trace: str | None, form: str, fixes: str | None, analysis
         raise UsageError(f"{name} is a file; the name to explain comes first.", f"syncscan explain {trace or 1} {name}")
     from syncscan import api
 
-    analysis = with_fixes(analysis_options.analysis_of(trace), fixes) if trace is not None else None
+    analysis = with_guesses(analysis_options.analysis_of(trace), fixes) if trace is not None else None
     warn(analysis.warnings if analysis else ())
     text = api.explanation(name, analysis)
     text += _fixes(text)

@@ -245,6 +245,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     made.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     made.stand_in("syncscan.capture.script.run_script", captured)
     made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
+    made.stand_in("syncscan.fixing.unrun.fix_source", lambda *args, **kwargs: FIXED)
     made.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
     made.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
     made.stand_in("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
