@@ -46,7 +46,7 @@ FIXABLE = 1
 @click.option(
     "--prove-limit",
     type=click.IntRange(1),
-    default=120,
+    default=180,
     show_default=True,
     metavar="SECONDS",
     help="Time limit of --prove; it may end sooner.",

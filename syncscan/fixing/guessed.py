@@ -10,8 +10,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
 
-from syncscan.fixing.job import Entered, Observed, Seen, Tensor
-from syncscan.fixing.program import File
+from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
+from syncscan.fixing.program_file import File
 from syncscan.fixing.text import Text
 
 TURNS, SELDOM = 100, 5
@@ -39,13 +39,15 @@ def observed(text: Text, waits: Container[tuple[int, int]]) -> Observed:
             notes.entered[number] = Entered(1)
         elif isinstance(node, ast.expr):
             known = _type(bare, node, types, floats)
-            seen = Seen(count=_count(bare, node), types=sorted(known - {"none"}))
+            seen = Observations(count=_count(bare, node), types=sorted(known - {"none"}))
             notes.seen[number] = seen
     for node, of in floats.items():
         notes.seen[numbers[node]].waits = notes.seen[numbers[node]].count
         kind = Tensor("float32", 0, on_device=True, pinned=False, grad=True, leaf=False)
         count = notes.seen[numbers[of]].count
-        notes.seen[numbers[of]] = Seen(count=count, types=["torch.Tensor"], tensors=[kind], shortest=1, longest=1)
+        notes.seen[numbers[of]] = Observations(
+            count=count, types=["torch.Tensor"], tensors=[kind], shortest=1, longest=1
+        )
     return notes
 
 

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from syncscan import api
 from syncscan.errors import UsageError
-from syncscan.fixing.course import unified
 from syncscan.fixing.edits import Draft, applied
 from syncscan.fixing.guessed import observed
-from syncscan.fixing.lines import change, span
-from syncscan.fixing.program import File
+from syncscan.fixing.line_map import change, span
+from syncscan.fixing.patch_builder import unified
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
+from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
 from syncscan.fixing.text import Text, read
-from syncscan.fixing.trial import Wanted, compatible
 from syncscan.fixing.verify import TOLERANCE
 from syncscan.model.fix import Fix, Fixed, Patched
 

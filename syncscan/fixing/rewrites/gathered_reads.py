@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
-from syncscan.fixing.flow.sites import FRESH, Site, primary, sites
-from syncscan.fixing.program import File
+from syncscan.fixing.flow.number_reads import FRESH, NumberRead, primary, sites
+from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
@@ -47,7 +47,7 @@ def _runs(file: File, whole: ast.ListComp | ast.GeneratorExp) -> int:
     return file.seen(whole.generators[0].iter).count
 
 
-def _can_be_stacked(file: File, site: Site, whole: ast.ListComp | ast.GeneratorExp) -> bool:
+def _can_be_stacked(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorExp) -> bool:
     read_as = {"float": "float", "bool": "bool"}.get(site.tensor.dtype.rstrip("0123456789"), "int")
     alone = not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield) for n in ast.walk(whole))
     asynchronous = any(generator.is_async for generator in whole.generators)
@@ -63,7 +63,7 @@ def _can_be_stacked(file: File, site: Site, whole: ast.ListComp | ast.GeneratorE
     )
 
 
-def _proposal(file: File, site: Site, whole: ast.ListComp | ast.GeneratorExp, runs: int) -> Proposal:
+def _proposal(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorExp, runs: int) -> Proposal:
     name = file.fresh("values")
     draft = Draft(file.text)
     clone = "" if _stays(file, site, whole) else ".clone()"
@@ -91,7 +91,7 @@ def _proposal(file: File, site: Site, whole: ast.ListComp | ast.GeneratorExp, ru
     )
 
 
-def _stays(file: File, site: Site, whole: ast.ListComp | ast.GeneratorExp) -> bool:
+def _stays(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorExp) -> bool:
     """Return whether the next elements write to no memory of those before."""
     of = site.of
     if isinstance(of, ast.BinOp | ast.UnaryOp | ast.Compare):
