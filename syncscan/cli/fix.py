@@ -33,10 +33,11 @@ FIXABLE = 1
     "--unsafe", is_flag=True, help="Also apply fixes that change memory use, laziness or the moment of an exception."
 )
 @click.option("--unverified", is_flag=True, help="Also apply fixes whose new lines didn't run.")
+@click.option("--source-only", is_flag=True, help="Run nothing: list what the source of SCRIPT shows, not verified.")
 @click.option("--trace", metavar="TRACE", help="Show projected gains from this recording; skip fixes without a gain.")
 @click.option("--all", "everything", is_flag=True, help="With --trace, also apply fixes without a projected gain.")
 @click.option(
-    "--steps", type=click.IntRange(1), help="Stop the program after this many steps.  [default: run to its end]"
+    "--steps", type=click.IntRange(1), help="End the program's loops after this many steps.  [default: run to its end]"
 )
 @click.option(
     "--limit",
@@ -50,7 +51,7 @@ FIXABLE = 1
 @click.option(
     "--prove-limit",
     type=click.IntRange(1),
-    default=120,
+    default=180,
     show_default=True,
     metavar="SECONDS",
     help="Time limit of --prove; it may end sooner.",
@@ -61,7 +62,15 @@ FIXABLE = 1
 @click.option("--force", is_flag=True, help="Overwrite files with uncommitted changes; replace FILE if it exists.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@needs(Need("everything", "trace"), Need("prove_limit", "prove"), Need("form", "pr", never=True))
+@needs(
+    Need("everything", "trace"),
+    Need("prove_limit", "prove"),
+    Need("form", "pr", never=True),
+    *(
+        Need(name, "source_only", never=True)
+        for name in ("module", "unsafe", "trace", "steps", "limit", "prove", "args")
+    ),
+)
 def command(
     module: bool,
     write: bool,
@@ -70,6 +79,7 @@ def command(
     ignore: tuple[str, ...],
     unsafe: bool,
     unverified: bool,
+    source_only: bool,
     trace: str | None,
     everything: bool,
     steps: int | None,
@@ -95,25 +105,29 @@ def command(
     """
     from syncscan.cli.view import globs, refuse_unknown
     from syncscan.fixing import fix
+    from syncscan.fixing.unrun import fix_source
     from syncscan.model.view import View
 
     refuse(output, force and not write, *([trace] if trace else []))
     view = View(select=globs(select), ignore=globs(ignore))
     refuse_unknown(view)
-    fixed = fix(
-        script,
-        args,
-        module=module,
-        select=view.select,
-        ignore=view.ignore,
-        unsafe=unsafe,
-        unverified=unverified,
-        everything=everything,
-        trace=trace,
-        steps=steps or 0,
-        limit_s=float(limit),
-        progress=say if sys.stderr.isatty() else None,
-    )
+    if source_only:
+        fixed = fix_source(script, select=view.select, ignore=view.ignore, unverified=unverified)
+    else:
+        fixed = fix(
+            script,
+            args,
+            module=module,
+            select=view.select,
+            ignore=view.ignore,
+            unsafe=unsafe,
+            unverified=unverified,
+            everything=everything,
+            trace=trace,
+            steps=steps or 0,
+            limit_s=float(limit),
+            progress=say if sys.stderr.isatty() else None,
+        )
     proof = _proof(fixed, module, prove_limit) if prove and fixed.files else None
     deliver(_text(fixed, form, output, pr, proof), output, force)
     if write:

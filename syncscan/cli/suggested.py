@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
+    from syncscan.model.fix import Fix
 
 
 def option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,9 +30,30 @@ def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
     Raises:
         UsageError: the file holds no patch.
     """
-    if fixes is None:
-        return analysis
     from syncscan.fixing.suggestions import suggest
     from syncscan.report import fix_json
 
-    return suggest(analysis, fix_json.read(fixes))
+    return suggest(analysis, fix_json.read(fixes)) if fixes is not None else analysis
+
+
+def with_guesses(analysis: Analysis, fixes: str | None) -> Analysis:
+    """Return an analysis with the changes of a file at its findings; without one with what the sources alone show.
+
+    Args:
+        analysis: any.
+        fixes: the file; None for no file.
+
+    Raises:
+        UsageError: the file holds no patch.
+    """
+    if fixes is not None:
+        return with_fixes(analysis, fixes)
+    from syncscan.errors import UsageError
+    from syncscan.fixing.suggestions import suggest
+    from syncscan.fixing.unrun import fix_source
+
+    proposed: list[Fix] = []
+    for path in dict.fromkeys(f.excerpt.path for f in analysis.findings if f.rule == "item" and f.excerpt):
+        with contextlib.suppress(UsageError):
+            proposed += fix_source(path).fixes if path else ()
+    return suggest(analysis, proposed)

@@ -36,7 +36,7 @@ def fix(
         unverified: also apply fixes whose new lines didn't run.
         everything: also apply fixes that gain nothing, by the trace.
         trace: a recording of the same code, or a saved analysis, from which the gain of each fix is projected.
-        steps: stop the program after this many steps; 0 runs it to its end.
+        steps: end the loops of the program after this many steps; 0 runs it to its end.
         limit_s: time limit of one run, in seconds.
         progress: called with a few words about each stage.
 

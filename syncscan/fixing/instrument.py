@@ -1,4 +1,4 @@
-"""Compiles a file with probes that report the value of each expression to a recorder.
+"""Parses a file and adds probes that report the value of each expression to a recorder.
 
 A node's number is its place in `ast.walk` of the text as it is, so that who reads the recorder's notes needs the text
 alone. Lines and columns stay, for what the dry run says of lines.
@@ -7,7 +7,6 @@ alone. Lines and columns stay, for what the dry run says of lines.
 from __future__ import annotations
 
 import ast
-from types import CodeType
 
 SEEN, BEGIN, INSIDE, MARK, MARKED = (
     "_syncscan_seen_",
@@ -36,20 +35,18 @@ _FUNCTIONS = (ast.FunctionDef,)
 LOOPS = (ast.For, ast.While)
 
 
-def probed(text: str, path: str, first: int = 0) -> CodeType:
-    """Return the code of a text, with probes.
+def probed(text: str, first: int = 0) -> ast.Module:
+    """Return a text as a tree, with probes.
 
     Args:
         text: the text of a Python file.
-        path: what its frames are to be called.
         first: the number of its first node: files whose probes note to one recorder have numbers of their own.
     """
     tree = ast.parse(text)
     numbers = {id(node): first + number for number, node in enumerate(ast.walk(tree))}
     changed = ast.fix_missing_locations(_Prober(numbers).visit(tree))
     assert isinstance(changed, ast.Module)
-    code: CodeType = compile(changed, path, "exec", dont_inherit=True)
-    return code
+    return changed
 
 
 class _Prober(ast.NodeTransformer):

@@ -5,6 +5,7 @@ Runs in a process of its own, which then belongs to the program.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import gc
@@ -29,6 +30,7 @@ from syncscan.dryrun.session import DryRunSession
 from syncscan.fixing import instrument
 from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
 from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
+from syncscan.fixing.winding import Winding
 from syncscan.model.finding import Cause, Finding, Use
 from syncscan.model.libraries import is_library
 from syncscan.model.race import TEXTS
@@ -38,6 +40,9 @@ FINGERPRINTED = 200
 """Steps whose losses are compared."""
 LOOKS, EVERY = 30, 3
 """The graphs that are alive are counted in the first steps, each third."""
+
+BEHIND = 10
+"""Steps that a program may make after the last one that is wanted, until its loops have ended."""
 
 
 class _Enough(BaseException):
@@ -64,12 +69,13 @@ def _unseen() -> Iterator[None]:
 def run(job: ProgramJob) -> RunResult:
     """Run the program of a job, to its end or for as many steps as it asks."""
     pretence = Pretence()
-    codes = _Codes(job)
+    winding = Winding(2 * job.steps) if job.steps and job.winds and not job.function else None
+    codes = _Codes(job, winding)
     session = pretence.begin()
     recorder = ProbeRecorder(lambda: session.recording.waits)
     recorder.install()
     _seed()
-    steps = _Steps(job, session)
+    steps = _Steps(job, session, winding)
     with codes.used(), _covered(job.covered) as lines:
         code = steps.followed(lambda: _run(job, codes, steps))
         if isinstance(sys.stdout, object):
@@ -98,18 +104,22 @@ def run(job: ProgramJob) -> RunResult:
 class _Codes:
     """Gives Python the texts of a job in place of its files, with probes where the job asks for them."""
 
-    def __init__(self, job: ProgramJob) -> None:
+    def __init__(self, job: ProgramJob, winding: Winding | None) -> None:
         self._texts = dict(job.sources)
+        self._winding = winding
         self._first = {file: number * FILES_APART for number, file in enumerate(job.probed)}
 
     def of(self, path: str) -> CodeType | None:
         """Return the code that runs in place of a file; None if the file runs as it is."""
-        if path in self._first:
-            text = self._texts.get(path) or _text_of(path)
-            return instrument.probed(text, path, self._first[path])
-        if path in self._texts:
-            return compile(self._texts[path], path, "exec", dont_inherit=True)
-        return None
+        winding = self._winding if _is_users(path) else None
+        if path not in self._first and path not in self._texts and winding is None:
+            return None
+        text = self._texts.get(path) or _text_of(path)
+        tree = instrument.probed(text, self._first[path]) if path in self._first else ast.parse(text)
+        if winding is not None:
+            tree = winding.asking(tree, path)
+        code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+        return code
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
@@ -117,6 +127,8 @@ class _Codes:
         linecache = importlib.import_module("linecache")
         for path, text in self._texts.items():
             linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        if self._winding is not None:
+            self._winding.install()
         original = SourceFileLoader.get_code
 
         def get_code(loader: Any, name: str) -> CodeType | None:
@@ -138,8 +150,8 @@ def _text_of(path: str) -> str:
 class _Steps:
     """Counts the optimizer's steps, and fingerprints what they compute."""
 
-    def __init__(self, job: ProgramJob, session: DryRunSession) -> None:
-        self._most, self._session = job.steps, session
+    def __init__(self, job: ProgramJob, session: DryRunSession, winding: Winding | None) -> None:
+        self._most, self._session, self._winding = job.steps, session, winding
         self._marks = StepMarks()
         self._by_calls = bool(job.function)
         self.fingerprint = _Fingerprinting(rounded=False)
@@ -168,9 +180,20 @@ class _Steps:
         self.count += 1
         if self._most and self.count > self._most:
             self._session.recording.step(None)
-            self.ended_early = True
+            self._wind_down()
+        else:
+            self._session.recording.step(self.count)
+
+    def _wind_down(self) -> None:
+        """Have the running loops end with this turn.
+
+        Raises:
+            _Enough: there are none, or the steps go on.
+        """
+        ends = self._winding is not None and (self.ended_early or self._winding.end())
+        self.ended_early = True
+        if not ends or self.count > self._most + BEHIND:
             raise _Enough
-        self._session.recording.step(self.count)
 
     def _stepped(self, optimizer: Any) -> None:
         if self._by_calls:
@@ -255,7 +278,11 @@ def _user_files(job: ProgramJob) -> list[str]:
     own = Path(job.target)
     if own.suffix == ".py":
         files.add(str(own.absolute()))
-    return sorted(file for file in files if not is_library(file) and "syncscan" not in Path(file).parts)
+    return sorted(filter(_is_users, files))
+
+
+def _is_users(path: str) -> bool:
+    return path.endswith(".py") and not is_library(path) and "syncscan" not in Path(path).parts
 
 
 def _races(session: DryRunSession) -> list[Racing]:

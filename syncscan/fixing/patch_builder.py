@@ -103,6 +103,9 @@ class PatchBuilder:
             )
             self._job.steps = SHORTER
             first = runs.run(self._made())
+        if self._job.steps and (first.failure or first.code):
+            self._job.winds = False
+            first = runs.run(self._made())
         if first.failure or (first.code and not first.places):
             why = first.failure or f"it ends with exit code {first.code}"
             raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", _last(first))

@@ -118,6 +118,8 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     notes: tuple[str, ...] = ()
     """Sentences about what the dry run couldn't see."""
+    ran: bool = True
+    """Whether the program ran; otherwise its fixes come from the source alone."""
 
     @property
     def diff(self) -> str:

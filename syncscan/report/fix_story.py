@@ -16,6 +16,9 @@ def verdict(fixed: Fixed) -> str:
     """Return one sentence with the number of fixes, and the waits before and after."""
     fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
     rest = f" {_places(len(left))} left." if left else ""
+    if not fixed.ran:
+        can = f"{len(fixed.fixes)} {'place' if len(fixed.fixes) == 1 else 'places'}"
+        return f"{fixed.program}: the source shows {can} to fix. Nothing ran, so nothing is verified."
     if not fixes:
         return f"{fixed.program}: nothing to fix. The host waits {_times(fixed.waits_before)} in the dry run.{rest}"
     waits = f"The host waits {_times(fixed.waits_after)} instead of {_times(fixed.waits_before)} in the dry run."
@@ -63,6 +66,8 @@ def reason(fix: Fix) -> str:
 
 def tolerance(fixed: Fixed) -> str:
     """Return the sentence that says how the patch was verified."""
+    if not fixed.ran:
+        return "Not verified: run the program with the patch before you keep it."
     return (
         "Verified without a GPU: both versions ran dry with the same seed. Printed and computed numbers agree to a "
         f"relative {fixed.tolerance:g}, or to the last printed digit. To measure the gain on a GPU: syncscan prove."

@@ -64,6 +64,30 @@ def test_a_line_after_the_loop_may_wait_itself() -> None:
     assert "total = float(total)\nprint(total, losses[0].item())\n" in result.files[0].after
 
 
+def test_what_is_read_behind_a_loop_is_verified_in_a_shorter_run() -> None:
+    """The loop ends after the steps that were asked for, and the line behind it runs."""
+    source = (
+        'import torch\nw = torch.ones(3, device="cuda", requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n'
+        "total = 0.0\nfor step in range(10**9):\n    loss = w.sum()\n    loss.backward()\n    opt.step()\n"
+        "    total += loss.item()\nprint(total)\n"
+    )
+    result = fixed(source, steps=6)
+    assert at(result, 9).verified
+    assert "total = float(total)\nprint(total)\n" in result.files[0].after
+
+
+def test_a_program_that_fails_when_its_loops_end_early_is_stopped_at_once() -> None:
+    """Here it counts on all of its steps."""
+    source = (
+        'import torch\nw = torch.ones(3, device="cuda", requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n'
+        "n = 0\nfor step in range(10**9):\n    w.sum().backward()\n    opt.step()\n"
+        '    y = torch.tensor([n], device="cuda")\n    n += 1\nassert n == 10**9\n'
+    )
+    result = fixed(source, steps=6)
+    assert at(result, 8).applied
+    assert result.notes == ()
+
+
 def test_a_change_that_is_seen_in_the_output_is_dropped() -> None:
     """Here through a way to the number that no analysis of the file follows."""
     source = SUM.replace("import torch\n", "import torch, __main__\n").replace(

@@ -1,0 +1,91 @@
+"""Proposes fixes for a file that nothing runs: none of them is verified."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Sequence
+
+from syncscan import api
+from syncscan.errors import UsageError
+from syncscan.fixing.edits import Draft, applied
+from syncscan.fixing.guessed import observed
+from syncscan.fixing.line_map import change, span
+from syncscan.fixing.patch_builder import unified
+from syncscan.fixing.program_file import File
+from syncscan.fixing.proposal import Proposal
+from syncscan.fixing.proposal_trial import Wanted, compatible
+from syncscan.fixing.rewrites import deferred
+from syncscan.fixing.text import Text, read
+from syncscan.fixing.verify import TOLERANCE
+from syncscan.model.fix import Fix, Fixed, Patched
+
+HOW = "not verified: nothing ran"
+
+
+def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] = (), unverified: bool = False) -> Fixed:
+    """Return the fixes that the source alone shows.
+
+    Args:
+        path: a Python file, which is neither run nor imported.
+        select: globs of rule ids to fix; all rules if empty.
+        ignore: globs of rule ids to leave.
+        unverified: whether they are part of the patch; otherwise they are only listed.
+
+    Raises:
+        UsageError: the file can't be read.
+    """
+    began = time.monotonic()
+    try:
+        text = read(path)
+        ast.parse(text.text)
+    except (OSError, SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise UsageError(f"{path} can't be read as Python: {error}.") from None
+    guesses = api.lint([path], select=select, ignore=ignore).guesses
+    file = File(text, observed(text, {(guess.line, guess.column) for guess in guesses}))
+    answers = [(path, one) for one in deferred.find(file) if isinstance(one, Proposal)]
+    wanted = compatible({path: file}, answers)
+    fixes = tuple(_fix(path, text, one, unverified) for _, one in wanted)
+    files = (_patched(path, text, wanted),) if wanted and unverified else ()
+    return Fixed(
+        program=path,
+        fixes=tuple(sorted(fixes, key=lambda one: one.line)),
+        files=files,
+        waits_before=0,
+        waits_after=0,
+        tolerance=TOLERANCE,
+        seconds=time.monotonic() - began,
+        notes=("Nothing ran: the fixes come from the source alone, which doesn't show types and devices.",),
+        ran=False,
+    )
+
+
+def _fix(path: str, text: Text, proposal: Proposal, applies: bool) -> Fix:
+    begin, end = span(proposal.node)
+    return Fix(
+        file=path,
+        line=begin,
+        end_line=end,
+        rule=proposal.rule,
+        rewrite=proposal.rewrite,
+        title=proposal.title or deferred.TITLE,
+        change=proposal.change,
+        safety=proposal.safety,
+        why=proposal.why,
+        verified=False,
+        how=HOW,
+        waits=0,
+        applied=applies,
+        changes=tuple(change(text, edit) for edit in proposal.draft.edits()),
+    )
+
+
+def _patched(path: str, text: Text, wanted: Wanted) -> Patched:
+    draft = Draft(text)
+    for _, proposal in wanted:
+        draft.merge(proposal.draft)
+    after = applied(text.text, draft.edits())
+    return Patched(path, text.path, text.text, after, text.encoding, unified(path, text.text, after))
+
+
+__all__ = ["HOW", "fix_source"]
