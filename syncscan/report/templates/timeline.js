@@ -72,7 +72,7 @@ class Timeline {
   get place() {
     const height = this.lanes.clientHeight || 1, { layout } = this, all = layout.height - layout.pinned;
     if (layout.height <= height || !all) return { top: this.lanes.scrollTop, low: 0, shift: 0, height: Math.min(height, layout.height) };
-    const low = Math.round(Math.min(all, Math.max(40, Math.min(this.split ?? 0.62 * height, height - 40))));
+    const low = Math.round(Math.min(all, Math.max(40, Math.min(this.split ?? 0.6 * height, height - 40))));
     this.sunk = Math.max(0, Math.min(this.sunk, all - low));
     return { top: Math.min(this.lanes.scrollTop, layout.pinned + low - height), low, shift: layout.pinned + this.sunk - (height - low), height };
   }
@@ -238,8 +238,8 @@ class Timeline {
   /** Scroll the lanes so far that the chosen sync point is among what is seen. */
   reveal() {
     const group = this.data.syncs.group[this.state.sync], band = this.layout.bands.find((b) => b.group === group && b.kind === "syncs");
-    const { top, low, height } = this.place;
-    if (band && (band.y < top || band.y + 60 > top + height - low)) this.lanes.scrollTop = Math.max(0, band.y - HEAD);
+    const { top, low, height } = this.place, seen = height - low, above = seen > 80 ? HEAD : 0;
+    if (band && (band.y < top || band.y + Math.min(60, seen) > top + seen)) this.lanes.scrollTop = Math.max(0, band.y - above);
   }
 
   /** The costliest sync point of a finding, in the step that is drawn twice if it has one; or -1. */
