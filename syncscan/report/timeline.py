@@ -25,8 +25,8 @@ from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, sta
 from syncscan.report.timeline_pauses import pause_lanes
 from syncscan.report.timeline_without import packed_steps, steps_without, why_none
 
-MAX_SLICES = 120_000
-"""Most slices in a report: about 1.5 MB."""
+MAX_SLICES = 100_000
+"""Most slices in a report: about 1.3 MB."""
 MAX_SYNCS = 20_000
 """Most sync points in a report, costliest first."""
 MAX_ROWS = 24
