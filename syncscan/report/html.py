@@ -23,6 +23,7 @@ from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report import (
     before_after_svg,
+    causes,
     compile_breaks,
     habits,
     host,
@@ -43,7 +44,7 @@ from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.tiles import bars, key, tiles, widest_us
 from syncscan.report.timeline import timeline
 from syncscan.report.units import duration, times
-from syncscan.report.waterfall import falls
+from syncscan.report.waterfall import falls, sampled
 from syncscan.version import __version__
 
 MAX_FINDINGS = 300
@@ -59,6 +60,7 @@ _SCRIPTS = (
     "paint.js",
     "margins.js",
     "controls.js",
+    "splits.js",
     "replayed.js",
     "timeline.js",
     "list.js",
@@ -100,6 +102,7 @@ def render(analysis: Analysis) -> str:
     icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
     fallen = falls(strip, widest_us(analysis)) if strip else []
     shapes = [bar for bar in bars(analysis) if not (bar.projected and fallen)]
+    fallen += sampled(analysis, story, widest_us(analysis)) if shapes else []
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
@@ -215,6 +218,7 @@ def _remedy(remedy: RemedyText, habit: int | None, page: _Page) -> dict[str, Any
         "saves": remedy.saves,
         "doubts": remedy.doubt.split("; "),
         "projected": remedy.basis is Basis.REPLAY,
+        "cause": causes.title_of([page.analysis.findings[m.number] for m in members]),
         "syncs": [(m.number, shown(m.title, 160), shown(m.where, 200)) for m in members],
         "habit": habit,
         "title": shown(remedy.what, 160),

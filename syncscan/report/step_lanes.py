@@ -11,11 +11,12 @@ from syncscan.facts.device_work import DeviceWork
 from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
-from syncscan.model.habit import Basis, Change
+from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, union
 from syncscan.model.names import is_loader
 from syncscan.model.schedule import Blocked, Schedule
 from syncscan.model.trace import HOST, NONE, Trace
+from syncscan.report.timeline_pauses import pauses
 from syncscan.report.units import duration
 
 BINS = 480
@@ -55,6 +56,10 @@ class Lanes(msgspec.Struct, frozen=True):
     device: tuple[Shade, ...]
     idle: tuple[Piece, ...] = ()
     """The device's idle time behind syncs, of a recorded step."""
+
+
+NO_LANES = Lanes(0.0, 0.0, (), ())
+"""A step that isn't drawn."""
 
 
 class Arrow(msgspec.Struct, frozen=True):
@@ -120,10 +125,8 @@ def _inputs(trace: Trace, now: Schedule) -> Iterator[Piece]:
 def _pauses(analysis: Analysis, now: Schedule, without: Sequence[Change] = ()) -> Iterator[Piece]:
     """Yield the times of the step's threads that dropping a habit would take out, but those already taken out."""
     taken = {interval for change in without for interval in change.host}
-    for habit in analysis.habits:
-        if not habit.changes or habit.gain is None or habit.gain.basis is not Basis.REPLAY:
-            continue
-        own = [i for i in habit.changes[0].host if i not in taken and i.track in now.tracks]
+    for habit, intervals in pauses(analysis):
+        own = [i for i in intervals if i not in taken and i.track in now.tracks]
         for _, begin, end in own:
             if begin < now.end and end > now.begin and end - begin >= NOTABLE * (now.end - now.begin):
                 label = f"{habit.advice.title}: {duration((end - begin) / 1e3)}"

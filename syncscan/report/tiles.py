@@ -8,6 +8,8 @@ import msgspec
 
 from syncscan.facts.device_share import alike, without_profiler
 from syncscan.model.analysis import Analysis
+from syncscan.model.habit import Basis
+from syncscan.model.host import SampledHost
 from syncscan.model.step import StepSummary
 from syncscan.report.phrases import measurable, real, replayed, saving, spread, waited
 from syncscan.report.units import duration
@@ -66,6 +68,10 @@ def tiles(analysis: Analysis) -> list[Tile]:
         us, limits, whole = step.recoverable_us or 0.0, step.recoverable_range_us or (0.0, 0.0), replayed(step)
         doubt = f"{spread(limits, whole)}, " if measurable(limits[1], whole) else ""
         numbers.append(Tile("recoverable", saving(us, whole), f"{doubt}projected", projected=True))
+    elif first := next((r for r in analysis.remedies if r.basis is not Basis.UPPER_BOUND), None):
+        whole, how = replayed(step), "projected" if first.basis is Basis.REPLAY else "by samples"
+        label = "recoverable by the first change"
+        numbers.append(Tile(label, saving(first.alone_us, whole), f"{spread(first.range_us, whole)}, {how}", True))
     return numbers
 
 
@@ -99,6 +105,8 @@ def bars(analysis: Analysis) -> list[StepBar]:
         drawn.append(
             StepBar("no profiler", duration(before), f"Step without the profiler: {duration(before)}", (part,))
         )
+    if analysis.host_time.sampled and (thread := _thread_bar(analysis.host_time.sampled, whole)):
+        drawn.append(thread)
     if _projected_step(analysis) and step.recoverable_range_us:
         drawn.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, whole))
     return drawn
@@ -115,6 +123,23 @@ def key(drawn: Sequence[StepBar]) -> list[tuple[str, str]]:
     parts = [part for bar in drawn for part in bar.parts if part.width and not bar.projected]
     projected = [("hatch", "projected, with its range")] if any(bar.projected for bar in drawn) else []
     return [*((part.look, part.label) for part in parts), *projected]
+
+
+def _thread_bar(sampled: SampledHost, whole: float) -> StepBar | None:
+    """Return where the step's thread is without the profiler: on its core, or off it and why; None where unmeasured."""
+    used = sampled.used
+    if used is None or used.off_us <= 0.0:
+        return None
+    off = min(used.off_us, sampled.step_us)
+    beside = min(sum(used.stopped_us), off)
+    unready = min(used.delayed_us or 0.0, off - beside)
+    looks = [
+        ("host", "on its core", sampled.step_us - off),
+        ("stopped", "off it while another Python thread ran", beside),
+        ("input", "ready, but without a core", unready),
+        ("idle", "off it otherwise", off - beside - unready),
+    ]
+    return _parted("thread, sampled", sampled.step_us, looks, whole)
 
 
 def _device_parts(step: StepSummary) -> list[tuple[str, str, float]]:

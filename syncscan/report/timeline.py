@@ -22,10 +22,11 @@ from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.packed import pack
 from syncscan.report.timeline_intervals import choose, home, inside
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, stacked
+from syncscan.report.timeline_pauses import pause_lanes
 from syncscan.report.timeline_without import packed_steps, steps_without, why_none
 
-MAX_SLICES = 120_000
-"""Most slices in a report: about 1.5 MB."""
+MAX_SLICES = 100_000
+"""Most slices in a report: about 1.3 MB."""
 MAX_SYNCS = 20_000
 """Most sync points in a report, costliest first."""
 MAX_ROWS = 24
@@ -62,6 +63,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     whole = intervals == [Interval(origin, end)]
     kept_rows = drawn if whole else drawn[inside(trace, drawn, intervals)]
     kinds = _kinds(analysis)
+    stops = pause_lanes(analysis, [g.track for g in groups if g.device == NONE], book, origin)
     return {
         "origin": origin,
         "length": end - origin,
@@ -71,7 +73,9 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "intervals": [[a - origin, b - origin] for a, b in intervals],
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
-        "groups": [_packed_group(trace, g, kept_rows, kinds, book, origin, end, whole) for g in groups],
+        "groups": [
+            _packed_group(trace, g, kept_rows, kinds, book, origin, end, whole, stops.get(g.track)) for g in groups
+        ],
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
         "without": packed_steps(twice, trace, groups, book, origin),
@@ -92,7 +96,15 @@ def _extent(trace: Trace, drawn: Int64) -> Interval:
 
 
 def _packed_group(
-    trace: Trace, group: LaneGroup, kept_rows: Int64, kinds: Int64, book: DrawnNames, origin: int, end: int, whole: bool
+    trace: Trace,
+    group: LaneGroup,
+    kept_rows: Int64,
+    kinds: Int64,
+    book: DrawnNames,
+    origin: int,
+    end: int,
+    whole: bool,
+    stops: dict[str, Any] | None,
 ) -> dict[str, Any]:
     lanes = []
     for lane in group.lanes:
@@ -100,6 +112,7 @@ def _packed_group(
         if not whole:
             packed["busy"] = _busy(trace, lane.rows, origin, end)
         lanes.append({"kind": lane.kind, "label": lane.label, **packed})
+    lanes += [stops] if stops else []  # last, since replayed steps number the others
     side = "host" if group.device == NONE else "device"
     return {"title": group.title, "side": side, "open": group.open, "lanes": lanes}
 

@@ -47,7 +47,10 @@ def groups_of(trace: Trace, findings: Sequence[Finding]) -> list[LaneGroup]:
 
 
 def _threads(trace: Trace, findings: Sequence[Finding]) -> list[LaneGroup]:
-    """Return host threads, those with steps first, then with sync points, then with launches, then the busiest."""
+    """Return host threads, those with steps first, then with sync points, then with launches, then the busiest.
+
+    Open are those with steps or sync points; without any, those that launch.
+    """
     s = trace.slices
     rows = np.flatnonzero(trace.is_category(*_ON_HOST))
     tracks, counts = np.unique(s.track[rows], return_counts=True)
@@ -59,7 +62,7 @@ def _threads(trace: Trace, findings: Sequence[Finding]) -> list[LaneGroup]:
         key=lambda t: (t[0] not in steps, t[0] not in waiting, t[0] not in launching, -t[1]),
     )
     several = len({trace.tracks[t].pid for t in distinct(s.track[rows[s.category[rows] == Category.CPU_OP]])}) > 1
-    driving = steps | waiting | launching or set(tracks.tolist())
+    driving = steps | waiting or launching or set(tracks.tolist())
     return [
         LaneGroup(
             _thread(trace, t, several),
@@ -119,6 +122,7 @@ class DrawnNames:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._known: dict[int, int] = {}
+        self._own: dict[int, tuple[str, int]] = {}
 
     def numbers(self, rows: Int64) -> Int64:
         """Return the number of each slice's name."""
@@ -127,15 +131,27 @@ class DrawnNames:
         numbers = [known.setdefault(n, len(known)) for n in distinct.tolist()]
         return np.array(numbers, np.int64)[at.reshape(-1)] if len(rows) else np.zeros(0, np.int64)
 
+    def add(self, text: str, count: int) -> int:
+        """Return the number of a text that is no name of the trace, of so many slices."""
+        number = len(self._known)
+        self._known[-1 - number] = number
+        self._own[number] = text, count
+        return number
+
     def counts(self, rows: Int64) -> list[int]:
         """Return how many of these slices have each name, by number; their names get numbers, too."""
-        counts: list[int] = np.bincount(self.numbers(rows), minlength=len(self._known)).tolist()
+        numbers = self.numbers(rows)
+        counts: list[int] = np.bincount(numbers, minlength=len(self._known)).tolist()
+        for number, (_, count) in self._own.items():
+            counts[number] = count
         return counts
 
     def texts(self) -> list[str]:
         """Return the names by number, safe to show."""
         limit = max(12, min(200, MAX_NAMES // max(1, len(self._known))))
-        return [shown(self._trace.strings[n], limit) for n in self._known]
+        own = {number: text for number, (text, _) in self._own.items()}
+        names = ((own.get(k) if k in own else self._trace.strings[n]) for n, k in self._known.items())
+        return [shown(name or "", limit) for name in names]
 
 
 def stacked(start: Int64, end: Int64, slack: int = 0) -> Int64:

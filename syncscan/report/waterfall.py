@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from syncscan.model.analysis import Analysis
+from syncscan.model.habit import Basis
 from syncscan.report.before_after import BeforeAfter, Scene
 from syncscan.report.names import shown
+from syncscan.report.phrases import replayed
+from syncscan.report.step_lanes import NO_LANES
+from syncscan.report.story import Story
 from syncscan.report.tiles import BarPart, StepBar, across
 from syncscan.report.units import duration
 
@@ -38,3 +43,15 @@ def _limit(us: float, whole: float) -> StepBar:
     return StepBar(
         label, duration(us), f"The device's own work, which no fix on the host shortens: {duration(us)}", (part,)
     )
+
+
+def sampled(analysis: Analysis, story: Story, whole_us: float) -> list[StepBar]:
+    """Return a bar for each change whose saving samples show: they have no place in the trace, so each stands alone."""
+    base, bars = replayed(analysis.step), []
+    for text in story.remedies:
+        if text.basis is not Basis.SAMPLES or text.alone_us is None:
+            continue
+        low, high = analysis.remedies[text.number - 1].range_us
+        alone = Scene((), base - text.alone_us, (max(0.0, base - high), base - low), NO_LANES, (), "")
+        bars.append(_fall(alone, f"{text.what} (alone, by samples)", base, whole_us))
+    return bars

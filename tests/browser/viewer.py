@@ -89,7 +89,7 @@ PIXEL = """([x, y]) => {
 }"""
 BAND = """(kind) => {
   const t = syncscan.timeline, b = t.layout.bands.find((b) => b.kind === kind);
-  return b && { y: b.y + b.h - 5 - t.lanes.scrollTop, left: t.left };
+  return b && { y: t.topOf(b) + b.h - 5, left: t.left };
 }"""
 
 

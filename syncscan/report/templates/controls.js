@@ -44,7 +44,9 @@ class Controls {
     this.pointers.set(e.pointerId, e.clientX);
     this.timeline.lanes.focus({ preventScroll: true });
     const t = this.timeline.view.t(this.inside(e));
-    this.grip = { x: e.clientX, y: e.clientY, top: this.timeline.lanes.scrollTop, moved: false, t, measures: e.shiftKey };
+    const { low, height } = this.timeline.place, y = e.clientY - this.timeline.canvas.getBoundingClientRect().top;
+    const pinned = low > 0 && y >= height - low, top = pinned ? this.timeline.sunk : this.timeline.lanes.scrollTop;
+    this.grip = { x: e.clientX, y: e.clientY, top, pinned, moved: false, t, measures: e.shiftKey };
   }
 
   move(e) {
@@ -61,7 +63,8 @@ class Controls {
     } else {
       const { view } = this.timeline, by = grip.t - view.t(this.pointer);
       view.set(view.from + by, view.to + by);
-      this.timeline.lanes.scrollTop = grip.top + grip.y - e.clientY;
+      if (grip.pinned) this.timeline.sunk = grip.top + grip.y - e.clientY;
+      else this.timeline.lanes.scrollTop = grip.top + grip.y - e.clientY;
     }
   }
 

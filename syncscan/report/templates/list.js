@@ -1,6 +1,6 @@
 /* The list beside the timeline: remedies, findings and habits; choosing, walking, filtering, sorting. It is in the page already. */
 
-const FIRST_FINDINGS = 30;
+const FIRST_FINDINGS = 30, FIRST_SMALL = 5, MEASURABLE = 1000;
 
 class List {
   /** hooks: `chosen(item, finding)` when an item is chosen, `opened(item, finding)` when its detail is asked for. */
@@ -10,7 +10,11 @@ class List {
     this.items = [...this.root.querySelectorAll(".item")];
     this.findings = this.items.filter((item) => item.dataset.kind === "finding");
     this.selected = null;
-    this.every = this.findings.length <= FIRST_FINDINGS;
+    /** How many findings are shown unasked: those whose saving can be measured, a few where none is. */
+    const measurable = this.findings.filter((f) => Number(f.dataset.severity) > MEASURABLE).length;
+    this.first = Math.min(FIRST_FINDINGS, Math.max(FIRST_SMALL, measurable));
+    this.small = measurable <= this.first;
+    this.every = this.findings.length <= this.first + 1;
     this.root.addEventListener("click", (e) => this.clicked(e));
     this.root.addEventListener("keydown", (e) => this.key(e));
     if (this.findings.length) this.filtering();
@@ -118,14 +122,14 @@ class List {
     let fitting = 0;
     for (const item of this.findings) {
       const fits = chosen.every((s) => item.dataset[s.dataset.filter] === s.value) && (!text || item.textContent.toLowerCase().includes(text));
-      item.hidden = !fits || (fitting >= FIRST_FINDINGS && !this.every);
+      item.hidden = !fits || (fitting >= this.first && !this.every);
       fitting += fits ? 1 : 0;
     }
     const all = document.getElementById("all-findings"), some = text || chosen.length;
     document.getElementById("filter-count").textContent = some ? `${fitting} of ${this.findings.length}` : "";
     document.getElementById("none-left").hidden = fitting > 0;
-    all.hidden = this.every || fitting <= FIRST_FINDINGS;
-    all.textContent = `Show ${fitting - FIRST_FINDINGS} more`;
+    all.hidden = this.every || fitting <= this.first;
+    all.textContent = `Show ${fitting - this.first} more${this.small && document.querySelector(".findings .saves")?.textContent ? ", each below 1% of the step" : ""}`;
   }
 
   reset() {

@@ -90,6 +90,7 @@
       scrollTo({ top: scrollY + top - 8, behavior: calm.matches ? "auto" : "smooth" });
     }
     const left = height > innerHeight - 16 ? Math.min(below, bottom - top) : below;
+    $("pane").style.setProperty("--list", `${Math.round($("list").clientWidth)}px`);
     const high = narrow.matches ? "" : `${Math.round(Math.max(left, drawer.open ? 540 : 400))}px`;
     if ($("pane").style.getPropertyValue("--room") !== high) $("pane").style.setProperty("--room", high);
   }
@@ -124,6 +125,9 @@
     const kinds = new Set(data.groups.flatMap((g) => g.lanes.flatMap((l) => l.slices.flatMap((s) => [...new Set(s.what)]))));
     $("legend-input").hidden = !kinds.has(INPUT);
     $("legend-ranks").hidden = !kinds.has(COMMUNICATION);
+    $("legend-pause").hidden = !kinds.has(PAUSE);
+    for (const [what, id] of [[5, "copy"], [4, "kernel"], [1, "scope"]]) $(`legend-${id}`).hidden = !kinds.has(what) && !(what === 5 && kinds.has(6));
+    for (const id of ["sync", "call", "bubble"]) $(`legend-${id}`).hidden = !data.syncs.start.length;
     $("legend-free").hidden = !data.unprofiled;
   }
 

@@ -1,9 +1,10 @@
 /* From bands of slices and a stretch of time to pixels; slices narrower than a pixel are drawn together. */
 
-const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync", 10: "input", 11: "ranks" };
-const INPUT = 10, COMMUNICATION = 11;
+const WHAT = { 0: "op", 1: "scope", 2: "runtime", 3: "runtime", 4: "kernel", 5: "copy", 6: "copy", 8: "overhead", 9: "sync", 10: "input", 11: "ranks", 12: "pause" };
+const INPUT = 10, COMMUNICATION = 11, PAUSE = 12;
 const NARROW = 1.6;
 const DENSITY = [0.4, 0.55, 0.7, 0.85, 1];
+const LEVELS = 12;
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 
 /** The page's colors as the canvas understands them, in three shades a kind so that neighbours can be told apart. */
@@ -25,6 +26,7 @@ class Palette {
     this.hatch = this.hatched();
     this.patterns = {
       [INPUT]: this.pattern((ink) => { ink.arc(3, 3, 1.3, 0, 7); ink.fill(); }),
+      [PAUSE]: this.pattern((ink) => { ink.fillRect(0, 0, 6, 1.4); }),
       [COMMUNICATION]: this.pattern((ink) => ink.fillRect(0, 0, 1.6, 6)),
     };
   }
@@ -68,34 +70,52 @@ class Painter {
     this.data = data;
   }
 
-  /** One frame: the bands between `top` and `top + height`. */
-  frame(layout, view, state, left, top, height) {
-    const { ink, palette } = this;
+  /** One frame: `place` says where the bands are: {top, low, shift, height}, see `Timeline.place`. */
+  frame(layout, view, state, left, place) {
+    const { ink, palette } = this, high = place.height - place.low;
     ink.save();
     ink.fillStyle = palette.panel;
-    ink.fillRect(0, 0, left + view.width, height);
-    ink.translate(left, -top);
+    ink.fillRect(0, 0, left + view.width, place.height);
     ink.font = FONT;
     ink.textBaseline = "middle";
     ink.direction = "ltr";
     this.letter = this.letter || ink.measureText("cudaStreamSynchronize").width / 21;
-    this.grounds(layout, view, left, top, height);
+    const all = !place.low;
+    this.part(layout, view, state, left, layout.bands.filter((b) => all || !b.pinned), place.top, 0, high);
+    if (!all) this.part(layout, view, state, left, layout.bands.filter((b) => b.pinned), place.shift, high, place.low);
+    ink.translate(left, 0);
+    ink.beginPath();
+    ink.rect(0, 0, view.width, place.height);
+    ink.clip();
+    const at = (band) => band.y - (band.pinned && !all ? place.shift : place.top);
+    for (const link of state.links) this.link(link, layout, view, at);
+    if (state.measure) this.measure(view, state.measure, 0, place.height);
+    ink.restore();
+  }
+
+  /** Bands on a part of the canvas, from `from` on, which show what lies `offset` above it in the layout. */
+  part(layout, view, state, left, bands, offset, from, height) {
+    const { ink } = this, top = offset + from;
+    ink.save();
+    ink.beginPath();
+    ink.rect(0, from, left + view.width, height);
+    ink.clip();
+    ink.translate(left, -offset);
+    this.grounds(bands, view, left, top, height);
     ink.beginPath();
     ink.rect(0, top, view.width, height);
     ink.clip();
     this.marks(view, state, top, height);
-    for (const band of layout.bands) {
+    for (const band of bands) {
       if (band.y + band.h >= top && band.y <= top + height) this.band(band, view, state);
     }
-    for (const link of state.links) this.link(link, layout, view);
-    if (state.measure) this.measure(view, state.measure, top, height);
     ink.restore();
   }
 
-  grounds(layout, view, left, top, height) {
+  grounds(bands, view, left, top, height) {
     const { ink, palette } = this;
     ink.fillStyle = palette.sunk;
-    for (const band of layout.bands) {
+    for (const band of bands) {
       if (band.kind === "head") ink.fillRect(-left, band.y, left + view.width, HEAD - 4);
     }
     ink.fillStyle = palette.line;
@@ -150,7 +170,7 @@ class Painter {
     this.dim = state.found ? 0.4 : 1;
     while (i < n && start[i] < view.to) {
       const x = (start[i] - from) * scale, w = (end[i] - start[i]) * scale;
-      if (w < NARROW) { i = this.crowd(band.slices, i, view, y, h, fill); continue; }
+      if (w < NARROW) { i = this.crowd(band.slices, i, view, y, h, fill, band.lane.kind === "stream"); continue; }
       const x0 = Math.max(x, -2), w0 = Math.min(x + w, view.width + 2) - x0;
       const found = state.found && state.found.has(name[i]);
       ink.globalAlpha = found ? 1 : this.dim;
@@ -169,21 +189,26 @@ class Painter {
     this.plates(plated, name, y, h, palette.ink);
   }
 
-  /** Slices too narrow to be seen, as pixels that are the denser the more of their time is covered. */
-  crowd(slices, i, view, y, h, fill) {
+  /**
+   * Slices too narrow to be seen, as pixels that are the denser the more of their time is covered; device work (`rising`)
+   * as high as the part that is covered, so that kernels shorter than a pixel don't look like a busy stream.
+   */
+  crowd(slices, i, view, y, h, fill, rising = false) {
     const { start, end, sum, what } = slices, { scale, from } = view, n = start.length;
     let run = -1, last = -1, level = -1;
     const flush = () => {
       if (level < 0) return;
-      this.ink.globalAlpha = DENSITY[level] * this.dim;
-      this.ink.fillRect(run, y, last + 1 - run, h);
+      const high = rising ? Math.max(1.5, (h * (level + 1)) / LEVELS) : h;
+      this.ink.globalAlpha = (rising ? 1 : DENSITY[level]) * this.dim;
+      this.ink.fillRect(run, y + h - high, last + 1 - run, high);
     };
     fill(this.palette.shades[what[i]][1]);
     while (i < n && start[i] < view.to && (end[i] - start[i]) * scale < NARROW) {
       const x = Math.floor((start[i] - from) * scale);
       let next = lowerBound(start, from + (x + 1) / scale, i + 1);
       if (next > i + 1 && (end[next - 1] - start[next - 1]) * scale >= NARROW) next--;
-      const now = Math.min(DENSITY.length - 1, Math.floor((sum[next] - sum[i]) * scale * DENSITY.length));
+      const levels = rising ? LEVELS : DENSITY.length;
+      const now = Math.min(levels - 1, Math.floor((sum[next] - sum[i]) * scale * levels));
       if (now !== level || x !== last + 1) {
         flush();
         [run, level] = [x, now];
@@ -304,7 +329,7 @@ class Painter {
       const fill = (c) => { if (c !== color) this.ink.fillStyle = color = c; };
       for (let i = upperBound(lane.slices[0].end, view.from); i < start.length && start[i] < view.to;) {
         const x = view.x(start[i]), w = (lane.slices[0].end[i] - start[i]) * view.scale;
-        if (w < NARROW) { i = this.crowd(lane.slices[0], i, view, y, h, fill); continue; }
+        if (w < NARROW) { i = this.crowd(lane.slices[0], i, view, y, h, fill, lane.kind === "stream"); continue; }
         fill(this.palette.shades[what[i]][1]);
         this.ink.fillRect(x, y, w, h);
         i++;
@@ -321,7 +346,7 @@ class Painter {
     hatched();
     for (let i = upperBound(end, view.from); i < start.length && start[i] < view.to;) {
       const w = (end[i] - start[i]) * view.scale;
-      if (w < NARROW) { i = this.crowd(band.slices, i, view, y, h, hatched); continue; }
+      if (w < NARROW) { i = this.crowd(band.slices, i, view, y, h, hatched, band.lane.kind === "stream"); continue; }
       const x = Math.max(-2, view.x(start[i])), shown = Math.min(view.width + 2, view.x(end[i])) - x;
       ink.fillRect(x, y, shown, h);
       if (shown > 5) ink.strokeRect(x + 0.5, y + 0.5, shown - 1, h - 1);
@@ -354,20 +379,20 @@ class Painter {
     }
   }
 
-  /** A line from a call to the device work that it launched, where both are on the screen's bands. */
-  link({ call: [calls, i], work: [work, k] }, layout, view) {
+  /** A line from a call to the device work that it launched, where both are on the screen's bands; `at` places a band. */
+  link({ call: [calls, i], work: [work, k] }, layout, view, at) {
     const { ink, palette } = this;
     const from = layout.bands.find((b) => b.slices === calls), to = layout.bands.find((b) => b.slices === work);
     if (!from || !to) return;
-    const x1 = view.x(calls.start[i]), y1 = from.y + from.h - 1, x2 = view.x(work.start[k]), y2 = to.y + 1;
+    const x1 = view.x(calls.start[i]), y1 = at(from) + from.h - 1, x2 = view.x(work.start[k]), y2 = at(to) + 1;
     ink.strokeStyle = palette.accent;
     ink.lineWidth = 1.5;
     ink.beginPath();
     ink.moveTo(x1, y1);
     ink.bezierCurveTo(x1, (y1 + y2) / 2, x2, (y1 + y2) / 2, x2, y2);
     ink.stroke();
-    this.outline(x1, from.y + 1, Math.max(3, (calls.end[i] - calls.start[i]) * view.scale), from.h - 2, false);
-    this.outline(x2, to.y + 1, Math.max(3, (work.end[k] - work.start[k]) * view.scale), to.h - 2, false);
+    this.outline(x1, at(from) + 1, Math.max(3, (calls.end[i] - calls.start[i]) * view.scale), from.h - 2, false);
+    this.outline(x2, at(to) + 1, Math.max(3, (work.end[k] - work.start[k]) * view.scale), to.h - 2, false);
   }
 
   measure(view, [a, b], top, height) {

@@ -16,12 +16,16 @@ class Timeline {
     this.marks = [];
     this.hit = -1;
     this.frames = 0;
+    /** How far the devices are scrolled where they don't fit their place, and how high that is if the reader set it. */
+    this.sunk = 0;
+    this.split = null;
     this.view = new View(data.length || 1, data.home, () => this.later());
     this.painter = new Painter(this.canvas.getContext("2d"), this.palette, data);
     this.margins = new Margins(this);
     this.replayed = new Replayed(this);
     this.relayout();
     this.controls = new Controls(this);
+    this.splits = new Splits(this);
     new ResizeObserver(() => this.resize()).observe(this.$("timeline"));
     new ResizeObserver(() => { this.resize(); this.reveal(); }).observe(this.lanes);
     this.resize();
@@ -32,19 +36,20 @@ class Timeline {
   relayout() {
     this.layout = layOut(this.data, this.options);
     this.$("lanes-content").style.height = `${this.layout.height}px`;
-    const labels = this.$("labels");
     const held = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.group : undefined;
-    labels.replaceChildren(...this.layout.bands.filter((b) => b.text).map((b) => this.label(b)));
-    if (held !== undefined) labels.querySelector(`[data-group="${Number(held)}"]`)?.focus();
+    const named = this.layout.bands.filter((b) => b.text), box = this.$("lanes").parentElement;
+    this.$("labels").replaceChildren(...named.filter((b) => !b.pinned).map((b) => this.label(b, 0)));
+    this.$("pinned-labels").replaceChildren(...named.filter((b) => b.pinned).map((b) => this.label(b, this.layout.pinned)));
+    if (held !== undefined) box.querySelector(`[data-group="${Number(held)}"]`)?.focus();
     this.later();
   }
 
-  label(band) {
+  label(band, from) {
     const head = band.kind === "head";
     const e = document.createElement(head ? "button" : "span");
     e.textContent = band.text;
     e.title = band.text;
-    e.style.top = `${band.y}px`;
+    e.style.top = `${band.y - from}px`;
     e.style.height = `${head ? HEAD - 4 : band.h}px`;
     e.style.lineHeight = `${head ? HEAD - 4 : band.h}px`;
     if (band.kind === "projected") e.className = "projected-text";
@@ -58,6 +63,24 @@ class Timeline {
       this.resize();
     });
     return e;
+  }
+
+  /**
+   * Where bands are: the host's scroll by `top`; the devices stay in the lowest `low` pixels, where they lie `shift` above
+   * their place in the layout; `low` is 0 where all fits.
+   */
+  get place() {
+    const height = this.lanes.clientHeight || 1, { layout } = this, all = layout.height - layout.pinned;
+    if (layout.height <= height || !all) return { top: this.lanes.scrollTop, low: 0, shift: 0, height: Math.min(height, layout.height) };
+    const low = Math.round(Math.min(all, Math.max(40, Math.min(this.split ?? 0.6 * height, height - 40))));
+    this.sunk = Math.max(0, Math.min(this.sunk, all - low));
+    return { top: Math.min(this.lanes.scrollTop, layout.pinned + low - height), low, shift: layout.pinned + this.sunk - (height - low), height };
+  }
+
+  /** Where a band is on the canvas. */
+  topOf(band) {
+    const { top, low, shift } = this.place;
+    return band.y - (band.pinned && low ? shift : top);
   }
 
   resize() {
@@ -92,8 +115,10 @@ class Timeline {
     cancelAnimationFrame(this.due);
     this.due = 0;
     this.frames++;
-    const height = this.canvas.clientHeight || parseInt(this.canvas.style.height);
-    this.painter.frame(this.layout, this.view, this.state, this.left, this.lanes.scrollTop, height);
+    const place = this.place;
+    if (this.lanes.scrollTop > place.top) this.lanes.scrollTop = place.top;
+    this.painter.frame(this.layout, this.view, this.state, this.left, place);
+    this.splits.place(place);
     this.margins.ruler();
     this.margins.overview();
     this.thumb();
@@ -107,7 +132,8 @@ class Timeline {
 
   /** The handle that shows what part of the lanes is seen: the wheel is the page's, so it isn't a scroll bar. */
   thumb() {
-    const { clientHeight: seen, scrollTop } = this.lanes, thumb = this.$("thumb"), all = this.layout.height;
+    const { low, height } = this.place, { scrollTop } = this.lanes, thumb = this.$("thumb");
+    const seen = height - low, all = low ? this.layout.pinned : this.layout.height;
     thumb.hidden = all <= seen + 1;
     if (thumb.hidden) return;
     thumb.style.height = `${Math.max(24, (seen * seen) / all)}px`;
@@ -117,7 +143,7 @@ class Timeline {
   hold(y) { this.held = { y, top: this.lanes.scrollTop }; }
 
   dragThumb(y) {
-    const { clientHeight: seen } = this.lanes, all = this.layout.height, room = seen - Math.max(24, (seen * seen) / all);
+    const { low, height } = this.place, seen = height - low, all = low ? this.layout.pinned : this.layout.height, room = seen - Math.max(24, (seen * seen) / all);
     this.lanes.scrollTop = this.held.top + ((y - this.held.y) / room) * (all - seen);
   }
 
@@ -125,8 +151,8 @@ class Timeline {
 
   /** What lies under a point of the canvas: {sync} or {slices, at, band} or nothing. */
   at(x, y) {
-    const top = y + this.lanes.scrollTop;
-    const band = this.layout.bands.find((b) => top >= b.y && top < b.y + b.h);
+    const { top, low, shift, height } = this.place, pinned = low > 0 && y >= height - low, at = y + (pinned ? shift : top);
+    const band = this.layout.bands.find((b) => at >= b.y && at < b.y + b.h && (!low || b.pinned === pinned));
     if (!band || x < this.left) return {};
     const t = this.view.t(x - this.left), slack = 3 / this.view.scale;
     if (band.kind === "syncs") return { band, sync: this.syncNear(t, slack, band.group) };
@@ -212,8 +238,8 @@ class Timeline {
   /** Scroll the lanes so far that the chosen sync point is among what is seen. */
   reveal() {
     const group = this.data.syncs.group[this.state.sync], band = this.layout.bands.find((b) => b.group === group && b.kind === "syncs");
-    const { scrollTop, clientHeight } = this.lanes;
-    if (band && (band.y < scrollTop || band.y + 60 > scrollTop + clientHeight)) this.lanes.scrollTop = Math.max(0, band.y - HEAD);
+    const { top, low, height } = this.place, seen = height - low, above = seen > 80 ? HEAD : 0;
+    if (band && (band.y < top || band.y + Math.min(60, seen) > top + seen)) this.lanes.scrollTop = Math.max(0, band.y - above);
   }
 
   /** The costliest sync point of a finding, in the step that is drawn twice if it has one; or -1. */
@@ -374,7 +400,8 @@ class Timeline {
     const length = Math.max(hit.slices.end[hit.at] - hit.t, 1000);
     const { from, to } = this.view;
     if (hit.t < from || hit.t > to || length * this.view.scale < 12) this.view.fly(hit.t - 4 * length, hit.t + 5 * length);
-    const { scrollTop, clientHeight } = this.lanes;
-    if (band.y < scrollTop || band.y + ROW > scrollTop + clientHeight) this.lanes.scrollTop = band.y - clientHeight / 2;
+    const { top, low, height } = this.place, seen = height - low;
+    if (band.pinned && low) this.sunk = band.y - this.layout.pinned - low / 2;
+    else if (band.y < top || band.y + ROW > top + seen) this.lanes.scrollTop = band.y - seen / 2;
   }
 }

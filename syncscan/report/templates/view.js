@@ -58,19 +58,25 @@ class View {
   }
 }
 
-/** The bands from top to bottom: {y, h, kind, group, …}; a group's first band is its head. */
+/**
+ * The bands from top to bottom: {y, h, kind, group, pinned, …}; a group's first band is its head. Devices come last, from
+ * `pinned` on: they stay in view while the host's threads scroll.
+ */
 function layOut(data, options) {
-  const bands = [];
-  let y = 0;
-  const add = (h, band) => { bands.push({ y, h, ...band }); y += h; };
-  data.groups.forEach((group, number) => {
+  const bands = [], device = (group) => Number(group.side !== "host");
+  let y = 0, pinned = -1;
+  const add = (h, band) => { bands.push({ y, h, pinned: pinned >= 0, ...band }); y += h; };
+  const order = data.groups.map((group, number) => [group, number]).sort(([a], [b]) => device(a) - device(b));
+  order.forEach(([group, number]) => {
+    if (device(group) && pinned < 0) pinned = y;
     add(HEAD, { kind: "head", group: number, text: group.title });
     const syncs = group.side === "host" ? data.syncs.group.includes(number) : data.syncs.idle.group.includes(number);
     if (!group.open) {
       add(CLOSED, { kind: "closed", group: number });
     } else {
       if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle after syncs" });
-      for (const lane of group.lanes) {
+      const first = (lane) => Number(lane.kind !== "pauses");
+      for (const lane of [...group.lanes].sort((a, b) => first(a) - first(b))) {
         lane.slices.forEach((slices, row) => add(ROW, { kind: "slices", group: number, lane, slices, row, text: row ? "" : lane.label }));
         if (options.replay && lane.twice) {
           add(THIN + 2, { kind: "projected", group: number, lane, slices: options.replay.slices.get(lane) || NO_SLICES, text: `${lane.label}, projected` });
@@ -79,5 +85,5 @@ function layOut(data, options) {
     }
     y += GAP;
   });
-  return { bands, height: y };
+  return { bands, height: y, pinned: pinned < 0 ? y : pinned };
 }

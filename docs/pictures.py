@@ -1,0 +1,70 @@
+"""Draw the pictures of the docs from the repository's recordings.
+
+`python -m docs.pictures` writes them to docs/images; a test compares the SVG files with what is drawn anew. With
+`--screenshots` it also takes those of the report, which needs Chromium, playwright and Pillow.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from syncscan import api, report
+
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
+STEPS = {
+    "step-logged.svg": "logged.pt.trace.json.gz",
+    "step-masked-loss.svg": "maskedloss.v0.pt.trace.json.gz",
+    "step-collector.svg": "stalls/gc.json.gz",
+}
+"""Picture of a step before and after → recording below sample_traces."""
+SHOTS = {
+    "report.png": ("light", ""),
+    "report-finding-dark.png": ("dark", "document.querySelector('#f0 .more').click()"),
+}
+"""Screenshot of the report of `logged` → its theme, and what is done in the page before it."""
+SIZE = {"width": 1280, "height": 880}
+
+
+def steps() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each SVG."""
+    for name, trace in STEPS.items():
+        yield name, report.render(api.analyze(ROOT / "sample_traces" / trace), "svg")
+
+
+def screenshots() -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the PNG of each screenshot."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
+        page = Path(folder) / "report.html"
+        page.write_text(api.analyze(ROOT / "sample_traces" / STEPS["step-logged.svg"]).to_html(), encoding="utf-8")
+        browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        for name, (theme, before) in SHOTS.items():
+            shown = browser.new_page(viewport=SIZE, color_scheme=theme)
+            shown.goto(page.as_uri())
+            shown.evaluate(before or "0")
+            shown.wait_for_timeout(800)
+            yield name, _reduced(shown.screenshot())
+
+
+def _reduced(png: bytes) -> Any:
+    """Return a PNG with a palette, which takes a third of the space."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, "png", optimize=True)
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    for written, text in steps():
+        (IMAGES / written).write_text(text, encoding="utf-8")
+    if "--screenshots" in sys.argv[1:]:
+        for written, png in screenshots():
+            (IMAGES / written).write_bytes(png)

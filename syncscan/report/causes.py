@@ -1,0 +1,40 @@
+"""Name the one cause of many places that wait: the library that they lie in, and the rules that they share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from syncscan.model.finding import Finding
+from syncscan.model.libraries import path_in_package
+from syncscan.report.names import shown
+
+MANY = 4
+"""Places from which a cause stands for them."""
+MOST = 0.8
+"""Least part of the places that lie in a library for it to be named as the cause."""
+RULES = 3
+"""Rules that are named."""
+
+
+def title_of(findings: Sequence[Finding]) -> str:
+    """Return a title for many findings, as `15 places in torchvision: nms, boolean-index and 2 more rules`.
+
+    Returns:
+        Empty for fewer than `MANY`, whose own titles say more.
+    """
+    if len(findings) < MANY:
+        return ""
+    rules = [rule for rule, _ in Counter(f.rule for f in findings).most_common()]
+    more = len(rules) - RULES
+    named = ", ".join(rules[:RULES]) + (f" and {more} more rule{'s' * (more > 1)}" if more > 0 else "")
+    library = _library(findings)
+    return f"{len(findings)} places{f' in {library}' if library else ''}: {named}"
+
+
+def _library(findings: Sequence[Finding]) -> str:
+    """Return the library that most of them lie in; empty where they don't share one."""
+    inside = [f.where.in_library.file for f in findings if f.where.in_library]
+    names = Counter(path_in_package(file).partition("/")[0] for file in inside)
+    (name, count), *_ = names.most_common(1) or [("", 0)]
+    return shown(name.removesuffix(".py"), 40) if count >= MOST * len(findings) else ""
