@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture.commands import Command, in_this_process, resolved
+from syncscan.capture.commands import Command, in_this_process, ranks_wanted, resolved
 from syncscan.errors import UsageError
 
 
@@ -112,3 +112,24 @@ def test_where_nobody_knows_the_program_the_script_is_asked_for() -> None:
     assert refused.value.hint == "Give it the notebook's code as a script: syncscan dryrun SCRIPT ARGS."
     here = Command("train.py", (), ("train.py",))
     assert in_this_process(here, "dryrun") is here
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks"),
+    [
+        (("torchrun", "train.py", "--nproc-per-node", "2"), None),
+        (("torchrun", "--nproc_per_node=4", "--nnodes", "1:2", "train.py"), 8),
+        (("torchrun", "--nproc-per-node", "1", "-m", "pkg.train"), 1),
+        (("torchrun", "--nproc-per-node", "gpu", "train.py"), None),
+        (("train.py", "--num-processes", "3"), None),
+    ],
+)
+def test_the_ranks_that_a_launcher_was_asked_for_are_known(words: tuple[str, ...], ranks: int | None) -> None:
+    """By its own options, in either spelling; what comes behind the program is the program's."""
+    assert ranks_wanted(resolved(words)) == ranks
+
+
+def test_accelerate_s_processes_are_ranks() -> None:
+    """By `--num_processes`, as its own help spells it."""
+    words = ("launch", "--cpu", "--num_processes", "2", "train.py")
+    assert ranks_wanted(Command("", words, ("accelerate", *words), launcher="accelerate")) == 2
