@@ -120,10 +120,11 @@ def test_a_time_that_is_none_is_a_wrong_command() -> None:
 def test_several_ranks_are_refused_with_what_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They can't be held one by one: the others would wait for the one that is."""
     monkeypatch.chdir(tmp_path)
-    launcher = tmp_path / "torchrun"
+    launcher = tmp_path / "bin" / "torchrun"
+    launcher.parent.mkdir()
     launcher.write_text(f"#!{sys.executable}\n")
     launcher.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", str(launcher.parent))
     (tmp_path / "train.py").write_text("")
     refused = run("--rev", "HEAD", "torchrun", "--nproc-per-node", "2", "train.py").exception
     assert isinstance(refused, UsageError)
