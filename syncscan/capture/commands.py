@@ -211,6 +211,50 @@ def _launched(command: Command) -> Command:
     return replace(command, target=target, arguments=tuple(given), module=module)
 
 
+def ranks_wanted(command: Command) -> int | None:
+    """Return how many ranks a launcher was asked for, on all machines; None where its words don't say.
+
+    Args:
+        command: as resolved.
+    """
+    options = _RANKS.get(command.launcher)
+    if options is None:
+        return None
+    words = _own_words(command)
+    ranks, known = 1, False
+    for names in options:
+        given = next((words[k + 1] for k, word in enumerate(words[:-1]) if word in names), "")
+        given = given.rpartition(":")[2]  # of 1:4 nodes the most
+        known = known or given.isdigit()
+        ranks *= int(given) if given.isdigit() else 1
+    return ranks if known else None
+
+
+_RANKS: dict[str, tuple[frozenset[str], ...]] = {
+    "torchrun": (frozenset({"--nproc-per-node"}), frozenset({"--nnodes"})),
+    "accelerate": (frozenset({"--num-processes"}),),
+    "deepspeed": (frozenset({"--num-gpus"}), frozenset({"--num-nodes"})),
+    "lightning": (frozenset({"--devices"}), frozenset({"--num-nodes"})),
+    "fabric": (frozenset({"--devices"}), frozenset({"--num-nodes"})),
+    "horovodrun": (frozenset({"-np", "--num-proc"}),),
+    "mpirun": (frozenset({"-np", "-n"}),),
+    "mpiexec": (frozenset({"-np", "-n"}),),
+    "srun": (frozenset({"-n", "--ntasks"}),),
+}
+"""Options of launchers whose numbers multiply to the number of ranks."""
+
+
+def _own_words(command: Command) -> list[str]:
+    """Return a launcher's own options, `--a_b=c` as `--a-b` and `c`; what comes behind the program is the program's."""
+    words: list[str] = []
+    for word in command.arguments:
+        if word.endswith(".py"):
+            break
+        name, equals, value = word.partition("=")
+        words += [name.replace("_", "-") if name.startswith("-") else name, *([value] if equals else [])]
+    return words
+
+
 def _alone() -> dict[str, str]:
     """Return the variables with which a program of several ranks runs as one of one."""
     with socket.socket() as free:

@@ -144,12 +144,22 @@ def command(
 
 def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the script of a command, and its arguments; what a launcher starts runs as one rank of one."""
-    from syncscan.capture.commands import in_this_process, resolved
+    from syncscan.capture.commands import in_this_process, ranks_wanted, resolved
     from syncscan.errors import UsageError
 
     if ":" in before or before.endswith(".py"):  # a function in a file, or the script itself
         return before, rest
-    command = in_this_process(resolved((before, *rest)), "prove")
+    typed = resolved((before, *rest))
+    ranks = ranks_wanted(typed)
+    if ranks is not None and ranks > 1:
+        raise UsageError(
+            f"prove times one process, and {typed.launcher} would start {ranks} ranks, which can only go on together.",
+            "For one rank give the script: syncscan prove --rev REV SCRIPT. For all, capture both states"
+            f" (syncscan profile --out DIR {typed.launcher} …) and compare them: syncscan diff --fleet DIR1 DIR2.",
+        )
+    command = in_this_process(typed, "prove")
+    if typed.launcher and not command.module:
+        say(f"runs {command.target} as one rank of one, without {typed.launcher}")
     if command.module:
         raise UsageError(
             "prove runs scripts and functions, not modules.",

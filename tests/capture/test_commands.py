@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture.commands import Command, in_this_process, resolved
+from syncscan.capture.commands import Command, in_this_process, ranks_wanted, resolved
 from syncscan.errors import UsageError
 
 
@@ -112,3 +112,89 @@ def test_where_nobody_knows_the_program_the_script_is_asked_for() -> None:
     assert refused.value.hint == "Give it the notebook's code as a script: syncscan dryrun SCRIPT ARGS."
     here = Command("train.py", (), ("train.py",))
     assert in_this_process(here, "dryrun") is here
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks"),
+    [
+        (("torchrun", "train.py", "--nproc-per-node", "2"), None),
+        (("torchrun", "--nproc_per_node=4", "--nnodes", "1:2", "train.py"), 8),
+        (("torchrun", "--nproc-per-node", "1", "-m", "pkg.train"), 1),
+        (("torchrun", "--nproc-per-node", "gpu", "train.py"), None),
+        (("train.py", "--num-processes", "3"), None),
+    ],
+)
+def test_the_ranks_that_a_launcher_was_asked_for_are_known(words: tuple[str, ...], ranks: int | None) -> None:
+    """By its own options, in either spelling; what comes behind the program is the program's."""
+    assert ranks_wanted(resolved(words)) == ranks
+
+
+def test_accelerate_s_processes_are_ranks() -> None:
+    """By `--num_processes`, as its own help spells it."""
+    words = ("launch", "--cpu", "--num_processes", "2", "train.py")
+    assert ranks_wanted(Command("", words, ("accelerate", *words), launcher="accelerate")) == 2
+
+
+ENTRY_POINT = """\
+#!{python}
+# -*- coding: utf-8 -*-
+import re
+import sys
+from {module} import {function}
+if __name__ == '__main__':
+    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
+    sys.exit({function}())
+"""
+"""A console script as pip writes it."""
+LONG = """\
+#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
+import sys
+from {module} import {function}
+if __name__ == '__main__':
+    sys.exit({function}())
+"""
+"""As pip writes it where the interpreter's path is too long, or has a space in it, for the first line."""
+
+
+@pytest.mark.parametrize("shape", [ENTRY_POINT, LONG])
+def test_a_console_script_as_pip_writes_it_runs_here(shape: str, tmp_path: Path) -> None:
+    """Whichever package's: what it is called says nothing, as it is no launcher's."""
+    script = shape.format(python=sys.executable, module="ultralytics.cfg", function="entrypoint")
+    executable(tmp_path / "bin" / "detector", script)
+    of = resolved(("detector", "train"))
+    assert (Path(of.target).name, of.arguments, of.launcher, of.console) == ("detector", ("train",), "", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "words"),
+    [
+        ("deepspeed", "deepspeed.launcher.runner", ("--num_gpus", "2")),
+        ("fabric", "lightning.fabric.cli", ("run", "--accelerator=cpu", "--devices=2")),
+        ("lightning", "lightning_sdk.cli", ("run", "model")),
+        ("accelerate", "accelerate.commands.accelerate_cli", ("launch", "--num_processes", "2")),
+        ("composer", "composer.cli", ("-n", "2")),
+    ],
+)
+def test_a_launcher_s_console_script_starts_processes(
+    name: str, module: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As typed for a capture; the script alone for a dry run, also where the package's own parser can't be imported."""
+    for variable in (
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+    ):
+        monkeypatch.setenv(variable, "before")
+    for package in ("accelerate.commands.launch", "deepspeed.launcher.runner"):
+        monkeypatch.setitem(sys.modules, package, None)
+    executable(tmp_path / "bin" / name, ENTRY_POINT.format(python=sys.executable, module=module, function="main"))
+    of = resolved((name, *words, "train.py", "--lr", "1"))
+    assert (of.target, of.launcher, of.words[1:]) == ("", name, (*words, "train.py", "--lr", "1"))
+    alone = in_this_process(of, "dryrun")
+    assert (alone.target, alone.arguments) == ("train.py", ("--lr", "1"))

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
 from syncscan.cli import group
-from syncscan.errors import ProgramFailed
+from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.proof import Proof, ProofVerdict
 from tests.report.test_proof import PROOF
 
@@ -114,6 +115,21 @@ def test_a_time_that_is_none_is_a_wrong_command() -> None:
     """It is shown how to write one."""
     result = run("--limit", "soon", "a.py", "b.py")
     assert (result.exit_code, "90s, 5m or 1h" in result.stderr) == (2, True)
+
+
+def test_several_ranks_are_refused_with_what_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They can't be held one by one: the others would wait for the one that is."""
+    monkeypatch.chdir(tmp_path)
+    launcher = tmp_path / "bin" / "torchrun"
+    launcher.parent.mkdir()
+    launcher.write_text(f"#!{sys.executable}\n")
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", str(launcher.parent))
+    (tmp_path / "train.py").write_text("")
+    refused = run("--rev", "HEAD", "torchrun", "--nproc-per-node", "2", "train.py").exception
+    assert isinstance(refused, UsageError)
+    assert "would start 2 ranks" in str(refused)
+    assert "syncscan diff --fleet DIR1 DIR2" in refused.hint
 
 
 def test_a_failing_program_fails_the_command(tmp_path: Path) -> None:
