@@ -67,7 +67,7 @@ KINDS = {
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
     "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 0, "`diff --format json`: what changed between recordings."),
-    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 0, "`check --format json`: whether limits are kept."),
+    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 1, "`check --format json`: whether limits are kept."),
     "proof": Kind(proof.ProofDocument, proof.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
     "timing": Kind(timing.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
     "fleet": Kind(FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: of the traces of all ranks of a job."),
@@ -79,7 +79,7 @@ KINDS = {
     ),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
-    "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
+    "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: what was known before."),
     "capture": Kind(CaptureDocument, capture_run.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""
