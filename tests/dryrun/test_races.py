@@ -109,7 +109,7 @@ def test_a_public_report_of_a_source_written_while_copied_is_found() -> None:
 
 
 def test_a_public_report_of_waits_that_a_compiler_dropped_is_found() -> None:
-    """The program of pytorch 174695, small: right as it is written, a race without its waits, as compiled code ran it."""
+    """The program of pytorch 174695, small: right as it stands, a race without its waits, as compiled."""
 
     def program(wait: bool) -> None:
         on_host, copied = [], []
