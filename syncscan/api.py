@@ -103,7 +103,7 @@ def analyze(
         trace = (_through_cache if cache else _read)(path, progress, max_memory)
         if another := load.refused(trace, os.fspath(path)):
             raise another
-        if not len(trace.slices):
+        if not len(trace.slices) and not trace.info.capture.pretended:
             raise _nothing_recorded(trace)
         if trace.info.kept:
             before = trace.info.kept.asked

@@ -79,7 +79,7 @@ KINDS = {
     ),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
-    "baseline": Kind(Baseline, "syncscan.baseline/1", 0, "`check --update-baseline`: what was known before."),
+    "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: what was known before."),
     "capture": Kind(CaptureDocument, capture_run.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""

@@ -31,6 +31,7 @@ FAILED = 1
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--syncs", type=Finite(min=0), metavar="N", help="Allow at most N syncs per step.")
 @click.option("--wait-ms", type=Finite(min=0), metavar="MS", help="Allow at most MS of waiting per step.")
+@click.option("--races", type=Finite(min=0), metavar="N", help="Allow at most N races in a saved dry run.")
 @click.option("--recoverable", metavar="SHARE", help="Allow at most this recoverable share of the step, such as 2%.")
 @click.option(
     "--limit", multiple=True, metavar="LIMIT", help="Limit a subset of syncs, such as scope:loss*,syncs=0 (repeatable)."
@@ -54,6 +55,7 @@ def command(
     traces: tuple[str, ...],
     syncs: float | None,
     wait_ms: float | None,
+    races: float | None,
     recoverable: str | None,
     limit: tuple[str, ...],
     held_up: str | None,
@@ -68,7 +70,8 @@ def command(
 ) -> None:
     """Check each TRACE against the limits in [tool.syncscan] of pyproject.toml, or those given here; exit 1 on failure.
 
-    Without a limit, no sync is allowed. Syncs in the allow-list, in the baseline, or on a line with a comment
+    Without a limit, no sync is allowed, and no race in a dry run that was saved with `syncscan dryrun -o
+    NAME.syncscan.json`. Syncs in the allow-list, in the baseline, or on a line with a comment
     `# syncscan: allow[RULE] reason` are exempt.
 
     With --fleet or a saved job (NAME.fleet.json), the rank with the most syncs or the longest wait counts, and shares
@@ -79,7 +82,7 @@ def command(
     of_job = fleet or is_saved(traces)
     if held_up and not of_job:
         raise UsageError("--held-up applies to jobs.", "Add --fleet, or give a saved job, NAME.fleet.json.")
-    rules = _rules(config, (syncs, wait_ms, recoverable, held_up), limit, baseline)
+    rules = _rules(config, (syncs, wait_ms, recoverable, held_up), limit, baseline, races)
     if of_job:
         _check_job(traces, analysis_options, rules, update_baseline, form, output, force)
         return
@@ -141,13 +144,13 @@ def _check_job(
 
 def _rules(
     config: str | None, numbers: tuple[float | None, float | None, str | None, str | None], limits: tuple[str, ...],
-    baseline: str | None,
+    baseline: str | None, races: float | None,
 ) -> Rules:  # fmt: skip
     """Return the limits of the project's file, overridden by the given ones."""
     from syncscan import api, gate
     from syncscan.model.check import Limit, Rules
 
-    ids = tuple(rule.id for rule in api.rules())
+    ids = (*(rule.id for rule in api.rules()), *gate.RACES)
     path = Path(config) if config else gate.found_from(Path.cwd())
     rules = gate.read_config(path, ids) if path else Rules(limits=())
     given = [gate.limit_of(text, ids) for text in limits]
@@ -155,9 +158,11 @@ def _rules(
         syncs, wait_ms, part, held = numbers
         shares = gate.share(part, "--recoverable"), gate.share(held, "--held-up", "held-up")
         given.insert(0, Limit(syncs=syncs, wait_ms=wait_ms, recoverable=shares[0], held_up=shares[1]))
+    if races is not None:
+        rules = replace(rules, races=races, source="the command line")
     if given:
         rules = replace(rules, limits=tuple(given), source="the command line")
-    elif not rules.limits:
+    elif not rules.limits and rules.races is None:
         rules = replace(rules, source="")
     return replace(rules, baseline=baseline or rules.baseline)
 
@@ -188,9 +193,11 @@ def _update(path: str, analyses: list[Analysis], verdicts: list[CheckVerdict]) -
 
     target = _replaceable(path)
     left_out = [e.finding for verdict in verdicts for e in verdict.exempt]
-    baseline = gate.baseline_of(analyses, left_out)
+    races_left_out = [e.race for verdict in verdicts for e in verdict.exempt_races]
+    baseline = gate.baseline_of(analyses, left_out, races_left_out)
     files.write(target, [gate.text_of(baseline).encode()], force=True)
-    say(f"Wrote {path}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
+    races = f" and {len(baseline.races)} known race{'s' * (len(baseline.races) != 1)}" if baseline.races else ""
+    say(f"Wrote {path}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}{races}.")
 
 
 def _replaceable(path: str) -> Path:
@@ -226,4 +233,5 @@ def _judged(analysis: Analysis, verdict: CheckVerdict) -> Analysis:
     findings = (replace(f, severity=Severity.HIGH if f.id in guilty else Severity.INFO) for f in analysis.findings)
     sentences = (*(v.sentence for v in verdict.violations), *verdict.all_notes)
     order = sorted(findings, key=lambda f: f.severity is Severity.INFO)
-    return replace(analysis, findings=tuple(order), warnings=(*sentences, *analysis.warnings))
+    warnings = (*sentences, *analysis.warnings)
+    return replace(analysis, findings=tuple(order), races=verdict.guilty_races, warnings=warnings)

@@ -40,7 +40,12 @@ class _Enough(BaseException):
 @click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
 @click.option("--steps", type=click.IntRange(1), default=3, show_default=True, help="Steps to run after the first one.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the report to FILE instead of stdout; NAME.syncscan.json saves it for `check`.",
+)
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--like", metavar="TRACE", help="Take costs from this recording of the same code, at any input size.")
 @click.option(
@@ -79,7 +84,7 @@ def command(
     unscaled, with a note if its sizes differ. Races are also listed: memory that the host or two streams use without
     synchronization. The exit code is 1 if the program fails, or if --fail-on applies.
     """
-    from syncscan import api, report
+    from syncscan import api, load, report
     from syncscan.pretend import pretend_gpu
     from syncscan.report.phrases import real
 
@@ -93,13 +98,16 @@ def command(
         else:
             failed = _run(script, args, module, steps, pretended)
     analysis = pretended.like(recording) if recording else pretended.analysis
-    if form not in ("text", "html"):  # their part on the run has what lies between the steps
+    if output is not None and load.named_as_saved(output):
+        form = "saved"
+    if form not in ("text", "html", "saved"):  # their part on the run has what lies between the steps
         analysis = replace(analysis, findings=pretended.findings)
     warn(analysis.warnings)
     options: dict[str, Any] = {}
     if form == "text":
         options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
-    deliver(report.render(analysis, form, **options), output, force)
+    text = analysis.to_saved() if form == "saved" else report.render(analysis, form, **options)
+    deliver(text, output, force)
     if failed or (fail_on and analysis.races) or (fail_on == "sync" and real(pretended.findings)):
         sys.exit(1)
 

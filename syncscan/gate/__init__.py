@@ -7,12 +7,14 @@ from syncscan.gate.comparison import diff
 from syncscan.gate.config import found_from, limit_of, read_config, share
 from syncscan.gate.guesses import exempt
 from syncscan.gate.limits import DEFAULT, check
+from syncscan.gate.races import KINDS as RACES
 from syncscan.gate.recording_costs import liken
 from syncscan.gate.written import Written
 
 __all__ = [
     "DEFAULT",
     "EMPTY",
+    "RACES",
     "Baseline",
     "Written",
     "baseline_of",

@@ -14,6 +14,7 @@ from syncscan.gate.sites import Key, Place, sites_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Site
 from syncscan.model.finding import Finding
+from syncscan.model.race import Race, RaceKind
 
 MAX_BYTES = 64_000_000
 MORE = 0.005
@@ -40,11 +41,21 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return Key(self.scope, self.op, self.phase, False, self.user, self.in_library, self.exact)
 
 
+class KnownRace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One known race of a dry run."""
+
+    id: str
+    kind: RaceKind
+    file: str
+    """The file of its later line."""
+
+
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Content of a baseline file."""
 
     schema: Literal["syncscan.baseline/1"]
     known: tuple[Entry, ...]
+    races: tuple[KnownRace, ...] = ()
 
 
 EMPTY = Baseline(schema="syncscan.baseline/1", known=())
@@ -68,8 +79,11 @@ def read_baseline(path: Path) -> Baseline:
         raise UsageError(f"{path} is not a baseline that this version can read: {str(e)[:200]}.", again) from None
 
 
-def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) -> Baseline:
-    """Return a baseline of all syncs in these recordings, except those that are exempt anyway."""
+def baseline_of(
+    analyses: Iterable[Analysis], left_out: Iterable[Finding] = (), races_left_out: Iterable[Race] = ()
+) -> Baseline:
+    """Return a baseline of all syncs and races in these recordings, except those that are exempt anyway."""
+    analyses = tuple(analyses)
     exempt = set(left_out)
     known: dict[Key, Entry] = {}
     for analysis in analyses:
@@ -79,13 +93,24 @@ def baseline_of(analyses: Iterable[Analysis], left_out: Iterable[Finding] = ()) 
             before = known.get(key)
             per_step = max(site.per_step, before.per_step if before else 0.0)
             known[key] = _entry(key, site.first.rule, per_step)
-    return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
+    without = {race.id for race in races_left_out}
+    races = {r.id: KnownRace(id=r.id, kind=r.kind, file=r.second.file) for a in analyses for r in a.races}
+    return Baseline(
+        schema="syncscan.baseline/1",
+        known=tuple(known[k] for k in sorted(known, key=_order)),
+        races=tuple(races[i] for i in sorted(races) if i not in without),
+    )
 
 
 def text_of(baseline: Baseline) -> str:
     """Return the text of the file, one line per entry, so that a review shows changes."""
-    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in baseline.known)
-    return f'{{"schema": "{baseline.schema}", "known": [\n{lines}\n]}}\n'
+    known, races = map(_lines, (baseline.known, baseline.races))
+    more = f', "races": [\n{races}\n]' if baseline.races else ""
+    return f'{{"schema": "{baseline.schema}", "known": [\n{known}\n]{more}}}\n'
+
+
+def _lines(entries: Sequence[msgspec.Struct]) -> str:
+    return ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
 
 
 def known_by(baseline: Baseline, analysis: Analysis) -> tuple[dict[str, str], tuple[Entry, ...]]:

@@ -57,6 +57,7 @@ class _Allow(msgspec.Struct, rename="kebab", kw_only=True):
 
 
 class _Table(_Limits, rename="kebab", kw_only=True):
+    races: Number | None = None
     baseline: str = ""
     limit: list[_Limit] = []
     allow: list[_Allow] = []
@@ -98,7 +99,9 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
     scoped = [_scoped(one, f"{path}: [[tool.syncscan.limit]]", known_rules) for one in read.limit]
     allowed = [_allowance(one, f"{path}: [[tool.syncscan.allow]]", known_rules) for one in read.allow]
     baseline = str(path.parent / read.baseline) if read.baseline else ""
-    return Rules(limits=(*overall, *scoped), allowed=tuple(allowed), baseline=baseline, source=str(path))
+    return Rules(
+        limits=(*overall, *scoped), allowed=tuple(allowed), races=read.races, baseline=baseline, source=str(path)
+    )
 
 
 def limit_of(text: str, known_rules: Sequence[str]) -> Limit:

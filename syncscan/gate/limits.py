@@ -10,6 +10,7 @@ import msgspec
 
 from syncscan.facts.allow_comments import Comment
 from syncscan.gate.baseline import Baseline, Entry, known_by
+from syncscan.gate.races import check_races, is_of_races
 from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
@@ -38,18 +39,22 @@ def check(
     comments = Written(source_text)
     sorted_out = sort_out(analysis.findings, rules, known, comments, today)
     unused = [*sorted_out.unused, *(still_known(entry) for entry in unmatched)]
-    met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(analysis.trace))
     counted = sorted_out.counted
-    violations = [v for limit in rules.limits or (DEFAULT,) for v in _violations(limit, counted, analysis)]
+    races = check_races(analysis, rules, baseline, comments, today)
+    met, stale = ([*map(_stale, comments_of)] for comments_of in comments.met_and_not(analysis.trace))
+    default = (DEFAULT,) if rules.races is None else ()
+    violations = [v for limit in rules.limits or default for v in _violations(limit, counted, analysis)]
     return CheckVerdict(
         path=analysis.trace.info.path,
-        violations=(*_unseen(analysis), *violations),
+        violations=(*_unseen(analysis), *violations, *races.violations),
         counted=counted,
         exempt=sorted_out.exempt,
-        notes=sorted_out.notes,
-        unused=tuple(unused),
+        notes=(*sorted_out.notes, *races.notes),
+        unused=(*unused, *races.unused),
         stale=tuple(stale),
         met=tuple(met),
+        races=races.counted,
+        exempt_races=races.exempt,
     )
 
 
@@ -152,7 +157,7 @@ def _why_not(finding: Finding, comment: Comment | None) -> Iterator[str]:
 
 
 def _unused(rules: Rules, used: set[int]) -> Iterator[Allowance]:
-    yield from (entry for number, entry in enumerate(rules.allowed) if number not in used)
+    yield from (entry for n, entry in enumerate(rules.allowed) if n not in used and not is_of_races(entry))
 
 
 def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date) -> Iterator[str]:
@@ -164,7 +169,8 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
 
 def _unseen(analysis: Analysis) -> Iterator[Violation]:
     """Yield a violation for a trace in which no sync can be seen: it would pass every limit, but prove nothing."""
-    if analysis.trace.info.vendor is Vendor.NONE:
+    info = analysis.trace.info
+    if info.vendor is Vendor.NONE and not info.capture.pretended:
         why = "The trace has no device runtime calls, so syncs can't be seen: nothing was checked."
         yield Violation(limit=DEFAULT, sentence=why, findings=())
 

@@ -39,6 +39,13 @@ class Written:
         self._met.update((text, comment.line) for comment in comments if comment)
         return comments[0] if all(comments) else None
 
+    def at(self, line: int, *files: str) -> Comment | None:
+        """Return the comment on a line of a file, by the first of its names that leads to its text."""
+        file, text = next(((file, text) for file in files if (text := self._source_text(file))), ("", ""))
+        comment = next((comment for comment in self._in(text, file) if comment.line == line), None)
+        self._met.update({(text, line)} if comment is not None else ())
+        return comment
+
     def met_and_not(self, trace: Trace) -> tuple[list[Placed], list[Placed]]:
         """Return the comments matched by a finding so far, and those that weren't, in the files that a trace names.
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncscan.capture.entry_points import Function, Method, replaced
 from syncscan.model.race import RaceKind
@@ -32,7 +32,12 @@ Opened = Callable[[RaceKind, Any, int, FrameType], None]
 """Called with the race that a use too early would be, the host's tensor, the device's index, and the caller's frame."""
 
 
-def watch(note: Callable[[], None], opened: Opened | None = None, others: tuple[type, ...] = ()) -> Callable[[], None]:
+def watch(
+    note: Callable[[], None],
+    opened: Opened | None = None,
+    release: Callable[[Any], None] | None = None,
+    others: tuple[type, ...] = (),
+) -> Callable[[], None]:
     """Call `note()` after each non-blocking copy that blocked its thread, and `opened()` after each that didn't.
 
     A call of one argument, which asks for nothing non-blocking, is only passed on; of others first that is asked which
@@ -41,6 +46,7 @@ def watch(note: Callable[[], None], opened: Opened | None = None, others: tuple[
     Args:
         note: is called from the wrapper.
         opened: is told of the copies that may still run; None where nobody asks.
+        release: is called with a source of `others` before it is copied.
         others: classes of tensors that are looked at beside torch's own.
 
     Returns:
@@ -48,10 +54,19 @@ def watch(note: Callable[[], None], opened: Opened | None = None, others: tuple[
     """
     torch = importlib.import_module("torch")
     plain = (torch.Tensor, torch.nn.Parameter, *others)
-    after, each = _after(note, opened, plain), opened is not None
+    after, each = _after(note, opened, plain), _Each(opened is not None, others, release)
     outwards, inwards = _noting_outwards(after, plain, each), _noting_inwards(after, plain, each)
     wrapped = (("to", outwards), ("cuda", outwards), ("copy_", inwards))
     return replaced(("torch.Tensor", name, wrap) for name, wrap in wrapped)
+
+
+class _Each(NamedTuple):
+    """Copies that are looked at besides those that take long."""
+
+    short: bool
+    """Whether short copies to a device are."""
+    others: tuple[type, ...]
+    release: Callable[[Any], None] | None
 
 
 After = Callable[[Any, Any, bool], None]
@@ -77,25 +92,28 @@ def _after(note: Callable[[], None], opened: Opened | None, plain: tuple[type, .
     return after
 
 
-def _noting_outwards(after: After, plain: tuple[type, ...], each: bool) -> Callable[[Function], Method]:
+def _noting_outwards(after: After, plain: tuple[type, ...], each: _Each) -> Callable[[Function], Method]:
     """Return a wrapper for methods that copy their tensor elsewhere, with all the signatures of `to`.
 
     Args:
         after: looks at a copy.
         plain: classes of the tensors that are looked at.
-        each: whether it looks at short ones to a device, too.
+        each: what else is looked at.
     """
+    short, others, release = each
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
             if not keywords and len(arguments) < 2:
                 return original(tensor, *arguments)
+            if release is not None and type(tensor) in others:
+                release(tensor)
             begun = perf_counter_ns()
             target = original(tensor, *arguments, **keywords)
             # Tracers' tensors, which have no memory, are of classes of their own.
             if type(target) in plain:
                 long = perf_counter_ns() - begun >= SHORT_NS
-                if (each or long or target.is_cpu) and (keywords.get("non_blocking") or _flag(arguments)):
+                if (short or long or target.is_cpu) and (keywords.get("non_blocking") or _flag(arguments)):
                     after(tensor, target, long)
             return target
 
@@ -104,14 +122,15 @@ def _noting_outwards(after: After, plain: tuple[type, ...], each: bool) -> Calla
     return wrap
 
 
-def _noting_inwards(after: After, plain: tuple[type, ...], each: bool) -> Callable[[Function], Method]:
+def _noting_inwards(after: After, plain: tuple[type, ...], each: _Each) -> Callable[[Function], Method]:
     """Return a wrapper for `copy_`, which has one signature: repacking arguments takes as long as all the rest here.
 
     Args:
         after: looks at a copy.
         plain: classes of the tensors that are looked at.
-        each: whether it looks at short ones to a device, too.
+        each: what else is looked at.
     """
+    short, others, release = each
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, other: Any = _NOT_GIVEN, non_blocking: Any = False, **unknown: Any) -> Any:
@@ -119,10 +138,12 @@ def _noting_inwards(after: After, plain: tuple[type, ...], each: bool) -> Callab
                 return original(tensor, *(() if other is _NOT_GIVEN else (other,)), **unknown)
             if not non_blocking:
                 return original(tensor, other)
+            if release is not None and type(other) in others:
+                release(other)
             begun = perf_counter_ns()
             result = original(tensor, other, non_blocking)
             long = perf_counter_ns() - begun >= SHORT_NS
-            if type(tensor) in plain and (each or long or tensor.is_cpu):
+            if type(tensor) in plain and (short or long or tensor.is_cpu):
                 after(other, tensor, long)
             return result
 

@@ -133,8 +133,7 @@ class Debts:
         """
         if self.capturing:
             return
-        if type(tensor) is Owed:  # by an older copy, whose place this one takes
-            self._noted_at_memory(tensor)
+        if type(tensor) is Owed:  # by an older copy, whose place this one takes: on its stream it is done before
             tensor.__class__ = _Tensor
         elif type(tensor) is not _Tensor:
             return
@@ -151,6 +150,12 @@ class Debts:
         if len(self._open) > self._prune_at:
             self._open = {key: entry for key, entry in self._open.items() if entry[0]() is not None}
             self._prune_at = 2 * len(self._open) + MANY_TENSORS
+
+    def release(self, tensor: Any) -> None:
+        """Let a tensor be copied once more without being looked at, if it is only the source of an earlier copy."""
+        entry = self._open.get(id(tensor))
+        if entry is None or entry[1] is not RaceKind.READ_BEFORE_COPY:
+            _restore(tensor)
 
     def settle(self) -> None:
         """Make those tensors what they were whose copies the host has waited for."""
@@ -241,7 +246,9 @@ class Debts:
             storage, region = tensor.untyped_storage(), region_of(tensor)
             debt = Debt(kind, stream, number, code, instruction, region)
             before = storage.__dict__.get(_DEBTS, ())
-            setattr(storage, _DEBTS, [*filter(self._is_open, before), debt][-MOST_DEBTS:])
+            same = (kind, stream, region)
+            left = [d for d in before if (d.kind, d.stream, d.region) != same and self._is_open(d)]
+            setattr(storage, _DEBTS, [*left, debt][-MOST_DEBTS:])
         self._open[id(tensor)] = (reference, None, stream, number, None, 0)
 
     def _watch(self, tensor: Any, stream: Stream, number: int) -> None:

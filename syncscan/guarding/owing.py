@@ -44,7 +44,7 @@ class Owing:
         """
         undo = ExitStack()
         undo.callback(self._debts.begin())
-        undo.callback(blocking_copies.watch(blocked, self._debts.copied, (Owed,)))
+        undo.callback(blocking_copies.watch(blocked, self._debts.copied, self._debts.release, (Owed,)))
         undo.callback(self._awaiting.watch())
         undo.callback(
             replaced(

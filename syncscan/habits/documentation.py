@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from syncscan.habits.rules import RULES, HabitRule
+from syncscan.model import race_examples
 from syncscan.model.rule_doc import RuleDoc, in_order, sections_of
 
 WHY, INSTEAD, WHEN_FINE = "Why it matters", "Use instead", "When it is fine"
@@ -14,6 +15,7 @@ HEADINGS = (
     "How it shows in the trace",
     "Example",
     INSTEAD,
+    race_examples.HEADING,
     "What it would save",
     WHEN_FINE,
     "References",
@@ -54,4 +56,7 @@ def document(rule: HabitRule) -> RuleDoc:
     advice = rule.ADVICE
     sections |= {WHY: advice.why, WHEN_FINE: advice.when_fine}
     sections[INSTEAD] = f"{advice.fix}\n\n{sections.get(INSTEAD, '')}".strip()
+    race = getattr(rule, "RACE", None)
+    if race is not None:
+        sections[race_examples.HEADING] = race_examples.section(race)
     return RuleDoc(advice.rule, advice.title, advice.area, summary, in_order(sections, HEADINGS))

@@ -8,6 +8,7 @@ import enum
 import msgspec
 
 from syncscan.model.finding import Finding
+from syncscan.model.race import Race
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +54,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     limits: tuple[Limit, ...]
     allowed: tuple[Allowance, ...] = ()
+    races: float | None = None
+    """Races that a dry run may have; None is no limit."""
     baseline: str = ""
-    """A file of known syncs."""
+    """A file of known syncs and races."""
     source: str = ""
     """Where the rules are defined: a file, or the command line."""
 
@@ -75,12 +78,21 @@ class Exempt(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ExemptRace(msgspec.Struct, frozen=True, kw_only=True):
+    """A race that no limit counts, and why."""
+
+    race: Race
+    by: By
+    reason: str
+
+
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
-    """An exceeded limit: a sentence with both numbers, and the findings behind it, worst first."""
+    """An exceeded limit: a sentence with both numbers, and the findings or races behind it, worst first."""
 
     limit: Limit
     sentence: str
     findings: tuple[Finding, ...]
+    races: tuple[Race, ...] = ()
 
 
 class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +111,9 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Notes on comments in this recording's files without a sync on their line."""
     met: tuple[str, ...] = ()
     """Notes that other such comments would cause."""
+    races: tuple[Race, ...] = ()
+    """Races of a dry run that were checked against their limit."""
+    exempt_races: tuple[ExemptRace, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -114,3 +129,8 @@ class CheckVerdict(msgspec.Struct, frozen=True, kw_only=True):
     def guilty(self) -> tuple[Finding, ...]:
         """The findings of all violations, each once."""
         return tuple({f.id: f for v in self.violations for f in v.findings}.values())
+
+    @property
+    def guilty_races(self) -> tuple[Race, ...]:
+        """The races of all violations."""
+        return tuple(race for v in self.violations for race in v.races)

@@ -12,6 +12,7 @@ from syncscan.model.check import By, CheckVerdict, Limit, Violation
 from syncscan.model.finding import Finding
 from syncscan.model.json_text import indented
 from syncscan.report.document import Document, about
+from syncscan.report.races_json import RaceDocument, race_document
 from syncscan.version import __version__
 
 SCHEMA = "syncscan.check/1"
@@ -40,6 +41,14 @@ class ExemptFinding(CheckedFinding, frozen=True):
     reason: str
 
 
+class ExemptRaceDocument(Struct, frozen=True):
+    """A race that no limit counts, and why."""
+
+    id: str
+    by: By
+    reason: str
+
+
 class LimitDocument(Struct, frozen=True):
     """The most that a project allows."""
 
@@ -57,6 +66,7 @@ class ViolationDocument(Struct, frozen=True):
     limit: LimitDocument
     sentence: str
     findings: tuple[str, ...]
+    races: tuple[str, ...]
 
 
 class VerdictDocument(Struct, frozen=True):
@@ -68,6 +78,8 @@ class VerdictDocument(Struct, frozen=True):
     counted: tuple[CheckedFinding, ...]
     exempt: tuple[ExemptFinding, ...]
     notes: tuple[str, ...]
+    races: Annotated[tuple[RaceDocument, ...], about("those that their limit counts, of a dry run")]
+    exempt_races: tuple[ExemptRaceDocument, ...]
 
 
 class CheckDocument(Document, frozen=True):
@@ -99,12 +111,16 @@ def _verdict(verdict: CheckVerdict) -> VerdictDocument:
         counted=tuple(_finding(f) for f in verdict.counted),
         exempt=tuple(exempt),
         notes=verdict.all_notes,
+        races=tuple(map(race_document, verdict.races)),
+        exempt_races=tuple(ExemptRaceDocument(e.race.id, e.by, e.reason) for e in verdict.exempt_races),
     )
 
 
 def _violation(violation: Violation) -> ViolationDocument:
     findings = tuple(f.id for f in violation.findings)
-    return ViolationDocument(_limit(violation.limit), violation.sentence, findings)
+    return ViolationDocument(
+        _limit(violation.limit), violation.sentence, findings, tuple(r.id for r in violation.races)
+    )
 
 
 def _limit(limit: Limit) -> LimitDocument:

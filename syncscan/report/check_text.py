@@ -14,8 +14,10 @@ from rich.text import Text
 
 from syncscan.model.check import CheckVerdict
 from syncscan.model.finding import Finding
+from syncscan.model.race import Race
 from syncscan.report.phrases import chain, line, places, what, worth_more_compiled
 from syncscan.report.printable import printable
+from syncscan.report.races import lines
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, times
 
@@ -43,10 +45,13 @@ def _parts(verdict: CheckVerdict, rules_from: str) -> Iterator[RenderableType]:
         yield Text.assemble(("✗ ", "bold red"), printable(violation.sentence, 300))
         listed = [v.findings for v in verdict.violations[:number]]
         yield from _findings(() if violation.findings in listed else violation.findings)
+        yield from _races(violation.races)
     yield from (_guilty(finding) for finding in verdict.guilty[:SHOWN])
     for exempt in verdict.exempt[:SHOWN]:
         exemption = f"{_line(exempt.finding)} ({exempt.by.value}: {exempt.reason})"
         yield Text(printable(f"allowed: {exemption}", 300), "dim")
+    for known in verdict.exempt_races[:SHOWN]:
+        yield Text(printable(f"allowed: {lines(known.race)} ({known.by.value}: {known.reason})", 300), "dim")
     for note in verdict.all_notes:
         yield Text(f"note: {printable(note, 300)}", "yellow")
 
@@ -58,12 +63,23 @@ def _findings(findings: Sequence[Finding]) -> Iterator[RenderableType]:
         yield Padding(Text(f"… and {len(findings) - SHOWN} more"), (0, 0, 0, 3))
 
 
+def _races(races: Sequence[Race]) -> Iterator[RenderableType]:
+    for race in races[:SHOWN]:
+        allowed = f"or allow it: # syncscan: allow[{race.kind.value}] why it may stay, in {race.second}"
+        text = f"{lines(race)}: {race.text.title}\ninstead: {race.text.fix}\n{allowed}"
+        yield Padding(Text(printable(text, 1200, lines=True)), (0, 0, 0, 3))
+    if len(races) > SHOWN:
+        yield Padding(Text(f"… and {len(races) - SHOWN} more"), (0, 0, 0, 3))
+
+
 def summary(verdict: CheckVerdict, rules_from: str) -> str:
     """Return how many syncs were checked against which limits, and how many are exempt."""
-    kinds = Counter(e.by.value for e in verdict.exempt)
+    kinds = Counter([e.by.value for e in verdict.exempt] + [e.by.value for e in verdict.exempt_races])
     exempt = ", ".join(f"{count} by {kind}" for kind, count in kinds.items())
     beside = f"; exempt {exempt}" if exempt else ""
-    return f"{len(verdict.counted)} sync{'s' * (len(verdict.counted) != 1)} checked against {rules_from}{beside}"
+    races = f" and {len(verdict.races)} race{'s' * (len(verdict.races) != 1)}" if verdict.races else ""
+    syncs = f"{len(verdict.counted)} sync{'s' * (len(verdict.counted) != 1)}"
+    return f"{syncs}{races} checked against {rules_from}{beside}"
 
 
 def _line(finding: Finding) -> str:

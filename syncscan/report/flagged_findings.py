@@ -42,7 +42,7 @@ def flagged_findings(analysis: Analysis) -> Flagged:
     return Flagged(
         path=path,
         lines=(
-            *(_race(race, path) for race in analysis.races),
+            *(flagged_race(race, path) for race in analysis.races),
             *(_line(f, s, row) for f, row in zip(findings, rows, strict=True)),
         ),
         columns=tuple(COLUMNS),
@@ -89,7 +89,8 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
     )
 
 
-def _race(race: Race, path: str) -> FlaggedLine:
+def flagged_race(race: Race, path: str) -> FlaggedLine:
+    """Return a race as a flagged line, at its later line."""
     text, where = race.text, races.lines(race)
     message = sentences(f"{where}, {race.count} times", text.why, text.fix)
     return FlaggedLine(

@@ -6,9 +6,11 @@ from msgspec.structs import replace
 
 from syncscan.model.check import CheckVerdict, Violation
 from syncscan.model.finding import Finding, Severity
-from syncscan.report.flagged import Flagged, FlaggedLine
-from syncscan.report.flagged_findings import place_of
+from syncscan.model.race import Race
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
+from syncscan.report.flagged_findings import flagged_race, place_of
 from syncscan.report.phrases import certainty, chain, places, sentences, what
+from syncscan.report.races import lines
 from syncscan.report.units import duration, times
 
 SHOWN = 50
@@ -27,7 +29,7 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
     return Flagged(
         tool=TOOL,
         path=verdict.path,
-        lines=tuple(_guilty(f) for f in verdict.guilty),
+        lines=(*(flagged_race(race, verdict.path) for race in verdict.guilty_races), *map(_guilty, verdict.guilty)),
         limits=tuple(_limit(v, rules_from) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
         warnings=verdict.all_notes,
@@ -41,10 +43,21 @@ def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
         _TEST,
         name=str(violation.limit),
         message=sentences(violation.sentence, f"The limits are set in {rules_from}"),
-        place=place_of(violation.findings[0].where.source) if violation.findings else None,
+        place=_place(violation),
         cost=violation.sentence,
-        details=tuple(_detail(f) for f in violation.findings[:SHOWN]),
+        details=(*map(_detail, violation.findings[:SHOWN]), *map(_detail_of_race, violation.races[:SHOWN])),
     )
+
+
+def _place(violation: Violation) -> FilePosition | None:
+    if violation.races:
+        second = violation.races[0].second
+        return FilePosition(second.file, second.line)
+    return place_of(violation.findings[0].where.source) if violation.findings else None
+
+
+def _detail_of_race(race: Race) -> str:
+    return f"{lines(race)}: {race.text.title}; {race.text.fix}"
 
 
 def _detail(f: Finding) -> str:

@@ -108,6 +108,23 @@ def test_a_public_report_of_a_source_written_while_copied_is_found() -> None:
     assert races_in(lambda: program(wait=True)) == []
 
 
+def test_a_public_report_of_waits_that_a_compiler_dropped_is_found() -> None:
+    """The program of pytorch 174695, small: right as it stands, a race without its waits, as compiled."""
+
+    def program(wait: bool) -> None:
+        on_host, copied = [], []
+        for x in [torch.rand(8, device="cuda") for _ in range(3)]:
+            on_host.append(x.to("cpu", non_blocking=True))
+            copied.append(torch.Event())
+            copied[-1].record()
+        for event in copied if wait else ():
+            event.synchronize()
+        torch.cat(on_host)
+
+    assert [kind for kind, _ in races_in(lambda: program(wait=False))] == [RaceKind.READ_BEFORE_COPY]
+    assert races_in(lambda: program(wait=True)) == []
+
+
 def test_a_loop_with_a_pinning_loader_autocast_and_a_fused_optimizer_has_no_races(tmp_path: Path) -> None:
     """Right as it is: the loader pins each batch anew, the optimizer works on the current stream, `.item()` waits."""
 

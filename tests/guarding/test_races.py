@@ -268,3 +268,15 @@ def test_methods_of_classes_in_c_are_put_back() -> None:
     stop()
     assert torch.Event.synchronize is before
     assert during is not before
+
+
+def test_a_source_that_is_copied_again_and_again_has_one_debt(gpu: None) -> None:
+    """The last copy from it on its stream is done after the others; the race is the last one's."""
+
+    def refill() -> None:
+        host, x = torch.ones(4, pin_memory=True), torch.zeros(4, device="cuda")
+        for _ in range(50):
+            x.copy_(host, non_blocking=True)
+        host.fill_(2)
+
+    assert [race.kind for race in races_in(refill)] == [WRITE]

@@ -43,10 +43,12 @@ from syncscan.detect.call import Call
 from syncscan.detect.places_in_libraries import LibraryPlace, match_at
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
+from syncscan.model.race import RaceKind
 
 ID = "accelerate"
 NAME = "accelerate copies batches synchronously"
 CAUSE = Cause.PAGEABLE
+RACE = RaceKind.WRITE_BEFORE_COPY
 WHY = """\
 `send_to_device` calls `tensor.to(device, non_blocking=False)`, which ends in a synchronize: the host waits for the copy
 and for all work queued before.

@@ -40,9 +40,11 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.names import is_loader
+from syncscan.model.race import RaceKind
 from syncscan.model.trace import Category
 from syncscan.model.units import duration
 
+RACE = RaceKind.WRITE_BEFORE_COPY
 ADVICE = Advice(
     rule="inline-pin",
     area=Area.INPUT,

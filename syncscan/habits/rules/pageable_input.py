@@ -41,8 +41,10 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import Copy, copying, factories, pageable_copies
 from syncscan.model.habit import Advice, Area, Change, Habit
+from syncscan.model.race import RaceKind
 from syncscan.model.units import duration
 
+RACE = RaceKind.WRITE_BEFORE_COPY
 ADVICE = Advice(
     rule="pageable-input",
     area=Area.INPUT,

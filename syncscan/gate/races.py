@@ -1,0 +1,125 @@
+"""Hold a dry run's races to a project's rules: how many it allows, and which of them it knows or allows by name."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from syncscan.gate.baseline import Baseline
+from syncscan.gate.written import Written
+from syncscan.model.analysis import Analysis
+from syncscan.model.check import Allowance, By, ExemptRace, Limit, Rules, Violation
+from syncscan.model.race import Race, RaceKind, RaceLine
+
+KINDS = tuple(kind.value for kind in RaceKind)
+"""Names by which an allow-list and comments allow races, as they allow syncs by their rules."""
+NOT_SEEN = "No race can be seen in a recording: check a dry run, `syncscan dryrun -o NAME.syncscan.json …`."
+
+
+class CheckedRaces(msgspec.Struct, frozen=True, kw_only=True):
+    """Races that count, those that don't, and whether there are too many."""
+
+    violations: tuple[Violation, ...] = ()
+    counted: tuple[Race, ...] = ()
+    exempt: tuple[ExemptRace, ...] = ()
+    notes: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+def check_races(
+    analysis: Analysis, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date
+) -> CheckedRaces:
+    """Check the races of one dry run.
+
+    Args:
+        analysis: of the dry run; a recording has none, and a note says so where races are limited.
+        rules: the limit of races, and the allow-list.
+        baseline: races that were known before.
+        comments: those of the program's files.
+        today: an exception counts up to the day on which it expires.
+    """
+    if not analysis.trace.info.capture.pretended:
+        return CheckedRaces(notes=() if rules.races is None else (NOT_SEEN,))
+    counted: list[Race] = []
+    exempt: list[ExemptRace] = []
+    used: set[int] = set()
+    known = {race.id for race in baseline.races}
+    paths = _paths(analysis)
+    for race in analysis.races:
+        written = comments.at(race.second.line, race.second.file, *paths.get(race.second, ()))
+        listed = [n for n, entry in enumerate(rules.allowed) if _names(entry, race)]
+        used.update(listed)
+        valid = [rules.allowed[n] for n in listed if _counts(rules.allowed[n], today)]
+        if valid:
+            exempt.append(ExemptRace(race=race, by=By.ALLOW_LIST, reason=valid[0].reason))
+        elif written is not None and written.allows(race.kind.value):
+            exempt.append(ExemptRace(race=race, by=By.COMMENT, reason=written.reason))
+        elif race.id in known:
+            exempt.append(ExemptRace(race=race, by=By.BASELINE, reason="known before"))
+        else:
+            counted.append(race)
+    return CheckedRaces(
+        violations=tuple(_violations(rules, counted)),
+        counted=tuple(counted),
+        exempt=tuple(exempt),
+        unused=(*_unused(rules.allowed, used, today), *_gone(analysis.races, baseline)),
+    )
+
+
+def _paths(analysis: Analysis) -> Mapping[RaceLine, Sequence[str]]:
+    """Return, for each later line, the paths by which the run itself named a file of that name."""
+    paths: dict[RaceLine, list[str]] = {}
+    for race in analysis.races:
+        for file, line, function in (record.second for record in analysis.trace.info.capture.races):
+            second = race.second
+            if (line, function) == (second.line, second.function) and Path(file).match(second.file):
+                paths.setdefault(second, []).append(file)
+    return paths
+
+
+def is_of_races(entry: Allowance) -> bool:
+    """Return whether an entry of the allow-list is of races alone."""
+    return entry.rule in KINDS
+
+
+def _violations(rules: Rules, counted: Sequence[Race]) -> Iterator[Violation]:
+    most = 0 if rules.races is None and not rules.limits else rules.races
+    if most is not None and len(counted) > most:
+        races, are = "race" if len(counted) == 1 else "races", "is" if most == 1 else "are"
+        sentence = f"{len(counted)} {races}: results may be wrong, by timing; {most:g} {are} allowed"
+        yield Violation(limit=Limit(), sentence=sentence, findings=(), races=tuple(counted))
+
+
+def _names(entry: Allowance, race: Race) -> bool:
+    """Return whether an entry names a race: by its kind or its later line, and by no scope and no op."""
+    if entry.scope or entry.op or not (entry.rule or entry.line):
+        return False
+    parts = race.second.file.replace("\\", "/").split("/")
+    files = ["/".join(parts[n:]) for n in range(len(parts))]
+    lines = [name for file in files for name in (file, f"{file}:{race.second.line}")]
+    return (not entry.rule or fnmatchcase(race.kind.value, entry.rule)) and (
+        not entry.line or any(fnmatchcase(name, entry.line) for name in lines)
+    )
+
+
+def _counts(entry: Allowance, today: datetime.date) -> bool:
+    return entry.expires is None or today <= entry.expires
+
+
+def _unused(allowed: Sequence[Allowance], used: set[int], today: datetime.date) -> Iterator[str]:
+    for number, entry in enumerate(allowed):
+        if is_of_races(entry) and number not in used:
+            yield f"The allow-list's entry for {entry} matches no race here: remove it."
+        elif is_of_races(entry) and not _counts(entry, today):
+            yield f"The allow-list's entry for {entry} expired on {entry.expires} ({entry.reason})."
+
+
+def _gone(races: Sequence[Race], baseline: Baseline) -> Iterator[str]:
+    ids = {race.id for race in races}
+    for known in baseline.races:
+        if known.id not in ids:
+            yield f"The baseline's {known.kind.value} in {known.file} no longer occurs: --update-baseline removes it."
