@@ -20,13 +20,16 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from syncscan import api, gate
+from syncscan.capture.main_script import Exit
 from syncscan.cli import COMMANDS, group, memory_limit
 from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
+from syncscan.live.journal import Journal
 from syncscan.model.analysis import Analysis
 from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
+from tests.live.example import begin, window
 from tests.report.test_fix import FIXED
 from tests.report.test_proof import PROOF
 from tests.report.test_timing import timing
@@ -51,6 +54,7 @@ ARGUMENTS = {
     "mcp": [],
     "lsp": [],
     "skill": [],
+    "watch": ["w.watch.jsonl"],
 }
 """What a command is given besides options; else the trace."""
 PROGRAMS = ("profile", "prove", "dryrun", "fix")
@@ -77,6 +81,7 @@ VALUES = {
     "device": "cpu",
     "evidence": "1",
     "every": "100",
+    "exports": "opentelemetry",
     "fail_on": "guess",
     "fixes": "fixes.json",
     "held_up": "1%",
@@ -146,6 +151,10 @@ def files(folder: Path) -> None:
     )
     (folder / "fixes.json").write_text(fix_json.render(FIXED))
     (folder / "there.out").write_text("")
+    journal = Journal(folder / "w.watch.jsonl")
+    for record in (begin(), window(1), window(2)):
+        journal.write(record)
+    journal.close()
 
 
 def recorded(lasts: float, *more: str) -> TraceBuilder:
@@ -244,6 +253,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     made.stand_in("syncscan.capture.target.load", lambda script: SimpleNamespace(function=str, import_us=5.0))
     made.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     made.stand_in("syncscan.capture.script.run_script", captured)
+    made.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
+    made.stand_in("syncscan.cli.watch._show", lambda *args: None)
     made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
     made.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
     made.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])
