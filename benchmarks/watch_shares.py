@@ -23,9 +23,7 @@ from typing import Any
 
 import torch
 
-from syncscan.live import watch as watching
 from syncscan.live.reading import read
-from syncscan.live.sampler import FrameSampler, Sampler, sampler_of
 from syncscan.live.watch import Watch
 
 Spent = dict[str, float]
@@ -139,22 +137,20 @@ def line_of(program: str, mark: str) -> int:
     return next(n for n, text in enumerate(lines, start=1) if n > first and text.endswith(f"  # {mark}"))
 
 
-def shares(name: str, seconds: float, by: Callable[..., Sampler]) -> list[dict[str, Any]]:
+def shares(name: str, seconds: float, timer: bool) -> list[dict[str, Any]]:
     """The watched and the measured share of each waiting line."""
     step, spent = PROGRAMS[name](), defaultdict[str, float](float)
     for _ in range(10):
         step(spent)
     spent.clear()
-    watching.sampler_of = by  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as folder:
-        watch = Watch(folder, interval=1e6, rate=RATE, hook=False).start()
+        watch = Watch(folder, interval=1e6, rate=RATE, hook=False, timer=timer).start()
         began = clock()
         while clock() - began < seconds:
             step(spent)
             watch.step()
         whole = clock() - began
         watch.stop()
-        watching.sampler_of = sampler_of  # type: ignore[attr-defined]
         assert watch.path is not None
         window = read(watch.path).windows[-1]
     rows = []
@@ -173,11 +169,6 @@ def shares(name: str, seconds: float, by: Callable[..., Sampler]) -> list[dict[s
             }
         )
     return rows
-
-
-def by_frames(thread: int, rate: int) -> Sampler:
-    """Sample by a thread, also the main one."""
-    return FrameSampler(thread, rate)
 
 
 def cost(name: str, pairs: int, seconds: float) -> tuple[float, float, float]:
@@ -248,10 +239,10 @@ def main() -> None:
         if arguments.keep is not None:
             arguments.keep.write_text(json.dumps(rows, indent=1))
 
-    for sampler, by in (("timer", sampler_of), ("thread", by_frames)):
+    for sampler, timer in (("timer", True), ("thread", False)):
         print(f"by {sampler}", flush=True)
         for name in arguments.only:
-            for row in shares(name, arguments.seconds, by):
+            for row in shares(name, arguments.seconds, timer):
                 keep(sampler=sampler, **row)
                 print(
                     f"  {name:18} {row['line']:12} measured {row['measured']:6.1%}  watched {row['share']:6.1%}"

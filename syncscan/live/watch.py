@@ -22,6 +22,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+from msgspec.structs import replace
+
 from syncscan.capture import fork
 from syncscan.capture.child import program_name, ranks
 from syncscan.capture.imports import when_imported
@@ -31,11 +33,12 @@ from syncscan.capture.session import clean_name
 from syncscan.capture.steps import Mark, StepMarks
 from syncscan.errors import UsageError
 from syncscan.live.alarm import Alarms, Usual
+from syncscan.live.hooks import safely
 from syncscan.live.journal import KEPT_FILES, MOST_BYTES, Journal
 from syncscan.live.metrics import Sink, close
 from syncscan.live.place import DEVICE, Places
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
-from syncscan.live.sampler import RATE, FrameSampler, Sampler, Tick, sampler_of, stack_of
+from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
 from syncscan.live.tally import HourTally, Key, Tally
 
 INTERVAL_S = 20.0
@@ -68,6 +71,7 @@ class Watch:
         files: how many older files stay.
         hook: count steps by the optimizer, or what repeats, where `step` is not called.
         lazy: make the file only once a step has ended, and none where none does.
+        timer: sample the main thread by the kernel's timer, which tells more exactly of all waits but truth values'.
     """
 
     running: Watch | None = None
@@ -86,6 +90,7 @@ class Watch:
         files: int = KEPT_FILES,
         hook: bool = True,
         lazy: bool = False,
+        timer: bool = False,
     ) -> None:
         if interval <= 0 or not 1 <= rate <= 1000:
             raise UsageError(
@@ -99,7 +104,7 @@ class Watch:
         """Called with a sentence at the end of the step after an alarm, on the thread that steps."""
         self._wish = ""
         self._sizes = most_bytes, files
-        self._hooked, self._lazy = hook, lazy
+        self._hooked, self._lazy, self._timer = hook, lazy, timer
         self.steps = 0
         self.path: Path | None = None
         self.alarms: list[Alarm] = []
@@ -143,7 +148,7 @@ class Watch:
         self._places, self._began = Places(), time.time()
         self._tally, self._hour = Tally(), HourTally()
         self._alarms, self._usual = Alarms(), Usual()
-        self._sampler = sampler_of(self._ident, self._rate)
+        self._sampler = sampler_of(self._ident, self._rate, timer=self._timer)
         self._first = self._begin(name, rank, world, self._sampler.name)
         if self._journal is not None:
             self._write(self._first)
@@ -195,7 +200,7 @@ class Watch:
         finally:
             self._paused = False
             if Watch.running is self:
-                self._sample(sampler_of(self._ident, self._rate))
+                self._sample(sampler_of(self._ident, self._rate, timer=self._timer))
 
     def captured(self, paths: Iterable[Path], why: str, failed: str | None) -> None:
         """Note a capture in the file."""
@@ -252,7 +257,7 @@ class Watch:
     def _mark(self) -> None:
         self._ends.append(time.monotonic_ns())
         self.steps += 1
-        if self.steps == 3 and not self._chosen_thread and threading.get_ident() != self._ident:
+        if self.steps == 3 and not self._chosen_thread:
             self._move()
         if self._wish:
             why, self._wish = self._wish, ""
@@ -260,18 +265,30 @@ class Watch:
                 self.capture(why)
 
     def _move(self) -> None:
-        """Sample the thread that steps from now on, rather than the main one."""
-        self._ident = threading.get_ident()
+        """Sample the thread that steps from now on; by the timer where that is wanted, which no other could start."""
+        ident, sampler = threading.get_ident(), self._sampler
+        if sampler is None or (ident == self._ident and (not self._timer or isinstance(sampler, TimerSampler))):
+            return
+        moved, self._ident = ident != self._ident, ident
+        other = sampler_of(ident, self._rate, timer=self._timer)
+        if not moved and not isinstance(other, TimerSampler):
+            return
         with self._lock:
-            sampler, self._sampler = self._sampler, None
-        if sampler is not None:
-            sampler.stop()
-        self._sample(FrameSampler(self._ident, self._rate))
+            self._sampler = None
+        sampler.stop()
+        self._sample(other)
+        self._first = replace(self._first, sampler=other.name)
 
     def _sample(self, sampler: Sampler) -> None:
         sampler.start()
         with self._lock:
             self._sampler = sampler
+
+    def stop_elsewhere(self) -> None:
+        """End the watch from a thread that isn't the program's, at a moment in which torch walks through no hooks."""
+        undo, self._undo = self._undo, contextlib.ExitStack()
+        safely(undo.close)
+        self.stop()
 
     def _forget(self) -> None:
         """Leave a forked child alone: it has no thread of the watch's, and no timer."""

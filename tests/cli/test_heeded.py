@@ -6,6 +6,7 @@ and show: of those that run programs or servers these tests take the place.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import shutil
@@ -37,6 +38,7 @@ from tests.report.test_timing import timing
 pytest.importorskip("torch")
 
 ARGUMENTS = {
+    "attach": ["4321"],
     "demo": [],
     "profile": ["program.py"],
     "diff": ["t.json", "other.json"],
@@ -115,6 +117,7 @@ VALUES = {
     "steps": "none",
     "store": "kept",
     "trace": "t.json",
+    "wait_s": "9",
     "viewer": "perfetto",
     ("diff", "fail_on"): "new",
     ("dryrun", "steps"): "5",
@@ -229,6 +232,11 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
     return ScriptRun(0, (Path("t.json"),), 10, "optimizer", complete=True, stopped=True)
 
 
+def answered(key: str, say: object = None) -> dict[str, Any]:
+    """What an attached process answers."""
+    return {"done": ["t.json"], "threads": []}
+
+
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """What a command does is seen; what runs programs, servers or processes is answered by an example."""
@@ -254,6 +262,10 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     made.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     made.stand_in("syncscan.capture.script.run_script", captured)
     made.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
+    made.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
+    made.stand_in(
+        "syncscan.live.attaching.attach.attached", lambda *args: contextlib.nullcontext(SimpleNamespace(until=answered))
+    )
     made.stand_in("syncscan.cli.watch._show", lambda *args: None)
     made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
     made.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)

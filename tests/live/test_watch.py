@@ -124,7 +124,18 @@ def test_a_thread_s_samples_count_the_time_that_passed() -> None:
 
 
 def test_another_thread_than_the_main_one_is_read_by_its_frames() -> None:
-    assert isinstance(sampler_of(12345), FrameSampler)
+    assert isinstance(sampler_of(12345, timer=True), FrameSampler)
+
+
+@pytest.mark.parametrize("timer", [False, True])
+def test_the_file_says_by_what_it_was_sampled(tmp_path: Path, timer: bool) -> None:
+    """The timer where it is wanted and this system has it."""
+    with Watch(tmp_path, interval=0.3, timer=timer) as watch:
+        train(20)
+    assert watch.path is not None
+    begin = read(watch.path).begin
+    assert begin is not None
+    assert begin.sampler == ("timer" if timer and sys.platform == "linux" else "thread")
 
 
 def test_a_process_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
