@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from syncscan.capture.child import program_name, ranks
+from syncscan.capture.captured_process import program_name, ranks
 from syncscan.capture.main_script import Exit
 from syncscan.capture.plan import Plan
 from syncscan.capture.script import Runner, ScriptRun

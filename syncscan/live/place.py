@@ -22,7 +22,7 @@ from syncscan.facts.program_phases import name_of
 from syncscan.guarding.called import called
 from syncscan.lint.shapes import ANYWHERE, SHAPES
 from syncscan.lint.sources import parsed, read
-from syncscan.lint.walk import Walk
+from syncscan.lint.file_walk import FileWalk
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import in_package, is_library
 
@@ -154,7 +154,7 @@ def _guesses(file: str) -> Iterator[tuple[int, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = parsed(source)
-    for match in Walk(tree, SHAPES, ANYWHERE).found():
+    for match in FileWalk(tree, SHAPES, ANYWHERE).found():
         for line in range(match.node.lineno, (match.node.end_lineno or match.node.lineno) + 1):
             yield line, match.hit.rule
 

@@ -25,12 +25,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncscan.capture import fork
-from syncscan.capture.child import program_name, ranks
+from syncscan.capture.captured_process import program_name, ranks
 from syncscan.capture.imports import when_imported
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import clean_name
-from syncscan.capture.steps import Mark, StepMarks
+from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.errors import UsageError
 from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
@@ -246,7 +246,7 @@ class Watch:
         if self._by_hand or os.getpid() != self._pid:
             return
         mark = self._marks.saw(optimizer, fixed=False)
-        if mark is Mark.NOTHING:
+        if mark is OptimizerCall.NOTHING:
             return
         if self._counted_by:
             self._repeats.close()
