@@ -20,9 +20,9 @@ from syncscan.capture.installed import naming
 from syncscan.capture.ticks import line_of
 from syncscan.facts.program_phases import name_of
 from syncscan.guarding.called import called
+from syncscan.lint.file_walk import FileWalk
 from syncscan.lint.shapes import ANYWHERE, SHAPES
 from syncscan.lint.sources import parsed, read
-from syncscan.lint.file_walk import FileWalk
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import in_package, is_library
 

@@ -28,9 +28,9 @@ from syncscan.capture import fork
 from syncscan.capture.captured_process import program_name, ranks
 from syncscan.capture.imports import when_imported
 from syncscan.capture.optimizer_hook import OptimizerHook
+from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.capture.repeats import Repeats
 from syncscan.capture.session import clean_name
-from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.errors import UsageError
 from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
