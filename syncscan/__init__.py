@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from syncscan.guarding.guard import guard as guard
     from syncscan.guarding.races import GuardedRace as GuardedRace
     from syncscan.guarding.seen import GuardedSync as GuardedSync
+    from syncscan.live.start import watch as watch
+    from syncscan.live.watch import Watch as Watch
     from syncscan.model.analysis import Analysis as Analysis
     from syncscan.model.finding import Finding as Finding
     from syncscan.model.finding import Occurrence as Occurrence
@@ -80,6 +82,7 @@ _HOMES = {
     "UnexpectedSync": "syncscan.guarding.guard",
     "UnorderedUse": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
+    "Watch": "syncscan.live.watch",
     "allow": "syncscan.guarding.allowed",
     "analyze": "syncscan.api",
     "analyze_fleet": "syncscan.fleet",
@@ -89,6 +92,7 @@ _HOMES = {
     "profile": "syncscan.capture.session",
     "prove": "syncscan.proof.prove",
     "time_step": "syncscan.capture.timing",
+    "watch": "syncscan.live.start",
 }
 """Module of each public name."""
 
@@ -123,6 +127,7 @@ __all__ = [
     "UnexpectedSync",
     "UnorderedUse",
     "UsageError",
+    "Watch",
     "__version__",
     "allow",
     "analyze",
@@ -133,6 +138,7 @@ __all__ = [
     "profile",
     "prove",
     "time_step",
+    "watch",
 ]
 
 # Hidden from type checkers: a module with `__getattr__` has every name, and a misspelt one would pass.

@@ -23,6 +23,8 @@ import msgspec
 from syncscan.capture import capture_run
 from syncscan.capture.document import CaptureDocument
 from syncscan.gate.baseline import Baseline
+from syncscan.live import record
+from syncscan.live.record import Window
 from syncscan.model import fleet, saved_fleet
 from syncscan.report import (
     check_json,
@@ -80,6 +82,9 @@ KINDS = {
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: what was known before."),
+    "watch": Kind(
+        Window, record.SCHEMA, 0, "Each line of a watch's file that is of kind `window`: some seconds of a run."
+    ),
     "capture": Kind(CaptureDocument, capture_run.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""

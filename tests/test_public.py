@@ -38,6 +38,7 @@ def test_these_names_are_public() -> None:
         "Proof",
         "Session",
         "Timing",
+        "Watch",
     }
     values |= {"Guard", "GuardedRace", "GuardedSync", "RaceWarning", "SyncWarning", "UnexpectedSync", "UnorderedUse"}
     doors = {
@@ -51,6 +52,7 @@ def test_these_names_are_public() -> None:
         "profile",
         "prove",
         "time_step",
+        "watch",
     }
     assert set(syncscan.__all__) == errors | values | doors
 

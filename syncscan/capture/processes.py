@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -87,21 +87,37 @@ def variables(wanted: WantedCaptures) -> dict[str, str]:
     Args:
         wanted: the captures to make.
     """
+    return with_startup({VARIABLE: json.dumps(asdict(wanted))})
+
+
+def with_startup(given: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with the one by which a process of Python's finds `startup`, which looks for them.
+
+    Args:
+        given: the variables.
+    """
     before = os.environ.get("PYTHONPATH", "")
-    path = os.pathsep.join([str(STARTUP), *([before] if before else [])])
-    return {VARIABLE: json.dumps(asdict(wanted)), "PYTHONPATH": path}
+    return {**given, "PYTHONPATH": os.pathsep.join([str(STARTUP), *([before] if before else [])])}
 
 
-@contextlib.contextmanager
-def inherited(wanted: WantedCaptures) -> Iterator[None]:
+def inherited(wanted: WantedCaptures) -> contextlib.AbstractContextManager[None]:
     """Have processes that this one starts meanwhile capture themselves; the program here doesn't see the variables.
-
-    Python's `os.environ` is a copy: what is put past it is there for who is started with no other environment.
 
     Args:
         wanted: the captures to make.
     """
-    given = variables(wanted)
+    return inheriting(variables(wanted))
+
+
+@contextlib.contextmanager
+def inheriting(given: Mapping[str, str]) -> Iterator[None]:
+    """Give processes that this one starts meanwhile these variables, which the program here doesn't see.
+
+    Python's `os.environ` is a copy: what is put past it is there for who is started with no other environment.
+
+    Args:
+        given: the variables.
+    """
     for name, value in given.items():
         os.putenv(name, value)
     try:
@@ -131,7 +147,17 @@ def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:
         words: the words of the command as typed.
         wanted: the wanted of its processes.
     """
-    process = subprocess.Popen(list(words), env={**os.environ, **variables(wanted)})
+    return run_with(words, variables(wanted))
+
+
+def run_with(words: Sequence[str], given: Mapping[str, str]) -> int:
+    """Run a command to its end with further variables of the environment, and return its exit code.
+
+    Args:
+        words: as typed.
+        given: the variables.
+    """
+    process = subprocess.Popen(list(words), env={**os.environ, **given})
 
     def hand_on(number: int, frame: FrameType | None) -> None:
         with contextlib.suppress(ProcessLookupError):

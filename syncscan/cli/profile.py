@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from syncscan.cli import memory_limit
-from syncscan.cli.needs import given, name
+from syncscan.cli.needs import Need, given, name, needs
 from syncscan.errors import UsageError
 from syncscan.report.printable import printable
 
@@ -59,6 +59,19 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
     return int(value)
 
 
+WATCH = """Record nothing, but watch the script for as long as it runs: which of its lines wait, for below a percent of
+the step."""
+
+EXPORT = """Where each window of --watch goes too: prometheus:PORT, prometheus:FILE, opentelemetry or
+tensorboard:FOLDER; may be given more than once."""
+
+NOT_OF_A_WATCH = tuple(
+    "wait warmup active repeat calibrate sample stacks shapes explain_compile keep_running start_at every on_signal"
+    " viewer max_memory".split()
+)
+"""Options of a capture."""
+
+
 @click.command(
     "profile",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -96,9 +109,21 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
     type=click.Choice(["html", "tensorboard", "perfetto"]),
     help="Show the trace in a browser afterwards, until Ctrl-C.",
 )
+@click.option("--watch", is_flag=True, help=WATCH)
+@click.option(
+    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Seconds of a window of --watch."
+)
+@click.option(
+    "--capture-on-alarm", is_flag=True, help="With --watch, capture some steps when a line waits more than it used to."
+)
+@click.option("--export", "exports", multiple=True, metavar="WHERE", help=EXPORT)
 @memory_limit.option_of_reading
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@needs(
+    *(Need(option, "watch") for option in ("interval", "capture_on_alarm", "exports")),
+    *(Need(option, "watch", never=True) for option in NOT_OF_A_WATCH),
+)
 def command(
     module: bool,
     wait: int,
@@ -117,6 +142,10 @@ def command(
     every: int | None,
     on_signal: str | None,
     viewer: str | None,
+    watch: bool,
+    interval: float,
+    capture_on_alarm: bool,
+    exports: tuple[str, ...],
     max_memory: int | None,
     script: str,
     args: tuple[str, ...],
@@ -134,7 +163,12 @@ def command(
     exit code is the script's.
 
     A job runs at full speed until --start-at, --every or --on-signal starts a capture, and again after it.
+
+    With --watch nothing is recorded: for as long as the script runs a sampler tells where its steps' host stands, by
+    line, and writes that to a file in --out, which `syncscan watch` shows.
     """
+    if watch:
+        _watch((script, *args), module, out, prefix, interval, capture_on_alarm, exports)
     from syncscan.capture import processes
     from syncscan.capture.commands import notebook, resolved
     from syncscan.capture.demand import Demand
@@ -199,6 +233,35 @@ def command(
             _say(f"syncscan fleet {out} joins the captures of the {run.ranks} processes")
     dies.now = run.interrupted
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
+
+
+def _watch(
+    words: tuple[str, ...],
+    module: bool,
+    out: Path,
+    prefix: str | None,
+    interval: float,
+    capture_on_alarm: bool,
+    exports: tuple[str, ...],
+) -> None:
+    """Run a script or command watched, and end with its exit code."""
+    from syncscan.capture.commands import resolved
+    from syncscan.live.start import Wanted, run_command_watched, run_watched
+
+    streams, dies = _Streams(), _DiesOfInterrupt()
+    command = resolved(words, module=module)
+    wanted = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports)
+    if command.launcher:
+        sys.exit(run_command_watched(command.words, wanted))
+    ended, made = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
+    if made.path is None:
+        streams.say(
+            "No step was seen in this process, so it has no file of a watch. A loop marks its steps with step()."
+        )
+    else:
+        streams.say(f"Wrote {out / made.path.name}; syncscan watch {out / made.path.name} shows it")
+    dies.now = ended.interrupted
+    sys.exit(ended.code)
 
 
 def _of_processes(run: ScriptRun, of: Sequence[ProcessRun]) -> ScriptRun:

@@ -6,6 +6,7 @@ and show: of those that run programs or servers these tests take the place.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import shutil
@@ -20,13 +21,16 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from syncscan import api, gate
+from syncscan.capture.main_script import Exit
 from syncscan.cli import COMMANDS, group, memory_limit
 from syncscan.cli.needs import Need, name
 from syncscan.errors import SyncscanError
+from syncscan.live.journal import Journal
 from syncscan.model.analysis import Analysis
 from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
+from tests.live.example import begin, window
 from tests.report.test_fix import FIXED
 from tests.report.test_proof import PROOF
 from tests.report.test_timing import timing
@@ -34,6 +38,7 @@ from tests.report.test_timing import timing
 pytest.importorskip("torch")
 
 ARGUMENTS = {
+    "attach": ["4321"],
     "demo": [],
     "profile": ["program.py"],
     "diff": ["t.json", "other.json"],
@@ -51,6 +56,7 @@ ARGUMENTS = {
     "mcp": [],
     "lsp": [],
     "skill": [],
+    "watch": ["w.watch.jsonl"],
 }
 """Arguments of each command besides its options; by default the trace."""
 PROGRAMS = ("profile", "prove", "dryrun", "fix")
@@ -77,6 +83,7 @@ VALUES = {
     "device": "cpu",
     "evidence": "1",
     "every": "100",
+    "exports": "opentelemetry",
     "fail_on": "guess",
     "fixes": "fixes.json",
     "held_up": "1%",
@@ -110,6 +117,7 @@ VALUES = {
     "steps": "none",
     "store": "kept",
     "trace": "t.json",
+    "wait_s": "9",
     "viewer": "perfetto",
     ("diff", "fail_on"): "new",
     ("dryrun", "steps"): "5",
@@ -146,6 +154,10 @@ def files(folder: Path) -> None:
     )
     (folder / "fixes.json").write_text(fix_json.render(FIXED))
     (folder / "there.out").write_text("")
+    journal = Journal(folder / "w.watch.jsonl")
+    for record in (begin(), window(1), window(2)):
+        journal.write(record)
+    journal.close()
 
 
 def recorded(lasts: float, *more: str) -> TraceBuilder:
@@ -220,6 +232,11 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
     return ScriptRun(0, (Path("t.json"),), 10, "optimizer", complete=True, stopped=True)
 
 
+def answered(key: str, say: object = None) -> dict[str, Any]:
+    """What an attached process answers."""
+    return {"done": ["t.json"], "threads": []}
+
+
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """The effects of a command are compared; running programs, servers or processes is replaced by an example."""
@@ -244,7 +261,13 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.capture.target.load", lambda script: SimpleNamespace(function=str, import_us=5.0))
     built.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     built.stand_in("syncscan.capture.script.run_script", captured)
-    built.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
+    built.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
+    made.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
+    made.stand_in(
+        "syncscan.live.attaching.attach.attached", lambda *args: contextlib.nullcontext(SimpleNamespace(until=answered))
+    )
+    made.stand_in("syncscan.cli.watch._show", lambda *args: None)
+    made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
     built.stand_in("syncscan.fixing.unrun.fix_source", lambda *args, **kwargs: FIXED)
     made.stand_in("syncscan.fixing.suggestions.suggest", lambda analysis, fixes: analysis)
     built.stand_in("syncscan.fixing.writing.write", lambda *args: ["program.py"])

@@ -26,15 +26,17 @@ def _others() -> None:
     spec.loader.exec_module(module)
 
 
-def _look_on() -> None:
-    """Have syncscan look on, from where it lies; nothing else that lies there can be imported by it."""
+_ASKED = {"SYNCSCAN_CHILD": "syncscan.capture.look_on", "SYNCSCAN_WATCH": "syncscan.live.start"}
+"""Variable that asks for something → module whose `begin` does it."""
+
+
+def _look_on(name: str) -> None:
+    """Have a module of syncscan look on, from where it lies; nothing else that lies there can be imported by it."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
         if importlib.util.find_spec("syncscan") is None:
             _load(package)
-        from syncscan.capture.look_on import begin
-
-        begin()
+        importlib.import_module(name).begin()
     except Exception as error:
         sys.stderr.write(f"syncscan: this process isn't captured ({type(error).__name__}: {error}).\n")
 
@@ -51,5 +53,6 @@ def _load(package: str) -> None:
 try:
     _others()
 finally:  # also where the environment's own has failed, which Python then says
-    if os.environ.get("SYNCSCAN_CHILD"):
-        _look_on()
+    for _variable, _module in _ASKED.items():
+        if os.environ.get(_variable):
+            _look_on(_module)

@@ -1,0 +1,265 @@
+"""Is a watched share the true one, and what does a watch cost? `python -m benchmarks.watch_shares`, on a GPU.
+
+Each program's waiting lines stand between two clocks. So the part of the time that each of them takes is known, and
+stands here beside what the watch says of the line: by the kernel's timer, and by a thread that reads frames. The
+samples are more frequent than a watch's usual ones (97 a second), as a program runs for seconds here and not for hours.
+The cost is that of usual samples: blocks of steps with a watch and without, in turn; the mean of the ratios with twice
+its standard error. At last a sync comes into a program at a step, and the step is printed at which it was alarmed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from syncscan.live.reading import read
+from syncscan.live.watch import Watch
+
+Spent = dict[str, float]
+Program = Callable[[Spent], None]
+clock = time.perf_counter
+RATE = 97
+
+
+def device_bound() -> Program:
+    """A step of large products whose loss is read."""
+    a = torch.randn(4096, 4096, device="cuda")
+
+    def step(spent: Spent) -> None:
+        b = a
+        for _ in range(8):
+            b = torch.tanh(b @ a)
+        loss = b.mean()
+        began = clock()
+        loss.item()  # item
+        spent["item"] += clock() - began
+
+    return step
+
+
+def host_bound() -> Program:
+    """Many small ops, and a read that finds the device idle."""
+    a = torch.randn(64, 64, device="cuda")
+
+    def step(spent: Spent) -> None:
+        b = a
+        for _ in range(150):
+            b = b * 1.01 + 0.1
+        began = clock()
+        b.mean().item()  # item
+        spent["item"] += clock() - began
+
+    return step
+
+
+def python_then_read() -> Program:
+    """Python that never lets go of the interpreter's lock, then a read: what a thread's samples err by most."""
+    a = torch.randn(2048, 2048, device="cuda")
+
+    def step(spent: Spent) -> None:
+        b = a @ a
+        for _ in range(4):
+            b = b @ a
+        total = 0
+        for k in range(60_000):
+            total += k * k
+        b = b @ a @ a @ a
+        began = clock()
+        float(b.sum())  # float
+        spent["float"] += clock() - began
+
+    return step
+
+
+def four_waits() -> Program:
+    """A mask's size, its truth, a copy to the host and a synchronization."""
+    a = torch.randn(3000, 3000, device="cuda")
+
+    def step(spent: Spent) -> None:
+        b = a @ a
+        began = clock()
+        (b[:64] > 50).nonzero()  # nonzero
+        spent["nonzero"] += clock() - began
+        b = b @ a
+        loss = b.sum()
+        began = clock()
+        if torch.isnan(loss).any():  # any
+            return
+        spent["any"] += clock() - began
+        b = b @ a @ a
+        began = clock()
+        b[0].cpu()  # cpu
+        spent["cpu"] += clock() - began
+        b = b @ a @ a @ a
+        began = clock()
+        torch.cuda.synchronize()  # synchronize
+        spent["synchronize"] += clock() - began
+
+    return step
+
+
+def training() -> Program:
+    """A model's forward, backward and optimizer, and the loss read for the log."""
+    model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(8)]).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(2048, 2048, device="cuda")
+
+    def step(spent: Spent) -> None:
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        began = clock()
+        loss.item()  # item
+        spent["item"] += clock() - began
+
+    return step
+
+
+PROGRAMS = {make.__name__: make for make in (device_bound, host_bound, python_then_read, four_waits, training)}
+
+
+def line_of(program: str, mark: str) -> int:
+    """The line of a program that is marked so."""
+    first = PROGRAMS[program].__code__.co_firstlineno
+    lines = Path(__file__).read_text().splitlines()
+    return next(n for n, text in enumerate(lines, start=1) if n > first and text.endswith(f"  # {mark}"))
+
+
+def shares(name: str, seconds: float, timer: bool) -> list[dict[str, Any]]:
+    """The watched and the measured share of each waiting line."""
+    step, spent = PROGRAMS[name](), defaultdict[str, float](float)
+    for _ in range(10):
+        step(spent)
+    spent.clear()
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Watch(folder, interval=1e6, rate=RATE, hook=False, timer=timer).start()
+        began = clock()
+        while clock() - began < seconds:
+            step(spent)
+            watch.step()
+        whole = clock() - began
+        watch.stop()
+        assert watch.path is not None
+        window = read(watch.path).windows[-1]
+    rows = []
+    for mark, took in spent.items():
+        number = line_of(name, mark)
+        lines = [line for line in window.lines if line.line == number]
+        rows.append(
+            {
+                "program": name,
+                "line": mark,
+                "measured": took / whole,
+                "share": sum(line.share for line in lines),
+                "waiting": sum(line.waiting for line in lines),
+                "samples": window.samples,
+                "steps": watch.steps,
+            }
+        )
+    return rows
+
+
+def cost(name: str, pairs: int, seconds: float) -> tuple[float, float, float]:
+    """The ratio of a step's mean time with a watch to that without, twice its standard error, and the step in ms."""
+    step, spent = PROGRAMS[name](), defaultdict[str, float](float)
+    for _ in range(10):
+        step(spent)
+    ratios, plain = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(pairs):
+            means = {}
+            for watched in random.sample((True, False), 2):
+                watch = Watch(folder, hook=False).start() if watched else None
+                began, count = clock(), 0
+                while clock() - began < seconds:
+                    step(spent)
+                    count += 1
+                    if watch is not None:
+                        watch.step()
+                means[watched] = (clock() - began) / count
+                if watch is not None:
+                    watch.stop()
+            ratios.append(math.log(means[True] / means[False]))
+            plain.append(means[False])
+    error = 2 * statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else math.nan
+    return math.exp(statistics.mean(ratios)), error, statistics.median(plain) * 1e3
+
+
+def alarmed(at: int, most: int) -> tuple[int | None, float]:
+    """The step at which a read that begins at step `at` is alarmed, None for none until `most`; a step's ms before."""
+    a = torch.randn(2048, 2048, device="cuda")
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Watch(folder, hook=False).start()
+        began, before = clock(), 0.0
+        for number in range(most):
+            b = a
+            for _ in range(8):
+                b = torch.tanh(b @ a)
+            if number >= at:
+                before = before or (clock() - began) / at
+                b.mean().item()
+            total = 0
+            for k in range(100_000):
+                total += k
+            watch.step()
+            if watch.alarms:
+                break
+        watch.stop()
+        return (watch.alarms[0].total_steps if watch.alarms else None), before * 1e3
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each program by each sampler")
+    parser.add_argument("--pairs", type=int, default=20, help="of blocks with a watch and without")
+    parser.add_argument("--block", type=float, default=2.0, help="seconds of a block")
+    parser.add_argument("--only", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS), metavar="NAME")
+    parser.add_argument("--alarm-at", type=int, default=5000, metavar="STEP", help="0 leaves it out")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="store each row as JSON, as it is measured")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("this measures on a GPU, and there is none.")
+    rows: list[dict[str, Any]] = []
+
+    def keep(**row: Any) -> None:
+        rows.append(row)
+        if arguments.keep is not None:
+            arguments.keep.write_text(json.dumps(rows, indent=1))
+
+    for sampler, timer in (("timer", True), ("thread", False)):
+        print(f"by {sampler}", flush=True)
+        for name in arguments.only:
+            for row in shares(name, arguments.seconds, timer):
+                keep(sampler=sampler, **row)
+                print(
+                    f"  {name:18} {row['line']:12} measured {row['measured']:6.1%}  watched {row['share']:6.1%}"
+                    f"  as waiting {row['waiting']:6.1%}  ({row['samples']} samples, {row['steps']} steps)",
+                    flush=True,
+                )
+    if arguments.alarm_at:
+        step, ms = alarmed(arguments.alarm_at, arguments.alarm_at + 1000)
+        keep(alarm_at=arguments.alarm_at, alarmed=step, step_ms=ms)
+        print(
+            f"a sync from step {arguments.alarm_at} on was alarmed at step {step}; a step took {ms:.2f} ms", flush=True
+        )
+    for name in arguments.only if arguments.pairs else ():
+        ratio, error, ms = cost(name, arguments.pairs, arguments.block)
+        keep(cost=name, ratio=ratio, error=error, step_ms=ms)
+        print(f"cost {name:18} {ratio:.4f} ± {error:.4f} of a step of {ms:.2f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()

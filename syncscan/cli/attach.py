@@ -1,0 +1,150 @@
+"""`syncscan attach PID`: from a process that runs already to a capture of it, a watch, or where its threads stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncscan.cli.needs import Need, needs
+from syncscan.errors import ProgramFailed
+from syncscan.report.printable import printable
+
+
+@click.command("attach")
+@click.argument("pid", type=click.IntRange(1))
+@click.option("--dump", is_flag=True, help="Only say where each thread stands now, and whether it waits.")
+@click.option("--watch", is_flag=True, help="Begin a watch that goes on for as long as the process runs.")
+@click.option("--stop", is_flag=True, help="End the process's watch.")
+@click.option("--steps", default=3, show_default=True, type=click.IntRange(1), help="Steps to record.")
+@click.option(
+    "--warmup", default=4, show_default=True, type=click.IntRange(0), help="Steps for the profiler to warm up."
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
+)
+@click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
+@click.option("--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Seconds of a window.")
+@click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps when a line waits more.")
+@click.option(
+    "--timeout",
+    "wait_s",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    help="Seconds to wait for a step.",
+)
+@needs(
+    Need("interval", "watch"),
+    Need("capture_on_alarm", "watch"),
+    *(
+        Need(option, other, never=True)
+        for option in ("steps", "warmup", "wait_s")
+        for other in ("watch", "dump", "stop")
+    ),
+    *(Need(option, other, never=True) for option in ("out", "prefix") for other in ("dump", "stop")),
+    Need("watch", "dump", never=True),
+    Need("stop", "dump", never=True),
+    Need("stop", "watch", never=True),
+)
+def command(
+    pid: int,
+    dump: bool,
+    watch: bool,
+    stop: bool,
+    steps: int,
+    warmup: int,
+    out: Path,
+    prefix: str | None,
+    interval: float,
+    capture_on_alarm: bool,
+    wait_s: float,
+) -> None:
+    """Capture some steps of a Python process that runs already, by its PID; it was started as usual, and goes on after.
+
+    With --watch it is watched from now on, with --stop no longer; --dump says where its threads stand. A process of
+    Python 3.14 or later is reached by Python itself, an older one by gdb, which stops it for a moment. Its environment
+    needs what syncscan needs. Nothing is begun while the main thread is in a call of C's.
+    """
+    from syncscan.live.attaching.attach import attached
+    from syncscan.live.attaching.injection import process_of
+    from syncscan.live.attaching.order import Action, Order
+
+    process = process_of(pid)
+    if dump:
+        _dump(pid)
+        return
+    if not stop:
+        out.mkdir(parents=True, exist_ok=True)
+    action: Action = "watch" if watch else "stop" if stop else "capture"
+    order = Order(action, str(out.absolute()), steps, warmup, prefix or "", interval, wait_s, capture_on_alarm)
+    with attached(process, order) as answers:
+        paths = answers.until("done", _say)["done"]
+    if stop:
+        _say(f"The watch of process {pid} has ended: {paths[0]}")
+    elif watch:
+        _say(f"Process {pid} is watched; syncscan watch {paths[0]} shows it")
+    else:
+        _report(paths)
+
+
+def _dump(pid: int) -> None:
+    """Print where each thread stands; of a process that doesn't hear, by its functions of C's."""
+    from syncscan.live.attaching.attach import NotHeard, attached
+    from syncscan.live.attaching.injection import native_frames, process_of
+    from syncscan.live.attaching.order import Order
+
+    try:
+        with attached(process_of(pid), Order("dump"), heard_s=5.0) as answers:
+            threads = answers.until("threads")["threads"]
+    except NotHeard as error:
+        stacks = native_frames(pid)
+        if not stacks:
+            raise
+        click.echo(f"{error.message} Its threads stand in:")
+        for stack in reversed(stacks):
+            waits = " (waits for the device)" if any(_of_device(frame) for frame in stack) else ""
+            click.echo(f"  {printable(' < '.join(stack[:8]))}{waits}")
+        return
+    for thread in threads:
+        click.echo("\n".join(_lines(thread)))
+
+
+_SYNCHRONIZES = tuple(
+    "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cudaMemcpy cuStreamSynchronize cuCtxSynchronize"
+    " cuEventSynchronize hipStreamSynchronize hipDeviceSynchronize".split()
+)
+"""Beginnings of names of functions of C's that wait for the device."""
+
+
+def _of_device(frame: str) -> bool:
+    return frame.startswith(_SYNCHRONIZES)
+
+
+def _lines(thread: dict[str, Any]) -> list[str]:
+    """Return the lines about one thread: what it does, and its frames, innermost first."""
+    doing = {"device": "waits for the device", "input": "waits for the data loader", "peers": "waits for other ranks"}
+    what = doing.get(thread["kind"], "doesn't wait for the device")
+    rule = f" ({thread['rule']})" if thread["rule"] else ""
+    rows = [f"{printable(thread['name'] or 'a thread without a name')}: {what}{rule}"]
+    return rows + [f"  {printable(file)}:{line} {printable(function)}" for file, line, function in thread["frames"]]
+
+
+def _report(paths: list[str]) -> None:
+    from syncscan import api
+    from syncscan.cli.output import deliver, warn
+    from syncscan.cli.terminal import colors, width
+    from syncscan.report import text
+
+    if not paths:
+        raise ProgramFailed("The process captured nothing.", "")
+    for path in paths:
+        _say(f"Wrote {path}")
+    analysis = api.analyze(paths[-1])
+    warn(analysis.warnings)
+    deliver(text.render(analysis, width=width(), color=colors()), None)
+
+
+def _say(sentence: str) -> None:
+    click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)

@@ -1,0 +1,87 @@
+"""`syncscan watch PATH`: from the file that a watch writes to a screen of the job as it runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscan.cli.needs import Need, needs
+from syncscan.cli.terminal import colors, width
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from syncscan.live.reading import Watched
+
+
+@click.command("watch")
+@click.argument("where", metavar="PATH")
+@click.option("--once", is_flag=True, help="Print the last window as text, and end.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
+)
+@click.option("--lines", default=15, show_default=True, type=click.IntRange(1), help="Lines of the program to list.")
+@click.option(
+    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks."
+)
+@needs(Need("form", "once"), Need("seconds", "once", never=True))
+def command(where: str, once: bool, form: str, lines: int, seconds: float) -> None:
+    """Show a job that is watched, like top: its step's time, what of it is waiting, and at which lines.
+
+    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or the folder that has it: then the newest one. A watch
+    is begun by `syncscan profile --watch`, by `syncscan attach PID --watch` or in Python by `syncscan.watch()`.
+    Ctrl-C ends the screen and not the job.
+    """
+    from syncscan.live.reading import files_of, read
+
+    path = files_of(where)[0]
+    if once:
+        click.echo(_text(read(path, whole=False), form, lines), nl=False)
+        return
+    _show(path, lines, seconds)
+
+
+def _text(watched: Watched, form: str, lines: int) -> str:
+    from msgspec.structs import replace
+    from rich.console import Console
+
+    from syncscan.live.metrics import Prometheus
+    from syncscan.live.record import ENCODER
+    from syncscan.live.screen import screen
+
+    last = [replace(window, lines=window.lines[:lines]) for window in watched.windows[-1:]]
+    if form == "json":
+        return "".join(ENCODER.encode(window).decode() + "\n" for window in last)
+    if form == "prometheus":
+        metrics = Prometheus()
+        for record in (watched.begin, *watched.alarms, *last):
+            if record is not None:
+                metrics(record)
+        return metrics.text()
+    console = Console(width=width(), no_color=not colors(), force_terminal=colors(), highlight=False)
+    with console.capture() as captured:
+        console.print(screen(watched, lines=lines))
+    return captured.get()
+
+
+def _show(path: Path, lines: int, seconds: float) -> None:
+    """Draw anew as long as the watch goes on, or until Ctrl-C."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from syncscan.live.reading import read
+    from syncscan.live.screen import screen
+
+    console = Console(no_color=not colors(), highlight=False)
+    with Live(console=console, auto_refresh=False, screen=False) as live:
+        while True:
+            watched = read(path, whole=False)
+            live.update(screen(watched, lines=lines), refresh=True)
+            if watched.end is not None:
+                return
+            try:
+                time.sleep(seconds)
+            except KeyboardInterrupt:
+                return

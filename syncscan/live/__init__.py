@@ -1,0 +1,1 @@
+"""Watch programs that run, attach to them, and read what was watched."""

@@ -1,0 +1,147 @@
+"""Attach to a process: give it an order, and wait for what it answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from syncscan.errors import ProgramFailed
+from syncscan.live.attaching.injection import Process, run_line
+from syncscan.live.attaching.order import Order, answers
+
+LOOK_S = 0.05
+HEARD_S = 10.0
+"""Time that the main thread has to come to an order; it is between two instructions thousands of times a second."""
+
+BOOTSTRAP = """
+def _begin(folder, package):
+    import sys, threading
+    def run():
+        import json, os
+        try:
+            with open(os.path.join(folder, "answers.jsonl"), "a") as file:
+                file.write('{"heard": true}\\n')
+            try:
+                import syncscan
+            except ImportError:
+                import importlib.util
+                spec = importlib.util.spec_from_file_location("syncscan", os.path.join(package, "__init__.py"))
+                module = sys.modules["syncscan"] = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+            from syncscan.live.attaching.inside import carry_out
+        except Exception as error:
+            with open(os.path.join(folder, "answers.jsonl"), "a") as file:
+                why = "%s: %s; its environment is %s" % (type(error).__name__, error, sys.prefix)
+                file.write(json.dumps({"failed": "The process can't import syncscan (" + why + ")."}) + "\\n")
+        else:
+            carry_out(folder)
+    threading.Thread(target=run, name="syncscan-attach", daemon=True).start()
+_begin(FOLDER, PACKAGE)
+"""
+"""Script that runs in the process: on its main thread only a thread is started."""
+
+
+class NotHeard(ProgramFailed):
+    """The process's main thread is in a call of C's that doesn't return."""
+
+    slug = "not-heard"
+
+
+def attached(process: Process, order: Order, *, heard_s: float = HEARD_S) -> contextlib.AbstractContextManager[Answers]:
+    """Return a context in which a process has been given an order, with its answers.
+
+    An order that isn't heard is taken back at the context's end, and never carried out.
+
+    Args:
+        process: which.
+        order: what it is to do.
+        heard_s: how long its main thread may take to come to it.
+
+    Raises:
+        UsageError: the process can't be reached.
+        NotHeard: its main thread didn't come to it.
+    """
+    return _attached(process, order, heard_s)
+
+
+@contextlib.contextmanager
+def _attached(process: Process, order: Order, heard_s: float) -> Iterator[Answers]:
+    folder = Path(tempfile.mkdtemp(prefix="syncscan-attach-"))
+    try:
+        order.write(folder)
+        script = folder / "begin.py"
+        package = str(Path(__file__).parents[2])
+        script.write_text(BOOTSTRAP.replace("FOLDER", repr(str(folder))).replace("PACKAGE", repr(package)))
+        if process.uid != os.geteuid():
+            for path in (folder, folder / "order.json", script):
+                os.chown(path, process.uid, -1)
+        run_line(process, script)
+        heard = Answers(process, folder)
+        heard.wait(heard_s)
+        yield heard
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Answers:
+    """What a process answers."""
+
+    def __init__(self, process: Process, folder: Path) -> None:
+        self._process, self._folder = process, folder
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the process has heard.
+
+        Raises:
+            NotHeard: it hasn't in time.
+            ProgramFailed: it has ended.
+        """
+        until = time.monotonic() + seconds
+        while not any(True for _ in answers(self._folder)):
+            self._look()
+            if time.monotonic() > until:
+                raise NotHeard(
+                    f"The main thread of process {self._process.pid} hasn't come back from a call of C's in"
+                    f" {seconds:.0f} s, so nothing was begun.",
+                    "syncscan attach PID --dump says where it is.",
+                )
+            time.sleep(LOOK_S)
+
+    def until(self, key: str, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
+        """Return the first answer with a key.
+
+        Raises:
+            ProgramFailed: the process failed at it, or has ended.
+        """
+        seen = 0
+        while True:
+            for row in list(answers(self._folder, seen)):
+                seen += 1
+                if "said" in row:
+                    say(row["said"])
+                if row.get("failed"):
+                    raise ProgramFailed(f"Process {self._process.pid}: {row['failed'].rstrip('.')}.", "")
+                if key in row:
+                    return row
+            self._look()
+            time.sleep(LOOK_S)
+
+    def _look(self) -> None:
+        state = ""
+        with contextlib.suppress(OSError):
+            state = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state in ("", "Z", "X") and not list(answers(self._folder)):
+            raise ProgramFailed(f"Process {self._process.pid} has ended.", "")
+        if state in ("", "Z", "X"):
+            time.sleep(4 * LOOK_S)
+            if not any("done" in row or row.get("failed") for row in answers(self._folder)):
+                raise ProgramFailed(f"Process {self._process.pid} has ended meanwhile.", "")
+
+
+__all__ = ["Answers", "NotHeard", "attached"]

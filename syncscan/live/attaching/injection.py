@@ -1,0 +1,231 @@
+"""Have a running process of Python's run a line of code, by Python's own means or by a debugger.
+
+Python 3.14 and later run a script in another process by themselves (`sys.remote_exec`, PEP 768). Before that gdb stops
+the process for a fraction of a second and calls two functions in it: `mmap`, for a page that holds the line, and
+`Py_AddPendingCall`, which may be called at any time and by any thread. The line then runs when the main thread is
+between two instructions, never in the middle of an allocation or of torch. While it is in a call of C's nothing runs.
+The page stays with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from syncscan.errors import UsageError
+
+REMOTE_EXEC = (3, 14)
+GDB_S = 60.0
+"""How long gdb may take; where all symbols of torch's and CUDA's libraries are read that takes some seconds."""
+_PENDING = re.compile(r"pending", re.IGNORECASE)
+
+_GDB = r"""
+import gdb
+OPTIONS = "auto-load off;pagination off;confirm off;unwindonsignal on;debuginfod enabled off;auto-solib-add off"
+for option in OPTIONS.split(";"):
+    try:
+        gdb.execute("set " + option)
+    except gdb.error:
+        pass
+try:
+    gdb.execute("attach PID", to_string=True)
+    # Only these libraries' symbols: torch's and CUDA's take seconds to read, and half a gigabyte.
+    for library in ("libc[.]so", "libc-", "libpython"):
+        gdb.execute("sharedlibrary " + library, to_string=True)
+    name = str(gdb.newest_frame().name())
+    if "pending" in name.lower():
+        raise gdb.error("the main thread is handling another request")
+    page = int(gdb.parse_and_eval("((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0,4096,3,34,-1,0)"))
+    if page in (0, 2**64 - 1):
+        raise gdb.error("the process has no memory left")
+    gdb.selected_inferior().write_memory(page, LINE)
+    call = "((int(*)(void*,void*))Py_AddPendingCall)((void*)PyRun_SimpleString,(void*)%d)" % page
+    if int(gdb.parse_and_eval(call)) != 0:
+        raise gdb.error("Python takes no further request now")
+    print("SYNCSCAN DONE")
+except gdb.error as error:
+    print("SYNCSCAN FAILED " + str(error).splitlines()[0])
+finally:
+    try:
+        gdb.execute("detach", to_string=True)
+    except gdb.error:
+        pass
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A running process of Python's: its number, user, program, and Python's version."""
+
+    pid: int
+    uid: int
+    executable: str
+    version: tuple[int, int]
+
+    @property
+    def remote(self) -> bool:
+        """Return whether its Python can be asked by `sys.remote_exec`."""
+        return self.version >= REMOTE_EXEC
+
+
+def process_of(pid: int) -> Process:
+    """Return a process, if it may be attached to.
+
+    Raises:
+        UsageError: there is none, it isn't Python's, or this user, this container or the system's settings forbid it.
+    """
+    folder = Path("/proc") / str(pid)
+    if not Path("/proc/self").exists():
+        raise UsageError("Attaching needs Linux's /proc.")
+    try:
+        uid = folder.stat().st_uid
+    except OSError:
+        raise UsageError(f"There is no process {pid}.") from None
+    if uid != os.geteuid() and os.geteuid() != 0:
+        raise UsageError(f"Process {pid} is another user's.", "Attach as that user, or as root.")
+    _same_container(pid)
+    try:
+        executable, maps = str((folder / "exe").readlink()), (folder / "maps").read_text()
+    except OSError:
+        raise UsageError(
+            f"The system lets nobody look into process {pid}.",
+            "Allow it CAP_SYS_PTRACE, in a container --cap-add SYS_PTRACE.",
+        ) from None
+    version = _version(executable, maps)
+    if version is None:
+        raise UsageError(
+            f"Process {pid} is {executable}, and not Python.", "Give the number of the Python process itself."
+        )
+    found = Process(pid, uid, executable, version)
+    _allowed(found)
+    return found
+
+
+def run_line(process: Process, script: Path) -> None:
+    """Have a process run a script of Python's when its main thread comes to it; it may not have run on return.
+
+    Args:
+        process: which.
+        script: a file that the process can read; what it raises is lost.
+
+    Raises:
+        UsageError: there is no debugger, or it could not.
+    """
+    if process.remote:
+        _by_python(process, script)
+    else:
+        _by_gdb(process, script)
+
+
+def native_frames(pid: int) -> list[list[str]]:
+    """Return the functions of C's in which each thread stands, innermost first; empty where gdb can't tell."""
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        return []
+    command = [gdb, "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
+    try:
+        done = subprocess.run(
+            [*command, "-p", str(pid), "-ex", "thread apply all bt 12"], capture_output=True, text=True, timeout=GDB_S
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return []
+    threads: list[list[str]] = []
+    for line in done.stdout.splitlines():
+        if line.startswith("Thread "):
+            threads.append([])
+        elif threads and (frame := re.match(r"#\d+\s+(?:0x[0-9a-f]+ in )?([\w:~<>,]+|\?\?)", line)):
+            threads[-1].append(frame[1])
+    return threads
+
+
+def _by_python(process: Process, script: Path) -> None:
+    """Ask with the process's own Python, whose version must be the same."""
+    code = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
+    words = [process.executable, "-I", "-S", "-c", code, str(process.pid), str(script)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=GDB_S)
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise UsageError(f"Python refuses to reach into process {process.pid} ({why}).", _ALLOW)
+
+
+def _by_gdb(process: Process, script: Path) -> None:
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        version = ".".join(map(str, process.version))
+        raise UsageError(
+            f"Process {process.pid} runs Python {version}, which only a debugger can reach, and there is no gdb here.",
+            "Install gdb; Python 3.14 and later need none.",
+        )
+    line = (
+        f"try:\n exec(open({str(script)!r}).read(), {{'__name__': 'syncscan_attached'}})\nexcept BaseException: pass\n"
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as commands:
+        commands.write(_GDB.replace("PID", str(process.pid)).replace("LINE", repr(line.encode() + b"\0")))
+        commands.flush()
+        try:
+            done = subprocess.run(
+                [gdb, "-nx", "-batch", "-iex", "set auto-load off", "-x", commands.name],
+                capture_output=True,
+                text=True,
+                timeout=GDB_S,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"gdb didn't come back from process {process.pid} in {GDB_S:.0f} s.") from None
+    if "SYNCSCAN DONE" in done.stdout:
+        return
+    failed = re.search(r"SYNCSCAN FAILED (.*)", done.stdout)
+    why = (failed[1] if failed else (done.stderr.strip().splitlines() or ["it says nothing"])[-1]).strip(". ")
+    raise UsageError(f"gdb could not reach into process {process.pid}: {why}.", _ALLOW)
+
+
+_ALLOW = "Where the system forbids it: CAP_SYS_PTRACE, or kernel.yama.ptrace_scope=0."
+
+
+def _version(executable: str, maps: str) -> tuple[int, int] | None:
+    """Return the version of Python that a process runs, by its library or its program's name."""
+    for text in (maps, executable):
+        if match := re.search(r"(?:libpython|/python)(\d)\.(\d+)", text):
+            return int(match[1]), int(match[2])
+    return None
+
+
+def _same_container(pid: int) -> None:
+    try:
+        same = Path(f"/proc/{pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
+    except OSError:
+        return
+    if not same:
+        raise UsageError(f"Process {pid} runs in another container.", "Run this command inside of it.")
+
+
+def _allowed(process: Process) -> None:
+    """Refuse what would fail, with the reason."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    if (tracer := re.search(r"^TracerPid:\s*(\d+)", status, re.M)) and tracer[1] != "0":
+        raise UsageError(f"Process {process.pid} is debugged by process {tracer[1]} already.", "End that first.")
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    level = int(scope.read_text()) if scope.exists() else 0
+    if level == 3 or (level and not _capable()):
+        raise UsageError(
+            f"The system forbids looking into other processes (kernel.yama.ptrace_scope is {level}).",
+            "As root: sysctl kernel.yama.ptrace_scope=0, or give this command CAP_SYS_PTRACE.",
+        )
+    if process.remote:
+        words = Path(f"/proc/{process.pid}/cmdline").read_bytes() + Path(f"/proc/{process.pid}/environ").read_bytes()
+        if b"PYTHON_DISABLE_REMOTE_DEBUG=" in words or b"disable-remote-debug" in words:
+            raise UsageError(f"Process {process.pid} was started with remote debugging disabled.")
+
+
+def _capable() -> bool:
+    """Return whether this process has CAP_SYS_PTRACE, number 19."""
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)", Path("/proc/self/status").read_text(), re.M)
+    return bool(match and int(match[1], 16) >> 19 & 1)
+
+
+__all__ = ["Process", "native_frames", "process_of", "run_line"]

@@ -1,0 +1,106 @@
+"""Carry out an order in the attached process, on a thread of its own: its main thread isn't held."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from syncscan.capture.plan import Plan
+from syncscan.capture.script import ScriptRun
+from syncscan.capture.ticks import line_of
+from syncscan.facts.program_phases import name_of
+from syncscan.live.attaching.order import Order, answer
+from syncscan.live.hooks import safely
+from syncscan.live.once import Once
+from syncscan.live.place import Places, Stand
+from syncscan.live.sampler import stack_of
+from syncscan.live.start import watch
+from syncscan.live.watch import Watch
+
+MOST_FRAMES = 40
+"""Most frames of a thread in a dump."""
+
+
+def carry_out(folder: str) -> None:
+    """Do what the folder's order says; what goes wrong is answered and reaches nobody else.
+
+    Args:
+        folder: of the order, and for the answers.
+    """
+    place = Path(folder)
+    try:
+        order = Order.read(place)
+        {"capture": _capture, "watch": _watch, "stop": _stop, "dump": _dump}[order.action](place, order)
+    except Exception as error:
+        trace = traceback.format_exc(limit=-3)
+        answer(place, failed=f"{type(error).__name__}: {error}", trace=trace)
+
+
+def _capture(folder: Path, order: Order) -> None:
+    if "torch" not in sys.modules:
+        answer(folder, failed="The process hasn't imported torch.")
+        return
+
+    def done(run: ScriptRun) -> None:
+        why = "no step was seen: no optimizer stepped, and no loop that uses the device came round"
+        paths = [str(path) for path in run.paths]
+        answer(
+            folder, done=paths, steps=run.steps, marked_by=run.marked_by, failed=run.failed or ("" if paths else why)
+        )
+
+    # A settled, an unrecorded and a few timed steps first: the report compares with the step as it is.
+    plan = Plan(1, order.warmup, order.steps, 1, 10)
+    say = functools.partial(_say, folder)
+    safely(lambda: Once(Path(order.out), plan, done, wait_s=order.wait_s, name=order.name, say=say))
+    answer(folder, begun="capture")
+
+
+def _say(folder: Path, sentence: str) -> None:
+    answer(folder, said=sentence)
+
+
+def _watch(folder: Path, order: Order) -> None:
+    made = watch(
+        order.out, name=order.name or None, interval=order.interval, capture_on_alarm=order.capture_on_alarm, lazy=False
+    )
+    safely(made.start)
+    answer(folder, begun="watch", done=[str(made.path)], failed="")
+
+
+def _stop(folder: Path, order: Order) -> None:
+    running = Watch.running
+    if running is None:
+        answer(folder, failed="The process isn't watched.")
+        return
+    running.stop_elsewhere()
+    answer(folder, done=[str(running.path)], failed="")
+
+
+def _dump(folder: Path, order: Order) -> None:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    main, own = threading.main_thread().ident, threading.get_ident()
+    # All stacks before anything is looked up: a file that is read lets the threads go on, and their frames change.
+    stacks = [(ident, stack_of(frame)) for ident, frame in sys._current_frames().items() if ident != own]
+    places = Places(since=time.time())
+    rows = [{**_row(stack, places(stack)), "name": names.get(i, ""), "main": i == main} for i, stack in stacks]
+    answer(folder, threads=sorted(rows, key=lambda row: not row["main"]))
+
+
+def _row(stack: Sequence[Any], stand: Stand | None) -> dict[str, Any]:
+    frames = [
+        (code.co_filename, line_of(code, at), name_of(code)) for code, at in zip(stack[::2], stack[1::2], strict=True)
+    ]
+    return {
+        "kind": stand.kind if stand else "host",
+        "rule": stand.rule if stand else "",
+        "frames": frames[:MOST_FRAMES],
+    }
+
+
+__all__ = ["carry_out"]

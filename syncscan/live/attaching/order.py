@@ -1,0 +1,58 @@
+"""Define what an attached process is asked for, and the folder through which it is asked and answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+ORDER, ANSWERS = "order.json", "answers.jsonl"
+Action = Literal["capture", "watch", "stop", "dump"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a process is asked for: an action, where its result goes, and how much of it."""
+
+    action: Action
+    out: str = ""
+    steps: int = 3
+    warmup: int = 4
+    name: str = ""
+    interval: float = 20.0
+    wait_s: float = 600.0
+    capture_on_alarm: bool = False
+
+    def write(self, folder: Path) -> None:
+        """Write it where the process looks for it."""
+        (folder / ORDER).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def read(folder: Path) -> Order:
+        """Return the order of a folder."""
+        return Order(**json.loads((folder / ORDER).read_text(encoding="utf-8")))
+
+
+def answer(folder: Path, **row: Any) -> None:
+    """Append a line to the answers; in the attached process. A folder that has gone wants none."""
+    if not folder.is_dir():
+        return
+    file = os.open(folder / ANSWERS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, json.dumps(row).encode() + b"\n")
+    finally:
+        os.close(file)
+
+
+def answers(folder: Path, since: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the answers from one on."""
+    file = folder / ANSWERS
+    if file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines()[since:]:
+            yield json.loads(line)
+
+
+__all__ = ["Order", "answer", "answers"]

@@ -1,0 +1,258 @@
+"""Hand a watch's windows to other programs: Prometheus, OpenTelemetry, TensorBoard."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import importlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from syncscan.errors import MissingExtra, UsageError, installing
+from syncscan.live.record import Alarm, Begin, Record, Window
+
+Sink = Callable[[Record], None]
+
+GAUGES = {
+    "step_seconds": "Mean time of a step in the last window.",
+    "step_p99_seconds": "99th percentile of the step's time in the last window.",
+    "waiting_share": "Part of the last window in which the step's thread waited for the device.",
+    "input_share": "Part of the last window in which it waited for a data loader.",
+    "peers_share": "Part of the last window in which it waited for other ranks.",
+}
+"""Gauges of a window, with what they mean."""
+LINE = "line_waiting_share"
+LINE_HELP = "Part of the last window in which the step's thread waited for the device at this line."
+
+
+def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
+    """Return a function for each export that takes a watch's records.
+
+    Args:
+        exports: `prometheus:PORT`, `prometheus:FILE`, `opentelemetry`, `tensorboard:FOLDER`, or such a function.
+
+    Raises:
+        UsageError: another word, or a port that is taken.
+        MissingExtra: its package isn't installed.
+    """
+    return [export if callable(export) else _sink(export) for export in exports]
+
+
+def _sink(export: str) -> Sink:
+    kind, _, where = export.partition(":")
+    if kind == "prometheus" and where.isdigit():
+        return PrometheusPort(int(where))
+    if kind == "prometheus" and where:
+        return PrometheusFile(Path(where))
+    if kind == "opentelemetry" and not where:
+        return OpenTelemetry()
+    if kind == "tensorboard" and where:
+        return TensorBoard(where)
+    raise UsageError(
+        f"'{export}' is no export of a watch.",
+        "Write prometheus:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
+    )
+
+
+def values(window: Window) -> dict[str, float]:
+    """Return the value of each gauge of a window that has one."""
+    shares = {"waiting_share": window.waiting, "input_share": window.input, "peers_share": window.peers}
+    if window.step is None:
+        return shares
+    return {"step_seconds": window.step.mean_us / 1e6, "step_p99_seconds": window.step.p99_us / 1e6, **shares}
+
+
+class Prometheus:
+    """Text of the last window (text format 0.0.4)."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, str] = {}
+        self._alarms = 0
+        self._window: Window | None = None
+
+    def __call__(self, record: Record) -> None:
+        """Take a record."""
+        if isinstance(record, Begin):
+            self._labels = {"program": record.program, "rank": str(record.rank)}
+        elif isinstance(record, Alarm):
+            self._alarms += 1
+        elif isinstance(record, Window):
+            self._window = record
+
+    def text(self) -> str:
+        """Return the metrics; only the count of alarms before the first window has ended."""
+        rows = list(_family("alarms_total", "counter", "Alarms since the watch began.", [(self._labels, self._alarms)]))
+        window = self._window
+        if window is not None:
+            rows += _family(
+                "steps_total", "counter", "Steps since the watch began.", [(self._labels, window.total_steps)]
+            )
+            for name, value in values(window).items():
+                rows += _family(name, "gauge", GAUGES[name], [(self._labels, value)])
+            lines = [
+                ({**self._labels, "place": f"{line.file}:{line.line}", "rule": line.rule}, line.waiting)
+                for line in window.lines
+                if line.waiting
+            ]
+            rows += _family(LINE, "gauge", LINE_HELP, lines)
+        return "\n".join(rows) + "\n"
+
+
+def _family(name: str, kind: str, words: str, samples: Iterable[tuple[dict[str, str], float]]) -> Iterator[str]:
+    yield f"# HELP syncscan_watch_{name} {words}"
+    yield f"# TYPE syncscan_watch_{name} {kind}"
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"syncscan_watch_{name}{{{inside}}} {value}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class PrometheusFile(Prometheus):
+    """Writes the text to a file for node_exporter's textfile collector, whole or not at all.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path.absolute()
+
+    def __call__(self, record: Record) -> None:
+        """Take a record, and write the file anew with each window."""
+        super().__call__(record)
+        if isinstance(record, Window):
+            draft = self._path.with_name(f".{self._path.name}.draft")
+            draft.write_text(self.text(), encoding="utf-8")
+            draft.replace(self._path)
+
+
+class PrometheusPort(Prometheus):
+    """Serves the text at `http://127.0.0.1:PORT/metrics` from a thread.
+
+    Args:
+        port: 0 for any free one; `port` has it.
+        host: the address that is listened at.
+
+    Raises:
+        UsageError: the port is taken.
+    """
+
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        super().__init__()
+        of = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = of.text().encode()
+                self.send_response(200 if self.path in ("/", "/metrics") else 404)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                """Say nothing on the program's stderr."""
+
+        try:
+            self._server = http.server.ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise UsageError(f"Port {port} can't be listened at: {error.strerror}.", "Choose another.") from None
+        self._server.daemon_threads = True
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, name="syncscan-metrics", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class OpenTelemetry:
+    """Sets gauges of the global meter provider of OpenTelemetry, which the program configures.
+
+    Raises:
+        MissingExtra: `opentelemetry-api` isn't installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            metrics = importlib.import_module("opentelemetry.metrics")
+        except ImportError:
+            raise MissingExtra("OpenTelemetry's API isn't installed.", installing("opentelemetry")) from None
+        meter = metrics.get_meter("syncscan")
+        self._labels: dict[str, str] = {}
+        self._gauges = {n: meter.create_gauge(f"syncscan.watch.{n}", description=text) for n, text in GAUGES.items()}
+        self._line = meter.create_gauge(f"syncscan.watch.{LINE}", description=LINE_HELP)
+        self._alarms = meter.create_counter("syncscan.watch.alarms", description="Alarms since the watch began.")
+
+    def __call__(self, record: Record) -> None:
+        """Take a record."""
+        if isinstance(record, Begin):
+            self._labels = {"program": record.program, "rank": str(record.rank)}
+        elif isinstance(record, Alarm):
+            self._alarms.add(1, self._labels)
+        elif isinstance(record, Window):
+            for name, value in values(record).items():
+                self._gauges[name].set(value, self._labels)
+            for line in record.lines:
+                if line.waiting:
+                    self._line.set(line.waiting, {**self._labels, "place": f"{line.file}:{line.line}"})
+
+
+class TensorBoard:
+    """Writes scalars of each window, by the step's number.
+
+    Args:
+        folder: of the event file.
+
+    Raises:
+        MissingExtra: tensorboard isn't installed.
+    """
+
+    def __init__(self, folder: str) -> None:
+        try:
+            writers = importlib.import_module("torch.utils.tensorboard")
+        except ImportError:
+            raise MissingExtra("tensorboard isn't installed.", installing("tensorboard")) from None
+        self._writer = writers.SummaryWriter(folder)
+
+    def __call__(self, record: Record) -> None:
+        """Take a record."""
+        if isinstance(record, Window):
+            for name, value in values(record).items():
+                self._writer.add_scalar(f"syncscan/{name}", value, record.total_steps)
+            for line in record.lines:
+                if line.waiting:
+                    tag = f"syncscan/waiting/{Path(line.file).name}:{line.line}"
+                    self._writer.add_scalar(tag, line.waiting, record.total_steps)
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Close the event file."""
+        self._writer.close()
+
+
+def close(sinks: Iterable[Any]) -> None:
+    """Close those that have something to close; what goes wrong there concerns nobody."""
+    for sink in sinks:
+        with contextlib.suppress(Exception):
+            getattr(sink, "close", lambda: None)()
+
+
+__all__ = [
+    "OpenTelemetry",
+    "Prometheus",
+    "PrometheusFile",
+    "PrometheusPort",
+    "Sink",
+    "TensorBoard",
+    "close",
+    "sinks_of",
+    "values",
+]

@@ -1,0 +1,174 @@
+"""Define the lines of a watch's file, one JSON object each: `syncscan.watch/1`."""
+
+from __future__ import annotations
+
+import msgspec
+
+SCHEMA = "syncscan.watch/1"
+
+
+class WatchedLine(msgspec.Struct, frozen=True):
+    """A line of the program, and how much of the time its thread stood there."""
+
+    file: str
+    line: int
+    function: str
+    rule: str
+    """The catalogue's rule for its wait; empty where it doesn't wait or none is known."""
+    share: float
+    """Part of the samples."""
+    waiting: float
+    """Part of the samples in which it waited there for the device."""
+    kind: str
+    """Its commonest occupation there: `host`, or waiting: `device`, `input` (a data loader), `peers` (other ranks)."""
+    us_per_step: float | None
+    """µs of a step; null where no step ended."""
+
+
+class StepTimes(msgspec.Struct, frozen=True):
+    """Times of the steps that ended, in µs."""
+
+    count: int
+    mean_us: float
+    p50_us: float
+    p90_us: float
+    p99_us: float
+
+
+class WatchedThread(msgspec.Struct, frozen=True):
+    """Another thread, by how much of its samples it stood in the program's code."""
+
+    name: str
+    share: float
+    waiting: float
+    file: str
+    line: int
+
+
+class _Record(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
+    at: float
+    """When it was written, seconds since 1970."""
+    schema: str = SCHEMA
+
+
+class Begin(_Record, frozen=True, tag="begin", kw_only=True):
+    """First line of a watch."""
+
+    program: str
+    host: str
+    pid: int
+    rank: int
+    world: int
+    python: str
+    torch: str
+    """Its version; empty where it isn't imported yet."""
+    sampler: str
+    """`timer` (the kernel's, of the main thread) or `thread` (one that reads frames)."""
+    rate: int
+    """Samples a second."""
+    interval: float
+    """Seconds of a window."""
+
+
+class Window(_Record, frozen=True, tag="window", kw_only=True):
+    """Some seconds of a run."""
+
+    seconds: float
+    total_steps: int
+    """Steps since the watch began."""
+    step: StepTimes | None
+    samples: int
+    waiting: float
+    """Part of the samples in which the thread waited for the device."""
+    input: float
+    peers: float
+    lines: tuple[WatchedLine, ...]
+    """The lines with the most samples, most first."""
+    others: float
+    """Part of the samples at lines that aren't listed."""
+    threads: tuple[WatchedThread, ...] = ()
+
+
+class HourLine(msgspec.Struct, frozen=True):
+    """A line's windows of an hour: mean and quantiles of its shares."""
+
+    file: str
+    line: int
+    function: str
+    rule: str
+    share: float
+    waiting: float
+    p10: float
+    p50: float
+    p90: float
+    highest: float
+    us_per_step: float | None
+
+
+class Hour(_Record, frozen=True, tag="hour", kw_only=True):
+    """An hour of a run, or the rest of one at its end."""
+
+    seconds: float
+    windows: int
+    step: StepTimes | None
+    samples: int
+    waiting: float
+    lines: tuple[HourLine, ...]
+
+
+class Alarm(_Record, frozen=True, tag="alarm", kw_only=True):
+    """A line that waits more than it did before."""
+
+    file: str
+    line: int
+    function: str
+    rule: str
+    before: float
+    """Part of the samples that it waited before."""
+    now: float
+    """And since the change began, as far as that shows."""
+    total_steps: int
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}"
+        return f"{where} waits for the device {self.now:.0%} of the time; before it was {self.before:.0%}."
+
+
+class Captured(_Record, frozen=True, tag="captured", kw_only=True):
+    """A capture that was made meanwhile."""
+
+    paths: tuple[str, ...]
+    why: str
+    failed: str | None
+
+
+class End(_Record, frozen=True, tag="end", kw_only=True):
+    """Last line of a watch that was stopped."""
+
+    total_steps: int
+    samples: int
+    lost: int
+    """Lines of this file that couldn't be written."""
+
+
+Record = Begin | Window | Hour | Alarm | Captured | End
+
+ENCODER = msgspec.json.Encoder()
+DECODER = msgspec.json.Decoder(Record)
+
+__all__ = [
+    "DECODER",
+    "ENCODER",
+    "SCHEMA",
+    "Alarm",
+    "Begin",
+    "Captured",
+    "End",
+    "Hour",
+    "HourLine",
+    "Record",
+    "StepTimes",
+    "WatchedLine",
+    "WatchedThread",
+    "Window",
+]

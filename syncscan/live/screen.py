@@ -1,0 +1,112 @@
+"""Draw what a watch has written, like `top`: the step's time, what of it is waiting, the lines and their trend."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from syncscan.live.reading import Watched
+from syncscan.live.record import Window
+from syncscan.report.printable import printable
+
+TREND = 24
+"""Windows that a trend shows."""
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def screen(watched: Watched, *, lines: int = 15) -> Group:
+    """Return what is shown of a watch, for rich.
+
+    Args:
+        watched: what its file has; at least one window, or it says that there is none yet.
+        lines: how many lines of the program are listed.
+    """
+    parts: list[Text | Table] = [Text(sentence) for sentence in heading(watched)]
+    if watched.windows:
+        parts.append(_table(watched.windows, lines))
+        parts += [Text(sentence) for sentence in _threads(watched.windows[-1])]
+    parts += [Text(sentence) for sentence in tail(watched)]
+    return Group(*parts)
+
+
+def heading(watched: Watched) -> list[str]:
+    """Return the sentences above the table."""
+    begin = watched.begin
+    rows = []
+    if begin is not None:
+        rank = f", rank {begin.rank} of {begin.world}" if begin.world > 1 else ""
+        name = printable(begin.program)
+        rows.append(f"{name}{rank}, process {begin.pid} on {printable(begin.host)}, watched since {_time(begin.at)}")
+    if not watched.windows:
+        return [*rows, "No window has ended yet."]
+    last = watched.windows[-1]
+    step = last.step
+    rows.append(
+        f"step {step.mean_us / 1e3:.1f} ms, of 99 % at most {step.p99_us / 1e3:.1f} ms; {last.total_steps} steps so far"
+        if step is not None
+        else f"no step ended in the last {last.seconds:.0f} s; {last.total_steps} steps so far"
+    )
+    also = [(last.input, "for the data loader"), (last.peers, "for other ranks")]
+    parts = [f"{last.waiting:.0%} for the device", *(f"{share:.0%} {what}" for share, what in also if share)]
+    rows.append(f"waiting: {', '.join(parts)}  {trend([w.waiting for w in watched.windows])}")
+    return rows
+
+
+def tail(watched: Watched) -> list[str]:
+    """Return the sentences below the table: alarms, captures, and that the watch has ended."""
+    rows = [
+        f"alarm at {_time(alarm.at)}, step {alarm.total_steps}: {printable(str(alarm))}"
+        for alarm in watched.alarms[-5:]
+    ]
+    for captured in watched.captures[-3:]:
+        what = captured.failed or "captured " + ", ".join(printable(path) for path in captured.paths)
+        rows.append(f"at {_time(captured.at)}: {what}")
+    if watched.end is not None:
+        rows.append(f"ended at {_time(watched.end.at)}, after {watched.end.total_steps} steps")
+    return rows
+
+
+def trend(shares: Sequence[float]) -> str:
+    """Return the last shares as bars, the highest of the eight a whole."""
+    return "".join(_BARS[min(7, int(share * 8))] for share in shares[-TREND:])
+
+
+def _table(windows: Sequence[Window], most: int) -> Table:
+    last = windows[-1]
+    table = Table(
+        "share", "waits", "ms/step", "line", "function", "rule", "trend of the wait", box=None, pad_edge=False
+    )
+    for line in last.lines[:most]:
+        key = line.file, line.line
+        past = [sum(row.waiting for row in w.lines if (row.file, row.line) == key) for w in windows[-TREND:]]
+        table.add_row(
+            f"{line.share:.1%}",
+            f"{line.waiting:.1%}" if line.waiting else "",
+            "" if line.us_per_step is None else f"{line.us_per_step / 1e3:.2f}",
+            Text(f"{printable(PurePath(line.file).name)}:{line.line}"),
+            Text(printable(line.function)),
+            line.rule or (line.kind if line.kind != "host" else ""),
+            trend(past) if any(past) else "",
+        )
+    return table
+
+
+def _threads(window: Window) -> list[str]:
+    busy = [thread for thread in window.threads if thread.share >= 0.01]
+    return [
+        f"thread {printable(t.name)}: in the program's code {t.share:.0%} of the time, {t.waiting:.0%} waiting for the"
+        f" device, mostly at {printable(PurePath(t.file).name)}:{t.line}"
+        for t in busy[:3]
+    ]
+
+
+def _time(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
+
+
+__all__ = ["heading", "screen", "tail", "trend"]

@@ -1,0 +1,197 @@
+"""Count samples by line and steps by time, for a window and for an hour, in a bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from syncscan.live.place import DEVICE, HOST, INPUT, PEERS, Stand
+from syncscan.live.record import Hour, HourLine, StepTimes, WatchedLine, WatchedThread, Window
+
+MOST_LINES = 256
+"""Most lines that a window counts, and an hour; further ones count together."""
+SHOWN = 20
+"""Most lines that a window lists."""
+SHOWN_OF_AN_HOUR = 40
+_WIDTH = math.log(1.02)
+"""Width of a bucket of times: a quantile is known to 1 %."""
+
+Key = tuple[str, int, str]
+"""File, line, function."""
+
+
+class Durations:
+    """Times by buckets of 2 %: a fixed amount of memory for any number of them."""
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+        self.count = self.total = 0
+
+    def add(self, ns: int) -> None:
+        """Count a time."""
+        self._buckets[int(math.log(max(ns, 1)) / _WIDTH)] += 1
+        self.count += 1
+        self.total += ns
+
+    def merge(self, other: Durations) -> None:
+        """Count what another has counted."""
+        self._buckets.update(other._buckets)
+        self.count += other.count
+        self.total += other.total
+
+    def quantile(self, share: float) -> float:
+        """Return the time in ns below which this share of them lies."""
+        rank, seen = share * self.count, 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= rank:
+                return math.exp((bucket + 0.5) * _WIDTH)
+        return 0.0
+
+    def times(self) -> StepTimes | None:
+        """Return what is stored of them; None where there is none."""
+        if not self.count:
+            return None
+        p50, p90, p99 = (round(self.quantile(share) / 1e3, 1) for share in (0.5, 0.9, 0.99))
+        return StepTimes(self.count, round(self.total / self.count / 1e3, 1), p50, p90, p99)
+
+
+class Tally:
+    """Samples and steps of one window."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.steps = Durations()
+        self._kinds: dict[Key, Counter[str]] = {}
+        self._rules: dict[Key, str] = {}
+        self._threads: dict[str, Counter[tuple[str, int, str]]] = {}
+        self._others = 0
+
+    def add(self, stand: Stand, count: int) -> None:
+        """Count samples of the step's thread."""
+        self.samples += count
+        key = stand[:3]
+        kinds = self._kinds.get(key)
+        if kinds is None:
+            if len(self._kinds) >= MOST_LINES:
+                self._others += count
+                return
+            kinds = self._kinds[key] = Counter()
+        kinds[stand.kind] += count
+        if stand.rule:
+            self._rules[key] = stand.rule
+
+    def add_thread(self, name: str, stand: Stand | None) -> None:
+        """Count a sample of another thread; None where it stood outside of the program's code."""
+        if name not in self._threads and len(self._threads) >= MOST_LINES:
+            return
+        place = ("", 0, HOST) if stand is None else (stand.file, stand.line, stand.kind)
+        places = self._threads.setdefault(name, Counter())
+        if place in places or len(places) < MOST_LINES:
+            places[place] += 1
+
+    def waiting(self) -> dict[Key, int]:
+        """Return the samples of each line that waited for the device."""
+        return {key: kinds[DEVICE] for key, kinds in self._kinds.items() if kinds[DEVICE]}
+
+    def window(self, at: float, seconds: float, total_steps: int) -> Window:
+        """Return what is stored of the window."""
+        shown = sorted(self._kinds, key=lambda key: -self._kinds[key].total())[:SHOWN]
+        lines = tuple(self._line(key, seconds) for key in shown)
+        return Window(
+            at=at,
+            seconds=round(seconds, 3),
+            total_steps=total_steps,
+            step=self.steps.times(),
+            samples=self.samples,
+            waiting=self._part(DEVICE),
+            input=self._part(INPUT),
+            peers=self._part(PEERS),
+            lines=lines,
+            others=round(max(0.0, 1 - sum(line.share for line in lines)), 4) if self.samples else 0.0,
+            threads=tuple(sorted(self._shown_threads(), key=lambda thread: -thread.share))[:SHOWN],
+        )
+
+    def shares(self) -> dict[Key, tuple[float, float, str]]:
+        """Return the share of each line, the part of it that waited for the device, and its rule."""
+        n = max(1, self.samples)
+        return {k: (c.total() / n, c[DEVICE] / n, self._rules.get(k, "")) for k, c in self._kinds.items()}
+
+    def _part(self, kind: str) -> float:
+        return round(sum(kinds[kind] for kinds in self._kinds.values()) / max(1, self.samples), 4)
+
+    def _line(self, key: Key, seconds: float) -> WatchedLine:
+        kinds = self._kinds[key]
+        share, waiting = kinds.total() / self.samples, kinds[DEVICE] / self.samples
+        per_step = round(share * seconds * 1e6 / self.steps.count, 1) if self.steps.count else None
+        kind, rule = kinds.most_common(1)[0][0], self._rules.get(key, "")
+        return WatchedLine(*key, rule, round(share, 4), round(waiting, 4), kind, per_step)
+
+    def _shown_threads(self) -> list[WatchedThread]:
+        rows = []
+        for name, places in self._threads.items():
+            inside = {place: n for place, n in places.items() if place[0]}
+            if inside:
+                file, line, _ = max(inside, key=lambda place: inside[place])
+                waits = sum(n for place, n in inside.items() if place[2] == DEVICE)
+                whole = places.total()
+                share = round(sum(inside.values()) / whole, 4)
+                rows.append(WatchedThread(name, share, round(waits / whole, 4), file, line))
+        return rows
+
+
+class HourTally:
+    """Windows of one hour."""
+
+    def __init__(self) -> None:
+        self.windows = self.samples = 0
+        self.seconds = 0.0
+        self._waiting = 0.0
+        self._steps = Durations()
+        self._shares: dict[Key, list[tuple[float, float, int]]] = defaultdict(list)
+        self._rules: dict[Key, str] = {}
+
+    def add(self, tally: Tally, window: Window) -> None:
+        """Count a window."""
+        self.windows += 1
+        self.samples += tally.samples
+        self.seconds += window.seconds
+        self._waiting += window.waiting * tally.samples
+        self._steps.merge(tally.steps)
+        for key, (share, waiting, rule) in tally.shares().items():
+            if key in self._shares or len(self._shares) < MOST_LINES:
+                self._shares[key].append((share, waiting, tally.samples))
+                if rule:
+                    self._rules[key] = rule
+
+    def hour(self, at: float) -> Hour:
+        """Return what is stored of the hour."""
+        lines = sorted((self._line(key) for key in self._shares), key=lambda line: -line.share)
+        return Hour(
+            at=at,
+            seconds=round(self.seconds, 3),
+            windows=self.windows,
+            step=self._steps.times(),
+            samples=self.samples,
+            waiting=round(self._waiting / max(1, self.samples), 4),
+            lines=tuple(lines[:SHOWN_OF_AN_HOUR]),
+        )
+
+    def _line(self, key: Key) -> HourLine:
+        rows = self._shares[key]
+        n = max(1, self.samples)
+        share, waiting = (sum(row[k] * row[2] for row in rows) / n for k in (0, 1))
+        values = sorted([row[0] for row in rows] + [0.0] * (self.windows - len(rows)))
+        low, middle, high = (round(_quantile(values, q), 4) for q in (0.1, 0.5, 0.9))
+        per_step = round(share * self.seconds * 1e6 / self._steps.count, 1) if self._steps.count else None
+        rule, top = self._rules.get(key, ""), round(values[-1], 4)
+        return HourLine(*key, rule, round(share, 4), round(waiting, 4), low, middle, high, top, per_step)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Return a quantile of sorted values, by the nearest of them."""
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+__all__ = ["Durations", "HourTally", "Key", "Tally"]

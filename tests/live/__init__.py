@@ -1,0 +1,1 @@
+"""Watches, and what reads them."""

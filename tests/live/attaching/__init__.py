@@ -1,0 +1,1 @@
+"""Attaching to processes that run."""

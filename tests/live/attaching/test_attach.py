@@ -1,0 +1,213 @@
+"""A process that was started without syncscan is captured, watched or asked where it stands, and goes on as before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from syncscan.errors import ProgramFailed, UsageError
+from syncscan.live.attaching.attach import Answers, NotHeard, attached
+from syncscan.live.attaching.injection import native_frames, process_of
+from syncscan.live.attaching.order import Order, answer
+from syncscan.live.reading import read
+
+torch = pytest.importorskip("torch")
+reachable = pytest.mark.skipif(
+    sys.platform != "linux" or (sys.version_info < (3, 14) and shutil.which("gdb") is None),
+    reason="needs Linux, and gdb before Python 3.14",
+)
+
+TRAIN = """
+import sys, threading, time, torch
+parameter = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+def wait():
+    time.sleep(0.01)
+number = 0
+while True:
+    parameter.sum().backward()
+    optimizer.step()
+    wait()
+    number += 1
+    hooks = len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks)
+    threads = sum("syncscan" in thread.name for thread in threading.enumerate())
+    with open("state", "w") as file:
+        file.write(f"{number} {hooks} {threads}")
+"""
+STUCK = "import ctypes\nopen('state', 'w').write('x')\nctypes.CDLL(None).sleep(120)\n"
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
+    """Start a program in a folder, and wait until it is at its work; it is killed at the end."""
+    running = []
+
+    def start(text: str) -> subprocess.Popen[bytes]:
+        (tmp_path / "job.py").write_text(text)
+        process = subprocess.Popen([sys.executable, "job.py"], cwd=tmp_path)
+        running.append(process)
+        until = time.monotonic() + 120
+        while not (tmp_path / "state").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        return process
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def state(folder: Path) -> list[int]:
+    """Return the program's number of steps, of optimizer hooks and of syncscan's threads."""
+    for _ in range(100):
+        words = (folder / "state").read_text().split()
+        if len(words) == 3:
+            return list(map(int, words))
+        time.sleep(0.01)
+    raise AssertionError("the program says nothing")
+
+
+def settled(folder: Path) -> list[int]:
+    """Return the state once it has no hook and no thread, or after 20 s."""
+    until = time.monotonic() + 20
+    while (now := state(folder))[1:] != [0, 0] and time.monotonic() < until:
+        time.sleep(0.1)
+    return now
+
+
+@reachable
+def test_a_running_program_is_captured_and_goes_on(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """The trace is written where it was asked; no hook and no thread is left, and it steps on."""
+    process = started(TRAIN)
+    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=2, warmup=1)) as answers:
+        done = answers.until("done")
+    assert [Path(path).exists() for path in done["done"]] == [True]
+    assert done["marked_by"] == "SGD.step()"
+    before = settled(tmp_path)
+    time.sleep(0.5)
+    after = state(tmp_path)
+    assert before[1:] == after[1:] == [0, 0]
+    assert after[0] > before[0]
+    assert process.poll() is None
+
+
+@reachable
+def test_a_watch_begins_and_ends_in_a_running_program(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """Its file has the steps in between."""
+    process = process_of(started(TRAIN).pid)
+    with attached(process, Order("watch", str(tmp_path / "out"), interval=0.5)) as answers:
+        (path,) = answers.until("done")["done"]
+    time.sleep(3)
+    with attached(process, Order("stop")) as answers:
+        assert answers.until("done")["done"] == [path]
+    watched = read(Path(path))
+    assert watched.end is not None
+    assert watched.end.total_steps > 3
+    assert settled(tmp_path)[1:] == [0, 0]
+    with attached(process, Order("stop")) as answers, pytest.raises(ProgramFailed, match="isn't watched"):
+        answers.until("done")
+
+
+@reachable
+def test_a_dump_says_where_the_threads_are(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
+    process = started(TRAIN)
+    with attached(process_of(process.pid), Order("dump")) as answers:
+        threads = answers.until("threads")["threads"]
+    assert threads[0]["name"] == "MainThread"
+    assert threads[0]["frames"][-1][0].endswith("job.py")
+    assert threads[0]["kind"] == "host"
+
+
+@reachable
+def test_a_process_that_hangs_in_c_is_left_as_it_is(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """The order is taken back; gdb says in what it hangs."""
+    process = started(STUCK)
+    with (
+        pytest.raises(NotHeard, match="hasn't come back from a call of C's"),
+        attached(process_of(process.pid), Order("dump"), heard_s=2),
+    ):
+        pass
+    assert process.poll() is None
+    if shutil.which("gdb"):
+        assert any("sleep" in name for stack in native_frames(process.pid) for name in stack)
+
+
+@reachable
+def test_a_process_without_torch_says_so(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
+    process = started("import time\nopen('state', 'w').write('x')\nwhile True:\n    time.sleep(0.01)\n")
+    with (
+        attached(process_of(process.pid), Order("capture", str(tmp_path / "out"))) as answers,
+        pytest.raises(ProgramFailed, match="hasn't imported torch"),
+    ):
+        answers.until("done")
+    assert process.poll() is None
+
+
+@reachable
+def test_a_process_that_ends_meanwhile_is_said_to_have(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """No step comes: its loop is none that is captured."""
+    process = started("import torch, time\nopen('state', 'w').write('x')\nfor _ in range(600):\n    time.sleep(0.01)\n")
+    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"))) as answers:
+        process.kill()
+        process.wait()
+        with pytest.raises(ProgramFailed, match="has ended"):
+            answers.until("done")
+
+
+def test_what_can_not_be_attached_to_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process, no Python, another user's."""
+    sleep = subprocess.Popen(["sleep", "60"])
+    try:
+        with pytest.raises(UsageError, match="There is no process 999999999"):
+            process_of(999999999)
+        with pytest.raises(UsageError, match="and not Python"):
+            process_of(sleep.pid)
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        with pytest.raises(UsageError, match="another user's"):
+            process_of(sleep.pid)
+    finally:
+        sleep.kill()
+        sleep.wait()
+
+
+def test_the_system_s_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ptrace's scope, where it is on and this command has no capability."""
+    text, exists = Path.read_text, Path.exists
+    scope = "/proc/sys/kernel/yama/ptrace_scope"
+    monkeypatch.setattr(Path, "exists", lambda path: str(path) == scope or exists(path))
+    monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: "1" if str(path) == scope else text(path, *a, **k))
+    monkeypatch.setattr("syncscan.live.attaching.injection._capable", lambda: False)
+    with pytest.raises(UsageError, match=r"ptrace_scope is 1.*sysctl"):
+        process_of(os.getpid())
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python needs no debugger")
+def test_without_a_debugger_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    process = process_of(os.getpid())
+    with pytest.raises(UsageError, match="there is no gdb here"), attached(process, Order("dump")):
+        pass
+
+
+def test_an_answer_to_nobody_is_lost(tmp_path: Path) -> None:
+    """Who asked has gone, and with it the folder."""
+    answer(tmp_path / "gone", done=[])
+    assert not (tmp_path / "gone").exists()
+    answer(tmp_path, failed="disk full")
+    with pytest.raises(ProgramFailed, match="disk full"):
+        Answers(process_of(os.getpid()), tmp_path).until("done")

@@ -1,0 +1,82 @@
+"""A line that waits for more of the step than in its own past is alarmed, once and soon; noise is not."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from syncscan.live.alarm import Alarms, Usual
+
+OLD, NEW = ("train.py", 5, "step"), ("train.py", 41, "step")
+CHUNK = 23
+"""Samples of a second."""
+
+
+def chunk(draw: random.Random, shares: dict[tuple[str, int, str], float]) -> Counter[tuple[str, int, str]]:
+    counts: Counter[tuple[str, int, str]] = Counter()
+    for _ in range(CHUNK):
+        at = draw.random()
+        for key, share in shares.items():
+            if at < share:
+                counts[key] += 1
+                break
+            at -= share
+    return counts
+
+
+def test_a_new_wait_is_alarmed_within_seconds() -> None:
+    """A sync of a tenth of the step that comes after 50 s is known within 20 s, and alarmed once."""
+    draw, alarms = random.Random(1), Alarms()
+    before = [alarms.add(CHUNK, chunk(draw, {OLD: 0.3})) for _ in range(50)]
+    after = [alarms.add(CHUNK, chunk(draw, {OLD: 0.3, NEW: 0.1})) for _ in range(600)]
+    when = [number for number, grown in enumerate(after) if grown]
+    assert not any(before)
+    assert len(when) == 1
+    assert when[0] < 20
+    growth = after[when[0]][0]
+    assert growth.key == NEW
+    assert growth.before < 0.01
+    assert 0.05 < growth.now < 0.2
+
+
+def test_a_wait_that_doubles_is_alarmed() -> None:
+    """From 20 % of the step to 40 %."""
+    draw, alarms = random.Random(2), Alarms()
+    assert not any(alarms.add(CHUNK, chunk(draw, {OLD: 0.2})) for _ in range(300))
+    assert any(alarms.add(CHUNK, chunk(draw, {OLD: 0.4})) for _ in range(20))
+
+
+def test_a_day_of_unchanged_noise_alarms_nothing() -> None:
+    """24 hours of seconds, three lines, whose shares differ from minute to minute by a tenth of them."""
+    draw, alarms = random.Random(3), Alarms()
+    lines = {OLD: 0.3, NEW: 0.02, ("train.py", 9, "step"): 0.1}
+    grown = []
+    for second in range(86_400):
+        if second % 60 == 0:
+            now = {key: share * draw.uniform(0.9, 1.1) for key, share in lines.items()}
+        grown += alarms.add(CHUNK, chunk(draw, now))
+    assert grown == []
+
+
+def test_nothing_is_alarmed_before_there_is_a_past() -> None:
+    """The first seconds are a program's start."""
+    draw, alarms = random.Random(4), Alarms()
+    assert not any(alarms.add(CHUNK, chunk(draw, {NEW: 0.9})) for _ in range(25))
+
+
+def test_samples_between_steps_do_not_count() -> None:
+    """A step that takes far longer than the others holds an evaluation, or a checkpoint."""
+    usual = Usual()
+    ends = [100 * number for number in range(1, 11)]
+    count, waiting = usual.add([(end - 50, None, 1) for end in ends], ends)
+    assert (count, waiting) == (0, Counter())  # their usual length isn't known yet
+    count, waiting = usual.add([(1050, OLD, 2), (1800, NEW, 7), (2250, OLD, 1)], [1100, 2200, 2300])
+    assert (count, waiting) == (3, Counter({OLD: 3}))
+
+
+def test_a_sample_counts_when_its_step_has_ended() -> None:
+    """It waits for the next time until then."""
+    usual = Usual()
+    usual.add([], [0, 100, 200, 300, 400])
+    assert usual.add([(450, OLD, 1)], []) == (0, Counter())
+    assert usual.add([], [500]) == (1, Counter({OLD: 1}))

@@ -1,0 +1,107 @@
+"""A watch's windows reach Prometheus, OpenTelemetry and TensorBoard."""
+
+from __future__ import annotations
+
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from syncscan.errors import MissingExtra, UsageError
+from syncscan.live.metrics import OpenTelemetry, Prometheus, PrometheusPort, TensorBoard, sinks_of
+from tests.live.example import ALARM, begin, window
+
+
+def test_prometheus_text_has_the_last_window() -> None:
+    """Each family with its help and type; a line by its place and rule."""
+    metrics = Prometheus()
+    for record in (begin(), window(1, 0.1), ALARM, window(2, 0.25)):
+        metrics(record)
+    text = metrics.text()
+    assert 'syncscan_watch_waiting_share{program="train",rank="0"} 0.25' in text
+    assert (
+        'syncscan_watch_line_waiting_share{program="train",rank="0",place="/job/train.py:41",rule="item"} 0.25' in text
+    )
+    assert 'syncscan_watch_alarms_total{program="train",rank="0"} 1' in text
+    families = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(families) == len(set(families)) == 8
+
+
+def test_a_file_is_replaced_with_each_window(tmp_path: Path) -> None:
+    (sink,) = sinks_of([f"prometheus:{tmp_path / 'watch.prom'}"])
+    for record in (begin(), window(1), window(2, 0.5)):
+        sink(record)
+    assert "waiting_share" in (tmp_path / "watch.prom").read_text()
+    assert [file.name for file in tmp_path.iterdir()] == ["watch.prom"]
+
+
+def test_a_port_serves_the_text() -> None:
+    """To this machine alone; a port that is taken is refused."""
+    port = PrometheusPort(0)
+    port(begin())
+    port(window(1))
+    with urllib.request.urlopen(f"http://127.0.0.1:{port.port}/metrics") as answer:
+        assert answer.read().decode() == port.text()
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    with pytest.raises(UsageError, match="can't be listened at"):
+        PrometheusPort(port.port)
+    port.close()
+
+
+def test_opentelemetry_has_a_gauge_of_each_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the program's own provider; the test's stands for it."""
+    pytest.importorskip("opentelemetry.metrics")
+    seen: dict[str, float] = {}
+
+    class Instrument:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def set(self, value: float, labels: dict[str, str]) -> None:
+            seen[self._name] = value
+
+        add = set
+
+    class Meter:
+        def create_gauge(self, name: str, description: str) -> Instrument:
+            return Instrument(name)
+
+        create_counter = create_gauge
+
+    monkeypatch.setattr("opentelemetry.metrics.get_meter", lambda name: Meter())
+    sink = OpenTelemetry()
+    for record in (begin(), window(1, 0.25), ALARM):
+        sink(record)
+    assert seen["syncscan.watch.waiting_share"] == seen["syncscan.watch.line_waiting_share"] == 0.25
+    assert seen["syncscan.watch.step_seconds"] == 0.1
+    assert seen["syncscan.watch.alarms"] == 1
+
+
+def test_opentelemetry_takes_what_the_real_package_makes() -> None:
+    """Without a provider it counts nothing, and raises nothing."""
+    pytest.importorskip("opentelemetry.metrics")
+    (sink,) = sinks_of(["opentelemetry"])
+    for record in (begin(), window(1), ALARM):
+        sink(record)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", None)
+    with pytest.raises(MissingExtra, match="OpenTelemetry"):
+        OpenTelemetry()
+
+
+def test_tensorboard_has_scalars_by_step(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    sink = TensorBoard(str(tmp_path))
+    for record in (begin(), window(1, 0.25), window(2, 0.5)):
+        sink(record)
+    sink.close()
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert [(e.step, e.value) for e in events.Scalars("syncscan/waiting_share")] == [(200, 0.25), (400, 0.5)]
+    assert "syncscan/waiting/train.py:41" in events.Tags()["scalars"]
