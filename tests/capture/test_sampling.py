@@ -210,7 +210,7 @@ def test_a_profiler_of_the_program_s_own_is_not_sampled(tmp_path: Path, monkeypa
     """Its steps are not as they are without one."""
     messages: list[str] = []
     session = profile(tmp_path, sample=5.0, notify=messages.append, **QUICK)
-    session.wrote = lambda path: monkeypatch.setattr(capture_run.recorder, "profiling", lambda: True)
+    session.wrote = lambda path: monkeypatch.setattr(capture_run.cycle_recorder, "profiling", lambda: True)
     assert run(session, 20).complete
     assert messages[-1] == "The host's time wasn't sampled: the program runs its own profiler."
 
