@@ -264,7 +264,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     made.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
     made.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
     made.stand_in(
-        "syncscan.live.attaching.attach.attached", lambda *args: contextlib.nullcontext(SimpleNamespace(until=answered))
+        "syncscan.live.attaching.attach.attached",
+        lambda *args, **how: contextlib.nullcontext(SimpleNamespace(until=answered)),
     )
     made.stand_in("syncscan.cli.watch._show", lambda *args: None)
     made.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)
