@@ -264,7 +264,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
     built.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
     built.stand_in(
-        "syncscan.live.attaching.attach.attached", lambda *args: contextlib.nullcontext(SimpleNamespace(until=answered))
+        "syncscan.live.attaching.attach.attached",
+        lambda *args, **how: contextlib.nullcontext(SimpleNamespace(until=answered)),
     )
     built.stand_in("syncscan.cli.watch._show", lambda *args: None)
     built.stand_in("syncscan.fixing.fix", lambda *args, **kwargs: FIXED)

@@ -90,7 +90,7 @@ def _attached(process: Process, order: Order, heard_s: float) -> Iterator[Answer
 
 
 class Answers:
-    """What a process answers."""
+    """Answers of a process to one order."""
 
     def __init__(self, process: Process, folder: Path) -> None:
         self._process, self._folder = process, folder

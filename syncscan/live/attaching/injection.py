@@ -101,9 +101,9 @@ def process_of(pid: int) -> Process:
         raise UsageError(
             f"Process {pid} is {executable}, and not Python.", "Give the number of the Python process itself."
         )
-    found = Process(pid, uid, executable, version)
-    _allowed(found)
-    return found
+    process = Process(pid, uid, executable, version)
+    _allowed(process)
+    return process
 
 
 def run_line(process: Process, script: Path) -> None:

@@ -15,7 +15,7 @@ Action = Literal["capture", "watch", "stop", "dump"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a process is asked for: an action, where its result goes, and how much of it."""
+    """An order to a process: an action, where its result goes, and how much of it."""
 
     action: Action
     out: str = ""
