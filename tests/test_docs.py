@@ -332,9 +332,12 @@ OTHERS = {
     "--syncscan-report",
     "--version",
     "--help",
+    "--jobid",
+    "--overlap",
+    "--pty",
     "--update-golden",
 }
-"""Options of nsys, of benchmarks, of the reader's script, of torchrun, pytest, and of every command."""
+"""Options of nsys, of benchmarks, of the reader's script, of torchrun, srun, pytest, and of every command."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)

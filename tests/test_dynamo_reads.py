@@ -1,4 +1,4 @@
-"""What dynamo makes of a read is told by the torch that is installed, and is what the page says."""
+"""The installed torch treats a read as the page says."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class CaptureRun:
         if recording.cupti.kept is not None:
             self._note(
                 f"CUPTI stays attached to the captured process ({recording.cupti.kept}): until it ends, steps take "
-                " 5 to 25 % longer, including those that a later capture times."
+                "5 to 25 % longer, including those that a later capture times."
             )
         if not recorded:
             return

@@ -192,7 +192,7 @@ def _clock(torch: Any, device: str | None) -> tuple[str, Stopwatch]:
     try:
         kind = torch.device(device).type
     except RuntimeError as e:
-        raise UsageError(f"'{device}' is no device that this torch knows.", "Try 'cuda', 'cuda:0' or 'cpu'.") from e
+        raise UsageError(f"'{device}' isn't a device that this torch knows.", "Try 'cuda', 'cuda:0' or 'cpu'.") from e
     if kind == "cpu":
         return device, HostStopwatch()
     if backend is None or not str(backend.__name__).endswith(kind):

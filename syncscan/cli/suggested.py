@@ -30,10 +30,12 @@ def with_fixes(analysis: Analysis, fixes: str | None) -> Analysis:
     Raises:
         UsageError: the file holds no patch.
     """
+    if fixes is None:
+        return analysis
     from syncscan.fixing.suggestions import suggest
     from syncscan.report import fix_json
 
-    return suggest(analysis, fix_json.read(fixes)) if fixes is not None else analysis
+    return suggest(analysis, fix_json.read(fixes))
 
 
 def with_guesses(analysis: Analysis, fixes: str | None) -> Analysis:

@@ -78,7 +78,7 @@ def _in_place(
 ) -> ComparedProgram:
     path = program.path if installed else place / program.path.resolve().relative_to(top)
     if not path.is_file():
-        raise UsageError(f"{name}doesn't exist at that revision.", "Give a revision that has it.")
+        raise UsageError(f"{name} doesn't exist at that revision.", "Give a revision that has it.")
     folder = program.folder.resolve()
     within = place / folder.relative_to(top) if folder.is_relative_to(top) else place
     return replace(program, name=name, path=path, folder=within if within.is_dir() else place, moved=(top, place))

@@ -78,7 +78,7 @@ def of_analysis(limit: SyncLimit, analysis: Analysis, syncs: Sequence[GuardedSyn
     too_long = limit.wait_ms is not None and wait_ms > limit.wait_ms
     if not (too_many or too_long):
         return ""
-    where = "a step" if limit.per_step else "in the test"
+    where = "per step" if limit.per_step else "in the test"
     return _text(f"{many:.4g} syncs {where}, {wait_ms:.3g} ms of waiting; {limit}.", list(map(_found, findings)))
 
 
@@ -111,7 +111,7 @@ def _guarded(sync: GuardedSync, times: int) -> str:
 def _found(finding: Finding) -> str:
     source = finding.where.in_library or finding.where.source
     place = f"{_shown(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.where.scope)
-    head = f"{place}: {finding.diagnosis.title} ({finding.per_step:.4g} a step, {finding.wait_us / 1e3:.3g} ms)"
+    head = f"{place}: {finding.diagnosis.title} ({finding.per_step:.4g} per step, {finding.wait_us / 1e3:.3g} ms)"
     user = finding.where.source
     called = [f"    called from {_shown(user.file)}:{user.line} in {user.function}"] if user and user != source else []
     ops = [f"    {' > '.join(finding.where.op_stack)}"] if finding.where.op_stack else []

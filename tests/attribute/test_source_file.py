@@ -128,7 +128,7 @@ def test_candidates_are_all_marked(project: Path) -> None:
 def test_a_root_that_is_no_folder_is_a_usage_error(project: Path) -> None:
     """With how it is written."""
     for root in ("gone", "/old=gone", "/old=", str(project / "train" / "loop.py")):
-        with pytest.raises(UsageError, match="no folder"):
+        with pytest.raises(UsageError, match="is not a folder"):
             source_files([root])
     assert source_files([]) == SourceFiles()
 

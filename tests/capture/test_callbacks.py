@@ -79,7 +79,7 @@ def test_what_could_not_be_stopped_is_not_started(name: str, monkeypatch: pytest
     """A torch whose switch has another name, or none, is slower for good once it calls back."""
     monkeypatch.setattr(callbacks, name, "nothing" if name == "SYMBOL" else ())
     assert callbacks.registries("cuda") is None
-    with pytest.raises(RuntimeError, match="could not be stopped"):
+    with pytest.raises(RuntimeError, match="couldn't be stopped"):
         callbacks.start({}, {})
 
 

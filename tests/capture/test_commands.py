@@ -82,7 +82,7 @@ def test_who_starts_other_processes_runs_as_typed(words: tuple[str, ...]) -> Non
     [
         (("nosuch",), "There is no script or command nosuch"),
         (("python",), "has no steps"),
-        (("python", "-c", "1"), "no file whose lines could be named"),
+        (("python", "-c", "1"), "has no file, so its lines can't be reported"),
         (("python", "nosuch.py"), "There is no script at nosuch.py"),
         (("python", "-m"), "needs the name of a module"),
     ],

@@ -138,7 +138,7 @@ def test_a_full_disk_does_not_reach_the_loop(tmp_path: Path, monkeypatch: pytest
             session.step()
     assert (session.steps, session.done, session.paths) == (8, True, [])
     assert "No space left on device" in str(session.failed)
-    assert messages[-1].startswith("The capture failed and has ended; the program continues:  OSError")
+    assert messages[-1].startswith("The capture failed and has ended; the program continues: OSError")
     assert list(tmp_path.iterdir()) == []
     assert process() == before
 

@@ -59,7 +59,7 @@ def test_ranks_that_a_script_spawns_are_captured_and_end_at_one_step(tmp_path: P
     names = sorted(path.name.split(".")[0] for path in (tmp_path / "traces").iterdir())
     assert names == ["spawn_rank0", "spawn_rank1"]
     assert "ended its 2 processes" in done.stderr
-    assert "syncscan fleet traces joins what the 2 processes captured" in done.stderr
+    assert "syncscan fleet traces joins the captures of the 2 processes" in done.stderr
 
 
 def test_a_shell_script_s_program_is_captured(tmp_path: Path) -> None:

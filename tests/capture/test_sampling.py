@@ -134,7 +134,7 @@ def test_a_process_that_can_not_be_sampled_is_told_once_and_captured(
     monkeypatch.setattr(fake, "reason", "none.")
     messages: list[str] = []
     prof = run(profile(tmp_path, sample=5.0, every=BEFORE, notify=messages.append, **QUICK), 20)
-    assert [s for s in messages if s != NO_DEVICE] == ["The host's time wasn't sampled: none."]
+    assert [s for s in messages if s != NO_DEVICE] == ["The host wasn't sampled: none."]
     assert len(prof.paths) > 2
     assert (prof.complete, prof.failed) == (True, None)
 
@@ -155,7 +155,7 @@ def test_a_loop_that_ends_before_a_step_was_sampled_has_its_trace(tmp_path: Path
     prof = run(profile(tmp_path, sample=50.0, notify=messages.append, **QUICK), steps)
     assert len(prof.paths) == 1
     assert prof.complete
-    assert messages[-1] == "The host's time wasn't sampled: the program ended before a step was sampled."
+    assert messages[-1] == "The host wasn't sampled: the program ended before a step was sampled."
 
 
 @pytest.mark.usefixtures("fake")
@@ -212,7 +212,7 @@ def test_a_profiler_of_the_program_s_own_is_not_sampled(tmp_path: Path, monkeypa
     session = profile(tmp_path, sample=5.0, notify=messages.append, **QUICK)
     session.wrote = lambda path: monkeypatch.setattr(capture_run.cycle_recorder, "profiling", lambda: True)
     assert run(session, 20).complete
-    assert messages[-1] == "The host's time wasn't sampled: the program runs its own profiler."
+    assert messages[-1] == "The host wasn't sampled: the program runs its own profiler."
 
 
 def stack(*frames: str) -> tuple[Place, ...]:
@@ -254,7 +254,7 @@ def test_too_few_samples_are_none(monkeypatch: pytest.MonkeyPatch, fake: type[Fa
     for _ in range(SETTLE + 1):
         fake.now += 0.9 * LEAST_SAMPLES / 100
         built.step()
-    with pytest.raises(NotSampled, match="90 samples of it say too little, 100 are needed"):
+    with pytest.raises(NotSampled, match="90 samples are too few; 100 are needed"):
         built.finish()
 
 

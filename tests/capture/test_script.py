@@ -208,7 +208,7 @@ def test_a_second_capture_of_the_script_s_own_at_the_same_time_is_refused(
                 prof.step()
         """,
     )
-    assert "running already" in capfd.readouterr().out
+    assert "already running" in capfd.readouterr().out
     assert (done.complete, len(done.paths), done.steps) == (True, 1, 2)
 
 

@@ -224,7 +224,7 @@ def test_a_system_without_timers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
             return -1
 
     monkeypatch.setattr(ticks.ctypes, "CDLL", lambda name: Refuses())
-    with pytest.raises(NotSampled, match="the system gives no timer"):
+    with pytest.raises(NotSampled, match="the system provides no timer"):
         Ticks(500)
     monkeypatch.setattr(ticks.ctypes, "CDLL", lambda name: object())
     with pytest.raises(NotSampled, match="the C library has no timers"):

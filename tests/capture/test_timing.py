@@ -102,7 +102,7 @@ def test_inputs_may_be_a_function_of_the_batch_size():
     [
         (lambda x, y: None, {}, "can't be called with nothing"),
         (lambda: None, {"throughput": True}, "can't be called with a batch size"),
-        (lambda: None, {"device": "toaster"}, "names no device"),
+        (lambda: None, {"device": "toaster"}, "isn't a device"),
         (lambda: None, {"device": "meta"}, "no device 'meta' here"),
     ],
 )

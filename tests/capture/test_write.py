@@ -48,7 +48,7 @@ def test_the_name_is_one_that_tensorboard_reads(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_an_export_that_fails(tmp_path: Path) -> None:
     """Neither the file nor the temporary folder."""
-    with pytest.raises(ValueError, match="no JSON object"):
+    with pytest.raises(ValueError, match="is not a JSON object"):
         write.write_trace(Exports("no trace {}"), tmp_path, "train", {})
     assert list(tmp_path.iterdir()) == []
 

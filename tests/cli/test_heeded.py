@@ -233,7 +233,7 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
 
 
 def answered(key: str, say: object = None) -> dict[str, Any]:
-    """What an attached process answers."""
+    """Answer as an attached process does."""
     return {"done": ["t.json"], "threads": []}
 
 

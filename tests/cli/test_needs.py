@@ -22,12 +22,20 @@ VALUES = {
     "max_batch": "8",
     "output": "OUT",
     "steps": "none",
+    "fix --steps": "1",
+    "attach --steps": "1",
+    "viewer": "html",
     "min_saves": "1us",
     "select": "item",
     "ignore": "item",
     "source_root": ".",
     "max_memory": "4G",
 }
+
+NO_PROCESS = str(2**31 - 1)
+"""A number that no process has: Linux's are at most 2**22."""
+
+ARGUMENTS = {"time": ["no.py:f"], "explain": ["item"], "attach": [NO_PROCESS]}
 
 
 def commands() -> dict[str, click.Command]:
@@ -51,13 +59,14 @@ def test_an_option_without_what_it_needs_is_an_error(command: str, need: Need) -
 
 def call(click_command: click.Command, command: str, need: Need, *, broken: bool) -> BaseException | None:
     """The command with the option, and with the other so that it is wrong, or right."""
-    arguments = {"time": ["no.py:f"], "explain": ["item"]}.get(command, ["no.json"])
-    words = [command, *option_of(click_command, need.option)]
+    arguments = ARGUMENTS.get(command, ["no.json"])
+    words = [command]
     if need.values:
         wrong = next(c for c in parameter(click_command, need.other).type.choices if c not in need.values)
         words += option_of(click_command, need.other, wrong if broken else need.values[-1])
     elif broken is need.never:
         words += option_of(click_command, need.other)
+    words += option_of(click_command, need.option)  # the last: it may be an argument that ends a command's options
     if command == "annotate":
         words += ["-o", "x.pt.trace.json"]
     return CliRunner().invoke(group, [*words, *arguments]).exception
@@ -70,7 +79,8 @@ def option_of(command: click.Command, which: str, value: str = "") -> list[str]:
         return ["no.json"]
     takes_value = not (result.is_flag or result.count)
     written = name(command, which).partition("/")[0]
-    return [written, value or VALUES.get(which, "1")] if takes_value else [written]
+    usual = VALUES.get(f"{command.name} {written}", VALUES.get(which, "1"))
+    return [written, value or usual] if takes_value else [written]
 
 
 def parameter(command: click.Command, which: str) -> click.Parameter:

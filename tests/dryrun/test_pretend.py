@@ -209,7 +209,7 @@ def test_an_op_of_an_extension_is_named_with_its_line() -> None:
         torch.ops.syncscan_test.radius(torch.ones(2, device="cuda"))
 
     text = dry(block).analysis.integrity.reason()
-    assert "1 op of 1 not understood" in text
+    assert "1 op of 1 not recognized" in text
     assert f"syncscan_test::radius ({__file__}:{block.__code__.co_firstlineno + 1})" in text
 
 

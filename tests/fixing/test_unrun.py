@@ -1,4 +1,4 @@
-"""What the source alone shows is listed, and never called verified."""
+"""Changes that the source alone shows are listed, and never called verified."""
 
 from __future__ import annotations
 

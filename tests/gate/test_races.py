@@ -67,15 +67,15 @@ def test_the_allow_list_allows_races_by_kind_and_line(racing: Analysis) -> None:
 
 
 def test_a_baseline_knows_races_by_their_ids(racing: Analysis, tmp_path: Path) -> None:
-    """Written and read again; one that is gone is said."""
+    """Written and read again; one that no longer occurs is reported."""
     path = tmp_path / "known.json"
     path.write_text(gate.text_of(gate.baseline_of([racing])))
     baseline = gate.read_baseline(path)
     assert api.check(racing, NO_RACES, baseline).passed
     with syncscan.pretend_gpu() as rec:
         torch.ones(4, device="cuda").sum()
-    gone = api.check(rec.analysis, NO_RACES, baseline).unused
-    assert gone[0].startswith("The baseline's read-before-copy in ")
+    unused = api.check(rec.analysis, NO_RACES, baseline).unused
+    assert unused[0].startswith("The baseline's read-before-copy in ")
 
 
 def test_a_recording_has_no_races_and_says_so() -> None:

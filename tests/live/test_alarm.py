@@ -40,7 +40,7 @@ def test_a_new_wait_is_alarmed_within_seconds() -> None:
 
 
 def test_a_wait_that_doubles_is_alarmed() -> None:
-    """From 20 % of the step to 40 %."""
+    """A rise from 20 % of the step to 40 %."""
     draw, alarms = random.Random(2), Alarms()
     assert not any(alarms.add(CHUNK, chunk(draw, {OLD: 0.2})) for _ in range(300))
     assert any(alarms.add(CHUNK, chunk(draw, {OLD: 0.4})) for _ in range(20))

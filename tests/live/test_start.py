@@ -36,12 +36,12 @@ def watched(folder: Path, *words: str, code: int = 3) -> str:
 
 def test_a_script_runs_to_its_end_and_is_watched(tmp_path: Path) -> None:
     """Its exit code is the command's."""
-    said = watched(tmp_path, "train.py", "80")
+    printed = watched(tmp_path, "train.py", "80")
     (file,) = files_of(str(tmp_path / "w"))
     record = read(file)
     assert record.begin is not None
     assert (record.begin.program, record.hours[-1].step and record.hours[-1].step.count) == ("train", 79)
-    assert f"syncscan watch w/{file.name}" in said
+    assert f"syncscan watch w/{file.name}" in printed
 
 
 def test_each_rank_of_a_launcher_is_watched(tmp_path: Path) -> None:

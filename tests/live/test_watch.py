@@ -139,7 +139,7 @@ def test_the_file_says_by_what_it_was_sampled(tmp_path: Path, timer: bool) -> No
 
 
 def test_a_process_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
-    """Of all windows that had ended."""
+    """All windows that had ended are counted."""
     script = tmp_path / "train.py"
     script.write_text(
         textwrap.dedent("""
@@ -166,7 +166,7 @@ def test_a_process_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
 
 
 def test_a_callback_that_fails_and_a_sink_do_not_end_the_watch(tmp_path: Path) -> None:
-    """What a program hands in may raise: the file has the windows all the same."""
+    """A callback of the program may raise: the file still has the windows."""
 
     def sink(record: object) -> None:
         raise ValueError("full")

@@ -64,7 +64,7 @@ def test_a_wrong_call_is_one_sentence(here: Path, words: tuple[str, ...], why: s
 
 def test_a_function_takes_no_arguments(here: Path) -> None:
     """Nobody would read them."""
-    with pytest.raises(UsageError, match="called with nothing"):
+    with pytest.raises(UsageError, match="called without arguments"):
         prove("train.py:a", "train.py:b", arguments=["--x"])
 
 
@@ -95,7 +95,7 @@ def test_one_revision_is_compared_with_the_folder_as_it_is(repository: Path) -> 
 
 @pytest.mark.parametrize(
     ("path", "revision", "why"),
-    [("sub/train.py", "nope", "no revision nope"), ("train.py", "one", "it wasn't there then"),
+    [("sub/train.py", "nope", "no revision nope"), ("train.py", "one", "at one doesn't exist at that revision"),
      ("sub/train.py", "--help", "no revision --help")],
 )  # fmt: skip
 def test_what_is_not_in_the_repository_is_said(repository: Path, path: str, revision: str, why: str) -> None:
@@ -107,7 +107,7 @@ def test_what_is_not_in_the_repository_is_said(repository: Path, path: str, revi
 
 def test_a_program_without_a_repository_has_no_revisions(here: Path) -> None:
     """It is said which program."""
-    with pytest.raises(UsageError, match=r"train\.py is in no git repository"), at_revision(program("train.py"), "x"):
+    with pytest.raises(UsageError, match=r"train\.py isn't in a git repository"), at_revision(program("train.py"), "x"):
         pass
 
 

@@ -187,7 +187,7 @@ def test_a_short_script_has_shorter_turns() -> None:
     world = Fakes(steady(10_000.0, 7_000.0), most_steps=60)
     proof = measured(world, NAMES, ProofOptions(), clock=world.clock)
     assert (proof.verdict, proof.steps) == (ProofVerdict.PROVEN, 30)
-    with pytest.raises(ProgramFailed, match="22 are needed"):
+    with pytest.raises(ProgramFailed, match="Timing needs 22"):
         measured(Fakes(steady(1.0, 1.0), most_steps=20), NAMES, ProofOptions(), clock=world.clock)
 
 

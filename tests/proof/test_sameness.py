@@ -58,9 +58,9 @@ def test_what_can_not_be_compared_is_said() -> None:
     fused = replace(FIRST, begin=tensors([1.0, 1.0, 1.0]), end=tensors([1.0, 1.0, 1.0]))
     result = judge(FIRST, fused, FIRST, FIRST)
     assert (result.same, result.difference.parameters) == (Same.YES, None)
-    assert result.not_compared == "their parameters have other numbers or shapes, so the losses alone decide"
+    assert result.not_compared == "their parameters differ in number or shape, so only the losses were compared"
     longer = replace(FIRST, losses=(tensors([4.0, 1.0]), tensors([2.0, 1.0])))
-    assert judge(FIRST, longer, FIRST, FIRST).not_compared.startswith("their losses have other numbers or shapes")
+    assert judge(FIRST, longer, FIRST, FIRST).not_compared.startswith("their losses differ in number or shape")
     assert judge(FIRST, FIRST).not_compared == ""
 
 
@@ -90,7 +90,7 @@ def test_other_beginnings_are_said() -> None:
     """Parameters that differ before the first step make all that follows differ."""
     result = judge(FIRST, fingerprint(begin=0.5), FIRST, FIRST)
     assert result.same is Same.NO
-    assert "begin with different parameters" in result.why
+    assert "start with different parameters" in result.why
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])

@@ -103,7 +103,7 @@ def test_a_program_without_steps_is_told_how_to_have_them(here: Path) -> None:
     """It isn't a program with too few."""
     error = failed("print('nothing to do')")
     assert not isinstance(error, TooFewSteps)
-    assert "came to its end without a step" in str(error)
+    assert "bad.py ended without a step." in str(error)
     assert "file.py:before" in str(error)
 
 

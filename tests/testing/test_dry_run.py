@@ -112,8 +112,8 @@ def test_marks_hold_without_a_gpu(run, extension) -> None:
             "*_ test_backward _*",
             "test_it.py:43 in test_backward: waits (a blocking copy or a stream synchronization)",
             "*(syncscan explain index-backward):",
-            "*NotUnderstood: *test_extension kept its limit in a dry run, *syncscan_of_a_test::f*",
-            "SKIPPED*in a dry run nothing ran on the simulated one*",
+            "*NotUnderstood: *test_extension met its limit in a dry run, *syncscan_of_a_test::f*",
+            "SKIPPED*no GPU here, and nothing ran on the simulated one*",
             "SKIPPED*wait_ms needs times, and a dry run has none",
         ]
     )

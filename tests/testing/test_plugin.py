@@ -139,7 +139,7 @@ def test_it(syncscan):
 """)
     done.assert_outcomes(passed=int(passes), failed=int(not passes))
     if len(syncs) == 1:
-        done.stdout.fnmatch_lines(["Nothing was counted: the test told 1 steps*"])
+        done.stdout.fnmatch_lines(["Nothing was counted: the test marked 1 steps*"])
 
 
 def test_a_test_that_fails_by_itself_shows_its_own_error(run) -> None:
