@@ -143,8 +143,8 @@ def _streams(trace: Trace) -> Iterator[Lack]:
         for stream, work in device_work.by_stream(device).items():
             took, there_was = _recorded_time(trace, work.rows), float(work.busy_sum[-1])
             if took > most * there_was:
-                ms = f"{took / 1e6:.3g} ms in {there_was / 1e6:.3g} ms"
-                sentence = f"Stream {stream} of device {device} reports {ms} of work"
+                ms = f"{took / 1e6:.3g} ms of work in {there_was / 1e6:.3g} ms"
+                sentence = f"Stream {stream} of device {device} reports {ms}"
                 yield Lack(f"{sentence}, but a stream runs one task at a time.", verdict=True, waits=True)
 
 

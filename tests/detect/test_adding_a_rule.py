@@ -30,7 +30,7 @@ def test_the_rule_names_the_wait_of_the_pages_trace(project: Path, tmp_path: Pat
     answer = json.loads(run(project, "syncscan", "analyze", str(trace), "--format", "json"))
     (finding,) = answer["findings"]
     assert (finding["rule"], finding["cause"], finding["count"]) == ("radius", "SHAPE", 3)
-    assert finding["title"] == "radius waits for the number of neighbours"
+    assert finding["title"] == "radius waits for the number of neighbors"
     assert finding["why"].endswith("the host waits for the device to count them.")
     assert finding["when_fine"] == "Once, before the training loop."
 

@@ -122,7 +122,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "generation-stop",
         Cause.PAGEABLE,
         Use.NOTHING,
-        "Once a call",
+        "Once per call of generate()",
         named("transformers/generation/utils.py(2192): _tensor_or_none", chain=TO, copy=H2D),
     ),
     (
@@ -287,7 +287,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "fsdp2",
         Cause.EXPLICIT,
         Use.NOTHING,
-        "It is meant with CPUOffloadPolicy",
+        "This is intended with CPUOffloadPolicy",
         named(
             f"{SHARD}/_fsdp_state.py(300): f",
             f"{SHARD}/_fsdp_param_group.py(610): finalize_backward",
@@ -481,7 +481,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torch-geometric",
         Cause.SHAPE,
         Use.STEERS,
-        "depends on its size",
+        "depends on the graph's size",
         named("torch_geometric/nn/pool/select/topk.py(60): topk", chain="aten::index > aten::nonzero"),
     ),
     (
@@ -495,7 +495,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torch-geometric",
         Cause.SHAPE,
         Use.STEERS,
-        "how many edges stay",
+        "the number of kept edges depends on the kept nodes",
         named("torch_geometric/nn/pool/connect/filter_edges.py(31): filter_adj", chain="aten::index > aten::nonzero"),
     ),
     (
@@ -515,7 +515,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "nms",
         Cause.SHAPE,
         Use.STEERS,
-        "suppresses the boxes of each image",
+        "the detector runs NMS per image",
         named(
             "torchvision/models/detection/rpn.py(300): filter_proposals",
             "torchvision/ops/boxes.py(48): nms",
@@ -589,7 +589,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "torchdiffeq",
         Cause.PAGEABLE,
         Use.NOTHING,
-        "once a call of odeint",
+        "once per call of odeint",
         named(ODE, "torchdiffeq/_impl/rk_common.py(160): __init__", chain=TO, copy=H2D),
     ),
     (
@@ -610,7 +610,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "gpytorch",
         Cause.CTRL,
         Use.STEERS,
-        "No setting spares it",
+        "No setting avoids this: one read per evaluation of the kernel",
         named("gpytorch/kernels/linear_kernel.py(97): forward", chain="aten::equal > " + ITEM),
     ),
     (
@@ -743,7 +743,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "vllm",
         Cause.EXPLICIT,
         Use.NOTHING,
-        "It is meant",
+        "This is intended",
         named("vllm/v1/worker/gpu_model_runner.py(3000): synchronize_input_prep", chain="", copy=""),
     ),
     (
@@ -757,7 +757,7 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
         "sglang",
         Cause.CTRL,
         Use.STEERS,
-        "It is meant",
+        "This is intended",
         named(
             f"{SGLANG}/managers/scheduler_components/batch_result_processor.py(90): process_batch_result_prefill",
             chain="",
@@ -815,10 +815,10 @@ KNOWN: list[tuple[str, Cause, Use, str, Diagnosis]] = [
 def test_a_place_is_named_with_what_a_caller_can_do(
     rule: str, cause: Cause, use: Use, switch: str, diagnosis: Diagnosis
 ) -> None:
-    """The rule of its library, its cause, what its value is for, and the switch that spares the wait, if any."""
+    """The rule of its library, its cause, what its value is for, and the switch that avoids the wait, if any."""
     assert (diagnosis.rule, diagnosis.cause, diagnosis.use) == (rule, cause, use)
     assert switch in diagnosis.fix
-    assert not diagnosis.fix.startswith("In")
+    assert not diagnosis.fix.startswith("It is in ")
 
 
 @pytest.mark.parametrize(

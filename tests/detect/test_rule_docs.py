@@ -88,7 +88,7 @@ def test_a_finding_says_the_first_paragraph_in_plain_text(rule: Rule) -> None:
 def test_what_was_seen_of_a_call_follows_why() -> None:
     """Where the rule can't know everything."""
     text = diagnose(item, Match("title", "fix", Removal.NOTHING, seen="It was read 7 times."))
-    assert text.why.startswith("The number exists when ")
+    assert text.why.startswith("The value is ready only after ")
     assert text.why.endswith(" It was read 7 times.")
 
 

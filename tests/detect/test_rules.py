@@ -350,7 +350,7 @@ def test_what_is_copied_around_an_index_may_be_the_index_or_what_is_indexed() ->
 def test_data_too_large_for_constants_are_taken_as_new() -> None:
     """A replay buffer's batch isn't made once and kept."""
     lifted = ["aten::lift_fresh", "aten::detach_"]
-    assert Wait(TO, H2D, after=lifted, size=8).named().fix.startswith("Make it once")
+    assert Wait(TO, H2D, after=lifted, size=8).named().fix.startswith("Create it once")
     assert Wait(TO, H2D, after=lifted, size=8192).named().fix.startswith("New data in each step")
 
 

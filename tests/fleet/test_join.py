@@ -124,7 +124,7 @@ def test_what_is_no_job_is_refused() -> None:
     assert "holds steps 20 to 23" in refused([later, two]) or "holds steps 2 to 5" in refused([later, two])
     assert "was recorded 100 s away" in refused([one, renamed(two, "b.json", base_ns=two.base_ns + 10**11)])
     assert "from jobs with 2 and 8 ranks" in refused([one, renamed(two, "b.json", world_size=8)])
-    assert "no rank whose trace could be read" in refused([])
+    assert "No rank's trace could be read" in refused([])
 
 
 def test_a_rank_is_kept_as_it_is() -> None:

@@ -43,7 +43,7 @@ def test_memory_that_every_step_takes_is_gained():
     assert flagged.op == "aten::empty"
     assert flagged.confidence is Confidence.MEDIUM
     assert flagged.evidence == (
-        "driver calls per step that allocate memory: cudaMalloc: 4; they take 200 µs of the host",
+        "driver calls per step that allocate memory: cudaMalloc: 4; they take 200 µs of host time",
     )
 
 

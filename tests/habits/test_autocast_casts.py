@@ -70,7 +70,7 @@ def test_weights_without_a_gradient_are_cast_at_each_use():
     assert flagged.gain.recoverable_us == pytest.approx(LAYERS * 20, rel=0.1)
     assert flagged.evidence == (
         "20 casts per step in 20 ops cast tensors without gradients, which autocast doesn't cache",
-        "they take 400 µs of the host and 40.0 µs of the device",
+        "they take 400 µs of host time and 40.0 µs of device time",
     )
 
 

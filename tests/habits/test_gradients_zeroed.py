@@ -44,8 +44,8 @@ def test_zeros_and_what_is_added_to_them_go_with_none():
     assert flagged.gain.recoverable_us == pytest.approx(410 + 320, rel=0.05)
     assert flagged.gain.range_us[0] < 410 < flagged.gain.range_us[1]
     assert flagged.evidence == (
-        "zero_grad launches 40 kernels per step, the next backward pass 40 that add to zeros: 730 µs of the host, "
-        "160 µs of the device",
+        "zero_grad launches 40 kernels per step, the next backward pass 40 that add to zeros: 730 µs of host time, "
+        "160 µs of device time",
     )
 
 

@@ -105,7 +105,7 @@ def test_a_file_that_ends_in_the_middle(piece: int) -> None:
     trace = read(content[: content.index(b'"op17"') + 30], piece)
     assert names(trace) == [f"op{i}" for i in range(17)]
     assert trace.info.with_stack
-    assert "The trace ends in the middle of its events does" in trace.info.warnings[0]
+    assert "The trace ends in the middle of its events; the rest is missing" in trace.info.warnings[0]
     assert trace.info.warnings[1].startswith("1 event is unreadable and left out")
 
 

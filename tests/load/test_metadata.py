@@ -134,7 +134,7 @@ def test_a_second_list_that_breaks_off() -> None:
     assert len(many_events(10)) < trace.info.events < whole.info.events
     assert trace.info.metadata == {"b": 2}
     assert "ends in the middle" in trace.info.warnings[0]
-    assert any("1 further list" in sentence and "joined" in sentence for sentence in trace.info.warnings), (
+    assert any("1 further list" in sentence and "merged" in sentence for sentence in trace.info.warnings), (
         trace.info.warnings
     )
 

@@ -107,7 +107,7 @@ def column(document: Any, table: str, name: str, data: bytes) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[Any], None], str]] = {
-    "newer": (lambda d: d["saved"].update(version=99, more=1), "newer syncscan: it has version 99"),
+    "newer": (lambda d: d["saved"].update(version=99, more=1), "newer syncscan: its version is 99"),
     "report": (lambda d: d.pop("saved"), "is a report"),
     "other document": (lambda d: d.update(schema="syncscan.whatif/1"), "is a report (syncscan.whatif/1)"),
     "no version": (lambda d: d["saved"].pop("version"), "version"),

@@ -139,12 +139,20 @@ def test_a_child_that_dies(tmp_path: Path, forked: list[int], monkeypatch: pytes
     """Nothing is lost, and no process stays behind."""
     path = tmp_path / "t.json"
     path.write_bytes(json.dumps(events()).encode())
-    expected = alone(path)
+    expected, fork, children = alone(path), os.fork, []
+
+    def fork_and_note() -> int:
+        pid = fork()
+        children.append(pid)
+        return pid
+
+    monkeypatch.setattr(os, "fork", fork_and_note)
     monkeypatch.setattr("syncscan.load.reader.read_share", lambda *args: os._exit(3))
     assert_equal(load(path, piece=1000), expected)
     assert forked == [1]
+    (child,) = children  # of this process there may be others, of earlier tests
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(child, os.WNOHANG)
 
 
 @pytest.mark.parametrize(("call", "number"), [("pipe", errno.EMFILE), ("fork", errno.EAGAIN), ("fork", errno.ENOMEM)])

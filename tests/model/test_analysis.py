@@ -78,7 +78,7 @@ def test_what_can_t_be_replayed_says_so():
         t.op("aten::mm", start + 1, start + 50)
     a = api.analyze_trace(t.trace())
     assert not a.replayable
-    with pytest.raises(UsageError, match="holds no device work"):
+    with pytest.raises(UsageError, match="contains no device work"):
         a.whatif("all")
 
 

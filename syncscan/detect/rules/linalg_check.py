@@ -47,8 +47,7 @@ NAME = "Linear algebra reads its error flags back or waits in its solver"
 CAUSE = Cause.CHECK
 WHY = """\
 The factorization leaves an error flag for each matrix on the device: the host reads them back, behind all queued work,
-to raise an error if a matrix is singular or doesn't converge. Solvers that compute partly on the host wait by
-themselves.
+to raise an error if a matrix is singular or doesn't converge. Solvers that run partly on the host wait by themselves.
 """
 WHEN_FINE = """\
 When the program must stop at the first bad matrix, or when it runs rarely.
