@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from syncscan.fixing.flow.number_reads import writes_to
+from syncscan.fixing.flow.number_reads import root_of, writes_to
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 
@@ -45,18 +45,6 @@ def is_torch(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("torch", "F")
 
 
-def root(node: ast.AST) -> ast.Name | None:
-    """Return the name that a chain of attributes, subscripts and methods begins with."""
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Attribute | ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        else:
-            return None
-    return node
-
-
 def names_in(node: ast.AST) -> Iterator[ast.Name]:
     """Yield the names that an expression reads."""
     yield from (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
@@ -81,7 +69,7 @@ def is_written(file: File, name: str, within: ast.AST) -> bool:
 def _is_changed(node: ast.AST, name: str) -> bool:
     """Return whether a list or dictionary is changed: `x.append(y)`, `del x[0]`."""
     if isinstance(node, ast.Delete):
-        return any((r := root(t)) is not None and r.id == name for t in node.targets)
+        return any((r := root_of(t)) is not None and r.id == name for t in node.targets)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         base = node.func.value
         changes = node.func.attr in "append extend insert pop remove clear sort reverse update setdefault".split()
@@ -203,7 +191,6 @@ __all__ = [
     "is_written",
     "mask_of",
     "names_in",
-    "root",
     "running_in",
     "same_source",
     "stands_alone",

@@ -139,7 +139,8 @@ def test_a_child_that_dies(tmp_path: Path, forked: list[int], monkeypatch: pytes
     """Nothing is lost, and no process stays behind."""
     path = tmp_path / "t.json"
     path.write_bytes(json.dumps(events()).encode())
-    expected, fork, children = alone(path), os.fork, []
+    expected, fork = alone(path), os.fork
+    children: list[int] = []
 
     def fork_and_note() -> int:
         pid = fork()

@@ -255,7 +255,7 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
         name = of.func.attr if isinstance(of.func, ast.Attribute) else getattr(of.func, "id", "")
         if name in FRESH:
             return False
-    root = _root(of)
+    root = root_of(of)
     if root is None or not isinstance(of, ast.Name):
         return True
     loops = file.loops_of(site.node)
@@ -266,7 +266,8 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
     return any(writes_to(n, root.id) for n in region)
 
 
-def _root(node: ast.expr) -> ast.Name | None:
+def root_of(node: ast.AST) -> ast.Name | None:
+    """Return the name that a chain of attributes, subscripts and methods begins with."""
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Attribute | ast.Subscript):
             node = node.value
@@ -284,19 +285,19 @@ def _assigns(node: ast.Assign, name: str) -> bool:
 def writes_to(node: ast.AST, name: str) -> bool:
     """Return whether a node writes into the tensor of this name: `x += y`, `x.mul_(y)`, `x[0] = y`, `out=x`."""
     if isinstance(node, ast.AugAssign):
-        root = _root(node.target)
+        root = root_of(node.target)
         return root is not None and root.id == name
     if isinstance(node, ast.Assign):
         targets = [t for t in node.targets if isinstance(t, ast.Subscript)]
-        return any((root := _root(t)) is not None and root.id == name for t in targets)
+        return any((root := root_of(t)) is not None and root.id == name for t in targets)
     if isinstance(node, ast.keyword):
         return node.arg == "out" and isinstance(node.value, ast.Name) and node.value.id == name
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         method = node.func.attr
         if re.fullmatch(r"[a-z0-9]\w*_", method) and method != "requires_grad_":
-            roots = [_root(part) for part in (node.func.value, *node.args)]
+            roots = [root_of(part) for part in (node.func.value, *node.args)]
             return any(root is not None and root.id == name for root in roots)
     return False
 
 
-__all__ = ["Deferral", "NumberRead", "callable_source", "copies", "primary", "sites", "writes_to", "written"]
+__all__ = ["Deferral", "NumberRead", "callable_source", "copies", "primary", "root_of", "sites", "writes_to", "written"]

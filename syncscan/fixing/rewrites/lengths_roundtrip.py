@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import functions
+from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -54,7 +55,7 @@ def _of(file: File, call: ast.Call, name: ast.Name, sent: ast.Assign) -> Iterato
     assert isinstance(value.func, ast.Attribute)
     source = value.func.value
     host, device = file.tensors(source), file.device_tensor(name)
-    base = questions.root(source)
+    base = root_of(source)
     if not host or device is None or base is None or not questions.is_path(source):
         return
     alike = not any(t.on_device or t.dtype != device.dtype for t in host)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.number_reads import NumberRead, sites
+from syncscan.fixing.flow.number_reads import NumberRead, root_of, sites
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -34,7 +34,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 def _stays(file: File, site: NumberRead, loop: Loop) -> bool:
     """Return whether what is read is the same tensor, unchanged, as long as the loop runs."""
     of = site.of
-    base = questions.root(of)
+    base = root_of(of)
     if base is None or not questions.is_path(of) or questions.is_stored(file, base, loop):
         return False
     if not file.is_steady(of, loop):

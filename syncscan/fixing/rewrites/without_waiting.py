@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, Template
 from syncscan.fixing.flow import functions
+from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.indices import index_list, moved
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -56,7 +57,7 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
         return None
     if any(k.arg in ("non_blocking", None) for k in call.keywords) or len(call.args) > 2:
         return None
-    base = questions.root(function.value)
+    base = root_of(function.value)
     around = [file.function_of(call), *file.loops_of(call)][-1]
     if base is None or questions.is_written(file, base.id, around):
         return None
