@@ -16,7 +16,7 @@ import pytest
 from syncscan import api
 from syncscan.capture import capture_run, device, lines, main_script, sampling
 from syncscan.capture.plan import Plan
-from syncscan.capture.sampling import LEAST_SAMPLES, RATE, SETTLE, NotSampled, Place, Row, Sampling, tree
+from syncscan.capture.sampling import LEAST_SAMPLES, PERIOD_NS, RATE, SETTLE, NotSampled, Place, Row, Sampling, tree
 from syncscan.capture.session import NO_DEVICE, Session, profile
 
 torch = pytest.importorskip("torch")
@@ -106,6 +106,25 @@ def test_long_steps_are_sampled_at_least_three_times_but_not_for_ever(monkeypatc
             FakeTicks.now += length
             assert built.step() == (left > 0)
         assert built.finish()["steps"] == steps
+
+
+@pytest.mark.usefixtures("fake")
+def test_what_the_program_does_after_its_last_step_is_no_step_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sleeps for two seconds; half a second of the last tick still was the step's."""
+    built = Sampling(1.0, None)
+    for _ in range(SETTLE + 1):
+        FakeTicks.now += 1.0
+        built.step()
+
+    def stop(ticks: FakeTicks) -> list[Row]:
+        ticks.close()
+        now = ticks.read()
+        late = [now._replace(at=now.at + seconds * PERIOD_NS * RATE) for seconds in (0, 1, 2)]
+        return [(200, [CODE, 0], late[0]), (RATE + RATE // 2, [CODE, 0], late[1]), (RATE, [CODE, 0], late[2])]
+
+    monkeypatch.setattr(FakeTicks, "stop", stop)
+    host = built.finish()
+    assert (host["steps"], host["samples"]) == (1, pytest.approx(200 + RATE // 2, abs=1))
 
 
 @pytest.mark.usefixtures("fake")
