@@ -375,7 +375,7 @@ def test_data_too_large_for_constants_are_taken_as_new() -> None:
 
 
 def test_of_a_line_s_copies_most_tell_whether_they_are_constants() -> None:
-    """Of a batch of a replay buffer the observations are large, its rewards are not."""
+    """A replay buffer copies large observations and small rewards."""
     t = TraceBuilder()
     t.step(0, 10_000)
     with t.frame("buffers.py(246): to_torch", 5, 9_900):

@@ -128,5 +128,5 @@ def test_a_step_that_its_device_bounds_is_told_an_upper_bound():
 def test_no_bound_is_above_what_the_evidence_has(parts):
     """The time blocked, also in backward; the rest off its core may be the thread's own waits."""
     habit = found(sampled(*parts), Bound.INPUT)["lock-held"]
-    told = sum(us for node, us in parts if node is not WAITING)
-    assert habit.gain.recoverable_us <= told
+    blocked = sum(us for node, us in parts if node is not WAITING)
+    assert habit.gain.recoverable_us <= blocked
