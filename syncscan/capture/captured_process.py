@@ -7,6 +7,7 @@ after the other or at a time: each has a group of its own, and what is older tha
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import json
@@ -14,10 +15,12 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from syncscan.capture import fork
 from syncscan.capture.demand import Demand
 from syncscan.capture.main_script import Exit
 from syncscan.capture.plan import Plan
@@ -36,9 +39,10 @@ class ChildRunner(Runner):
 
     Args:
         wanted: the captures to make.
+        forked: this process was forked: a loader's worker as well as a rank, so only an optimizer's steps count.
     """
 
-    def __init__(self, wanted: WantedCaptures) -> None:
+    def __init__(self, wanted: WantedCaptures, *, forked: bool = False) -> None:
         self._wanted = wanted
         self._seen = Path(wanted.seen)
         self._reported = False
@@ -47,7 +51,7 @@ class ChildRunner(Runner):
         """The step at whose end the program was ended; it may have caught that, and gone on."""
         self._looked = 0.0
         self._began = time.time()
-        super().__init__(self._made, wanted.keep_running, self._tell, main=False)
+        super().__init__(self._made, wanted.keep_running, self._tell, main=False, loops=not forked)
 
     def end(self) -> None:
         """Finish the capture as far as it got, as the process ends, and say so."""
@@ -141,6 +145,43 @@ class ChildRunner(Runner):
             draft.replace(draft.with_suffix(".json"))
 
 
+def follow_forks(wanted: WantedCaptures) -> Callable[[], None]:
+    """Have each child that this process forks from now on capture itself, if it steps an optimizer.
+
+    Args:
+        wanted: the captures to make.
+
+    Returns:
+        A function that calls it off.
+    """
+    return fork.in_child(lambda: _follow(wanted))
+
+
+_forked: list[ChildRunner] = []
+"""The runner of this process, if it was forked."""
+
+
+def _follow(wanted: WantedCaptures) -> None:
+    """Set up the capture of a process that was just forked, and of those that it forks itself."""
+    follow_forks(wanted)
+    try:
+        _forked[:] = [ChildRunner(wanted, forked=True)]
+    except Exception as error:
+        sys.stderr.write(f"syncscan: this process isn't captured ({type(error).__name__}: {error}).\n")
+        return
+    atexit.register(_end_forked)
+    multiprocessing: Any = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:  # its processes end without exit handlers, and forget what was registered before
+        multiprocessing.register_after_fork(
+            _forked[0], lambda runner: multiprocessing.Finalize(None, runner.end, exitpriority=0)
+        )
+
+
+def _end_forked() -> None:
+    for runner in _forked:
+        runner.end()
+
+
 def _leave() -> None:
     """End the process here, behind all exit handlers of the program, if a process group of torch's is left.
 
@@ -187,4 +228,4 @@ def ranks() -> tuple[int, int]:
     return 0, 1
 
 
-__all__ = ["ChildRunner", "group_of_ranks", "on_one_machine", "program_name", "ranks"]
+__all__ = ["ChildRunner", "follow_forks", "group_of_ranks", "on_one_machine", "program_name", "ranks"]
