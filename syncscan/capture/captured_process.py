@@ -50,6 +50,7 @@ class ChildRunner(Runner):
         self._ended_at: int | None = None
         """The step at whose end the program was ended; it may have caught that, and gone on."""
         self._looked = 0.0
+        self._ranks: tuple[int, int] | None = None
         self._began = time.time()
         super().__init__(self._made, wanted.keep_running, self._tell, main=False, loops=not forked)
 
@@ -62,7 +63,7 @@ class ChildRunner(Runner):
             _leave()
 
     def _made(self) -> Session:
-        rank, world = ranks()
+        rank, world = self._ranks = ranks()
         name = self._wanted.name or clean_name(program_name())
         name += f"_rank{rank}" if world > 1 else ""
         plan, demand = Plan(**self._wanted.plan), Demand(**self._wanted.demand)
@@ -80,7 +81,7 @@ class ChildRunner(Runner):
 
     def _tell(self, sentence: str) -> None:
         """Say it for all ranks, once."""
-        if ranks()[0] == 0:
+        if (self._ranks or ranks())[0] == 0:
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.write(f"syncscan: {sentence}\n")
 
@@ -100,7 +101,7 @@ class ChildRunner(Runner):
 
     def _agreed(self) -> int | None:
         """Return the step at whose end all ranks end; None where that isn't said yet."""
-        rank, world = ranks()
+        rank, world = self._ranks or ranks()
         group = group_of_ranks()
         file = self._seen / f"{group}.stop"
         if rank:
@@ -126,7 +127,7 @@ class ChildRunner(Runner):
 
     def _report(self) -> None:
         self._reported = True
-        rank, world = ranks()
+        rank, world = self._ranks or ranks()
         run = self.result(Exit(0))
         report = ProcessRun(
             pid=os.getpid(),
@@ -216,16 +217,17 @@ def on_one_machine() -> bool:
 
 
 def ranks() -> tuple[int, int]:
-    """Return this process's rank, and how many there are: by the environment, else by torch's process group."""
-    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    if rank.isdigit() and world.isdigit():
-        return int(rank), int(world)
+    """Return this process's rank, and how many there are: by torch's process group, else by the environment.
+
+    The environment of forked ranks may be that of the process that forked them (`accelerate.debug_launcher`).
+    """
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is not None:
         with contextlib.suppress(Exception):
             if distributed.is_available() and distributed.is_initialized():
                 return int(distributed.get_rank()), int(distributed.get_world_size())
-    return 0, 1
+    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return (int(rank), int(world)) if rank.isdigit() and world.isdigit() else (0, 1)
 
 
 __all__ = ["ChildRunner", "follow_forks", "group_of_ranks", "on_one_machine", "program_name", "ranks"]
