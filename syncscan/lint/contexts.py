@@ -97,6 +97,8 @@ class _Seen(msgspec.Struct, eq=False):
     """The innermost loops around each call of a model."""
     acts: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
     """The loops around each call of an environment's `step`, outermost first."""
+    made: dict[str, str] = msgspec.field(default_factory=dict)
+    """Names that it gives to what a call of a name returns, with that name: `logger = Logger()`."""
 
 
 class Places:
@@ -117,7 +119,9 @@ class Places:
             if seen.node is not None:
                 self._by_name[_called_as(seen)].append(seen)
         self._find_methods()
+        self._resolve_instances()
         self._transforms = _imports_transforms(tree)
+        self._of_data = _made_for_data(tree)
         self._find_steps()
         self._find_named()
         self._find_reached()
@@ -143,6 +147,19 @@ class Places:
         for name, those in owners.items():
             if len(those) == 1 and those[0].owner is not None and name not in _COMMON:
                 self._by_name[None, f".{name}"] = those
+
+    def _resolve_instances(self) -> None:
+        """Take a method called on a name for that of the class of the file that the name is an instance of."""
+        classes = {seen.owner.name: seen.owner for seen in self._seen if seen.owner is not None}
+        module = self._seen[0].made
+        for seen in self._seen:
+            for number, ((owner, name), loops) in enumerate(seen.calls):
+                receiver, dot, method = name.partition(".")
+                if owner is not None or not dot or not receiver:
+                    continue
+                of = classes.get(seen.made.get(receiver) or module.get(receiver, ""))
+                known = of is not None and (of, method) in self._by_name
+                seen.calls[number] = ((of, method) if known else (None, f".{method}")), loops
 
     def _called(self, name: _Name) -> Sequence[_Seen]:
         """Return the functions that a call may mean: of the class itself, else the only method of this name."""
@@ -174,7 +191,8 @@ class Places:
             if node is None or seen.owner is None or node in self._of_function:
                 continue
             of = f"{seen.owner.name}.{node.name}"
-            if node.name == "forward" and self._transforms and _transforms_data(node, seen.owner):
+            of_data = self._transforms or seen.owner.name in self._of_data
+            if node.name == "forward" and of_data and _transforms_data(node, seen.owner):
                 continue
             if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
                 self._of_function[node] = CodeContext(f"{of}, a module's forward")
@@ -264,6 +282,9 @@ def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> tuple[Loop, .
         _note(node, seen, loops)
     elif isinstance(node, ast.Assign) and _makes_loader(node.value):
         seen.loaders.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
+        made = node.value.func.id
+        seen.made.update({target.id: made for target in node.targets if isinstance(target, ast.Name)})
     return loops
 
 
@@ -299,7 +320,8 @@ def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
         elif seen.within and isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
             seen.calls.append(((seen.within, function.attr), loops))
         else:
-            seen.calls.append(((None, f".{function.attr}"), loops))
+            of = receiver.id if isinstance(receiver, ast.Name) else ""
+            seen.calls.append(((None, f"{of}.{function.attr}"), loops))
         if function.attr == "step" and loops and _ENVIRONMENT.search(_last(receiver)):
             seen.acts.append(loops)
 
@@ -332,6 +354,22 @@ def _imports_transforms(tree: ast.Module) -> bool:
         for alias in node.names
     )
     return any(name.startswith(("torchvision.transforms", "torchvision.tv_tensors")) for name in names)
+
+
+def _made_for_data(tree: ast.Module) -> frozenset[str]:
+    """Return the names of classes that a dataset of the file makes instances of, for its `__getitem__` to call."""
+    datasets = (
+        node
+        for node in walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(part, ast.FunctionDef) and part.name == "__getitem__" for part in node.body)
+    )
+    return frozenset(
+        part.func.id
+        for dataset in datasets
+        for part in walk(dataset)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+    )
 
 
 _DATA = re.compile(r"^(img|image|images|pic|clip|video|sample|inpt|batch|target)$")
