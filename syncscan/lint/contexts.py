@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
+from syncscan.lint.data_code import imports_transforms, made_for_data, transforms_data
+from syncscan.lint.names import last_name
 from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
 from syncscan.lint.tree import children, walk
 
@@ -120,8 +122,8 @@ class Places:
                 self._by_name[_called_as(seen)].append(seen)
         self._find_methods()
         self._resolve_instances()
-        self._transforms = _imports_transforms(tree)
-        self._of_data = _made_for_data(tree)
+        self._transforms = imports_transforms(tree)
+        self._of_data = made_for_data(tree)
         self._find_steps()
         self._find_named()
         self._find_reached()
@@ -192,7 +194,7 @@ class Places:
                 continue
             of = f"{seen.owner.name}.{node.name}"
             of_data = self._transforms or seen.owner.name in self._of_data
-            if node.name == "forward" and of_data and _transforms_data(node, seen.owner):
+            if node.name == "forward" and of_data and transforms_data(node, seen.owner):
                 continue
             if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
                 self._of_function[node] = CodeContext(f"{of}, a module's forward")
@@ -300,14 +302,14 @@ def _is_step(call: ast.Call) -> bool:
         return False
     if function.attr in ("backward", "manual_backward"):
         return not _is_super(function.value)
-    scaled = call.args[:1] if function.attr == "step" and "scaler" in _last(function.value).lower() else []
+    scaled = call.args[:1] if function.attr == "step" and "scaler" in last_name(function.value).lower() else []
     of = [function.value, *scaled]
-    return function.attr == "step" and any(_OPTIMIZER.search(_last(one)) is not None for one in of)
+    return function.attr == "step" and any(_OPTIMIZER.search(last_name(one)) is not None for one in of)
 
 
 def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
     function = call.func
-    if loops and MODELS_OWN.search(_last(function)):
+    if loops and MODELS_OWN.search(last_name(function)):
         seen.runs.append(loops[-1])
     if isinstance(function, ast.Name):
         seen.calls.append(((None, function.id), loops))
@@ -322,7 +324,7 @@ def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
         else:
             of = receiver.id if isinstance(receiver, ast.Name) else ""
             seen.calls.append(((None, f"{of}.{function.attr}"), loops))
-        if function.attr == "step" and loops and _ENVIRONMENT.search(_last(receiver)):
+        if function.attr == "step" and loops and _ENVIRONMENT.search(last_name(receiver)):
             seen.acts.append(loops)
 
 
@@ -345,70 +347,24 @@ def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
     return name == "__call__" and not owner.bases and owner.name.endswith("Model")
 
 
-def _imports_transforms(tree: ast.Module) -> bool:
-    """Whether a file works with torchvision's transforms of images."""
-    names = (
-        f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    )
-    return any(name.startswith(("torchvision.transforms", "torchvision.tv_tensors")) for name in names)
-
-
-def _made_for_data(tree: ast.Module) -> frozenset[str]:
-    """Return the names of classes that a dataset of the file makes instances of, for its `__getitem__` to call."""
-    datasets = (
-        node
-        for node in walk(tree)
-        if isinstance(node, ast.ClassDef)
-        and any(isinstance(part, ast.FunctionDef) and part.name == "__getitem__" for part in node.body)
-    )
-    return frozenset(
-        part.func.id
-        for dataset in datasets
-        for part in walk(dataset)
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
-    )
-
-
-_DATA = re.compile(r"^(img|image|images|pic|clip|video|sample|inpt|batch|target)$")
-
-
-def _transforms_data(node: Function, owner: ast.ClassDef) -> bool:
-    """Whether a forward is that of a transform, which a loader's workers run: it is given data, and has no layers."""
-    given = [argument.arg for argument in node.args.args[1:2]]
-    layers = any(
-        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _last(part.func.value) == "nn"
-        for part in walk(owner)
-    )
-    return bool(given) and _DATA.match(given[0]) is not None and not layers
-
-
 def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-def _last(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def _base(owner: ast.ClassDef) -> str:
-    return _last(owner.bases[0]) if owner.bases else ""
+    return last_name(owner.bases[0]) if owner.bases else ""
 
 
 def _over_loader(loop: ast.For, loaders: Set[str] = frozenset()) -> bool:
     return any(
         isinstance(node, ast.Name | ast.Attribute)
-        and (LOADER_NAME.search(_last(node)) is not None or (isinstance(node, ast.Name) and node.id in loaders))
+        and (LOADER_NAME.search(last_name(node)) is not None or (isinstance(node, ast.Name) and node.id in loaders))
         for node in walk(loop.iter)
     )
 
 
 def _makes_loader(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and _last(value.func) == "DataLoader"
+    return isinstance(value, ast.Call) and last_name(value.func) == "DataLoader"
 
 
 __all__ = ["NOWHERE", "CodeContext", "Function", "Loop", "Places", "seldom"]

@@ -481,8 +481,7 @@ def _made_once(node: ast.If) -> str:
         if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Is) and constant(part.comparators[0]) is None
     }
     made = {key(target) for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
-    kept = [name for name in missing & made if "." in name]
-    return _short(node.test) if kept else ""
+    return _short(node.test) if any("." in name for name in missing & made) else ""
 
 
 def _short(node: ast.expr) -> str:
