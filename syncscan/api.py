@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from syncscan.model.check import Allowance, CheckVerdict, Rules
     from syncscan.model.diff import Diff
     from syncscan.model.fleet import Fleet
-    from syncscan.model.guess import Linted
+    from syncscan.model.lint_warning import LintResult
     from syncscan.model.picture import Picture
 
 Progress = Callable[[int, int], None]
@@ -330,7 +330,7 @@ def check(
 
 def lint(
     paths: Iterable[str], allowed: Sequence[Allowance] = (), *, select: Sequence[str] = (), ignore: Sequence[str] = ()
-) -> Linted:
+) -> LintResult:
     """Find possible syncs in source files, which are neither run nor imported.
 
     Args:
@@ -340,12 +340,12 @@ def lint(
         ignore: globs of rules.
     """
     from syncscan import gate
-    from syncscan.lint import lint as guess
+    from syncscan.lint import lint as lint_files
 
-    linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
-    chosen = (g for g in linted.guesses if not select or matches(g.rule, select))
+    linted = gate.exempt(lint_files(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
+    chosen = (w for w in linted.warnings if not select or matches(w.rule, select))
     shown = tuple(g for g in chosen if not matches(g.rule, ignore))
-    return replace(linted, guesses=shown, hidden=len(linted.guesses) - len(shown))
+    return replace(linted, warnings=shown, hidden=len(linted.warnings) - len(shown))
 
 
 def check_fleet(

@@ -32,7 +32,7 @@ from syncscan.report import (
     fix_json,
     fleet_diff_json,
     fleet_json,
-    guesses_json,
+    lint_json,
     proof,
     rules_json,
     timing,
@@ -76,9 +76,7 @@ KINDS = {
     "fleet-diff": Kind(
         fleet_diff_json.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."
     ),
-    "lint": Kind(
-        guesses_json.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."
-    ),
+    "lint": Kind(lint_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: what was known before."),

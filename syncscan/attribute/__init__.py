@@ -176,7 +176,7 @@ class _Attributor:
 
     def _site(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
         place = stack.place
-        source = self._guessed(place.user, point, forward, stack, ops)
+        source = self._with_candidates(place.user, point, forward, stack, ops)
         confidence = Confidence.HIGH if stack.recorded or place.user else Confidence.MEDIUM
         path = self.path_in_program(place.user.file, root) if place.user else ""
         return _Site(
@@ -196,7 +196,7 @@ class _Attributor:
             calls[place] = points[place].ops[-1] if points[place].ops else calls[place]
         return calls
 
-    def _guessed(
+    def _with_candidates(
         self, source: Source | None, point: SyncPoint, forward: int, stack: _Stack, ops: _Names
     ) -> Source | None:
         """Return the source with the candidate lines; a single candidate becomes its line, still inexact."""

@@ -10,7 +10,7 @@ import click
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
-from syncscan.cli.suggested import option, with_guesses
+from syncscan.cli.suggested import option, with_suggestions
 from syncscan.cli.terminal import colors, width
 from syncscan.errors import UsageError
 
@@ -38,7 +38,7 @@ def command(name: str, trace: str | None, form: str, fixes: str | None, analysis
     from syncscan import api
     from syncscan.model.renamed_rules import deprecation
 
-    analysis = with_guesses(analysis_options.analysis_of(trace), fixes) if trace is not None else None
+    analysis = with_suggestions(analysis_options.analysis_of(trace), fixes) if trace is not None else None
     warn((*(analysis.warnings if analysis else ()), *filter(None, (deprecation(name),))))
     text = api.explanation(name, analysis)
     text += _fixes(text)

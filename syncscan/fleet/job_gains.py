@@ -57,23 +57,23 @@ class JobProjector:
         self.job = _job(members, all_arrivals, self.ranks)
         self.known = unprofiled_us is not None
         self._times = ScaledTime(self._takes)
-        guessed = mean(graph.own_share for graph in self.job.graphs)
-        self.scales = Scales(guessed)
+        estimated = mean(graph.own_share for graph in self.job.graphs)
+        self.scales = Scales(estimated)
         if unprofiled_us is not None:
-            self.scales = Scales(*scales(self._times, guessed, unprofiled_us * 1e3, ROUNDS))
+            self.scales = Scales(*scales(self._times, estimated, unprofiled_us * 1e3, ROUNDS))
         before = period(self.job, self.scales)
         self.unit = (1.0 if self.known or not before else self._takes(1.0, 1.0) / before) / 1e3
         self.before = before
         self.many = _nodes(self.job.graphs) > MANY_NODES
         alone = range(self.job.steps) if self.job.steps > 1 and not self.many else ()
-        self._nearby = [(near, period(self.job, near)) for near in self._calibrated_near(guessed, unprofiled_us)]
+        self._nearby = [(near, period(self.job, near)) for near in self._calibrated_near(estimated, unprofiled_us)]
         self._singles = {step: period(self.job, self.scales, steps=[step]) for step in alone}
 
-    def _calibrated_near(self, guessed: float, unprofiled_us: float | None) -> list[Scales]:
+    def _calibrated_near(self, estimated: float, unprofiled_us: float | None) -> list[Scales]:
         if unprofiled_us is None:
             return []
         times = (unprofiled_us * 1e3 * (1 + sign * REPEATED) for sign in (-1, 1))
-        return [Scales(*scales(self._times, guessed, time, ROUNDS)) for time in times]
+        return [Scales(*scales(self._times, estimated, time, ROUNDS)) for time in times]
 
     def _takes(self, host: float, device: float) -> float:
         """Return the step time with these scales, ns."""
@@ -114,8 +114,8 @@ class JobProjector:
         """Return the ratios with the least and the most profiler overhead, if that is an estimate."""
         if self.known:
             return []
-        guessed = self.scales.host
-        alternatives = [Scales(), Scales(max(MIN_SCALE, guessed - (1.0 - guessed) / 2))]
+        estimated = self.scales.host
+        alternatives = [Scales(), Scales(max(MIN_SCALE, estimated - (1.0 - estimated) / 2))]
         return [period(self.job, other, removal) / (period(self.job, other) or 1.0) for other in alternatives]
 
 

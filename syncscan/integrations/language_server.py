@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, installing
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.guess import Guess
+from syncscan.model.lint_warning import LintWarning
 from syncscan.report.phrases import measurable, replayed
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
@@ -114,17 +114,17 @@ class _State:
         """Return the diagnostics of a file, and keep what there is to say of each line."""
         from pygls.uris import from_fs_path
 
-        guesses, findings = lint_text(path, text), self._findings(path, folder)
+        warnings, findings = lint_text(path, text), self._findings(path, folder)
         lines = {f.where.source.line for f in findings if f.where.source}
         reasons: dict[int, list[str]] = {}
         shown = []
         for finding in findings:
             shown.append(of_finding(finding, self._step_us))
             reasons.setdefault(shown[-1].range.start.line, []).append(_reason(finding))
-        for guess in guesses:
-            if guess.line not in lines:
-                shown.append(of_guess(guess))
-                reasons.setdefault(guess.line - 1, []).append(_reason(guess))
+        for warning in warnings:
+            if warning.line not in lines:
+                shown.append(diagnostic_of_warning(warning))
+                reasons.setdefault(warning.line - 1, []).append(_reason(warning))
         self._reasons[from_fs_path(path) or path] = reasons
         return shown
 
@@ -188,26 +188,30 @@ def _walked(folder: Path) -> Iterator[Path]:
                 yield entry
 
 
-def lint_text(path: str, text: str) -> Sequence[Guess]:
+def lint_text(path: str, text: str) -> Sequence[LintWarning]:
     """Return the lint warnings of a file as it stands in an editor, none where it can't be parsed yet."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / (Path(path).name or "untitled.py")
         file.write_text(text, "utf-8")
-        return api.lint([str(file)]).guesses
+        return api.lint([str(file)]).warnings
 
 
-def of_guess(guess: Guess) -> Diagnostic:
+def diagnostic_of_warning(warning: LintWarning) -> Diagnostic:
     """Return a lint warning as an editor shows it."""
     from lsprotocol import types
 
-    start = types.Position(guess.line - 1, max(0, guess.column - 1))
-    end = types.Position(guess.end_line, 0) if guess.end_line > guess.line else types.Position(guess.line - 1, 10_000)
-    faint = guess.severity is Severity.LOW
+    start = types.Position(warning.line - 1, max(0, warning.column - 1))
+    end = (
+        types.Position(warning.end_line, 0)
+        if warning.end_line > warning.line
+        else types.Position(warning.line - 1, 10_000)
+    )
+    faint = warning.severity is Severity.LOW
     return types.Diagnostic(
         range=types.Range(start, end),
-        message=f"{guess.diagnosis.title} (in {guess.place}; not run)",
+        message=f"{warning.diagnosis.title} (in {warning.place}; not run)",
         severity=types.DiagnosticSeverity.Hint if faint else types.DiagnosticSeverity.Information,
-        code=guess.rule,
+        code=warning.rule,
         source=NAME,
     )
 
@@ -252,7 +256,7 @@ def _is_of(finding: Finding, path: str) -> bool:
     return named == here or here.endswith("/" + named.lstrip("./"))
 
 
-def _reason(of: Finding | Guess) -> str:
+def _reason(of: Finding | LintWarning) -> str:
     diagnosis = of.diagnosis
     return f"**{diagnosis.title}** (`{diagnosis.rule}`)\n\n{diagnosis.why}\n\n**Instead:** {diagnosis.fix}"
 

@@ -13,7 +13,7 @@ from syncscan.lint.contexts import NOWHERE, CodeContext, Function, Places, seldo
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
 from syncscan.lint.names import FileNames, constant, key
-from syncscan.lint.shape import Hit, LintSite, Shape
+from syncscan.lint.pattern import Hit, LintSite, Pattern
 from syncscan.lint.tree import children, walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, ValueKind, either
 
@@ -65,13 +65,13 @@ class FileWalk:
 
     Args:
         tree: the tree of the file.
-        shapes: the patterns to look for in code that runs often; the first that matches an expression names it.
+        patterns: the patterns to look for in code that runs often; the first that matches an expression names it.
         anywhere: those of them that look at all code.
     """
 
-    def __init__(self, tree: ast.Module, shapes: Sequence[Shape], anywhere: Sequence[Shape]) -> None:
+    def __init__(self, tree: ast.Module, patterns: Sequence[Pattern], anywhere: Sequence[Pattern]) -> None:
         self._tree = tree
-        self._often, self._anywhere = _by_what_they_look_at(shapes), _by_what_they_look_at(anywhere)
+        self._often, self._anywhere = _by_kind(patterns), _by_kind(anywhere)
         self._names, self._places = FileNames(tree), Places(tree)
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
@@ -174,7 +174,7 @@ class FileWalk:
             self._look(target.value, around)
             self._look(target.slice, around)
             self._evaluator.assigned_value = value
-            self._ask_shapes(target, around)
+            self._match_patterns(target, around)
             self._evaluator.assigned_value = None
 
     def _of_AugAssign(self, node: ast.AugAssign, around: _Around) -> None:
@@ -184,7 +184,7 @@ class FileWalk:
             self._look(node.target.slice, around)
             read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
             self._made.append(read)
-            self._ask_shapes(read, around)
+            self._match_patterns(read, around)
         elif written := key(node.target):
             read_name = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
             self._made.append(read_name)
@@ -296,13 +296,13 @@ class FileWalk:
     # Expressions
 
     def _look(self, node: ast.expr, around: _Around) -> None:
-        """Ask the shapes about an expression and all inside of it, innermost first."""
+        """Match the patterns on an expression and all inside of it, innermost first."""
         special = getattr(self, f"_look_{type(node).__name__}", None)
         if special:
             special(node, around)
             return
         self._children(node, around)
-        self._ask_shapes(node, around)
+        self._match_patterns(node, around)
 
     def _children(self, node: ast.AST, around: _Around) -> None:
         for child in children(node):
@@ -369,31 +369,31 @@ class FileWalk:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 self._look(part.value, around)
-                self._ask_shapes(part.value, around, shown_by="an f-string")
+                self._match_patterns(part.value, around, shown_by="an f-string")
 
     def _look_Call(self, node: ast.Call, around: _Around) -> None:
         self._children(node, around)
         name = self._names.of(node.func)
         arguments = [*node.args, *(k.value for k in node.keywords)]
         if name in _ASKS[:1] and len(node.args) == 1:
-            self._ask_shapes(node.args[0], around, question="bool")
+            self._match_patterns(node.args[0], around, question="bool")
         elif name in ("any", "all") and len(node.args) == 1:
             self._asks_of_elements(name, node.args[0], around)
         elif name in ("max", "min") and len(node.args) > 1 and any(self._evaluator.value(a).tensor for a in node.args):
-            self._ask_shapes(node, around, question=name)
+            self._match_patterns(node, around, question=name)
         if shown := self._shows(node, name):
             for value in arguments:
                 inner = value.values if isinstance(value, ast.Dict) else [value]
                 for one in inner:
-                    self._ask_shapes(one, around, shown_by=shown)
-        self._ask_shapes(node, around)
+                    self._match_patterns(one, around, shown_by=shown)
+        self._match_patterns(node, around)
 
     def _asks_of_elements(self, name: str, of: ast.expr, around: _Around) -> None:
         if isinstance(of, ast.GeneratorExp | ast.ListComp) and self._evaluator.value(of).tensor:
             before = self._evaluator.replace(dict(self._evaluator.environment))
             for generator in of.generators:
                 self._loop_target(generator.target, generator.iter)
-            self._ask_shapes(of.elt, replace(around, loops=around.loops + 1), question=name)
+            self._match_patterns(of.elt, replace(around, loops=around.loops + 1), question=name)
             self._evaluator.replace(before)
 
     def _shows(self, call: ast.Call, name: str) -> str:
@@ -422,15 +422,15 @@ class FileWalk:
             self._truth(node.operand, word, around)
         else:
             self._look(node, around)
-            self._ask_shapes(node, around, question=word)
+            self._match_patterns(node, around, question=word)
 
-    def _ask_shapes(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
+    def _match_patterns(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
         kind = "question" if question else "shown" if shown_by else type(node)
-        shapes = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
-        if not shapes:
+        patterns = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
+        if not patterns:
             return
         site = LintSite(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
-        hit = next((hit for shape in shapes if (hit := shape.find(site))), None)
+        hit = next((hit for pattern in patterns if (hit := pattern.find(site))), None)
         if hit:
             at = (node.lineno, node.col_offset, hit.rule)
             in_loop = around.loops > 0
@@ -548,11 +548,11 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
 
 
-def _by_what_they_look_at(shapes: Sequence[Shape]) -> dict[object, list[Shape]]:
-    by_kind: dict[object, list[Shape]] = {}
-    for shape in shapes:
-        for what in shape.LOOKS_AT:
-            by_kind.setdefault(what, []).append(shape)
+def _by_kind(patterns: Sequence[Pattern]) -> dict[object, list[Pattern]]:
+    by_kind: dict[object, list[Pattern]] = {}
+    for pattern in patterns:
+        for kind in pattern.LOOKS_AT:
+            by_kind.setdefault(kind, []).append(pattern)
     return by_kind
 
 

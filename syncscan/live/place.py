@@ -21,7 +21,7 @@ from syncscan.capture.ticks import line_of
 from syncscan.facts.program_phases import name_of
 from syncscan.guarding.called import called
 from syncscan.lint.file_walk import FileWalk
-from syncscan.lint.shapes import ANYWHERE, SHAPES
+from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import parsed, read
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import in_package, is_library
@@ -81,7 +81,7 @@ class Places:
     def __init__(self, since: float | None = None) -> None:
         self._since = time.time() if since is None else since
         self._known: dict[tuple[int, int], tuple[CodeType, Stand, bool]] = {}
-        self._guesses: dict[str, dict[int, str]] = {}
+        self._lint_lines: dict[str, dict[int, str]] = {}
 
     def __call__(self, stack: Sequence[Any]) -> Stand | None:
         """Return where a thread with this stack stands; None for an empty one, or one of syncscan's own threads."""
@@ -129,7 +129,7 @@ class Places:
             call = called(code, at)
         if call in CALLS:
             return DEVICE, CALLS[call]
-        rule = self._guessed(file).get(line, "") if own else ""
+        rule = self._lines_with_rules(file).get(line, "") if own else ""
         return (DEVICE, rule) if rule else (HOST, "")
 
     def _readable(self, file: str) -> bool:
@@ -138,23 +138,23 @@ class Places:
             return Path(file).stat().st_mtime <= self._since
         return False
 
-    def _guessed(self, file: str) -> dict[int, str]:
+    def _lines_with_rules(self, file: str) -> dict[int, str]:
         """Return the lines of a file that wait as far as its source shows, each with its rule."""
-        if file not in self._guesses:
-            if len(self._guesses) >= MOST_FILES:
+        if file not in self._lint_lines:
+            if len(self._lint_lines) >= MOST_FILES:
                 return {}
-            self._guesses[file] = {}
+            self._lint_lines[file] = {}
             with contextlib.suppress(Exception):  # a file that can't be read or parsed tells nothing
-                self._guesses[file] = dict(_guesses(file))
-        return self._guesses[file]
+                self._lint_lines[file] = dict(_lint_lines(file))
+        return self._lint_lines[file]
 
 
-def _guesses(file: str) -> Iterator[tuple[int, str]]:
+def _lint_lines(file: str) -> Iterator[tuple[int, str]]:
     source = read(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = parsed(source)
-    for match in FileWalk(tree, SHAPES, ANYWHERE).found():
+    for match in FileWalk(tree, PATTERNS, ANYWHERE).found():
         for line in range(match.node.lineno, (match.node.end_lineno or match.node.lineno) + 1):
             yield line, match.hit.rule
 

@@ -33,7 +33,7 @@ def decided(
         device_share=step.shares.device,
         device_share_basis=ShareBasis.MEASURED if step.calibration.known else ShareBasis.ESTIMATED,
     )
-    sentences = [_reason(step, measured, bound, removable), *_guess(step, bound, ends, removable)]
+    sentences = [_reason(step, measured, bound, removable), *_estimate(step, bound, ends, removable)]
     return replace(
         measured,
         bound=bound,
@@ -140,7 +140,7 @@ def _beside(measured: StepSummary, us: float, whole: float, unprofiled: float) -
     return shares(recorded, unprofiled, measured.device_share_basis)
 
 
-def _guess(
+def _estimate(
     step: CalibratedStep, bound: Bound, ends: Sequence[CalibratedStep], removable: frozenset[int]
 ) -> Iterator[str]:
     """Yield what the verdict rests on where nobody timed the step without the profiler, and what else it could be."""

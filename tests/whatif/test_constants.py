@@ -155,7 +155,7 @@ def test_recording_python_frames_too_costs_1_8_times_that() -> None:
     assert recorded(100, with_stack=1).host_scale == pytest.approx(0.55, abs=0.01)
 
 
-def test_a_guess_leaves_the_program_a_third_of_its_time() -> None:
+def test_an_estimate_leaves_the_program_a_third_of_its_time() -> None:
     """However many slices were recorded, 35 % is taken to be the program's."""
     assert recorded(600).host_scale == pytest.approx(0.35)
 
@@ -169,8 +169,8 @@ def test_a_host_is_scaled_within_what_is_plausible(step_ms: float, scale: float 
         t.launch("kernel", at=start + 20, lasts=4)
         t.synchronize(at=start + 22)
     p = analyze_trace(t.trace(), step_ms=step_ms).whatif()
-    guessed = pytest.approx(1.0, abs=0.02)
-    assert p.host_scale == (guessed if scale is None else pytest.approx(scale, abs=0.02))
+    estimated = pytest.approx(1.0, abs=0.02)
+    assert p.host_scale == (estimated if scale is None else pytest.approx(scale, abs=0.02))
     assert (p.baseline_us == pytest.approx(1000 * step_ms, rel=0.002)) is (scale is not None)
 
 
@@ -194,8 +194,8 @@ def test_clocks_that_differ_by_2_percent_are_noted(step_ms: float, expected: boo
     ("host", "off", "expected"), [(42, 1.003, False), (68, 1.003, True), (20, 1.0085, False), (20, 1.012, True)]
 )
 def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: float, off: float, expected: bool) -> None:
-    """Where half of what is guessed to be the profiler's (0.65 of this host's time) makes less of the step than that,
-    and the guess explains the known time as well: then the guess stays.
+    """Where half of what is estimated to be the profiler's (0.65 of this host's time) makes less of the step than that,
+    and the estimate explains the known time as well: then the estimate stays.
     """
     t = TraceBuilder()
     for start in t.steps(4, lasts=2000 + host):
