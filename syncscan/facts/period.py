@@ -61,8 +61,8 @@ def window(trace: Trace) -> Interval:
     begin = min(int(s.ts[first]), _loader_before(trace, first))
     waits = trace.where(is_synchronize, *CALLS)
     waits = waits[np.isin(s.track[waits], distinct(s.track[calls])) & ~np.isin(waits, profiler_syncs(trace))]
-    meeting = np.concatenate([calls, waits[s.ts[waits] >= begin]])
-    last = meeting[s.end[meeting] == s.end[meeting].max()]
+    together = np.concatenate([calls, waits[s.ts[waits] >= begin]])
+    last = together[s.end[together] == s.end[together].max()]
     ops = [op for op in map(trace.kept(Paths).outermost_op, last.tolist()) if op != NONE]
     return Interval(begin, int(s.end[np.append(last, ops).astype(np.int64)].max()))
 

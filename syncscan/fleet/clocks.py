@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.meetings import JobMeeting, collective_of
+from syncscan.fleet.collectives import JobCollective, collective_of
 from syncscan.fleet.members import Members
 
 
@@ -27,12 +27,12 @@ class RankClocks(msgspec.Struct, frozen=True):
     """Indices of ranks that share no collective with the others: their epoch times are used unaligned."""
 
 
-def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> RankClocks:
+def clocks_of(members: Members, collectives: Sequence[JobCollective]) -> RankClocks:
     """Align the ranks' clocks."""
     base = members.ranks[0].of.base_ns
     epoch = [member.of.base_ns - base if member.of.base_ns and base else 0 for member in members.ranks]
     corrected: dict[int, int] = {0: 0}
-    while newly_aligned := _next(members, meetings, epoch, corrected):
+    while newly_aligned := _next(members, collectives, epoch, corrected):
         corrected |= newly_aligned
     unaligned = tuple(sorted(set(range(len(epoch))) - set(corrected)))
     corrections = tuple(corrected.get(place, 0) for place in range(len(epoch)))
@@ -40,14 +40,14 @@ def clocks_of(members: Members, meetings: Sequence[JobMeeting]) -> RankClocks:
 
 
 def _next(
-    members: Members, meetings: Sequence[JobMeeting], epoch: Sequence[int], known: dict[int, int]
+    members: Members, collectives: Sequence[JobCollective], epoch: Sequence[int], known: dict[int, int]
 ) -> dict[int, int]:
     """Return the corrections of ranks that share a collective with an aligned one."""
     apart: defaultdict[int, list[float]] = defaultdict(list)
-    for meeting in meetings:
+    for collective in collectives:
         ends = {
             rank: collective_of(members, rank, place).end + epoch[rank] + known.get(rank, 0)
-            for rank, place in zip(meeting.ranks, meeting.places, strict=True)
+            for rank, place in zip(collective.ranks, collective.places, strict=True)
         }
         settled = [end for rank, end in ends.items() if rank in known]
         if settled and len(settled) < len(ends):

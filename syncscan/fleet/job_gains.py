@@ -18,7 +18,7 @@ from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrate import MIN_SCALE, ScaledTime, scales
 from syncscan.whatif.calibrated_step import MODEL
-from syncscan.whatif.job_replay import Job, JobRemoval, Meeting, Scales, period
+from syncscan.whatif.job_replay import Job, JobRemoval, Scales, SharedCollective, period
 
 ROUNDS = 12
 """Bisection steps to calibrate the job: accurate to 0.03 % of a scale."""
@@ -147,29 +147,29 @@ def _nodes(graphs: Sequence[RankGraph]) -> int:
 def _job(members: Members, all_arrivals: Sequence[CollectiveArrivals], ranks: Sequence[int]) -> Job:
     """Return the programs and collectives of these ranks; a rank's index in the job is that in `ranks`."""
     at = {place: number for number, place in enumerate(ranks)}
-    meetings: dict[tuple[int, int], Meeting] = {}
+    collectives: dict[tuple[int, int], SharedCollective] = {}
     for one in all_arrivals:
         took = min((arrival.of.end - arrival.of.begin for arrival in one.arrivals if arrival.waits), default=0)
         there = [
             (at[arrival.rank], place, arrival)
-            for arrival, place in zip(one.arrivals, one.meeting.places, strict=True)
+            for arrival, place in zip(one.arrivals, one.collective.places, strict=True)
             if arrival.rank in at
         ]
-        meeting = Meeting(
+        collective = SharedCollective(
             tuple(number for number, _, _ in there),
             tuple(float(took if a.waits else a.of.end - a.of.begin) for _, _, a in there),
             tuple(arrival.waits for _, _, arrival in there),
         )
-        meetings.update({(number, place): meeting for number, place, _ in there})
+        collectives.update({(number, place): collective for number, place, _ in there})
     alone = {
         (number, place): float(collective.end - collective.begin)
         for number, rank in enumerate(ranks)
         for place, collective in enumerate(members.ranks[rank].of.collectives)
-        if (number, place) not in meetings
+        if (number, place) not in collectives
     }
     shared = _shared_steps(members)
     graphs = [_common(members, rank, members.ranks[rank].of.graph, shared) for rank in ranks]
-    return Job(tuple(_with_slowdown(graphs)), meetings, alone)
+    return Job(tuple(_with_slowdown(graphs)), collectives, alone)
 
 
 def _with_slowdown(graphs: Sequence[RankGraph]) -> list[RankGraph]:

@@ -14,7 +14,7 @@ from statistics import median
 import msgspec
 
 from syncscan.fleet.clocks import RankClocks
-from syncscan.fleet.meetings import JobMeeting, collective_of
+from syncscan.fleet.collectives import JobCollective, collective_of
 from syncscan.fleet.members import Members
 from syncscan.model.fleet import LateCause, Lateness, PathSegment
 from syncscan.model.rank import RankCollective
@@ -49,7 +49,7 @@ class Arrival(msgspec.Struct, frozen=True):
 class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
     """A collective with its arrivals, in the order of the ranks."""
 
-    meeting: JobMeeting
+    collective: JobCollective
     arrivals: tuple[Arrival, ...]
 
     @cached_property
@@ -70,19 +70,21 @@ class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
         return last.begin - median(begins) if begins else 0.0
 
 
-def match_arrivals(members: Members, meetings: Sequence[JobMeeting], clocks: RankClocks) -> list[CollectiveArrivals]:
+def match_arrivals(
+    members: Members, collectives: Sequence[JobCollective], clocks: RankClocks
+) -> list[CollectiveArrivals]:
     """Return the collectives with their arrivals, ordered by end."""
-    arrived = [CollectiveArrivals(meeting, _arrivals(members, meeting, clocks)) for meeting in meetings]
+    arrived = [CollectiveArrivals(collective, _arrivals(members, collective, clocks)) for collective in collectives]
     return sorted(arrived, key=lambda one: max(arrival.end for arrival in one.arrivals))
 
 
-def _arrivals(members: Members, meeting: JobMeeting, clocks: RankClocks) -> tuple[Arrival, ...]:
-    of = [collective_of(members, rank, place) for rank, place in zip(meeting.ranks, meeting.places, strict=True)]
-    begins = [one.begin + clocks.added[rank] for one, rank in zip(of, meeting.ranks, strict=True)]
+def _arrivals(members: Members, collective: JobCollective, clocks: RankClocks) -> tuple[Arrival, ...]:
+    of = [collective_of(members, rank, place) for rank, place in zip(collective.ranks, collective.places, strict=True)]
+    begins = [one.begin + clocks.added[rank] for one, rank in zip(of, collective.ranks, strict=True)]
     last = max(begins)
     return tuple(
         Arrival(rank, one, begin, begin + one.end - one.begin, begin + one.end - one.begin >= last - DONE_BEFORE_NS)
-        for rank, one, begin in zip(meeting.ranks, of, begins, strict=True)
+        for rank, one, begin in zip(collective.ranks, of, begins, strict=True)
     )
 
 
@@ -110,13 +112,13 @@ def lateness_by_step(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[tupl
     parts: defaultdict[tuple[int, int], dict[tuple[LateCause, int], float]] = defaultdict(dict)
     before: dict[tuple[int, ...], CollectiveArrivals] = {}
     for one in sorted(all_arrivals, key=lambda one: one.last.begin):
-        new = one.late_ns - _carried(one, before.get(one.meeting.ranks))
+        new = one.late_ns - _carried(one, before.get(one.collective.ranks))
         if new > 0:
-            key = one.meeting.step, one.last.rank
+            key = one.collective.step, one.last.rank
             late[key] += new
-            for cause, length in _causes(one, before.get(one.meeting.ranks), new).items():
+            for cause, length in _causes(one, before.get(one.collective.ranks), new).items():
                 parts[key][cause] = parts[key].get(cause, 0.0) + length
-        before[one.meeting.ranks] = one
+        before[one.collective.ranks] = one
     return {key: StepLateness(total, parts[key]) for key, total in late.items()}
 
 
@@ -238,11 +240,11 @@ def critical_path(
         since = max(a.end for a in earlier.arrivals) if earlier else begin
         segments.append(
             PathSegment(
-                at.meeting.step,
+                at.collective.step,
                 members.ranks[last.rank].number,
                 (since - begin) / 1e3,
                 (last.begin - begin) / 1e3,
-                at.meeting.kind,
+                at.collective.kind,
             )
         )
         at = earlier
@@ -260,16 +262,16 @@ def _by_rank(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, tuple[l
     for one in all_arrivals:
         end = max(arrival.end for arrival in one.arrivals)
         for arrival in one.arrivals:
-            meetings, ends = by_rank[arrival.rank]
-            meetings.append(one)
+            collectives, ends = by_rank[arrival.rank]
+            collectives.append(one)
             ends.append(end)
     return by_rank
 
 
-def _before(meetings: Sequence[CollectiveArrivals], ends: Sequence[int], begin: int) -> CollectiveArrivals | None:
+def _before(collectives: Sequence[CollectiveArrivals], ends: Sequence[int], begin: int) -> CollectiveArrivals | None:
     """Return the last collective of a rank that ended before it arrived at another."""
     ended = bisect_left(ends, begin)
-    return meetings[ended - 1] if ended else None
+    return collectives[ended - 1] if ended else None
 
 
 def _merged(segments: Sequence[PathSegment]) -> list[PathSegment]:

@@ -21,7 +21,7 @@ from syncscan.model.trace import NONE
 Key: TypeAlias = "tuple[object, ...]"
 
 
-class JobMeeting(msgspec.Struct, frozen=True):
+class JobCollective(msgspec.Struct, frozen=True):
     """One collective of one step: the ranks that take part, and its index on each of them."""
 
     step: int
@@ -33,14 +33,14 @@ class JobMeeting(msgspec.Struct, frozen=True):
     """Index of the collective on each rank."""
 
 
-class Meetings(msgspec.Struct, frozen=True):
+class MatchedCollectives(msgspec.Struct, frozen=True):
     """Collectives that all their ranks' traces have, in no order, and the number of those missing in some trace."""
 
-    found: tuple[JobMeeting, ...]
+    matched: tuple[JobCollective, ...]
     unmatched: int
 
 
-def meetings_of(members: Members) -> Meetings:
+def match_collectives(members: Members) -> MatchedCollectives:
     """Match the collectives of the common steps."""
     at = {member.number: place for place, member in enumerate(members.ranks)}
     whole = frozenset(range(members.world_size) if members.world_size else at)
@@ -50,7 +50,7 @@ def meetings_of(members: Members) -> Meetings:
         for key, group, collective in _keys(member, members.steps, whole):
             held[key].setdefault(place, []).append(collective)
             wanted[key] = group
-    matched, unmatched = list[JobMeeting](), 0
+    matched, unmatched = list[JobCollective](), 0
     for key, by_rank in held.items():
         expected = wanted[key]
         counts = {len(places) for places in by_rank.values()}
@@ -62,8 +62,10 @@ def meetings_of(members: Members) -> Meetings:
             continue
         ranks = tuple(sorted(by_rank))
         step, kind = int(str(key[0])), str(key[1])
-        matched += [JobMeeting(step, kind, ranks, places) for places in zip(*(by_rank[r] for r in ranks), strict=True)]
-    return Meetings(tuple(matched), unmatched)
+        matched += [
+            JobCollective(step, kind, ranks, places) for places in zip(*(by_rank[r] for r in ranks), strict=True)
+        ]
+    return MatchedCollectives(tuple(matched), unmatched)
 
 
 def _keys(
@@ -98,12 +100,12 @@ def _listed(group: ProcessGroup) -> frozenset[int] | None:
     return frozenset(group.ranks) if group.ranks else None
 
 
-def by_collective(meetings: Sequence[JobMeeting]) -> Mapping[tuple[int, int], JobMeeting]:
+def by_collective(collectives: Sequence[JobCollective]) -> Mapping[tuple[int, int], JobCollective]:
     """Return the job's collective by rank index and index of the collective."""
     return {
-        (rank, place): meeting
-        for meeting in meetings
-        for rank, place in zip(meeting.ranks, meeting.places, strict=True)
+        (rank, place): collective
+        for collective in collectives
+        for rank, place in zip(collective.ranks, collective.places, strict=True)
     }
 
 
