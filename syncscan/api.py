@@ -22,7 +22,7 @@ from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence, Severity
-from syncscan.model.names import is_step
+from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
 from syncscan.model.view import matches

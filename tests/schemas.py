@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from syncscan.capture import capture_run
-from syncscan.capture.document import CaptureDocument
+from syncscan.capture.table_types import CaptureDocument
 from syncscan.gate.baseline import Baseline
 from syncscan.live import record
 from syncscan.live.record import Window

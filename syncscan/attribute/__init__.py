@@ -15,8 +15,8 @@ from syncscan.attribute.candidate_lines import candidates
 from syncscan.attribute.excerpts import at_hand, with_excerpts
 from syncscan.attribute.indexed import settled
 from syncscan.attribute.phase import Phases
-from syncscan.attribute.place import PickedLines, modules, parse, pick
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
+from syncscan.attribute.source_lines import PickedLines, modules, parse, pick
 from syncscan.attribute.start_folder import path_in_program, program_root
 from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
@@ -26,7 +26,7 @@ from syncscan.facts.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
-from syncscan.model.names import program_op
+from syncscan.model.slice_names import program_op
 from syncscan.model.trace import NONE, Trace
 
 

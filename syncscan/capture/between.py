@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncscan.capture.plan import Plan
 from syncscan.capture.rounds import LinePasses, Rounds, can_watch
-from syncscan.capture.watch import KnownRun, Watch, key_of
+from syncscan.capture.run_watch import KnownRun, Watch, key_of
 from syncscan.facts.loops import Loops
 from syncscan.facts.program_phases import SeenPhase, rounds_of
 from syncscan.model.program_run import PhaseKind

@@ -16,9 +16,9 @@ from syncscan.capture.between import PhaseRecording
 from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
 from syncscan.capture.plan import Plan, StepPurpose
+from syncscan.capture.run_watch import Watch
 from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
 from syncscan.capture.ticks import Row
-from syncscan.capture.watch import Watch
 from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"

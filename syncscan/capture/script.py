@@ -22,8 +22,8 @@ from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.capture.repeats import Repeats
-from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
+from syncscan.capture.step_ends import ScopeWatch
 from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3

@@ -10,10 +10,10 @@ import msgspec
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
+from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
-from syncscan.cli.suggested import option, with_fixes
-from syncscan.cli.terminal import blocks, colors, links, width
+from syncscan.cli.stdout import blocks, colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
 from syncscan.errors import TraceError, UsageError

@@ -14,7 +14,7 @@ from syncscan.cli.finite import Finite
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:

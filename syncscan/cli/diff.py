@@ -11,7 +11,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, say, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:

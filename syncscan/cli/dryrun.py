@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:

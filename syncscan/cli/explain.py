@@ -8,10 +8,10 @@ import re
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.fixes_option import option, with_suggestions
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
-from syncscan.cli.suggested import option, with_suggestions
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 

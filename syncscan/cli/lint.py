@@ -9,7 +9,7 @@ import click
 
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.output import deliver, refuse, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 
 if TYPE_CHECKING:
     from syncscan.model.check import Allowance

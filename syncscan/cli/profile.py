@@ -420,7 +420,7 @@ def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collec
     from syncscan import api
     from syncscan.cli.open import show
     from syncscan.cli.output import deliver, warn
-    from syncscan.cli.terminal import colors, width
+    from syncscan.cli.stdout import colors, width
     from syncscan.report import text
 
     with memory_limit.limited(max_memory) as most:

@@ -12,7 +12,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 
 if TYPE_CHECKING:
     from syncscan.model.projection import Projection

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.fixes_option import option, with_suggestions
 from syncscan.cli.output import deliver, refuse, say, warn
-from syncscan.cli.suggested import option, with_suggestions
 from syncscan.cli.view import options as view_options
 from syncscan.cli.view import refuse_unknown, viewed
 from syncscan.errors import UsageError

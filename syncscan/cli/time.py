@@ -15,7 +15,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import SyncscanError
 
 _PACKAGE = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 
 if TYPE_CHECKING:
     from pathlib import Path

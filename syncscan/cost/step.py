@@ -14,7 +14,7 @@ from syncscan.facts.period import step_intervals, step_period
 from syncscan.model.finding import Occurrence
 from syncscan.model.integrity import Integrity
 from syncscan.model.interval import cover_of
-from syncscan.model.names import is_loader
+from syncscan.model.slice_names import is_loader
 from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, StepSummary
 from syncscan.model.trace import HOST, NONE, Step, Trace
 

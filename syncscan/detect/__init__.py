@@ -24,8 +24,8 @@ from syncscan.facts.period import window
 from syncscan.model.arrays import Bool, distinct
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.interval import cover_of
-from syncscan.model.names import is_service_thread
 from syncscan.model.rule_doc import RuleDoc
+from syncscan.model.slice_names import is_service_thread
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 

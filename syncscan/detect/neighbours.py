@@ -12,7 +12,7 @@ import numpy as np
 from syncscan.facts.engine import node_begins
 from syncscan.facts.nesting import innermost_that
 from syncscan.model.arrays import Int32, Int64, grouped
-from syncscan.model.names import is_loader, is_step, is_wrapper
+from syncscan.model.slice_names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 
 _MOST = 64

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from syncscan.dryrun import stand_ins
-from syncscan.dryrun.order import DEFAULT
 from syncscan.dryrun.patches import Patches
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import DryWait
-from syncscan.dryrun.session import DryRunSession
 from syncscan.dryrun.wait_table import synchronize
+from syncscan.dryrun.work_order import DEFAULT
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.tensor_memory import DEVICE
 
 torch: Any = importlib.import_module("torch")
@@ -85,7 +85,7 @@ class _Machinery:
         self.patches.set(function, "apply", classmethod(applied))
 
     def _in_program(self, hook: Callable[..., Any]) -> Callable[..., Any]:
-        functions = importlib.import_module("syncscan.dryrun.functions").Functions
+        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions
 
         @functools.wraps(hook)
         def called(*args: Any) -> Any:

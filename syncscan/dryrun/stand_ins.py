@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.wait_table import synchronize
 
 torch: Any = importlib.import_module("torch")

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession, TorchCall
+from syncscan.dryrun.recorder import DryRunSession, TorchCall
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
 from syncscan.dryrun.wait_table import to_device, to_host
 

@@ -13,7 +13,7 @@ from syncscan.facts.device_names import DeviceNames
 from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.finding import Place
 from syncscan.model.interval import union
-from syncscan.model.names import COLLECTIVE_WORDS, is_collective_kernel
+from syncscan.model.slice_names import COLLECTIVE_WORDS, is_collective_kernel
 from syncscan.model.trace import NONE, Trace, once
 
 

@@ -14,7 +14,7 @@ from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path, Paths
 from syncscan.facts.period import step_intervals, work_of_steps
 from syncscan.model.arrays import Int64, among
-from syncscan.model.names import is_backward_node, is_compiled_graph, is_wrapper
+from syncscan.model.slice_names import is_backward_node, is_compiled_graph, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, once
 
 COMPILED = "a compiled graph"

@@ -16,8 +16,8 @@ import numpy as np
 
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import Interval
-from syncscan.model.names import is_backward, is_compiled_graph, is_compiled_region, is_gradient, is_optimizer
 from syncscan.model.runtime_calls import is_graph_launch
+from syncscan.model.slice_names import is_backward, is_compiled_graph, is_compiled_region, is_gradient, is_optimizer
 from syncscan.model.trace import CALLS, NONE, Category, Trace, once
 
 LIBRARY = (

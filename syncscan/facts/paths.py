@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
-from syncscan.model.names import is_step, is_wrapper
+from syncscan.model.slice_names import is_step, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, outwards
 
 _KINDS = 16

@@ -12,8 +12,8 @@ from syncscan.facts.paths import Paths
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_loader
 from syncscan.model.runtime_calls import is_synchronize, waits_by_nature
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
 BEHIND = 0.05

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
 from syncscan.fixing.program_file import File
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 
 TURNS, SELDOM = 100, 5
 """Turns that a loop is taken to make, and those of them in which `if step % n` holds."""

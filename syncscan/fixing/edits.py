@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 
 
 class Edit(msgspec.Struct, frozen=True, order=True):

@@ -26,7 +26,7 @@ from syncscan.capture.main_script import run_main
 from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.dryrun.optimizers import after_steps
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
 from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
 from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
@@ -142,7 +142,7 @@ class _Codes:
 
 
 def _text_of(path: str) -> str:
-    from syncscan.fixing.text import read
+    from syncscan.fixing.source_text import read
 
     return read(path).text
 

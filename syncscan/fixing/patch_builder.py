@@ -19,7 +19,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.text import Text, read
+from syncscan.fixing.source_text import Text, read
 from syncscan.fixing.verify import TOLERANCE, Reference
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches

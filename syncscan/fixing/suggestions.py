@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from syncscan.fixing.edits import Clash, Edit, applied
 from syncscan.fixing.patch_builder import unified
-from syncscan.fixing.text import Text, read
+from syncscan.fixing.source_text import Text, read
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding
 from syncscan.model.fix import Fix, SourceEdit, Suggested

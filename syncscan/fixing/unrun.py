@@ -16,7 +16,7 @@ from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
-from syncscan.fixing.text import Text, read
+from syncscan.fixing.source_text import Text, read
 from syncscan.fixing.verify import TOLERANCE
 from syncscan.model.fix import Fix, Fixed, Patched
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.capture.entry_points import Function, replaced
-from syncscan.guarding.clocks import Clocks, Mark, Stream
+from syncscan.guarding.copy_order import Clocks, Mark, Stream
 
 Wraps = Mapping[str, Callable[[Function], Function]]
 """Method → what makes the new one out of it."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from syncscan.dryrun.effects import effect_of, tensors_in
 from syncscan.dryrun.regions import Region, meet, region_of, region_of_array
 from syncscan.dryrun.watched_arrays import watch
-from syncscan.guarding.clocks import Clocks, Stream
+from syncscan.guarding.copy_order import Clocks, Stream
 from syncscan.model.libraries import is_library
 from syncscan.model.race import RaceKind
 

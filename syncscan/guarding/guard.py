@@ -15,7 +15,7 @@ from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.guarding import allowed, dispatch, export, scopes
 from syncscan.guarding.races import GuardedRace, allowed_by
-from syncscan.guarding.rule import comment_at, written_reason
+from syncscan.guarding.rule_of_line import comment_at, written_reason
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
 from syncscan.model.race import RaceKind, RaceLine
 

@@ -10,7 +10,7 @@ from typing import Any
 from syncscan.capture.entry_points import Function, replaced
 from syncscan.guarding import blocking_copies
 from syncscan.guarding.awaiting import Awaiting
-from syncscan.guarding.clocks import Clocks, Stream
+from syncscan.guarding.copy_order import Clocks, Stream
 from syncscan.guarding.debts import Debts, Owed, Tell
 
 torch: Any = importlib.import_module("torch")

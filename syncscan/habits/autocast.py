@@ -15,7 +15,7 @@ import numpy as np
 from syncscan.habits.backward_passes import backward_passes
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 from syncscan.model.trace import NONE, Category
 
 _NODE = "ToCopyBackward0"

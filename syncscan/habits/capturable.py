@@ -15,7 +15,7 @@ from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_loader, is_optimizer
+from syncscan.model.slice_names import is_loader, is_optimizer
 from syncscan.model.trace import Category
 
 LEAST_LAUNCHES = 50

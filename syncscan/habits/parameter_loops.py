@@ -13,7 +13,7 @@ from syncscan.habits.closures import without_closures
 from syncscan.habits.context import LAUNCH_NS, Context
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_optimizer
+from syncscan.model.slice_names import is_optimizer
 from syncscan.model.trace import Category
 
 LEAST = 50

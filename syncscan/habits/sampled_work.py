@@ -16,11 +16,11 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Basis, Habit, HabitGain
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
 from syncscan.model.step import Bound
-from syncscan.model.units import duration
 
 
 class WorkKind(enum.Enum):

@@ -17,7 +17,7 @@ from syncscan.facts.host_threads import autograd_tracks
 from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, cover_of, union
-from syncscan.model.names import is_engine, is_loader
+from syncscan.model.slice_names import is_engine, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace, of_categories
 
 _BEFORE_ALL = np.iinfo(np.int64).min

@@ -9,7 +9,7 @@ import numpy as np
 from syncscan.facts.forward_ops import forward_ops
 from syncscan.facts.nesting import innermost_that
 from syncscan.model.arrays import Int32, Int64, numbered_pairs
-from syncscan.model.names import is_step
+from syncscan.model.slice_names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
 

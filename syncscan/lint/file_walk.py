@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncscan.lint.contexts import NOWHERE, CodeContext, Function, Places, seldom
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
-from syncscan.lint.names import FileNames, constant, key
+from syncscan.lint.imports import FileNames, constant, key
 from syncscan.lint.pattern import Hit, LintSite, Pattern
 from syncscan.lint.tree import children, walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, ValueKind, either

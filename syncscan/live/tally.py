@@ -6,8 +6,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from syncscan.live.place import DEVICE, HOST, INPUT, PEERS, Stand
 from syncscan.live.record import Hour, HourLine, StepTimes, WatchedLine, WatchedThread, Window
+from syncscan.live.thread_position import DEVICE, HOST, INPUT, PEERS, Stand
 
 MOST_LINES = 256
 """Most lines that a window counts, and an hour; further ones count together."""

@@ -36,10 +36,10 @@ from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
 from syncscan.live.journal import KEPT_FILES, MOST_BYTES, Journal
 from syncscan.live.metrics import Sink, close
-from syncscan.live.place import DEVICE, Places
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
 from syncscan.live.tally import HourTally, Key, Tally
+from syncscan.live.thread_position import DEVICE, Places
 
 INTERVAL_S = 20.0
 """Seconds of a window: 460 samples, so that a share of a half is known to 5 points and one of 5 % to 2."""

@@ -14,7 +14,7 @@ from syncscan.load.annotations import tell_annotations
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.device_times import with_device_times
-from syncscan.load.frames import useful_frames
+from syncscan.load.frame_selection import useful_frames
 from syncscan.load.outside_ops import move_into_ops
 from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps

@@ -13,7 +13,7 @@ import numpy as np
 from syncscan.errors import UsageError
 from syncscan.load.repetition import Repetition, repeated_calls
 from syncscan.model.arrays import Int64, grouped, median
-from syncscan.model.names import step_number
+from syncscan.model.slice_names import step_number
 from syncscan.model.step_marks import StepMark, step_mark
 from syncscan.model.steps_found import FoundBy, StepsFound
 from syncscan.model.trace import NONE, Category, Step, Trace

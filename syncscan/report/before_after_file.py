@@ -14,7 +14,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import before_after_svg
 from syncscan.report.assets import asset
 from syncscan.report.before_after import BeforeAfter, before_after
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.story import Story, story_of
 from syncscan.report.tiles import StepBar
 from syncscan.report.waterfall import falls

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from syncscan.report.before_after import BeforeAfter
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import LEVELS, Arrow, Lanes
 from syncscan.report.units import duration
 

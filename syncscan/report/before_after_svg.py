@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from syncscan.report.before_after import BeforeAfter, Scene
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import BINS, LEVELS, Arrow, Lanes, Piece, Shade
 from syncscan.report.units import duration
 

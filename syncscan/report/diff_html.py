@@ -19,8 +19,8 @@ from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 from syncscan.report.assets import asset, template
 from syncscan.report.diff_story import TITLES, ChangeText, DiffStory, story_of
-from syncscan.report.names import shown
 from syncscan.report.phrases import sentences
+from syncscan.report.shown_names import shown
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration
 from syncscan.version import __version__

@@ -11,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import median
 from syncscan.model.finding import Finding, Source
 from syncscan.model.habit import Basis, Habit
-from syncscan.report import habits, suggested
+from syncscan.report import habits, suggested_fix
 from syncscan.report.habits import HabitText
 from syncscan.report.markup import code, escaped
 from syncscan.report.named import named
@@ -68,7 +68,7 @@ def render(analysis: Analysis, finding: Finding) -> str:
         [("Why", d.why), ("Fix", d.fix), ("Safe to remove", use), ("Fine", d.when_fine)],
         _origin(analysis, finding),
     )
-    return f"{block}\n{suggested.markdown(finding.suggested)}" if finding.suggested else block
+    return f"{block}\n{suggested_fix.markdown(finding.suggested)}" if finding.suggested else block
 
 
 def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity, Source
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
-from syncscan.report import races, suggested
+from syncscan.report import races, suggested_fix
 from syncscan.report.finding_table import COLUMNS, finding_rows, race_row
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.phrases import (
@@ -85,7 +85,7 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
         cost=f"{d.title}: {measured(f, step)}",
         details=_details(f, step),
         row=row,
-        changes=((suggested.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
+        changes=((suggested_fix.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
     )
 
 

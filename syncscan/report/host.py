@@ -15,9 +15,9 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase
 from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 from syncscan.model.step import Bound
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.units import duration, part_of, percent
 
 TITLE = "Where the host's time goes"

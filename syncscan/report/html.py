@@ -32,14 +32,14 @@ from syncscan.report import (
     races,
     source,
     states,
-    suggested,
+    suggested_fix,
 )
 from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, before_after
 from syncscan.report.habits import HabitText
-from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
 from syncscan.report.remedies import RemedyText
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.tiles import bars, key, tiles, widest_us
 from syncscan.report.timeline import timeline
@@ -421,8 +421,8 @@ def _source(excerpt: Excerpt) -> dict[str, Any]:
 
 def _suggested(change: Suggested) -> dict[str, Any]:
     """Return the change that `syncscan fix` would make: what it is, and its diff."""
-    lines = suggested.diff_lines(change)
-    return {"caption": shown(suggested.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
+    lines = suggested_fix.diff_lines(change)
+    return {"caption": shown(suggested_fix.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
 
 
 def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:

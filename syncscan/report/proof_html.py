@@ -12,8 +12,8 @@ import msgspec
 
 from syncscan.model.proof import Pair, Proof, ProofGain
 from syncscan.report.assets import asset, template
-from syncscan.report.names import shown
 from syncscan.report.proof_story import facts_of, percent, programs_of, verdict_of
+from syncscan.report.shown_names import shown
 from syncscan.report.units import duration
 from syncscan.version import __version__
 

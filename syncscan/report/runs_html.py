@@ -14,7 +14,7 @@ import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.report.assets import asset, template
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.story import story_of
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__

@@ -17,7 +17,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_collective_kernel, is_host_collective, is_loader
+from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.packed import pack
 from syncscan.report.timeline_intervals import choose, home, inside

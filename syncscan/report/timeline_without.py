@@ -13,9 +13,9 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Severity
 from syncscan.model.schedule import Schedule
 from syncscan.model.trace import Trace
-from syncscan.report.names import shown
 from syncscan.report.packed import pack
 from syncscan.report.phrases import real
+from syncscan.report.shown_names import shown
 from syncscan.report.timeline_intervals import home_step, worst
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, stacked
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.model.units import duration
+from syncscan.model.duration import duration
 
 _SELDOM = 0.095
 """Frequency per step below which the number of steps per occurrence is shown instead of a decimal."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Basis
 from syncscan.report.before_after import BeforeAfter, Scene
-from syncscan.report.names import shown
 from syncscan.report.phrases import replayed
+from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import NO_LANES
 from syncscan.report.story import Story
 from syncscan.report.tiles import BarPart, StepBar, across

@@ -22,7 +22,7 @@ from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
-from syncscan.model.names import is_loader
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.fusion import Fusion, fusion
 

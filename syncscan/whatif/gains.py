@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Overlap, Projection, RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
-from syncscan.model.units import duration
 from syncscan.whatif.bound import decided, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import all_but_one, worth_removing

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from syncscan.facts.device_share import device_works
+from syncscan.model.duration import duration
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound, Outlook, StepSummary
-from syncscan.model.units import duration
 from syncscan.whatif.shares import NOTABLE
 
 NOTHING = 0.02

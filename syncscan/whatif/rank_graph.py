@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from syncscan.model.arrays import Float64
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_collective_kernel
 from syncscan.model.rank import (
     CollectiveNode,
     RankGraph,
@@ -23,6 +22,7 @@ from syncscan.model.rank import (
     StreamWait,
     WaitNode,
 )
+from syncscan.model.slice_names import is_collective_kernel
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.coincidence import coincident_edges

@@ -19,8 +19,8 @@ from syncscan.model.trace import NONE, Trace
 from syncscan.whatif import changes
 from syncscan.whatif.events import EventEdge, Events, first_waiters
 from syncscan.whatif.launches import Launches, find_launches
+from syncscan.whatif.logical_threads import find_threads
 from syncscan.whatif.overlap import ahead, launched_in
-from syncscan.whatif.threads import find_threads
 from syncscan.whatif.wait_effects import NumberedPoint, WaitEffect, find_waits, held_launches
 
 MAX_STEPS = 6

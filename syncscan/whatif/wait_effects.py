@@ -14,8 +14,8 @@ from syncscan.facts.full_queue import held_by_queue
 from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Place, Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
-from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
+from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.along import along
 from syncscan.whatif.events import EventRecord

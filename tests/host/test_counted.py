@@ -18,7 +18,7 @@ from syncscan.host.counted import _outermost_of_group, _waited
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Cost
 from syncscan.model.host import CountedHost, DearOp
-from syncscan.model.names import is_autograd_thread, is_loader
+from syncscan.model.slice_names import is_autograd_thread, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 from tests.builder import TraceBuilder
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from syncscan.live.place import DEVICE, HOST, INPUT, Stand
 from syncscan.live.tally import MOST_LINES, Durations, HourTally, Tally
+from syncscan.live.thread_position import DEVICE, HOST, INPUT, Stand
 
 
 def stand(line: int, kind: str = HOST, rule: str = "") -> Stand:

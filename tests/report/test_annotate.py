@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
+from syncscan.model.duration import duration
 from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
-from syncscan.model.units import duration
 from syncscan.report.annotate import added_events, annotate, annotate_around, opening_of
 from syncscan.report.annotate.around import touching
 from syncscan.report.annotate.copy_text import document

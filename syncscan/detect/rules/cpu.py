@@ -40,7 +40,7 @@ Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import choice
+from syncscan.detect.op_names import choice
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 from syncscan.model.race import RaceKind

@@ -46,7 +46,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.names import is_compiled_graph, is_compiled_region
+from syncscan.model.slice_names import is_compiled_graph, is_compiled_region
 
 ID = "graph-break"
 NAME = "A graph break reads a value back"

@@ -41,7 +41,7 @@ Copied into pinned memory since about torch 2.3, so that the wait shows in `cuda
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import choice
+from syncscan.detect.op_names import choice
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 

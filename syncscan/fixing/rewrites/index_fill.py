@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.indices import index_list, moved
+from syncscan.fixing.index_lists import index_list, moved
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal

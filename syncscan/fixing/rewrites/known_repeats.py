@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File, Function
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -132,12 +132,12 @@ def _stays(file: File, data: ast.Name, assign: ast.Assign, use: ast.Name) -> boo
 
 def _handed(file: File, function: Function, counts: str) -> str | None:
     """Return the parameter in which every call passes the list that the counts are made of."""
-    calls = functions.calls_of(file, function)
+    calls = callees.calls_of(file, function)
     if not calls:
         return None
     names: set[str | None] = set()
     for call in calls:
-        given = functions.argument(file, call, counts, function)
+        given = callees.argument(file, call, counts, function)
         names.add(_beside(file, call, given, function) if isinstance(given, ast.Name) else None)
     name = names.pop() if len(names) == 1 else None
     if name is None or questions.is_written(file, name, function):
@@ -156,5 +156,5 @@ def _beside(file: File, call: ast.Call, counts: ast.Name, function: Function) ->
         return None
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Name) and argument.id == made_of.id:
-            return functions.parameter(file, call, argument, function)
+            return callees.parameter(file, call, argument, function)
     return None

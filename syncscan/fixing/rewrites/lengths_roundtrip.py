@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -86,7 +86,7 @@ def _is_passed_on(file: File, call: ast.Call, sent: ast.Assign, host: ast.Name) 
         if not sent.lineno < use.lineno <= call.lineno or not isinstance(use.ctx, ast.Load):
             continue
         outer = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
-        if outer is not None and functions.callee(file, outer) is not None:
+        if outer is not None and callees.callee(file, outer) is not None:
             return True
     return False
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -74,7 +74,7 @@ def _is_timed(file: File, statement: ast.stmt, known: set[ast.AST]) -> bool:
         return True
     if isinstance(function, ast.Module) or function in known:
         return False
-    calls = functions.calls_of(file, function)
+    calls = callees.calls_of(file, function)
     if calls is None:
         return True
     return any(_is_timed(file, file.statement_of(call), known | {function}) for call in calls)
@@ -100,7 +100,7 @@ def _is_timer(file: File, node: ast.AST) -> bool:
         return False
     owners = (file.types(item.context_expr) for item in node.items)
     methods = (
-        functions.method(file, owner.rpartition(".")[2], name)
+        callees.method(file, owner.rpartition(".")[2], name)
         for types in owners
         for owner in types
         for name in ("__enter__", "__exit__")

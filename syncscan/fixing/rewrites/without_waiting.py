@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, Template
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.number_reads import root_of
-from syncscan.fixing.indices import index_list, moved
+from syncscan.fixing.index_lists import index_list, moved
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -77,7 +77,7 @@ def _is_passed_on(file: File, base: ast.Name, around: ast.AST) -> bool:
     """Return whether a function of the file gets the host's tensor, and may write to it."""
     for use in file.names(file.home_of(base), base.id):
         call = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
-        if file.within(use, around) and call is not None and functions.callee(file, call) is not None:
+        if file.within(use, around) and call is not None and callees.callee(file, call) is not None:
             return not any(t.on_device for t in file.seen(use).tensors)
     return False
 

@@ -50,8 +50,8 @@ from msgspec.structs import replace
 from syncscan.habits.autocast import Casts, autocast_casts
 from syncscan.habits.context import Context
 from syncscan.model.arrays import distinct
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="autocast-casts",

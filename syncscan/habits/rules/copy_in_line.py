@@ -56,8 +56,8 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import pinned_copies
 from syncscan.model.arrays import distinct
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="copy-in-line",

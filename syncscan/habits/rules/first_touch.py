@@ -50,9 +50,9 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import WorkKind, gained, kinds
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.host import USER, HostNode, SampledHost
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="first-touch",

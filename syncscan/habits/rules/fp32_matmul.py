@@ -48,9 +48,9 @@ from syncscan.facts.device_names import DeviceNames
 from syncscan.facts.nesting import innermost_that
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import NONE, Category, Vendor
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="fp32-matmul",

@@ -65,12 +65,12 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import among, numbered
+from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_collective, is_collective_kernel, is_loader, is_step
+from syncscan.model.slice_names import is_collective, is_collective_kernel, is_loader, is_step
 from syncscan.model.trace import NONE, Category
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="frozen-scope-in-line",

@@ -51,9 +51,9 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.capture import Collection
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="garbage-collection",

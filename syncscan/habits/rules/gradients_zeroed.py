@@ -44,8 +44,8 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.zeroed_gradients import ZeroedGradients, zeroed_gradients
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="gradients-zeroed",

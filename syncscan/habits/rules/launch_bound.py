@@ -53,11 +53,11 @@ from syncscan.habits.context import LEAST_NS, Context
 from syncscan.habits.graph_readiness import LaunchRun, runs_of, segments, splits
 from syncscan.habits.said_elsewhere import begun_in, said_elsewhere
 from syncscan.model.arrays import Int64
+from syncscan.model.duration import duration
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="launch-bound",

@@ -40,9 +40,9 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import Copy, copying, factories, pageable_copies
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.race import RaceKind
-from syncscan.model.units import duration
 
 RACE = RaceKind.WRITE_BEFORE_COPY
 ADVICE = Advice(

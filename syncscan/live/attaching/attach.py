@@ -13,7 +13,7 @@ from typing import Any
 
 from syncscan.errors import ProgramFailed
 from syncscan.live.attaching.injection import Process, run_line
-from syncscan.live.attaching.order import Order, answers
+from syncscan.live.attaching.requests import Order, answers
 
 LOOK_S = 0.05
 HEARD_S = 10.0

@@ -15,12 +15,12 @@ from syncscan.capture.plan import Plan
 from syncscan.capture.script import ScriptRun
 from syncscan.capture.ticks import line_of
 from syncscan.facts.program_phases import name_of
-from syncscan.live.attaching.order import Order, answer
+from syncscan.live.attaching.requests import Order, answer
 from syncscan.live.hooks import safely
 from syncscan.live.once import Once
-from syncscan.live.place import Places, Stand
 from syncscan.live.sampler import stack_of
 from syncscan.live.start import watch
+from syncscan.live.thread_position import Places, Stand
 from syncscan.live.watch import Watch
 
 MOST_FRAMES = 40

@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
+from syncscan.model.duration import duration
 from syncscan.model.trace import Track
-from syncscan.model.units import duration
 from syncscan.report.annotate.hues import hued
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 MAX_NAME, MAX_TEXT = 120, 1000
 """Longest name of a slice and longest text in its args, in characters."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from syncscan.live.place import MOST_KNOWN, Places
 from syncscan.live.sampler import stack_of
+from syncscan.live.thread_position import MOST_KNOWN, Places
 
 pytest.importorskip("torch")
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.model import names
+from syncscan.model import slice_names
 
 
 def test_a_step_has_the_number_that_the_profiler_gave_it() -> None:
     """Numbers that no int64 holds are none, nor is what only begins like a step."""
-    numbers = {name: names.step_number(name) for name in ("ProfilerStep#7", "ProfilerStep7", "ProfilerStep", "step#7")}
+    numbers = {
+        name: slice_names.step_number(name) for name in ("ProfilerStep#7", "ProfilerStep7", "ProfilerStep", "step#7")
+    }
     assert numbers == {"ProfilerStep#7": 7, "ProfilerStep7": 7, "ProfilerStep": None, "step#7": None}
-    assert names.step_number("ProfilerStep#" + "9" * 18) == 10**18 - 1
-    assert names.step_number("ProfilerStep#" + "9" * 19) is None
+    assert slice_names.step_number("ProfilerStep#" + "9" * 18) == 10**18 - 1
+    assert slice_names.step_number("ProfilerStep#" + "9" * 19) is None
 
 
 def test_a_step_without_a_number_is_no_scope_of_the_programs_either() -> None:
     """It is the profiler's by its first word."""
-    assert names.is_step("ProfilerStep")
-    assert not names.is_step("profiler step")
+    assert slice_names.is_step("ProfilerStep")
+    assert not slice_names.is_step("profiler step")
 
 
 def test_ops_that_hold_others_are_told_from_ops_that_do_work() -> None:
@@ -33,36 +35,36 @@ def test_ops_that_hold_others_are_told_from_ops_that_do_work() -> None:
         "CompiledFunction",
     ]
     work = ["aten::mm", "aten::index_backward", "c10d::allreduce_", "Optimizer.step#SGD.step", "MulBackward0 of mine"]
-    assert list(filter(names.is_wrapper, [*holds, *work])) == holds
+    assert list(filter(slice_names.is_wrapper, [*holds, *work])) == holds
 
 
 def test_a_node_lies_in_the_engines_range_of_it() -> None:
     """`IndexBackward0` is the node; what the engine calls its range around it, and ops of that name's like, aren't."""
     ops = ["autograd::engine::evaluate_function: IndexBackward0", "IndexBackward0", "aten::index_backward"]
-    assert list(filter(names.is_backward_node, ops)) == ["IndexBackward0"]
-    assert list(filter(names.is_engine, ops)) == ops[:1]
+    assert list(filter(slice_names.is_backward_node, ops)) == ["IndexBackward0"]
+    assert list(filter(slice_names.is_engine, ops)) == ops[:1]
 
 
 def test_a_compiled_graph_lies_in_a_compiled_region() -> None:
     """Dynamo's region may run parts eagerly, Inductor's graph none."""
     region, graph = "Torch-Compiled Region: 0/0", "## Call CompiledFxGraph fabc ##"
-    assert [names.is_compiled_region(region), names.is_compiled_region(graph)] == [True, False]
-    assert [names.is_compiled_graph(region), names.is_compiled_graph(graph)] == [False, True]
+    assert [slice_names.is_compiled_region(region), slice_names.is_compiled_region(graph)] == [True, False]
+    assert [slice_names.is_compiled_graph(region), slice_names.is_compiled_graph(graph)] == [False, True]
 
 
 def test_an_optimizers_step_is_told_from_what_else_it_does() -> None:
     """Both are the optimizer's; a step of the program's own of that name is neither."""
     scopes = ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad", "optimizer.step#1"]
-    assert list(filter(names.is_optimizer, scopes)) == scopes[:2]
-    assert list(filter(names.is_optimizer_step, scopes)) == scopes[:1]
+    assert list(filter(slice_names.is_optimizer, scopes)) == scopes[:2]
+    assert list(filter(slice_names.is_optimizer_step, scopes)) == scopes[:1]
 
 
 def test_a_loaders_workers_are_told_by_its_iterator() -> None:
     """Time in a loader without them is the thread's own work."""
     scopes = [f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__" for kind in ("MultiProcessing", "SingleProcess")]
-    assert list(filter(names.is_loader_with_workers, scopes)) == scopes[:1]
-    assert list(filter(names.is_loader_without_workers, scopes)) == scopes[1:]
-    assert list(filter(names.is_loader, [*scopes, "enumerate(batches)"])) == scopes
+    assert list(filter(slice_names.is_loader_with_workers, scopes)) == scopes[:1]
+    assert list(filter(slice_names.is_loader_without_workers, scopes)) == scopes[1:]
+    assert list(filter(slice_names.is_loader, [*scopes, "enumerate(batches)"])) == scopes
 
 
 def test_collectives_are_told_by_who_made_the_op() -> None:
@@ -70,19 +72,19 @@ def test_collectives_are_told_by_who_made_the_op() -> None:
     ops = (
         "c10d::allreduce_ record_param_comms nccl:all_reduce _c10d_functional::all_reduce c10d_functional::wait".split()
     )
-    assert list(filter(names.is_collective, [*ops, "aten::all", "my nccl:"])) == ops
+    assert list(filter(slice_names.is_collective, [*ops, "aten::all", "my nccl:"])) == ops
 
 
 def test_threads_of_torch_are_told_from_the_programs() -> None:
     """Autograd's runs a part of the program; those that pin and those that watch over NCCL run none."""
     threads = ["thread 7 (pt_autograd_0)", "thread 8 (pt_data_pin)", "pt_nccl_watchdg", "thread 9 (python)"]
-    assert list(filter(names.is_autograd_thread, threads)) == threads[:1]
-    assert list(filter(names.is_service_thread, threads)) == threads[1:3]
+    assert list(filter(slice_names.is_autograd_thread, threads)) == threads[:1]
+    assert list(filter(slice_names.is_service_thread, threads)) == threads[1:3]
 
 
 def test_a_frame_of_any_length_is_told_soon() -> None:
     """3 MB of what looks like lines, and no function: tried from each of them on it would take hours."""
-    assert names.frame_parts("a(1): " * 500_000 + "\n") is None
+    assert slice_names.frame_parts("a(1): " * 500_000 + "\n") is None
 
 
 @pytest.mark.parametrize(
@@ -99,11 +101,11 @@ def test_a_frame_of_any_length_is_told_soon() -> None:
 )
 def test_a_python_frame_is_told_from_a_builtin(name: str, parts: tuple[str, int, str] | None) -> None:
     """A frame has a file, a line that a number holds, and a function; built-ins and modules have no line."""
-    assert names.frame_parts(name) == parts
+    assert slice_names.frame_parts(name) == parts
 
 
 def test_a_program_calls_no_engine() -> None:
     """The outermost op that isn't the engine's counts."""
     engine = "autograd::engine::evaluate_function: IndexBackward0"
-    assert names.program_op([engine, "IndexBackward0", "aten::nonzero"]) == "IndexBackward0"
-    assert names.program_op([engine]) == ""
+    assert slice_names.program_op([engine, "IndexBackward0", "aten::nonzero"]) == "IndexBackward0"
+    assert slice_names.program_op([engine]) == ""

@@ -7,7 +7,7 @@ import linecache
 import pytest
 
 from syncscan import api
-from syncscan.guarding import rule as rules
+from syncscan.guarding import rule_of_line as rules
 from syncscan.guarding.seen import GuardedSync
 from syncscan.testing import advice
 

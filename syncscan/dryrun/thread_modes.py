@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 
 torch: Any = importlib.import_module("torch")
 
@@ -36,8 +36,8 @@ class _Running:
 
     def __init__(self, session: DryRunSession) -> None:
         self._session = session
-        self._functions: Any = importlib.import_module("syncscan.dryrun.functions").Functions
-        self._ops: Any = importlib.import_module("syncscan.dryrun.ops").Ops
+        self._functions: Any = importlib.import_module("syncscan.dryrun.device_functions").Functions
+        self._ops: Any = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops
 
     def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function wrapped to run under the modes."""

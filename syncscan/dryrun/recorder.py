@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncscan.dryrun.order import WorkOrder
 from syncscan.dryrun.program_parts import ProgramPart
 from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, ProgramPoint, Stack
 from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
 from syncscan.dryrun.ways import Ways
+from syncscan.dryrun.work_order import WorkOrder
 from syncscan.model.libraries import is_library
 
 REMEMBERED = 20_000

@@ -7,7 +7,7 @@ import json
 from msgspec.structs import replace
 
 from syncscan.model.fix import Safety, SourceEdit, Suggested
-from syncscan.report import evidence, html, sarif, suggested
+from syncscan.report import evidence, html, sarif, suggested_fix
 from tests.report.example import analysis, finding
 
 DIFF = "--- a/train.py\n+++ b/train.py\n@@ -3 +3 @@\n-total += loss.item()\n+total += loss.detach()\n"
@@ -25,13 +25,13 @@ UNVERIFIED = replace(CHANGE, verified=False, how="not verified: nothing ran")
 
 def test_its_caption_says_whether_it_is_verified() -> None:
     start = "syncscan fix would keep the value on the device and read it after the loop (safe; "
-    assert suggested.caption(CHANGE) == start + "verified by a dry run)."
-    assert suggested.caption(UNVERIFIED) == start + "not verified: nothing ran)."
+    assert suggested_fix.caption(CHANGE) == start + "verified by a dry run)."
+    assert suggested_fix.caption(UNVERIFIED) == start + "not verified: nothing ran)."
 
 
 def test_a_block_of_code_ends_where_it_should() -> None:
     """Backticks in the program don't end it."""
-    text = suggested.markdown(replace(CHANGE, diff=DIFF + "+```\n"))
+    text = suggested_fix.markdown(replace(CHANGE, diff=DIFF + "+```\n"))
     assert text.splitlines()[2] == "````diff"
     assert text.splitlines()[-1] == "````"
 

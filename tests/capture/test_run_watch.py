@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture import capture_run, watch
+from syncscan.capture import capture_run, run_watch
+from syncscan.capture.run_watch import Watch
 from syncscan.capture.session import profile
-from syncscan.capture.watch import Watch
 
 MS = 1_000_000
 
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     its = Clock()
-    monkeypatch.setattr(watch, "time", its)
+    monkeypatch.setattr(run_watch, "time", its)
     return its
 
 

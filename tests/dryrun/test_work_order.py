@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syncscan.dryrun.order import DEFAULT, WorkOrder  # noqa: E402
+from syncscan.dryrun.work_order import DEFAULT, WorkOrder  # noqa: E402
 from syncscan.model.race import RaceKind  # noqa: E402
 
 

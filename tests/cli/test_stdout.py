@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from syncscan.cli import terminal
+from syncscan.cli import stdout
 
 NAMES = ("TERM_PROGRAM", "TERM", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "NO_COLOR")
 
@@ -17,7 +17,7 @@ def links(monkeypatch: pytest.MonkeyPatch, tty: bool = True, **env: str) -> bool
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: tty, raising=False)
-    return terminal.links()
+    return stdout.links()
 
 
 @pytest.mark.parametrize(

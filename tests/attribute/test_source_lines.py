@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncscan.attribute.place import modules, parse, pick
+from syncscan.attribute.source_lines import modules, parse, pick
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
 

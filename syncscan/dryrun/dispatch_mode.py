@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import nodes, tensor_memory, wait_table
+from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
-from syncscan.dryrun.session import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
 from syncscan.dryrun.uses_of_ops import UsesOfOps
 from syncscan.dryrun.value_marks import mark_of

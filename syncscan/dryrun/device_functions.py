@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import tensor_memory, wait_table
-from syncscan.dryrun.ops import in_float
-from syncscan.dryrun.session import DryRunSession, TorchCall, Unsaid
+from syncscan.dryrun.dispatch_mode import in_float
+from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.shared_arrays import tensor_of
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
 from syncscan.dryrun.value_marks import mark_of

@@ -9,7 +9,7 @@ import msgspec
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Source
 from syncscan.model.libraries import in_package, is_library, passes_on
-from syncscan.model.names import frame_parts
+from syncscan.model.slice_names import frame_parts
 
 _MODULE = "nn.Module: "
 _LOOPS = frozenset("fit train learn run fine_tune fit_one_cycle evaluate validate test predict".split())
