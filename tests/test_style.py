@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,22 @@ def bad_names(tree: ast.Module) -> list[str]:
 def british(text: str) -> list[str]:
     """British spellings of the words that CUDA and torch spell the American way."""
     return [word for word in BRITISH.findall(PUBLIC.sub("", text)) if not AMERICAN_TOO.search(word)]
+
+
+SHARED_TYPES = {"CaptureCallback"}
+"""Names of types that occur twice on purpose: one callback per framework, imported from its own module."""
+SHARED_SUBJECTS = {"api", "races", "warned", "remedies", "compile_breaks", "dry_run"}
+"""Subjects of files in several rooms that are neither a value of `model`, nor a command, nor a call that syncs."""
+
+
+def types_by_name(paths: Iterator[Path]) -> dict[str, list[Path]]:
+    """Group the files that define a type by the type's name."""
+    files: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].append(path.relative_to(ROOT))
+    return files
 
 
 def faults(path: Path) -> list[str]:
@@ -187,3 +204,20 @@ def test_tests_and_benchmarks_keep_to_the_style(folder: str) -> None:
     """Their docstrings and names are held to the same rules as the package's."""
     paths = sorted(path for path in (ROOT / folder).rglob("*.py") if not set(SAMPLES) & {path, *path.parents})
     assert [fault for path in paths for fault in faults(path)] == []
+
+
+def test_no_two_types_have_one_name() -> None:
+    """A reader who looks a type up finds one definition."""
+    files = types_by_name(path for path in (ROOT / "syncscan").rglob("*.py"))
+    twice = {name: paths for name, paths in files.items() if len(paths) > 1}
+    assert {name: paths for name, paths in twice.items() if name not in SHARED_TYPES} == {}
+
+
+def test_files_of_one_name_have_one_subject() -> None:
+    """They are a value of `model` or a command, with what renders it, or parts about one call that syncs."""
+    rooms = defaultdict(list)
+    for path in (ROOT / "syncscan").rglob("*.py"):
+        rooms[path.stem].append(path.relative_to(ROOT / "syncscan").parent.as_posix())
+    folders = {"model", "cli", "detect/rules"}
+    strangers = {name: at for name, at in rooms.items() if len(at) > 1 and not folders & set(at)}
+    assert sorted(strangers.keys() - {"__init__"} - SHARED_SUBJECTS) == []

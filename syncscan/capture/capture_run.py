@@ -16,7 +16,7 @@ from syncscan.capture.between import PhaseRecording
 from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
 from syncscan.capture.plan import Plan, StepPurpose
-from syncscan.capture.run_watch import Watch
+from syncscan.capture.run_watch import RunWatch
 from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
 from syncscan.capture.ticks import Row
 from syncscan.model.step_times import StepTimes
@@ -84,7 +84,7 @@ class CaptureRun:
         self._undisturbed = True
         self._recorder: CycleRecorder | None = None
         self._sampling: Sampling | None = None
-        self._watch = Watch(sampled=order.plan.sample > 0)
+        self._watch = RunWatch(sampled=order.plan.sample > 0)
         self._between: PhaseRecording | None = None
         self._looked = False
         self._traces: list[tuple[Path, dict[str, Any]]] = []

@@ -51,7 +51,7 @@ _RUNNER = str(Path(__file__).parent / "main_script.py")
 _DEMO = (str(Path(__file__).parent / "demo_step.py"), str(Path(__file__).parent / "logged_step.py"))
 
 
-class Watch:
+class RunWatch:
     """The watch over one capture's steps.
 
     Args:

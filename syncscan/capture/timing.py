@@ -66,7 +66,7 @@ def time_step(
     """
     torch = _torch()
     where, watch = _clock(torch, device)
-    prepared = _Made(torch, fn, inputs, where, watch, sized=throughput)
+    prepared = _PreparedCall(torch, fn, inputs, where, watch, sized=throughput)
     call, one_offs = prepared.call(), prepared.one_offs
     first = alone(watch, call, 1)[0]
     stable, calls, warmup_us = _warm_up(watch, call)
@@ -91,7 +91,7 @@ def time_step(
     )
 
 
-class _Made:
+class _PreparedCall:
     """The call to time, with its inputs and module on the device; the time to move them there is separate."""
 
     def __init__(
@@ -250,7 +250,7 @@ def _drained(watch: Stopwatch, call: Call, calls: int) -> float:
     return (time.perf_counter_ns() - began) / 1e3 / calls
 
 
-def _naive(prepared: _Made, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
+def _naive(prepared: _PreparedCall, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
     mistakes = [Naive("a single call, no warm-up", first, "it includes one-time costs")]
     if watch.clock is Clock.DEVICE:
         launches = statistics.fmean(unsynchronized(watch, call, 10))

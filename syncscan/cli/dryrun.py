@@ -28,7 +28,7 @@ EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and dyna
 the compiled functions, or of the modules if nothing is compiled, are repeated on the CPU."""
 
 
-class _Enough(BaseException):
+class _DryRunComplete(BaseException):
     """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
 
 
@@ -177,7 +177,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
         say(f"runs {program.target} as a single rank, without {command.launcher}")
         command = program
     with _steps_of_optimizers(steps, pretended):
-        ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_Enough)
+        ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_DryRunComplete)
     failed = ended.code != 0
     if failed:
         pretended.failed()
@@ -199,7 +199,7 @@ def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
         done += 1
         if done > steps:
             pretended.end_step()
-            raise _Enough
+            raise _DryRunComplete
         pretended.step()
 
     with after_steps(stepped):

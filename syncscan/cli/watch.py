@@ -13,7 +13,7 @@ from syncscan.cli.stdout import colors, width
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from syncscan.live.reading import Watched
+    from syncscan.live.reading import WatchRecords
 
 
 @click.command("watch")
@@ -43,7 +43,7 @@ def command(where: str, once: bool, form: str, lines: int, seconds: float) -> No
     _show(path, lines, seconds)
 
 
-def _text(watched: Watched, form: str, lines: int) -> str:
+def _text(watched: WatchRecords, form: str, lines: int) -> str:
     from msgspec.structs import replace
     from rich.console import Console
 

@@ -34,13 +34,13 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     points = tuple(points)
     if not integrity.waits:
         return (Cost(0, 0),) * len(points)
-    ruler = _Ruler(trace, points)
+    ruler = _WaitMeter(trace, points)
     waits = ruler.waits()
     columns = ruler.in_steps(waits), ruler.bubbles(waits), ruler.communication(waits)
     return tuple(map(Cost, *(column.tolist() for column in columns)))
 
 
-class _Ruler:
+class _WaitMeter:
     """Measures the sync points of a trace; columns have one entry per sync point."""
 
     def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:

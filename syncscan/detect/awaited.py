@@ -211,16 +211,16 @@ class AwaitedWork:
             return self.records.stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
-    def marked(self, record: int) -> _Marks:
+    def marked(self, record: int) -> _MarkedWork:
         """Return what a record marks on each stream that it may be on: those its thread used, the latest first."""
         if record not in self._marks:  # successive waits search the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
             places = [self._launched.places[number] for number in self._launched.used.before(track, at)]
-            self._marks[record] = _Marks(self._awaited((place,), at, of_event=True) for place in places)
+            self._marks[record] = _MarkedWork(self._awaited((place,), at, of_event=True) for place in places)
         return self._marks[record]
 
     @cached_property
-    def _marks(self) -> dict[int, _Marks]:
+    def _marks(self) -> dict[int, _MarkedWork]:
         """Row of each requested record → what it marks."""
         return {}
 
@@ -272,7 +272,7 @@ class _Launched(NamedTuple):
     used: UsedStreams
 
 
-class _Marks:
+class _MarkedWork:
     """The work that a record marks, evaluated lazily: of fifty streams, usually the first explains a wait."""
 
     def __init__(self, source: Iterator[Awaited]) -> None:

@@ -117,7 +117,7 @@ def phases_of(
         The phases with their samples; and the loop with the place in the path of the function that it stands in, None
         without such a loop.
     """
-    steps = _Steps(course)
+    steps = _StepNumbers(course)
     around = _steps_loop(steps, samples, loops)
     groups: defaultdict[object, list[Sample]] = defaultdict(list)
     inside: defaultdict[_Branch, list[Sample]] = defaultdict(list)
@@ -138,7 +138,7 @@ def phases_of(
     return sorted(seen, key=lambda phase: -phase.ns), around
 
 
-class _Steps:
+class _StepNumbers:
     """Step numbers by time, and which steps are ordinary."""
 
     def __init__(self, course: WatchedSteps) -> None:
@@ -217,7 +217,7 @@ class _Branch(NamedTuple):
 _ON_THE_WAY = _Branch(False, False, None, None, PhaseKind.OTHER)
 
 
-def _steps_loop(steps: _Steps, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
+def _steps_loop(steps: _StepNumbers, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
     """Return the innermost loop around a step's end that holds most of the ordinary steps' samples."""
     path = steps.course.path
     ordinary = [sample for sample in samples if steps.ordinary(sample.at)]
@@ -282,7 +282,7 @@ def _seen(samples: list[Sample], course: WatchedSteps, around: tuple[int, Loop] 
     return SeenPhase(kind, _named(kind, most.callee, place), place, samples)
 
 
-def _first_batches(groups: dict[object, list[Sample]], those: list[Sample], steps: _Steps) -> None:
+def _first_batches(groups: dict[object, list[Sample]], those: list[Sample], steps: _StepNumbers) -> None:
     """Attribute the wait for an epoch's first batch to the start of the loader."""
     starting = groups.get(PhaseKind.LOADER)
     if starting is not None:

@@ -36,10 +36,10 @@ def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gather
         node: the expression.
         mask: the mask that it has to be of; None for whichever it is of.
     """
-    return _Reader(file, mask).whole(node)
+    return _GatherReader(file, mask).whole(node)
 
 
-class _Reader:
+class _GatherReader:
     def __init__(self, file: File, mask: ast.expr | None) -> None:
         self._file, self._mask = file, mask
         self._tensors: list[ast.expr] = []

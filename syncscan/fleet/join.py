@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from syncscan.fleet.collectives import MatchedCollectives, match_collectives
 from syncscan.fleet.job_gains import JobProjector
 from syncscan.fleet.lateness import (
     CollectiveArrivals,
@@ -17,6 +16,7 @@ from syncscan.fleet.lateness import (
     match_arrivals,
     waited_ns,
 )
+from syncscan.fleet.matched_collectives import MatchedCollectives, match_collectives
 from syncscan.fleet.members import Members, members_of
 from syncscan.fleet.rank_clocks import RankClocks, clocks_of
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread

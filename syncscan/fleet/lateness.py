@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.collectives import JobCollective, collective_of
+from syncscan.fleet.matched_collectives import JobCollective, collective_of
 from syncscan.fleet.members import Members
 from syncscan.fleet.rank_clocks import RankClocks
 from syncscan.model.fleet import LateCause, Lateness, PathSegment

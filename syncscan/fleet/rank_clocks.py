@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.collectives import JobCollective, collective_of
+from syncscan.fleet.matched_collectives import JobCollective, collective_of
 from syncscan.fleet.members import Members
 
 

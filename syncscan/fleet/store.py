@@ -32,7 +32,7 @@ _AT_ONCE = 256
 """Files that are read from a storage together."""
 
 
-class _Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _RankInputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Inputs that a rank was computed from; an unknown trace state is empty, and makes the file invalid later."""
 
     syncscan: str
@@ -43,7 +43,7 @@ class _Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 class _StoredRank(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     schema: Literal["syncscan.rank/1"] = "syncscan.rank/1"
-    made: _Made
+    made: _RankInputs
     rank: msgspec.Raw
 
 
@@ -88,7 +88,7 @@ class Store:
         self.where = os.fspath(where)
         self.options = repr(sorted((key, value) for key, value in options.items() if key != "max_memory"))
         self.names = _names(traces)
-        self.made: dict[str, _Made] = {}
+        self.made: dict[str, _RankInputs] = {}
         try:
             if remote.is_remote(self.where):
                 self._storage.makedirs(self._root, exist_ok=True)
@@ -113,7 +113,7 @@ class Store:
         Raises:
             UsageError: it can't be written.
         """
-        inputs = self.made.get(trace) or _Made(
+        inputs = self.made.get(trace) or _RankInputs(
             syncscan=__version__, path=redacted(trace), state="", options=self.options
         )
         text = msgspec.json.encode(_StoredRank(made=inputs, rank=msgspec.Raw(encoded(rank))))
@@ -174,8 +174,8 @@ class Store:
         return UsageError(f"{redacted(self.where)} can't store the ranks: {reason(error)}.", "Choose another folder.")
 
 
-def _inputs_of(trace: str, options: str) -> _Made:
-    return _Made(syncscan=__version__, path=redacted(_whole(trace)), state=_state(trace), options=options)
+def _inputs_of(trace: str, options: str) -> _RankInputs:
+    return _RankInputs(syncscan=__version__, path=redacted(_whole(trace)), state=_state(trace), options=options)
 
 
 def _state(trace: str) -> str:

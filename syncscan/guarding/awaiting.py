@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.capture.entry_points import Function, replaced
-from syncscan.guarding.copy_order import Clocks, Mark, Stream
+from syncscan.guarding.copy_order import CopyOrder, Mark, Stream
 
 Wraps = Mapping[str, Callable[[Function], Function]]
 """Method → what makes the new one out of it."""
@@ -39,7 +39,7 @@ class Awaiting:
         waited: called after each wait of the host.
     """
 
-    def __init__(self, clocks: Clocks, current: Callable[[], Stream], waited: Callable[[], None]) -> None:
+    def __init__(self, clocks: CopyOrder, current: Callable[[], Stream], waited: Callable[[], None]) -> None:
         self.exactly = Exactly()
         self._clocks, self._current, self._waited = clocks, current, waited
         self._of_c: dict[int, Mark] = {}

@@ -12,7 +12,7 @@ Mark = dict[Stream, int]
 """Stream → up to which number its copies are done."""
 
 
-class Clocks:
+class CopyOrder:
     """The order of copies, events and waits since a guard began."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from syncscan.dryrun.effects import effect_of, tensors_in
 from syncscan.dryrun.regions import Region, meet, region_of, region_of_array
 from syncscan.dryrun.watched_arrays import watch
-from syncscan.guarding.copy_order import Clocks, Stream
+from syncscan.guarding.copy_order import CopyOrder, Stream
 from syncscan.model.libraries import is_library
 from syncscan.model.race import RaceKind
 
@@ -100,7 +100,7 @@ class Debts:
         tell: is told of each race.
     """
 
-    def __init__(self, clocks: Clocks, stream: Callable[[int], Stream], tell: Tell) -> None:
+    def __init__(self, clocks: CopyOrder, stream: Callable[[int], Stream], tell: Tell) -> None:
         self._clocks, self._stream, self._tell = clocks, stream, tell
         self.capturing = 0
         """How many graphs are being captured: what is captured doesn't run."""

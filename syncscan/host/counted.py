@@ -58,7 +58,7 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
     """
     if not trace.main_steps or step.waits_withheld or not len(trace.device_rows):
         return None
-    counted = _Counted(trace, host_rows(trace), findings)
+    counted = _HostSlices(trace, host_rows(trace), findings)
     return counted.summary(step) if len(counted.ops) or len(counted.calls) else None
 
 
@@ -72,7 +72,7 @@ class _Scale(msgspec.Struct, frozen=True):
         return float(ns) * self.factor / self.steps / 1e3
 
 
-class _Counted:
+class _HostSlices:
     """Columns of a trace's host slices."""
 
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:

@@ -109,7 +109,7 @@ def _autograd_tracks(trace: Trace, main: int) -> list[int]:
     return sorted({*np.flatnonzero(runs | autograd_tracks(trace)).tolist()} - {main})
 
 
-class _Thread(NamedTuple):
+class _ThreadSlices(NamedTuple):
     """The slices of one thread."""
 
     rows: slice
@@ -121,7 +121,7 @@ class _Thread(NamedTuple):
     """Indices of those that lie in no other."""
 
 
-def _thread(trace: Trace, track: int) -> _Thread:
+def _thread(trace: Trace, track: int) -> _ThreadSlices:
     """Return the slices of a track, and which of them count."""
     s, rows = trace.slices, trace.track_rows(track)
     begin, end, category = s.ts[rows], s.end[rows], s.category[rows]
@@ -130,10 +130,10 @@ def _thread(trace: Trace, track: int) -> _Thread:
         reach = np.where(is_call, end, _BEFORE_ALL)
         reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(reach)[:-1]])
         counted &= ~((begin < reach) & (end <= reach))
-    return _Thread(rows, begin, end, counted, np.flatnonzero(counted & (s.parent[rows] == NONE)))
+    return _ThreadSlices(rows, begin, end, counted, np.flatnonzero(counted & (s.parent[rows] == NONE)))
 
 
-def _come_first(threads: Sequence[_Thread]) -> tuple[Cover, list[Int64]]:
+def _come_first(threads: Sequence[_ThreadSlices]) -> tuple[Cover, list[Int64]]:
     """Return when any autograd thread is in a slice, and from when on slices of each thread count.
 
     If several threads work at once, the one that started first counts.

@@ -52,7 +52,7 @@ def server(root: Path | None = None) -> LanguageServer:
         raise MissingExtra("The language server needs pygls.", installing("lsp")) from None
 
     made = LanguageServer(NAME, __version__)
-    state = _State(root)
+    state = _ServerState(root)
 
     def publish(uri: str) -> None:
         document = made.workspace.get_text_document(uri)
@@ -97,7 +97,7 @@ def server(root: Path | None = None) -> LanguageServer:
     return made
 
 
-class _State:
+class _ServerState:
     """The newest recording, and the reasons to show for each open file."""
 
     def __init__(self, root: Path | None) -> None:

@@ -99,7 +99,7 @@ class _Seen(msgspec.Struct, eq=False):
     """The loops around each call of an environment's `step`, outermost first."""
 
 
-class Places:
+class CodeContexts:
     """The places of one file.
 
     Args:
@@ -373,4 +373,4 @@ def _makes_loader(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and _last(value.func) == "DataLoader"
 
 
-__all__ = ["NOWHERE", "CodeContext", "Function", "Loop", "Places", "seldom"]
+__all__ = ["NOWHERE", "CodeContext", "CodeContexts", "Function", "Loop", "seldom"]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable
 
 from syncscan.lint import torch_names as known
-from syncscan.lint.imports import FileNames, argument, constant, is_true, key
+from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key
 from syncscan.lint.values import BATCH, CPU, HOST, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
 
 Environment = dict[str, Value]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from syncscan.lint.contexts import NOWHERE, CodeContext, Function, Places, seldom
+from syncscan.lint.contexts import NOWHERE, CodeContext, CodeContexts, Function, seldom
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
-from syncscan.lint.imports import FileNames, constant, key
+from syncscan.lint.imported_names import FileNames, constant, key
 from syncscan.lint.pattern import Hit, LintSite, Pattern
 from syncscan.lint.tree import children, walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, ValueKind, either
@@ -72,7 +72,7 @@ class FileWalk:
     def __init__(self, tree: ast.Module, patterns: Sequence[Pattern], anywhere: Sequence[Pattern]) -> None:
         self._tree = tree
         self._often, self._anywhere = _by_kind(patterns), _by_kind(anywhere)
-        self._names, self._places = FileNames(tree), Places(tree)
+        self._names, self._places = FileNames(tree), CodeContexts(tree)
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
         self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))

@@ -9,7 +9,7 @@ import msgspec
 
 from syncscan.lint.contexts import CodeContext
 from syncscan.lint.evaluate import Evaluator
-from syncscan.lint.imports import argument, is_true
+from syncscan.lint.imported_names import argument, is_true
 from syncscan.lint.values import Value, ValueKind
 from syncscan.model.finding import Confidence
 

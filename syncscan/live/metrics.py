@@ -147,7 +147,7 @@ class PrometheusPort(Prometheus):
         super().__init__()
         of = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class MetricsHandler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 body = of.text().encode()
                 self.send_response(200 if self.path in ("/", "/metrics") else 404)
@@ -160,7 +160,7 @@ class PrometheusPort(Prometheus):
                 """Say nothing on the program's stderr."""
 
         try:
-            self._server = http.server.ThreadingHTTPServer((host, port), Handler)
+            self._server = http.server.ThreadingHTTPServer((host, port), MetricsHandler)
         except OSError as error:
             raise UsageError(f"Port {port} can't be listened at: {error.strerror}.", "Choose another.") from None
         self._server.daemon_threads = True

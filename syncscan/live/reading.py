@@ -16,7 +16,7 @@ TAIL_BYTES = 4 << 20
 """Bytes of a file's end that are read where only the last windows are wanted: some half a day."""
 
 
-class Watched(msgspec.Struct, frozen=True):
+class WatchRecords(msgspec.Struct, frozen=True):
     """A watch's records, by kind and in the order in which they were written."""
 
     path: str
@@ -45,7 +45,7 @@ def files_of(where: str) -> list[Path]:
     return [path]
 
 
-def read(path: Path, *, whole: bool = True) -> Watched:
+def read(path: Path, *, whole: bool = True) -> WatchRecords:
     """Return what a file has; a line that was cut off is left out.
 
     Args:
@@ -64,14 +64,14 @@ def read(path: Path, *, whole: bool = True) -> Watched:
     return of_records(str(path), records)
 
 
-def of_records(path: str, records: Sequence[Record]) -> Watched:
+def of_records(path: str, records: Sequence[Record]) -> WatchRecords:
     """Return records by kind.
 
     Args:
         path: of their file.
         records: in order.
     """
-    return Watched(
+    return WatchRecords(
         path,
         next((r for r in records if isinstance(r, Begin)), None),
         tuple(r for r in records if isinstance(r, Window)),
@@ -101,4 +101,4 @@ def _records(path: Path, tail: int | None) -> Iterator[Record]:
                 yield DECODER.decode(line)
 
 
-__all__ = ["SUFFIX", "Watched", "files_of", "of_records", "read"]
+__all__ = ["SUFFIX", "WatchRecords", "files_of", "of_records", "read"]

@@ -57,7 +57,7 @@ MOST_FILES = 64
 """Most source files that are looked through, each once; it takes some 0.1 s for 1,000 lines, on a thread of its own."""
 
 
-class Stand(NamedTuple):
+class ThreadPosition(NamedTuple):
     """Where a thread stands: the innermost line of the program's own, and what it does there.
 
     `kind` is one of the kinds above, `rule` the rule of the catalogue for a wait for the device, "" where none is
@@ -71,8 +71,8 @@ class Stand(NamedTuple):
     rule: str
 
 
-class Places:
-    """Converts stacks (code, instruction, innermost first) to `Stand`s; not for two threads at a time.
+class PositionLookup:
+    """Converts stacks (code, instruction, innermost first) to `ThreadPosition`s; not for two threads at a time.
 
     Args:
         since: when the program read its sources, seconds of `time.time`; a file that is newer isn't read.
@@ -80,41 +80,41 @@ class Places:
 
     def __init__(self, since: float | None = None) -> None:
         self._since = time.time() if since is None else since
-        self._known: dict[tuple[int, int], tuple[CodeType, Stand, bool]] = {}
+        self._known: dict[tuple[int, int], tuple[CodeType, ThreadPosition, bool]] = {}
         self._lint_lines: dict[str, dict[int, str]] = {}
 
-    def __call__(self, stack: Sequence[Any]) -> Stand | None:
+    def __call__(self, stack: Sequence[Any]) -> ThreadPosition | None:
         """Return where a thread with this stack stands; None for an empty one, or one of syncscan's own threads."""
         kind, rule = "", ""
-        inner: Stand | None = None
+        inner: ThreadPosition | None = None
         for code, at in zip(stack[::2], stack[1::2], strict=True):
-            stand, own = self._at(code, at)
-            if not kind and stand.kind != HOST and (inner is None or _passes(inner)):
-                kind, rule = stand.kind, stand.rule
-            inner = inner or stand
+            position, own = self._at(code, at)
+            if not kind and position.kind != HOST and (inner is None or _passes(inner)):
+                kind, rule = position.kind, position.rule
+            inner = inner or position
             if own:
-                return stand._replace(kind=kind or HOST, rule=rule)
+                return position._replace(kind=kind or HOST, rule=rule)
         return None if inner is None else inner._replace(kind=kind or HOST, rule=rule)
 
     @staticmethod
-    def is_own(stand: Stand) -> bool:
+    def is_own(position: ThreadPosition) -> bool:
         """Return whether a thread stands in the program's code, not a library's."""
-        return _is_own(stand.file)
+        return _is_own(position.file)
 
-    def _at(self, code: CodeType, at: int) -> tuple[Stand, bool]:
+    def _at(self, code: CodeType, at: int) -> tuple[ThreadPosition, bool]:
         key = id(code), at
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             own = _is_own(code.co_filename)
-            known = self._known[key] = (code, self._stand(code, at, own), own)
+            known = self._known[key] = (code, self._position(code, at, own), own)
         return known[1], known[2]
 
-    def _stand(self, code: CodeType, at: int, own: bool) -> Stand:
+    def _position(self, code: CodeType, at: int, own: bool) -> ThreadPosition:
         file, line = code.co_filename, line_of(code, at)
         kind, rule = self._waits(code, at, line, own)
-        return Stand(file, line, name_of(code), kind, rule)
+        return ThreadPosition(file, line, name_of(code), kind, rule)
 
     def _waits(self, code: CodeType, at: int, line: int, own: bool) -> tuple[str, str]:
         """Return what a thread waits for that stands right here, with its rule."""
@@ -166,13 +166,15 @@ def _is_own(file: str) -> bool:
     return not (ours or is_library(named) or only_starts(file))
 
 
-def _passes(stand: Stand) -> bool:
+def _passes(position: ThreadPosition) -> bool:
     """Return whether a thread at this innermost place does nothing of its own: a frame further out tells more."""
-    return is_library(stand.file) and stand.kind == HOST and not stand.file.startswith("<") and _waiting(stand)
+    return (
+        is_library(position.file) and position.kind == HOST and not position.file.startswith("<") and _waiting(position)
+    )
 
 
-def _waiting(stand: Stand) -> bool:
-    return stand.file.endswith(_STANDARD_INSIDE) or in_package(stand.file, "torch/utils/data")
+def _waiting(position: ThreadPosition) -> bool:
+    return position.file.endswith(_STANDARD_INSIDE) or in_package(position.file, "torch/utils/data")
 
 
-__all__ = ["DEVICE", "HOST", "INPUT", "PEERS", "Places", "Stand"]
+__all__ = ["DEVICE", "HOST", "INPUT", "PEERS", "PositionLookup", "ThreadPosition"]

@@ -39,7 +39,7 @@ from syncscan.live.metrics import Sink, close
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
 from syncscan.live.tally import HourTally, Key, Tally
-from syncscan.live.thread_position import DEVICE, Places
+from syncscan.live.thread_position import DEVICE, PositionLookup
 
 INTERVAL_S = 20.0
 """Seconds of a window: 460 samples, so that a share of a half is known to 5 points and one of 5 % to 2."""
@@ -145,7 +145,7 @@ class Watch:
         self._file = self._out / f"{name}.{self._pid}.watch.jsonl"
         if not self._lazy:
             self._open()
-        self._places, self._began = Places(), time.time()
+        self._places, self._began = PositionLookup(), time.time()
         self._tally, self._hour = Tally(), HourTally()
         self._alarms, self._usual = Alarms(), Usual()
         self._sampler = sampler_of(self._ident, self._rate, timer=self._timer)
@@ -332,12 +332,12 @@ class Watch:
 
     def _placed(self, tick: Tick) -> tuple[int, Key | None, int]:
         """Count a sample, and return it as `Usual` takes it."""
-        stand = self._places(tick.stack)
-        if stand is None:
+        position = self._places(tick.stack)
+        if position is None:
             return tick.at, None, 0
         self.samples += tick.times
-        self._tally.add(stand, tick.times)
-        return tick.at, stand[:3] if stand.kind == DEVICE else None, tick.times
+        self._tally.add(position, tick.times)
+        return tick.at, position[:3] if position.kind == DEVICE else None, tick.times
 
     def _count_threads(self) -> None:
         """Count where the other threads are; those of syncscan don't count."""
@@ -346,8 +346,10 @@ class Watch:
         for ident, frame in sys._current_frames().items():
             name = names.get(ident, "")
             if ident not in own and name and not name.startswith("syncscan"):
-                stand = self._places(stack_of(frame))
-                self._tally.add_thread(name, stand if stand is not None and self._places.is_own(stand) else None)
+                position = self._places(stack_of(frame))
+                self._tally.add_thread(
+                    name, position if position is not None and self._places.is_own(position) else None
+                )
 
     def _close_window(self) -> None:
         now = time.monotonic()

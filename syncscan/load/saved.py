@@ -41,7 +41,7 @@ class _Versioned(msgspec.Struct):
     version: int
 
 
-class _Head(msgspec.Struct):
+class _SavedHead(msgspec.Struct):
     """The part of a document that identifies its reader; the report in it is for other programs."""
 
     schema: str
@@ -116,7 +116,7 @@ def _too_large(name: str) -> TraceTooLarge:
 
 
 def _saved(text: bytes, name: str) -> Saved:
-    head = msgspec.json.decode(text, type=_Head)
+    head = msgspec.json.decode(text, type=_SavedHead)
     if head.schema != "syncscan.analysis/1" or not bytes(head.saved):
         raise TraceUnreadable(f"{name} is a report ({head.schema}) without the trace.", _AGAIN)
     version = msgspec.json.decode(head.saved, type=_Versioned).version

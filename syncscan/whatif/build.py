@@ -34,7 +34,7 @@ def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
         steps: from `find_steps`.
         apart: rows of kernels that become nodes of their own: the collectives, where all ranks are replayed together.
     """
-    writer = _Writer(steps, apart)
+    writer = _ProgramWriter(steps, apart)
     programs = tuple(writer.program(interval) for interval in steps.intervals)
     streams = steps.launches.streams
     return Graph(programs, writer.thread_count, streams, len(writer.slots), steps.busy_ns, steps.added_from)
@@ -126,7 +126,7 @@ class _Draft(msgspec.Struct):
         return spent
 
 
-class _Writer:
+class _ProgramWriter:
     """Writes the programs of the steps of one trace."""
 
     def __init__(self, steps: ReplayedSteps, apart: Int64) -> None:

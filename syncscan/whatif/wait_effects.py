@@ -75,7 +75,7 @@ class WaitEffect(msgspec.Struct, frozen=True):
 
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[WaitEffect]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
-    ruler = _Ruler(trace, launches, [point for _, point in points])
+    ruler = _EffectMeter(trace, launches, [point for _, point in points])
     waits = [ruler.wait(*numbered, awaited) for numbered, awaited in zip(points, ruler.awaited, strict=True)]
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = median(wakes) if wakes else USUAL_WAKE_NS
@@ -135,7 +135,7 @@ class _Awaited(NamedTuple):
     event: EventRecord | None = None
 
 
-class _Ruler:
+class _EffectMeter:
     """Measures the sync points of one trace.
 
     Args:

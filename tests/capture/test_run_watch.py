@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture import capture_run, run_watch
-from syncscan.capture.run_watch import Watch
+from syncscan.capture.run_watch import RunWatch
 from syncscan.capture.session import profile
 
 MS = 1_000_000
@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_the_capture_s_own_work_in_the_counted_steps_is_known(clock: Clock) -> None:
     """A step of 10 ms, at whose end the capture works for 0.1 ms; three samples of 0.05, one of which was disturbed."""
-    run = Watch(sampled=False)
+    run = RunWatch(sampled=False)
     run.mark()
     moments = []
     for _ in range(20):
@@ -52,7 +52,7 @@ def test_the_capture_s_own_work_in_the_counted_steps_is_known(clock: Clock) -> N
 
 def test_the_step_in_which_samples_are_counted_is_disturbed(clock: Clock) -> None:
     """The trace is written again for them, which may take a second."""
-    run = Watch(sampled=False)
+    run = RunWatch(sampled=False)
     run.mark()
     for number in range(40):
         if number == 20:
@@ -71,9 +71,9 @@ def test_a_capture_marks_the_step_in_which_it_counts_samples(tmp_path: Path, mon
     """Whatever comes after it: phases between the steps that are recorded then, or nothing."""
     pytest.importorskip("torch")
     marked: list[str] = []
-    disturb, settle = Watch.disturb, Watch.settle
-    monkeypatch.setattr(Watch, "disturb", lambda self, why: (marked.append(why), disturb(self, why))[1])
-    monkeypatch.setattr(Watch, "settle", lambda self: (marked.append("settle"), settle(self))[1])
+    disturb, settle = RunWatch.disturb, RunWatch.settle
+    monkeypatch.setattr(RunWatch, "disturb", lambda self, why: (marked.append(why), disturb(self, why))[1])
+    monkeypatch.setattr(RunWatch, "settle", lambda self: (marked.append("settle"), settle(self))[1])
     counted = capture_run.CaptureRun._between_steps
     monkeypatch.setattr(
         capture_run.CaptureRun, "_between_steps", lambda *given: (marked.append("counts"), counted(*given))[1]

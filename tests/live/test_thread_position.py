@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from syncscan.live.sampler import stack_of
-from syncscan.live.thread_position import MOST_KNOWN, Places
+from syncscan.live.thread_position import MOST_KNOWN, PositionLookup
 
 pytest.importorskip("torch")
 
@@ -52,7 +52,7 @@ def test_a_call_that_reads_back_waits_for_the_device(tmp_path: Path) -> None:
     """By its name, where no more is known of the tensor."""
     loss = SimpleNamespace(item=time.sleep)
     run = program(tmp_path, "def run():\n    a = 1\n    return a + loss.item(0.4)\n", loss=loss)
-    stand = Places()(stack_in(run))
+    stand = PositionLookup()(stack_in(run))
     assert stand is not None
     assert (Path(stand.file).name, stand.line, stand.function) == ("program.py", 3, "run")
     assert (stand.kind, stand.rule) == ("device", "item")
@@ -71,14 +71,14 @@ def test_a_line_that_lint_knows_waits_for_the_device(tmp_path: Path, monkeypatch
     )
     monkeypatch.setattr("torch.isnan", time.sleep)
     run = program(tmp_path, text, loader=[(0, 0)], model=lambda x: 0.4)
-    stand = Places()(stack_in(run))
+    stand = PositionLookup()(stack_in(run))
     assert stand is not None
     assert (stand.line, stand.kind, stand.rule) == (5, "device", "nan-guard")
 
 
 def test_a_line_that_works_is_the_host_s(tmp_path: Path) -> None:
     """Sleep is no wait for a device."""
-    stand = Places()(stack_in(program(tmp_path, "import time\ndef run():\n    time.sleep(0.4)\n")))
+    stand = PositionLookup()(stack_in(program(tmp_path, "import time\ndef run():\n    time.sleep(0.4)\n")))
     assert stand is not None
     assert (stand.line, stand.kind) == (3, "host")
 
@@ -87,7 +87,7 @@ def test_a_source_that_changed_since_tells_nothing(tmp_path: Path) -> None:
     """Its lines are not those that run."""
     loss = SimpleNamespace(item=time.sleep)
     run = program(tmp_path, "def run():\n    return loss.item(0.4)\n", loss=loss)
-    stand = Places(since=1e9 - 10)(stack_in(run))
+    stand = PositionLookup(since=1e9 - 10)(stack_in(run))
     assert stand is not None
     assert (stand.line, stand.kind) == (2, "host")
 
@@ -98,18 +98,18 @@ def test_a_loader_s_consumer_waits_for_input(tmp_path: Path) -> None:
     given: dict[str, Any] = {"queue": queue.Queue()}
     exec(compile("def _try_get_data():\n    queue.get(timeout=0.4)\n", file, "exec"), given)
     text = "def run():\n    try:\n        get()\n    except Exception:\n        pass\n"
-    stand = Places()(stack_in(program(tmp_path, text, get=given["_try_get_data"])))
+    stand = PositionLookup()(stack_in(program(tmp_path, text, get=given["_try_get_data"])))
     assert stand is not None
     assert (Path(stand.file).name, stand.line, stand.kind) == ("program.py", 3, "input")
 
 
 def test_an_empty_stack_is_nowhere() -> None:
-    assert Places()([]) is None
+    assert PositionLookup()([]) is None
 
 
 def test_what_is_known_is_bounded() -> None:
     """A program that makes functions without end doesn't grow the watch."""
-    places = Places()
+    places = PositionLookup()
     for number in range(MOST_KNOWN + 10):
         places([compile("pass", f"made{number}.py", "exec"), 0])
     assert len(places._known) <= MOST_KNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscan.lint.evaluate import is_cpu
-from syncscan.lint.imports import argument
+from syncscan.lint.imported_names import argument
 from syncscan.lint.pattern import Hit, LintSite
 from syncscan.lint.values import ValueKind
 from syncscan.model.finding import Confidence

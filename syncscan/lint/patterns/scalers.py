@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from syncscan.lint.imports import key
+from syncscan.lint.imported_names import key
 from syncscan.lint.pattern import Hit, LintSite
 
 RULES = ("grad-scaler",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.imports import argument, is_true
+from syncscan.lint.imported_names import argument, is_true
 from syncscan.lint.pattern import Hit, LintSite
 
 RULES = ("anomaly-mode", "batch-norm-momentum")

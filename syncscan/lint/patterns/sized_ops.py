@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.lint.imports import argument, splats
+from syncscan.lint.imported_names import argument, splats
 from syncscan.lint.pattern import Hit, LintSite
 from syncscan.lint.values import ValueKind
 

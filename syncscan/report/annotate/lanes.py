@@ -58,7 +58,7 @@ class IdleSlices(msgspec.Struct, frozen=True, eq=False):
     """Index of the slice's kind."""
 
 
-class Arrow(msgspec.Struct, frozen=True):
+class FlowArrow(msgspec.Struct, frozen=True):
     """A flow from an added slice to a recorded one: times in ns; `to` is the track it ends on."""
 
     name: str
@@ -67,7 +67,7 @@ class Arrow(msgspec.Struct, frozen=True):
     to: Track
 
 
-class Lanes:
+class AddedLanes:
     """Allocates rows of syncscan's process and yields what lies on them as JSON text, event by event.
 
     Args:
@@ -118,7 +118,7 @@ class Lanes:
         event |= {"ts": _GAP, "dur": _GAP, "args": {"length": _GAP, **event["args"]}}
         return _encode(event).decode().split("\0")
 
-    def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[Arrow] = ()) -> Iterator[bytes]:
+    def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[FlowArrow] = ()) -> Iterator[bytes]:
         """Yield one row, and further rows of the same name for slices that overlap.
 
         Args:
@@ -141,7 +141,7 @@ class Lanes:
         yield _encode(self._label("thread_name", tid, name=self._row_name(name)))
         yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
 
-    def _arrows(self, arrows: list[Arrow], lane: list[Drawn], tid: int) -> Iterator[bytes]:
+    def _arrows(self, arrows: list[FlowArrow], lane: list[Drawn], tid: int) -> Iterator[bytes]:
         starting = {s.ts: s for s in lane}
         for a in arrows:
             at = starting.get(a.ts)
