@@ -43,7 +43,7 @@ def error(*words: str | Path) -> BaseException | None:
         ("html", "<!doctype html>"),
         ("markdown", "### Rank 0 delay"),
         ("csv", "rank,step,step_us"),
-        ("sarif", "{\n  \"$schema\""),
+        ("sarif", '{\n  "$schema"'),
         ("github", "::"),
         ("junit", "<?xml"),
     ],
