@@ -113,7 +113,7 @@ def analyze(
             if chosen is None and before.chosen:
                 chosen = slice(*before.chosen)
         if step_scope is not None or steps == "none":
-            trace = load.with_steps(trace, step_scope, whole=steps == "none")
+            trace = load.with_steps(trace, step_scope, as_one_step=steps == "none")
         clock.over("load")
         analysis = analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
         return _with_phases(analysis, files, max_memory)
@@ -193,7 +193,7 @@ def analyze_trace(
     clock: StageClock | None = None,
 ) -> Analysis:
     """Run the stages after loading on a trace in memory."""
-    whole, over = trace, (clock or StageClock()).over
+    unfiltered, over = trace, (clock or StageClock()).over
     trace, processes, lacks = cost.apart(trace, process)
     if chosen is not None:
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
@@ -238,7 +238,7 @@ def analyze_trace(
         races=races_of(trace.info.capture),
         run=run_of(trace.info.capture.run),
         integrity=integrity,
-        whole=whole if processes else None,
+        whole=unfiltered if processes else None,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
         _renderer=_rendered,

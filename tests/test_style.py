@@ -18,9 +18,14 @@ SAMPLES = (Path(__file__), ROOT / "tests" / "lint" / "code")
 """This file, which spells out what it refuses, and programs that lint is tried on."""
 OPENINGS = re.compile(r"(What |The same|That of |Of |From )")
 """Openings of docstrings that don't say what a function does or returns."""
-NAMES = frozenset("told said found kept asked mine gone".split())
+NAMES = frozenset(
+    "told said found kept asked mine gone made each others here there known one whole rest what such own where".split()
+)
+"""Names that don't say what a value is."""
 LONGEST_SCOPE = 3
-"""Lines of a scope in which such a name may stand."""
+"""Lines in which such a name may be used."""
+PARAMETERS = {"analyze_fleet": "where", "build": "where"}
+"""Parameters of public functions, and of programs that recordings show, that keep such a name."""
 BRITISH = re.compile(
     r"\b\w*(?:nchronis|nalys[ei]|okenis|olour|ehaviour|onour)(?:e[ds]?|ing|ation|ed)?\w*\b", re.IGNORECASE
 )
@@ -72,11 +77,35 @@ def bad_openings(tree: ast.Module) -> list[str]:
     return [doc.splitlines()[0] for doc in docs if OPENINGS.match(doc)]
 
 
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without functions and classes inside of it and short comprehensions."""
+    for node in ast.iter_child_nodes(function):
+        short = isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) and lines_of(node) <= 3
+        if not short and not isinstance(node, ast.ClassDef | FUNCTIONS):
+            yield node
+            yield from own_nodes(node)
+
+
+def lines_of(node: ast.AST) -> int:
+    return node.end_lineno - node.lineno + 1  # type: ignore[attr-defined,no-any-return]
+
+
 def bad_names(tree: ast.Module) -> list[str]:
-    """Names of `NAMES` that a function with more than `LONGEST_SCOPE` lines binds."""
-    long = (f for f in functions(tree) if f.body[-1].end_lineno - f.body[0].lineno >= LONGEST_SCOPE)  # type: ignore[operator]
-    bound = (n for f in long for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return [f"{node.id}, line {node.lineno}" for node in bound if node.id in NAMES]
+    """Parameters and locals of `NAMES` that are used over more than `LONGEST_SCOPE` lines."""
+    wrong = []
+    for function in functions(tree):
+        names = [node for node in own_nodes(function) if isinstance(node, ast.Name) and node.id in NAMES]
+        for name in dict.fromkeys(node.id for node in names):
+            bound = [n.lineno for n in names if n.id == name and isinstance(n.ctx, ast.Store)]
+            last = max(n.lineno for n in names if n.id == name)
+            if bound and last - min(bound) >= LONGEST_SCOPE:
+                wrong.append(f"{name}, line {min(bound)}")
+        body = function.body[ast.get_docstring(function) is not None :]
+        long = body and body[-1].end_lineno - body[0].lineno >= LONGEST_SCOPE  # type: ignore[operator]
+        arguments = (*function.args.args, *function.args.kwonlyargs, *function.args.posonlyargs) if long else ()
+        named = (a for a in arguments if a.arg in NAMES and PARAMETERS.get(function.name) != a.arg)
+        wrong += [f"{argument.arg}, line {argument.lineno}" for argument in named]
+    return wrong
 
 
 def british(text: str) -> list[str]:
@@ -180,6 +209,15 @@ def test_a_listed_name_is_refused_beyond_three_lines() -> None:
         "def g():\n    told = 1\n    a = 1\n    b = 2\n    return told\n",
     )
     assert bad_names(ast.parse(short + long)) == ["told, line 5"]
+
+
+def test_a_listed_parameter_is_refused_in_a_long_function() -> None:
+    """A short one says by its body what the parameter is."""
+    short, long = (
+        "def f(what):\n    return what\n",
+        'def g(what):\n    """Draw."""\n    a = 1\n    b = 2\n    c = 3\n    return what\n',
+    )
+    assert bad_names(ast.parse(short + long)) == ["what, line 3"]
 
 
 def test_british_spelling_is_refused() -> None:

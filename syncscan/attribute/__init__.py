@@ -142,12 +142,12 @@ class _Attributor:
         homes = np.where(forward == NONE, self._host_rows(points, columns), forward)
         names, recorded = self._frames_around(homes), self._recorded(columns, forward)
         warned = self._warned(points, recorded)
-        known: dict[tuple[_Names, RecordedStack | None, tuple[Frame, ...]], _Stack] = {}
+        stacks_by_key: dict[tuple[_Names, RecordedStack | None, tuple[Frame, ...]], _Stack] = {}
         stacks = []
         for parts in zip(names, recorded, warned, strict=True):
-            if parts not in known:
-                known[parts] = _Stack(*parts)
-            stacks.append(known[parts])
+            if parts not in stacks_by_key:
+                stacks_by_key[parts] = _Stack(*parts)
+            stacks.append(stacks_by_key[parts])
         return _Origins(forward, homes, stacks)
 
     def attributions(
@@ -155,11 +155,11 @@ class _Attributor:
     ) -> Iterator[Attribution]:
         """Yield the attribution of each sync point, in a program that was started in the folder `root`."""
         path_of, parent = self.trace.kept(Paths).to, self.trace.slices.parent
-        own, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
-        steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, own)
+        paths, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
+        steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, paths)
         forward = origins.forward.tolist()
         for point, led, stack, path, place, phase, step in zip(
-            points, forward, origins.stacks, own, home, phases, steps, strict=True
+            points, forward, origins.stacks, paths, home, phases, steps, strict=True
         ):
             ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
             site = self._site_of(point, led, stack, ops, place.names.scopes, root)

@@ -90,17 +90,21 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
 
 def trimmed(stack: Iterable[Frame]) -> list[Frame]:
     """Return the program's frames of a stack: without the callback inside and the script runner outside."""
-    own: list[Frame] = []
+    program_frames: list[Frame] = []
     for frame in stack:
         file, _, function = frame
         if file == _RUNNER:
             break
-        if not own and (file in _OURS or function == "fire_callbacks"):
+        if not program_frames and (file in _OURS or function == "fire_callbacks"):
             continue
-        own.append(frame)
-    while own and only_starts(own[-1][0]):
-        own.pop()
-    return own if len(own) <= INNERMOST + OUTERMOST else own[:INNERMOST] + own[-OUTERMOST:]
+        program_frames.append(frame)
+    while program_frames and only_starts(program_frames[-1][0]):
+        program_frames.pop()
+    return (
+        program_frames
+        if len(program_frames) <= INNERMOST + OUTERMOST
+        else program_frames[:INNERMOST] + program_frames[-OUTERMOST:]
+    )
 
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:

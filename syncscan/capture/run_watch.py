@@ -250,12 +250,12 @@ class RunWatch:
         A sample, and a step's end, each count as the median one: others on the machine's cores make single ones longer,
         as they do with what the program does.
         """
-        whole = 0.0
+        total = 0.0
         for works in (self._samplings, self._pauses):
             numbers = ((self._at(at), ns) for at, ns in works)
             inside = [ns for k, ns in numbers if first <= k < end and counts[k]]
-            whole += len(inside) * median(inside) if inside else 0.0
-        return round(whole / 1e3, 1)
+            total += len(inside) * median(inside) if inside else 0.0
+        return round(total / 1e3, 1)
 
     def _loop(self, depth: int, loop: Loop) -> Json:
         code = self._path[depth][0]

@@ -184,7 +184,7 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
     """
     frames: Interned[tuple[str, str]] = Interned()
     nodes: dict[tuple[int, int, int], int] = {}
-    own: list[list[int]] = []
+    self_counts: list[list[int]] = []
     named = naming()
     for counts, stack in samples:
         at = -1
@@ -193,10 +193,10 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
             if key not in nodes and len(nodes) >= MOST_NODES:
                 break
             at = nodes.setdefault(key, len(nodes))
-            own += [[0] * len(counts) for _ in range(len(nodes) - len(own))]
+            self_counts += [[0] * len(counts) for _ in range(len(nodes) - len(self_counts))]
         if at >= 0:
-            own[at] = [a + b for a, b in zip(own[at], counts, strict=True)]
-    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, own, strict=True)]
+            self_counts[at] = [a + b for a, b in zip(self_counts[at], counts, strict=True)]
+    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, self_counts, strict=True)]
 
 
 def _places(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tuple[list[int], tuple[Place, ...]]]:

@@ -65,8 +65,8 @@ def time_step(
         MissingExtra: torch isn't installed.
     """
     torch = _torch()
-    where, watch = _clock(torch, device)
-    prepared = _PreparedCall(torch, fn, inputs, where, watch, sized=throughput)
+    device_name, watch = _clock(torch, device)
+    prepared = _PreparedCall(torch, fn, inputs, device_name, watch, sized=throughput)
     call, one_offs = prepared.call(), prepared.one_offs
     first = alone(watch, call, 1)[0]
     stable, calls, warmup_us = _warm_up(watch, call)
@@ -79,7 +79,7 @@ def time_step(
     return Timing(
         name=name or str(getattr(fn, "__name__", type(fn).__name__)),
         clock=clock,
-        device=_device_name(torch, where),
+        device=_device_name(torch, device_name),
         samples_us=tuple(samples),
         block=block,
         alone_us=lone,
@@ -95,9 +95,9 @@ class _PreparedCall:
     """The call to time, with its inputs and module on the device; the time to move them there is separate."""
 
     def __init__(
-        self, torch: Any, fn: Callable[..., Any], inputs: Inputs, where: str, watch: Stopwatch, *, sized: bool
+        self, torch: Any, fn: Callable[..., Any], inputs: Inputs, device_name: str, watch: Stopwatch, *, sized: bool
     ) -> None:
-        self.torch, self.fn, self.inputs, self.where, self.watch = torch, fn, inputs, where, watch
+        self.torch, self.fn, self.inputs, self.where, self.watch = torch, fn, inputs, device_name, watch
         self.sized = sized
         self.one_offs: list[OneOff] = []
         self.moved: tuple[Any, ...] | None = None

@@ -126,7 +126,7 @@ def _check_job(
     if update and not rules.baseline:
         raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *traces)
-    known = _known(rules.baseline, update)
+    known_syncs = _known(rules.baseline, update)
     job = fleet_from(traces, analysis_options)
     roots = analysis_options.source_root or ()
     if update:
@@ -135,7 +135,7 @@ def _check_job(
         files.write(Path(rules.baseline), [gate.text_of(baseline).encode()], force=True)
         say(f"Wrote {rules.baseline}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
         return
-    verdict = api.check_fleet(job, rules, known, source_roots=roots)
+    verdict = api.check_fleet(job, rules, known_syncs, source_roots=roots)
     source = rules.source or "the default: no syncs"
     deliver(_rendered([verdict], [], source, form, output is None), output, force)
     if not verdict.passed:

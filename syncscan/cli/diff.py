@@ -95,14 +95,14 @@ def _diff_jobs(
         click.get_current_context().exit(FAILED)
 
 
-def _rendered_of_jobs(found: FleetDiff, form: str, to_terminal: bool) -> str:
+def _rendered_of_jobs(diff: FleetDiff, form: str, to_terminal: bool) -> str:
     from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
 
     if form == "json":
-        return fleet_diff_json.render(found)
+        return fleet_diff_json.render(diff)
     if form == "markdown":
-        return fleet_diff_markdown.render(found)
-    return fleet_diff_text.render(found, width(), to_terminal and colors())
+        return fleet_diff_markdown.render(diff)
+    return fleet_diff_text.render(diff, width(), to_terminal and colors())
 
 
 def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -113,21 +113,21 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
     raise UsageError("diff needs BEFORE and AFTER, or at least one --before and one --after.")
 
 
-def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
+def _rendered(diff: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
     if form == "json":
         from syncscan.report import diff_json
 
-        return diff_json.render(found)
+        return diff_json.render(diff)
     if form == "markdown":
         from syncscan.report import diff_markdown
 
-        return diff_markdown.render(found)
+        return diff_markdown.render(diff)
     if form == "html":
         from syncscan.report import diff_html
 
-        return diff_html.render(found, analyses[0][0], analyses[1][0])
+        return diff_html.render(diff, analyses[0][0], analyses[1][0])
     from syncscan.report import brief, diff_text
 
     if form == "brief":
-        return brief.paged(diff_text.render(found, brief.LINE).splitlines(), page)
-    return diff_text.render(found, width=width(), color=to_terminal and colors())
+        return brief.paged(diff_text.render(diff, brief.LINE).splitlines(), page)
+    return diff_text.render(diff, width=width(), color=to_terminal and colors())

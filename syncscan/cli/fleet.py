@@ -22,7 +22,7 @@ FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit"
 
 
 @click.command("fleet")
-@click.argument("where", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
+@click.argument("locations", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE. NAME.fleet.json saves the job.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -33,7 +33,7 @@ FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit"
 @format_by_name(FORMATS)
 @needs(Need("jobs", "scheduler", never=True))
 def command(
-    where: tuple[str, ...],
+    locations: tuple[str, ...],
     form: str,
     output: str | None,
     force: bool,
@@ -51,11 +51,11 @@ def command(
     form = _form(form, output)
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs an output file.", "Add -o FILE.")
-    if is_saved(where) and (store or jobs or scheduler):
+    if is_saved(locations) and (store or jobs or scheduler):
         option = "--store" if store else "--jobs" if jobs else "--scheduler"
         raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
-    refuse(output, force, *where)
-    fleet = fleet_from(where, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
+    refuse(output, force, *locations)
+    fleet = fleet_from(locations, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
     if form == "parquet":
         from syncscan.report import fleet_parquet
 

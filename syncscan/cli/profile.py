@@ -253,13 +253,13 @@ def _watch(
     wanted = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports)
     if command.launcher:
         sys.exit(run_command_watched(command.words, wanted))
-    ended, made = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
-    if made.path is None:
+    ended, watch = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
+    if watch.path is None:
         streams.say(
             "No step was seen in this process, so it has no file of a watch. A loop marks its steps with step()."
         )
     else:
-        streams.say(f"Wrote {out / made.path.name}; syncscan watch {out / made.path.name} shows it")
+        streams.say(f"Wrote {out / watch.path.name}; syncscan watch {out / watch.path.name} shows it")
     dies.now = ended.interrupted
     sys.exit(ended.code)
 
@@ -344,10 +344,10 @@ class _DiesOfInterrupt:
 def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     """Say on stderr what came of it, and where nothing was captured, why and what to do."""
     if len(run.paths) > run.ranks:
-        others = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
+        other_traces = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
         _say(
             f"this report covers the last of {len(run.paths)} traces, {run.paths[-1].name}; use syncscan analyze for "
-            f"{others}"
+            f"{other_traces}"
         )
     if run.failed:
         return
@@ -408,14 +408,14 @@ def _say(sentence: str) -> None:
     click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)
 
 
-def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collection[str]) -> None:
+def _report(path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str]) -> None:
     """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
 
     Args:
         path: the trace.
         viewer: what it is opened in.
         max_memory: how much memory reading it may take, in bytes.
-        said: warnings that the user has had already.
+        warned: warnings that the user has had already.
     """
     from syncscan import api
     from syncscan.cli.open import show
@@ -425,7 +425,7 @@ def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collec
 
     with memory_limit.limited(max_memory) as most:
         analysis = api.analyze(path, max_memory=most)
-        warn(warning for warning in analysis.warnings if warning not in said)
+        warn(warning for warning in analysis.warnings if warning not in warned)
         deliver(text.render(analysis, width=width(), color=colors()), None)
     if viewer:
         show(analysis, str(path), viewer)

@@ -20,12 +20,12 @@ EVERY = 60.0
 
 
 @contextmanager
-def reading(path: str, what: str = "reading") -> Iterator[Progress | None]:
+def reading(path: str, activity: str = "reading") -> Iterator[Progress | None]:
     """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted.
 
     Args:
         path: of the trace.
-        what: what is done meanwhile, said beside the bar.
+        activity: what is done meanwhile, said beside the bar.
     """
     # Path.is_file raises for names that are too long.
     if not sys.stderr.isatty() or not os.path.isfile(path) or Path(path).stat().st_size < BIG:  # noqa: PTH113
@@ -37,7 +37,7 @@ def reading(path: str, what: str = "reading") -> Iterator[Progress | None]:
 
     console = Console(stderr=True)
     with Bar(
-        TextColumn(what), BarColumn(), DownloadColumn(), console=console, transient=True, auto_refresh=False
+        TextColumn(activity), BarColumn(), DownloadColumn(), console=console, transient=True, auto_refresh=False
     ) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)

@@ -81,7 +81,7 @@ FORMATS = ("text", "json", "markdown", "html")
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.argument("before", metavar="BEFORE")
-@click.argument("rest", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @format_by_name(FORMATS)
 @needs(Need("remove", "trace"))
 def command(
@@ -97,7 +97,7 @@ def command(
     output: str | None,
     force: bool,
     before: str,
-    rest: tuple[str, ...],
+    words: tuple[str, ...],
 ) -> None:
     """Measure whether AFTER is faster than BEFORE, and whether both compute the same results.
 
@@ -112,8 +112,8 @@ def command(
     from syncscan.report import proof as report
 
     refuse(output, force, *((trace,) if trace else ()))
-    before, rest = _typed(before, rest) if revisions else (before, rest)
-    after, arguments = (None, rest) if revisions else (rest[0] if rest else None, rest[1:])
+    before, words = _typed(before, words) if revisions else (before, words)
+    after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
     projected = _projected(trace, remove) if trace else None
     proof = prove(
         before,
@@ -142,14 +142,14 @@ def command(
     sys.exit(0 if proof.proven else 1)
 
 
-def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _typed(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the script of a command, and its arguments; what a launcher starts runs as one rank of one."""
     from syncscan.capture.commands import in_this_process, ranks_wanted, resolved
     from syncscan.errors import UsageError
 
     if ":" in before or before.endswith(".py"):  # a function in a file, or the script itself
-        return before, rest
-    typed = resolved((before, *rest))
+        return before, arguments
+    typed = resolved((before, *arguments))
     ranks = ranks_wanted(typed)
     if ranks is not None and ranks > 1:
         raise UsageError(

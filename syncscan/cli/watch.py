@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("watch")
-@click.argument("where", metavar="PATH")
+@click.argument("location", metavar="PATH")
 @click.option("--once", is_flag=True, help="Print the last window as text, and end.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks."
 )
 @needs(Need("form", "once"), Need("seconds", "once", never=True))
-def command(where: str, once: bool, form: str, lines: int, seconds: float) -> None:
+def command(location: str, once: bool, form: str, lines: int, seconds: float) -> None:
     """Show a job that is watched, like top: its step's time, what of it is waiting, and at which lines.
 
     PATH is the file that a watch writes (NAME.PID.watch.jsonl), or the folder that has it: then the newest one. A watch
@@ -36,9 +36,9 @@ def command(where: str, once: bool, form: str, lines: int, seconds: float) -> No
     """
     from syncscan.live.reading import files_of, read
 
-    path = files_of(where)[0]
+    path = files_of(location)[0]
     if once:
-        click.echo(_text(read(path, whole=False), form, lines), nl=False)
+        click.echo(_text(read(path, all_parts=False), form, lines), nl=False)
         return
     _show(path, lines, seconds)
 
@@ -77,7 +77,7 @@ def _show(path: Path, lines: int, seconds: float) -> None:
     console = Console(no_color=not colors(), highlight=False)
     with Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
-            watched = read(path, whole=False)
+            watched = read(path, all_parts=False)
             live.update(screen(watched, lines=lines), refresh=True)
             if watched.end is not None:
                 return

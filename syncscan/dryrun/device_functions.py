@@ -210,7 +210,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             else:
                 if order.open_copies and origin == HOST:
                     order.host_reads(tensor)
-                order.device_work(made=(result,))
+                order.device_work(allocated=(result,))
                 if non_blocking and origin == PINNED:
                     order.copy_in(tensor)
 
@@ -223,25 +223,25 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
 
     def to(self, func: Any, args: Any, kwargs: Any) -> Any:
         """`Tensor.to` in all its forms."""
-        tensor, *rest = args
+        tensor, *positional = args
         given = dict(kwargs)
         place: Any = Unsaid
         dtype = given.pop("dtype", None)
         if "other" in given:
-            rest.insert(0, given.pop("other"))
-        if rest and isinstance(rest[0], _Tensor):
-            other = rest.pop(0)
+            positional.insert(0, given.pop("other"))
+        if positional and isinstance(positional[0], _Tensor):
+            other = positional.pop(0)
             place, dtype = tensor_memory.place_of(other), other.dtype
-        elif rest and not isinstance(rest[0], torch.dtype):
-            place = _place_named(rest.pop(0))
-            if rest and (rest[0] is None or isinstance(rest[0], torch.dtype)):
-                dtype = rest.pop(0)
-        elif rest:
-            dtype = rest.pop(0)
+        elif positional and not isinstance(positional[0], torch.dtype):
+            place = _place_named(positional.pop(0))
+            if positional and (positional[0] is None or isinstance(positional[0], torch.dtype)):
+                dtype = positional.pop(0)
+        elif positional:
+            dtype = positional.pop(0)
         if given.get("device") is not None:
             place = _place_named(given["device"])
         given.pop("device", None)
-        for name, value in zip(("non_blocking", "copy"), rest, strict=False):
+        for name, value in zip(("non_blocking", "copy"), positional, strict=False):
             given[name] = value
         origin = tensor_memory.place_of(tensor)
         if place is Unsaid or (place is None and origin != DEVICE):

@@ -117,12 +117,12 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 
     def _is_composed(self, func: Any) -> bool:
         """Return whether an op is nothing but calls of others on a device: below autograd those alone are seen."""
-        known = self._composed.get(func)
-        if known is None:
+        composed = self._composed.get(func)
+        if composed is None:
             has = torch._C._dispatch_has_kernel_for_dispatch_key
-            known = hasattr(func, "_schema") and has(func.name(), "CompositeImplicitAutograd")
-            self._composed[func] = known = known and not has(func.name(), "CUDA")
-        return known
+            composed = hasattr(func, "_schema") and has(func.name(), "CompositeImplicitAutograd")
+            self._composed[func] = composed = composed and not has(func.name(), "CUDA")
+        return composed
 
     def _scope(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if "enter" in name:

@@ -126,18 +126,18 @@ class DryRunSession:
         what = f" ({type(error).__name__}: {str(error)[:200]})" if error is not None else ""
         self.say(f"The program failed{what}, so the rest of it wasn't seen.")
 
-    def not_understood(self, what: str) -> None:
+    def not_understood(self, op: str) -> None:
         """Count an op or call whose CUDA behavior is unknown, and name it with its line.
 
         Args:
-            what: its name; it counts as one of the ops that were `seen`, which the caller counts.
+            op: its name; it counts as one of the ops that were `seen`, which the caller counts.
         """
-        self.unknown[what] += 1
-        if what not in self.where:
+        self.unknown[op] += 1
+        if op not in self.where:
             stack, _, _ = self.stacks.now()
             own = (frame for frame in stack if not is_library(frame[0]))
             file, line, _ = next(own, stack[0] if stack else ("?", 0, ""))
-            self.where[what] = (file, line)
+            self.where[op] = (file, line)
 
     def wait(self, *waits: DryWait) -> None:
         """Note that the host waits for each of these in turn: for the current stream, or for the device."""

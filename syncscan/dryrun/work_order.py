@@ -80,14 +80,14 @@ class WorkOrder:
         own: says whether a file is the program's; races are placed at its lines.
     """
 
-    def __init__(self, own: Callable[[str], bool]) -> None:
+    def __init__(self, is_own: Callable[[str], bool]) -> None:
         self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
         self.current = DEFAULT
         self.several = False
         """Whether the program made a stream of its own: then lines, regions and reads are noted."""
         self.open_copies = False
         """Whether a copy between host and device may still run."""
-        self._own = own
+        self._own = is_own
         self._is_own: dict[Any, bool] = {}
         self._numbers: list[int] = [0]
         self._clocks: list[Clock] = [{}]
@@ -132,13 +132,18 @@ class WorkOrder:
     # accesses
 
     def device_work(
-        self, reads: Iterable[Any] = (), writes: Iterable[Any] = (), made: Iterable[Any] = (), *, ordered: bool = False
+        self,
+        reads: Iterable[Any] = (),
+        writes: Iterable[Any] = (),
+        allocated: Iterable[Any] = (),
+        *,
+        ordered: bool = False,
     ) -> None:
         """Note an op of the current stream.
 
         Args:
             reads, writes: tensors of the device that it reads, or writes to.
-            made: tensors that it allocated and filled.
+            allocated: tensors that it allocated and filled.
             ordered: whether it is of the backward pass, which autograd orders.
         """
         number, place = self._launch(ordered)
@@ -148,7 +153,7 @@ class WorkOrder:
             self._read(tensor, number, place)
         for tensor in writes:
             self._write(tensor, number, place)
-        for tensor in made:
+        for tensor in allocated:
             if (uses := self._uses(tensor)) is not None:
                 uses.writes = [Access(self.current, number, EVERYTHING, place)]
 

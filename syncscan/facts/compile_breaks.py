@@ -43,11 +43,11 @@ def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[
 def _joined(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
     if event.kind is CompileKind.RECOMPILED:
         return CompileBreak(event)
-    here = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))
+    ids = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))
     if event.kind is CompileKind.BREAK:
-        return CompileBreak(event, here)
+        return CompileBreak(event, ids)
     inside = (f.id for f in findings if any(_is_in_frame(source, event) for source in _sources(f)))
-    return CompileBreak(event, here, tuple(id for id in inside if id not in here))
+    return CompileBreak(event, ids, tuple(id for id in inside if id not in ids))
 
 
 def _sources(finding: Finding) -> Iterator[Source]:

@@ -130,10 +130,10 @@ def _pass(ops: Sequence[OutermostOp], trains: bool) -> Pass:
 
 def ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
     """Return the ops of this step that lie in no other, on all launching threads, in time order; not to be changed."""
-    known = trace.kept(_Known).ops
-    if step not in known:
-        known[step] = _ops_of(trace, step)
-    return known[step]
+    cached = trace.kept(_Known).ops
+    if step not in cached:
+        cached[step] = _ops_of(trace, step)
+    return cached[step]
 
 
 def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
@@ -167,12 +167,12 @@ def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int6
     s = trace.slices
     on = trace.track_rows(track)
     first, behind = (on.start + int(at) for at in np.searchsorted(s.ts[on], step))
-    here = np.arange(first, behind)
-    ops = here[s.category[here] == int(Category.CPU_OP)]
+    slice_rows = np.arange(first, behind)
+    ops = slice_rows[s.category[slice_rows] == int(Category.CPU_OP)]
     reached = np.maximum.accumulate(s.end[ops]) if len(ops) else ops
     outer = ops[np.append(True, s.ts[ops][1:] >= reached[:-1])] if len(ops) else ops
     gradients = np.sort(s.ts[ops[np.isin(ops, trace.where(is_gradient, Category.CPU_OP))]])
-    optimizers = _optimizers(trace, here)
+    optimizers = _optimizers(trace, slice_rows)
     here_too = s.track[calls] == track
     at, work, parents = s.ts[calls][here_too], rows[here_too], s.parent[calls[here_too]].tolist()
     inner = [trace.name(row) if row != NONE else "" for row in parents]

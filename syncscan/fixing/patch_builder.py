@@ -169,11 +169,13 @@ class PatchBuilder:
         places = [place for place in now.places if place.file == path]
         self._once |= {(path, self._was(path, place.line)) for place in places if _runs_once(file, place.line)}
         for rewrite in REWRITES:
-            for one in rewrite.find(file):
-                if isinstance(one, Left):
-                    self._left.setdefault((path, self._was(path, span(one.node)[0])), one.why)
+            for candidate in rewrite.find(file):
+                if isinstance(candidate, Left):
+                    self._left.setdefault((path, self._was(path, span(candidate.node)[0])), candidate.why)
                     continue
-                proposal = msgspec.structs.replace(one, rule=_rule_at(places, one), title=one.title or rewrite.TITLE)
+                proposal = msgspec.structs.replace(
+                    candidate, rule=_rule_at(places, candidate), title=candidate.title or rewrite.TITLE
+                )
                 if self._is_wanted(path, proposal):
                     result.append(proposal)
         return result
@@ -222,16 +224,16 @@ class PatchBuilder:
 
     def _only_verified(self, trial: ProposalTrial, passed: Passed) -> Passed | None:
         """Leave out what has lines that didn't run."""
-        rest: Wanted = []
+        unverified: Wanted = []
         for number, (path, proposal) in enumerate(passed.wanted):
             how = self._how(passed, number)
             if how == VERIFIED:
-                rest.append((path, proposal))
+                unverified.append((path, proposal))
             else:
                 self._refuse(path, proposal, how)
-        if not rest:
+        if not unverified:
             return None
-        again = trial.of(rest)
+        again = trial.of(unverified)
         return again if isinstance(again, Passed) else None
 
     def _how(self, passed: Passed, number: int) -> str:

@@ -31,11 +31,11 @@ def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:
     return replace(analysis, findings=findings)
 
 
-def _with_change(finding: Finding, known: Sequence[tuple[str, Fix]], texts: dict[str, Text | None]) -> Finding:
+def _with_change(finding: Finding, fixes: Sequence[tuple[str, Fix]], texts: dict[str, Text | None]) -> Finding:
     source, excerpt = finding.where.source, finding.excerpt
     if source is None or excerpt is None or not source.exact:
         return finding
-    for path, fix in known:
+    for path, fix in fixes:
         if _is_at(excerpt, source.line, path, fix) and (fix.rule == finding.rule or not excerpt.newer):
             text = texts[path] if path in texts else texts.setdefault(path, _text(path))
             suggested = suggestion(text, fix) if text is not None else None

@@ -148,11 +148,11 @@ def _job(members: Members, all_arrivals: Sequence[CollectiveArrivals], ranks: Se
     """Return the programs and collectives of these ranks; a rank's index in the job is that in `ranks`."""
     at = {place: number for number, place in enumerate(ranks)}
     collectives: dict[tuple[int, int], SharedCollective] = {}
-    for one in all_arrivals:
-        took = min((arrival.of.end - arrival.of.begin for arrival in one.arrivals if arrival.waits), default=0)
+    for matched in all_arrivals:
+        took = min((arrival.of.end - arrival.of.begin for arrival in matched.arrivals if arrival.waits), default=0)
         there = [
             (at[arrival.rank], place, arrival)
-            for arrival, place in zip(one.arrivals, one.collective.places, strict=True)
+            for arrival, place in zip(matched.arrivals, matched.collective.places, strict=True)
             if arrival.rank in at
         ]
         collective = SharedCollective(

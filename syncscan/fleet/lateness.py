@@ -91,10 +91,10 @@ def _arrivals(members: Members, collective: JobCollective, clocks: RankClocks) -
 def waited_ns(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, float]:
     """Return how long each rank waited for others in total, by its index."""
     total: defaultdict[int, float] = defaultdict(float)
-    for one in all_arrivals:
-        for arrival in one.arrivals:
+    for matched in all_arrivals:
+        for arrival in matched.arrivals:
             if arrival.waits:
-                total[arrival.rank] += one.last.begin - arrival.begin
+                total[arrival.rank] += matched.last.begin - arrival.begin
     return total
 
 
@@ -111,28 +111,28 @@ def lateness_by_step(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[tupl
     late: defaultdict[tuple[int, int], float] = defaultdict(float)
     parts: defaultdict[tuple[int, int], dict[tuple[LateCause, int], float]] = defaultdict(dict)
     before: dict[tuple[int, ...], CollectiveArrivals] = {}
-    for one in sorted(all_arrivals, key=lambda one: one.last.begin):
-        new = one.late_ns - _carried(one, before.get(one.collective.ranks))
+    for matched in sorted(all_arrivals, key=lambda one: one.last.begin):
+        new = matched.late_ns - _carried(matched, before.get(matched.collective.ranks))
         if new > 0:
-            key = one.collective.step, one.last.rank
+            key = matched.collective.step, matched.last.rank
             late[key] += new
-            for cause, length in _causes(one, before.get(one.collective.ranks), new).items():
+            for cause, length in _causes(matched, before.get(matched.collective.ranks), new).items():
                 parts[key][cause] = parts[key].get(cause, 0.0) + length
-        before[one.collective.ranks] = one
+        before[matched.collective.ranks] = matched
     return {key: StepLateness(total, parts[key]) for key, total in late.items()}
 
 
-def _carried(one: CollectiveArrivals, before: CollectiveArrivals | None) -> float:
+def _carried(matched: CollectiveArrivals, before: CollectiveArrivals | None) -> float:
     """Return how much of a rank's lateness it had at the previous collective already, ns.
 
     Ranks that compute during a collective, as under DDP, keep that much of their lead; those whose devices wait for
     their hosts keep the lead of their hosts, unless a sync blocked them meanwhile.
     """
-    if before is None or before.last.rank != one.last.rank:
+    if before is None or before.last.rank != matched.last.rank:
         return 0.0
     since = {arrival.rank: arrival for arrival in before.arrivals}
-    waiting = [arrival for arrival in one.arrivals if arrival.rank != one.last.rank and arrival.waits]
-    leads = [_kept_lead(since[other.rank], other, before.last, one.last) for other in waiting]
+    waiting = [arrival for arrival in matched.arrivals if arrival.rank != matched.last.rank and arrival.waits]
+    leads = [_kept_lead(since[other.rank], other, before.last, matched.last) for other in waiting]
     return min(median(leads), before.late_ns) if leads else 0.0
 
 
@@ -145,15 +145,15 @@ def _kept_lead(before: Arrival, now: Arrival, last_before: Arrival, last: Arriva
 
 
 def _causes(
-    one: CollectiveArrivals, before: CollectiveArrivals | None, late_ns: float
+    matched: CollectiveArrivals, before: CollectiveArrivals | None, late_ns: float
 ) -> dict[tuple[LateCause, int], float]:
     """Return what the last rank did more than the others since their previous collective; the rest is its host's.
 
     At the first collective, events before the recording may be the cause.
     """
     since = {a.rank: a.of for a in before.arrivals} if before else {}
-    last, left = one.last, late_ns
-    waiting = [a for a in one.arrivals if a is not last and a.waits]
+    last, left = matched.last, late_ns
+    waiting = [a for a in matched.arrivals if a is not last and a.waits]
 
     def more(of: str) -> float:
         own = getattr(last.of, of) - getattr(since.get(last.rank), of, 0)
@@ -210,13 +210,13 @@ def _lateness_of(members: Members, step: int, rank: int, of: StepLateness) -> La
     syncs = {number: length for (what, number), length in of.parts.items() if what is LateCause.SYNC and number >= 0}
     finding = max(syncs, key=syncs.__getitem__) if cause is LateCause.SYNC and syncs else None
     member = members.ranks[rank]
-    known = finding is not None and finding < len(member.of.findings)
+    has_finding = finding is not None and finding < len(member.of.findings)
     return Lateness(
         step=step,
         rank=member.number,
         late_us=of.late_ns / 1e3,
         cause=cause,
-        finding=member.of.findings[finding].id if known and finding is not None else "",
+        finding=member.of.findings[finding].id if has_finding and finding is not None else "",
         parts=tuple(parts),
     )
 
@@ -259,11 +259,11 @@ def _first_begin(members: Members, rank: int, clocks: RankClocks) -> int:
 def _by_rank(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, tuple[list[CollectiveArrivals], list[int]]]:
     """Return each rank's collectives ordered by end, and those ends, by rank index."""
     by_rank: defaultdict[int, tuple[list[CollectiveArrivals], list[int]]] = defaultdict(lambda: ([], []))
-    for one in all_arrivals:
-        end = max(arrival.end for arrival in one.arrivals)
-        for arrival in one.arrivals:
+    for matched in all_arrivals:
+        end = max(arrival.end for arrival in matched.arrivals)
+        for arrival in matched.arrivals:
             collectives, ends = by_rank[arrival.rank]
-            collectives.append(one)
+            collectives.append(matched)
             ends.append(end)
     return by_rank
 

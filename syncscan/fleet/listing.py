@@ -25,21 +25,21 @@ _AT_ONCE = 64
 _HINT = "Give a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://bucket/prefix."
 
 
-def find(where: str | os.PathLike[str]) -> list[str]:
+def find(location: str | os.PathLike[str]) -> list[str]:
     """Return the traces of a job, by rank and then by name.
 
     In a folder, these are the files that begin like a trace; without any, those in its subfolders; otherwise its saved
     analyses, or else stored ranks. A glob follows the same rules: other JSON files that match it are ignored.
 
     Args:
-        where: a folder, a glob, a file, or any of these as a URL that fsspec opens.
+        location: a folder, a glob, a file, or any of these as a URL that fsspec opens.
 
     Raises:
         TraceNotFound: there is none.
         TraceUnreadable: the storage can't be listed.
         MissingExtra: the package for this kind of storage isn't installed.
     """
-    place = os.fspath(where)
+    place = os.fspath(location)
     if remote.is_remote(place):
         return _found_at(place)
     if os.path.isdir(place):  # noqa: PTH112  Path.is_dir raises for long names

@@ -43,11 +43,11 @@ class MatchedCollectives(msgspec.Struct, frozen=True):
 def match_collectives(members: Members) -> MatchedCollectives:
     """Match the collectives of the common steps."""
     at = {member.number: place for place, member in enumerate(members.ranks)}
-    whole = frozenset(range(members.world_size) if members.world_size else at)
+    all_ranks = frozenset(range(members.world_size) if members.world_size else at)
     held: defaultdict[Key, dict[int, list[int]]] = defaultdict(dict)
     wanted: dict[Key, frozenset[int] | None] = {}
     for place, member in enumerate(members.ranks):
-        for key, group, collective in _keys(member, members.steps, whole):
+        for key, group, collective in _keys(member, members.steps, all_ranks):
             held[key].setdefault(place, []).append(collective)
             wanted[key] = group
     matched, unmatched = list[JobCollective](), 0
@@ -69,7 +69,7 @@ def match_collectives(members: Members) -> MatchedCollectives:
 
 
 def _keys(
-    member: Member, steps: Sequence[int], whole: frozenset[int]
+    member: Member, steps: Sequence[int], all_ranks: frozenset[int]
 ) -> Iterator[tuple[Key, frozenset[int] | None, int]]:
     """Yield, for each collective of a rank, a key shared by all ranks, their set (None: unknown), and its index."""
     numbers = [step.number for step in member.of.steps] if member.of.numbered else list(range(len(member.of.steps)))
@@ -80,17 +80,17 @@ def _keys(
         if step not in wanted:
             continue
         group = groups[collective.group] if collective.group != NONE else None
-        ranks = _ranks(group, member.number, whole)
+        ranks = _ranks(group, member.number, all_ranks)
         name = (group.name, group.peer is not None) if group else ("", False)
         yield (step, collective.kind, name, ranks, collective.number), ranks, place
 
 
-def _ranks(group: ProcessGroup | None, own: int, whole: frozenset[int]) -> frozenset[int] | None:
+def _ranks(group: ProcessGroup | None, rank: int, all_ranks: frozenset[int]) -> frozenset[int] | None:
     """Return the ranks of a collective; all if a trace names no group."""
     if group is None:
-        return whole
+        return all_ranks
     if group.peer is not None:
-        return frozenset((own, group.peer))
+        return frozenset((rank, group.peer))
     return _listed(group)
 
 

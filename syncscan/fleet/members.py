@@ -119,10 +119,10 @@ def _listed(steps: frozenset[int]) -> str:
 
 def _refuse_other_captures(members: Sequence[Member], steps: Sequence[int]) -> None:
     """Reject a rank that recorded the first common step at a different time than most."""
-    known = [member for member in members if member.of.base_ns]
-    begins = {member.number: _begin(member.of, steps[0]) for member in known}
+    with_base = [member for member in members if member.of.base_ns]
+    begins = {member.number: _begin(member.of, steps[0]) for member in with_base}
     usual = median_low(begins.values()) if begins else 0
-    for member in known:
+    for member in with_base:
         apart = abs(begins[member.number] - usual)
         if apart > APART_NS:
             raise UsageError(

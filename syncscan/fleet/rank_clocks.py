@@ -40,19 +40,19 @@ def clocks_of(members: Members, collectives: Sequence[JobCollective]) -> RankClo
 
 
 def _next(
-    members: Members, collectives: Sequence[JobCollective], epoch: Sequence[int], known: dict[int, int]
+    members: Members, collectives: Sequence[JobCollective], epoch: Sequence[int], corrected: dict[int, int]
 ) -> dict[int, int]:
     """Return the corrections of ranks that share a collective with an aligned one."""
     apart: defaultdict[int, list[float]] = defaultdict(list)
     for collective in collectives:
         ends = {
-            rank: collective_of(members, rank, place).end + epoch[rank] + known.get(rank, 0)
+            rank: collective_of(members, rank, place).end + epoch[rank] + corrected.get(rank, 0)
             for rank, place in zip(collective.ranks, collective.places, strict=True)
         }
-        settled = [end for rank, end in ends.items() if rank in known]
+        settled = [end for rank, end in ends.items() if rank in corrected]
         if settled and len(settled) < len(ends):
             at = median(settled)
             for rank, end in ends.items():
-                if rank not in known:
+                if rank not in corrected:
                     apart[rank].append(at - end)
     return {rank: round(median(differences)) for rank, differences in apart.items()}

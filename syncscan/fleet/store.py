@@ -84,8 +84,8 @@ class Store:
         UsageError: the folder can't be made.
     """
 
-    def __init__(self, where: str | os.PathLike[str], traces: Iterable[str], options: Mapping[str, Any]) -> None:
-        self.where = os.fspath(where)
+    def __init__(self, location: str | os.PathLike[str], traces: Iterable[str], options: Mapping[str, Any]) -> None:
+        self.where = os.fspath(location)
         self.options = repr(sorted((key, value) for key, value in options.items() if key != "max_memory"))
         self.names = _names(traces)
         self.made: dict[str, _RankInputs] = {}
@@ -139,11 +139,11 @@ class Store:
         return self._opened[1].path.rstrip("/")
 
     def _read_local(self) -> dict[str, bytes]:
-        there = {entry.name for entry in os.scandir(self.where)}
+        names = {entry.name for entry in os.scandir(self.where)}
         return {
             name: text
             for name in self.names.values()
-            if name in there and (text := _text_of(str(Path(self.where) / name))) is not None
+            if name in names and (text := _text_of(str(Path(self.where) / name))) is not None
         }
 
     def _read_remote(self) -> dict[str, bytes]:
@@ -183,10 +183,10 @@ def _state(trace: str) -> str:
     if remote.is_remote(trace):
         return remote.state_of(trace)
     try:
-        there = os.stat(trace)  # noqa: PTH116
+        status = os.stat(trace)  # noqa: PTH116
     except (OSError, ValueError):
         return ""
-    return f"{there.st_size} {there.st_mtime_ns}"
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _whole(trace: str) -> str:

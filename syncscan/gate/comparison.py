@@ -80,10 +80,10 @@ def _sites(side: Sequence[Analysis]) -> Sites:
     for analysis in side:
         own, count = sites_of(analysis), max(1, analysis.step.count)
         grown: Sites = {}
-        for one, other in matched(sites, own):
-            earlier = joined([sites[k] for k in one]) if one else None
+        for site, other in matched(sites, own):
+            earlier = joined([sites[k] for k in site]) if site else None
             later = joined([own[k] for k in other]) if other else None
-            grown[(*one, *other)[0]] = _appended(earlier, steps, later, count)
+            grown[(*site, *other)[0]] = _appended(earlier, steps, later, count)
         sites, steps = grown, steps + count
     return sites
 
@@ -126,10 +126,10 @@ def _change(before: Site | None, after: Site | None, step: StepChange, steps: tu
 
 def _gone_or_new(before: Site | None, after: Site | None, steps: tuple[int, int]) -> SiteStatus:
     """Return the change of a place that is in one state only; it may occur in some steps only."""
-    seen, own = (before, steps[0]) if before else (after, steps[1])
+    seen, step = (before, steps[0]) if before else (after, steps[1])
     if seen and not seen.always:
         hits = len(seen.seen)
-        if _chosen(own, hits) - _chosen(sum(steps), hits) > math.log(CHANCE):  # all in one state: Fisher's exact test
+        if _chosen(step, hits) - _chosen(sum(steps), hits) > math.log(CHANCE):  # all in one state: Fisher's exact test
             return SiteStatus.OCCASIONAL
     return SiteStatus.GONE if before else SiteStatus.NEW
 

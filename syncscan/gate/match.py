@@ -134,16 +134,16 @@ def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[list[Group]]:
         ]
 
 
-def _paired(one: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
+def _paired(first: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
     """Yield pairs line by line, in order; all together where one side knows only the function."""
-    if not all(k.exact for k in (*one, *other)):
-        yield tuple(one), tuple(other)
+    if not all(k.exact for k in (*first, *other)):
+        yield tuple(first), tuple(other)
         return
-    one, other = sorted(one, key=_line), sorted(other, key=_line)
-    if len(one) > len(other):
-        yield from (((a,), (b,)) for b, a in _aligned(other, one))
+    first, other = sorted(first, key=_line), sorted(other, key=_line)
+    if len(first) > len(other):
+        yield from (((a,), (b,)) for b, a in _aligned(other, first))
     else:
-        yield from (((a,), (b,)) for a, b in _aligned(one, other))
+        yield from (((a,), (b,)) for a, b in _aligned(first, other))
 
 
 def _line(key: Key) -> tuple[int, int]:

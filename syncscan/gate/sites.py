@@ -75,15 +75,17 @@ def joined(sites: Sequence[Site]) -> Site:
 
 
 def _key(finding: Finding, scope: tuple[str, ...]) -> Key:
-    where = finding.where
+    attribution = finding.where
     return Key(
         scope=scope,
-        op=where.op or finding.api,
-        phase=where.phase.value,
+        op=attribution.op or finding.api,
+        phase=attribution.phase.value,
         intended=finding.diagnosis.intended,
-        user=_place(where.source, where.path),
-        in_library=_place(where.in_library, path_in_package(where.in_library.file) if where.in_library else ""),
-        exact=where.source is None or where.source.exact,
+        user=_place(attribution.source, attribution.path),
+        in_library=_place(
+            attribution.in_library, path_in_package(attribution.in_library.file) if attribution.in_library else ""
+        ),
+        exact=attribution.source is None or attribution.source.exact,
     )
 
 

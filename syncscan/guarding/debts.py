@@ -272,10 +272,10 @@ class Debts:
             if at is None:
                 break
             code = at.f_code
-            own = self._own.get(code)
-            if own is None:
-                own = self._own[code] = not is_library(code.co_filename)
-            if own:
+            is_own = self._own.get(code)
+            if is_own is None:
+                is_own = self._own[code] = not is_library(code.co_filename)
+            if is_own:
                 return code, at.f_lasti
             at = at.f_back
         return frame.f_code, frame.f_lasti

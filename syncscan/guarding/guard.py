@@ -291,12 +291,12 @@ def guard(
     return Guard(limit, allow, on_violation, **options)  # type: ignore[arg-type]
 
 
-def _place(own: FrameType | None) -> tuple[str, int, str, tuple[CodeType, int] | None]:
+def _place(frame: FrameType | None) -> tuple[str, int, str, tuple[CodeType, int] | None]:
     """Return file, line, function and instruction of a frame."""
-    if own is None:
+    if frame is None:
         return "", 0, "", None
-    code = own.f_code
-    return code.co_filename, own.f_lineno or 0, code.co_name, (code, own.f_lasti)
+    code = frame.f_code
+    return code.co_filename, frame.f_lineno or 0, code.co_name, (code, frame.f_lasti)
 
 
 def _check(limit: int, warmup: int, allow: Mapping[str, str], on_violation: object, threads: str) -> None:

@@ -138,12 +138,12 @@ def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
 
 def kinds(nodes: Sequence[HostNode]) -> list[WorkKind | None]:
     """Return each node's kind of work: its caller's, unless that calls other code; else its own."""
-    known: list[WorkKind | None] = []
+    work_kinds: list[WorkKind | None] = []
     for node in nodes:
-        caller, own = _of(known, node.parent), _kind(node)
+        caller, own = _of(work_kinds, node.parent), _kind(node)
         handed_on = caller in _HANDING_ON and own is not caller and node.owner not in _SERVING
-        known.append(own if caller is None or handed_on else caller)
-    return known
+        work_kinds.append(own if caller is None or handed_on else caller)
+    return work_kinds
 
 
 def _of(known: Sequence[WorkKind | None], place: int) -> WorkKind | None:

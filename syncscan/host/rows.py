@@ -65,20 +65,20 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
 def host_rows(trace: Trace) -> HostRows:
     """Return the host slices of a trace that marks steps."""
     s, main = trace.slices, trace.main_steps[0].track
-    whole = cover_of(step_intervals(trace))
-    working = whole.without(_loader(trace, main))
-    own = _thread(trace, main)
+    covered = cover_of(step_intervals(trace))
+    working = covered.without(_loader(trace, main))
+    main_thread = _thread(trace, main)
     autograd = [
         thread for thread in (_thread(trace, track) for track in _autograd_tracks(trace, main)) if len(thread.tops)
     ]
-    threads = [*autograd, own]
+    threads = [*autograd, main_thread]
     elsewhere, since = _come_first(autograd)
     counted, in_steps = np.zeros(len(s), np.bool_), np.zeros(len(s), np.bool_)
     itself = np.zeros(len(s) + 1, np.int64)  # NONE is -1 and so indexes the last row
     covers = *[working] * len(autograd), working.without(elsewhere)
-    for thread, begins, cover in zip(threads, (*since, own.begin), covers, strict=True):
+    for thread, begins, cover in zip(threads, (*since, main_thread.begin), covers, strict=True):
         counted[thread.rows] = thread.counted
-        in_steps[thread.rows] = thread.counted & whole.holds(thread.begin)
+        in_steps[thread.rows] = thread.counted & covered.holds(thread.begin)
         took = cover.within(begins, thread.end) * thread.counted
         itself[thread.rows] = took
         np.subtract.at(itself, s.parent[thread.rows].astype(np.int64), took)
@@ -90,8 +90,8 @@ def host_rows(trace: Trace) -> HostRows:
         itself=itself[:-1],
         tops=np.sort(np.concatenate([thread.rows.start + thread.tops for thread in threads])),
         threads=tuple(sorted((thread.rows for thread in threads), key=lambda rows: rows.start)),
-        steps_ns=whole.length,
-        input_ns=whole.length - working.length,
+        steps_ns=covered.length,
+        input_ns=covered.length - working.length,
     )
 
 

@@ -93,10 +93,10 @@ def _opened(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidTe
         TraceUnreadable: it is another one in the end.
     """
     with load.open_events(path, rebuilt=True) as source:
-        known, state = analysis.trace.info.sound, source.state
-        sound = known is not None and known == state
+        sound_bytes, state = analysis.trace.info.sound, source.state
+        sound = sound_bytes is not None and sound_bytes == state
         yield source, ValidText(source, path, sound=sound)
-        if sound and source.state != known:
+        if sound and source.state != sound_bytes:
             raise TraceUnreadable(f"{redacted(path)} changed while it was copied.", "Copy it again.")
 
 

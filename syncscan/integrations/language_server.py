@@ -51,50 +51,50 @@ def server(root: Path | None = None) -> LanguageServer:
     except ImportError:
         raise MissingExtra("The language server needs pygls.", installing("lsp")) from None
 
-    made = LanguageServer(NAME, __version__)
+    language_server = LanguageServer(NAME, __version__)
     state = _ServerState(root)
 
     def publish(uri: str) -> None:
-        document = made.workspace.get_text_document(uri)
-        folder = made.workspace.root_path
+        document = language_server.workspace.get_text_document(uri)
+        folder = language_server.workspace.root_path
         shown = state.diagnostics(document.path, document.source, Path(folder) if folder else None)
-        made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=shown))
+        language_server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=shown))
 
-    @made.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    @language_server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
         publish(params.text_document.uri)
 
-    @made.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    @language_server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
         publish(params.text_document.uri)
 
-    @made.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    @language_server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
         state.forget()
         publish(params.text_document.uri)
 
-    @made.feature(types.TEXT_DOCUMENT_HOVER)
+    @language_server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> Hover | None:
         return state.hover(params.text_document.uri, params.position.line)
 
-    @made.feature(
+    @language_server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
     )
     def actions(params: types.CodeActionParams) -> list[CodeAction]:
         return _actions(params.text_document.uri, params.context.diagnostics)
 
-    @made.command(FIX)
+    @language_server.command(FIX)
     async def fix(uri: str) -> None:
-        document = made.workspace.get_text_document(uri)
+        document = language_server.workspace.get_text_document(uri)
         try:
             edit, sentence = await asyncio.to_thread(_fixed, document.path, document.source, uri)
         except SyncscanError as error:
             edit, sentence = None, f"{error.message} {error.hint or ''}".strip()
         if edit is not None:
-            made.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit=edit, label="syncscan fix"))
-        made.window_show_message(types.ShowMessageParams(type=types.MessageType.Info, message=sentence))
+            language_server.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit=edit, label="syncscan fix"))
+        language_server.window_show_message(types.ShowMessageParams(type=types.MessageType.Info, message=sentence))
 
-    return made
+    return language_server
 
 
 class _ServerState:

@@ -33,15 +33,15 @@ def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> LintResult:
     files, unread_named = 0, False
     for file, named in files_in(paths):
         try:
-            one = _of_file(read(file), named, rules)
+            result = _of_file(read(file), named, rules)
         except Unreadable as e:
             unread.append(str(e))
             unread_named |= named
             continue
         files += 1
-        warnings += one.warnings
-        allowed += one.allowed
-        notes += one.notes
+        warnings += result.warnings
+        allowed += result.allowed
+        notes += result.notes
     return LintResult(
         warnings=tuple(warnings),
         allowed=tuple(allowed),
@@ -70,11 +70,11 @@ def _judged(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, Ru
     """Return the hits of a file as lint warnings, separate from those that the file itself allows."""
     comments = {comment.line: comment for comment in comments_in(source.text)}
     warnings, allowed, notes = [], [], []
-    for one in hits:
-        warning = _warning(source, one, rules[one.hit.rule])
-        comment = _comment_on(one.node, comments)
-        if one.allowed:
-            allowed.append(AllowedWarning(warning, "allowed block", one.allowed))
+    for match in hits:
+        warning = _warning(source, match, rules[match.hit.rule])
+        comment = _comment_on(match.node, comments)
+        if match.allowed:
+            allowed.append(AllowedWarning(warning, "allowed block", match.allowed))
         elif comment and comment.allows(warning.rule):
             allowed.append(AllowedWarning(warning, "comment", comment.reason))
         else:

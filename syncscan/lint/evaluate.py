@@ -406,17 +406,17 @@ class Evaluator:
 
     def _moved(self, receiver: Value, call: ast.Call) -> Value:
         """Return the result of `x.to(…)`: a module itself, or a tensor on that device or of that dtype."""
-        where = argument(call, "device", 0)
-        if where is None:
+        device = argument(call, "device", 0)
+        if device is None:
             return receiver
-        if is_cpu(where):
+        if is_cpu(device):
             return CPU if receiver.kind is not ValueKind.UNKNOWN else UNKNOWN
-        if key(where).endswith("bool"):
+        if key(device).endswith("bool"):
             return receiver.but(mask=receiver.tensor)
-        if not self.names_device(where):
+        if not self.names_device(device):
             return receiver
         if receiver.kind in (ValueKind.TENSOR, ValueKind.CPU, ValueKind.BATCH, ValueKind.OUTPUT):
-            return Value(ValueKind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(where).sure)
+            return Value(ValueKind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(device).sure)
         return UNKNOWN if receiver.kind is ValueKind.UNKNOWN else receiver
 
     def names_device(self, node: ast.expr) -> bool:

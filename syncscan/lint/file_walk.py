@@ -112,14 +112,14 @@ class FileWalk:
     _of_AsyncFunctionDef = _of_FunctionDef
 
     def _function(self, node: Function, around: _Around, owner: ast.ClassDef | None, outer: Environment) -> None:
-        own = self._places.of_function(node)
+        context = self._places.of_function(node)
         nested = around.function and not owner
         name = f"{around.function}.{node.name}" if around.function else node.name
         attributes, modules = self._attributes_of(owner) if owner else ({}, frozenset())
         environment = {**outer, **attributes, **parameters_of(node)}
-        place = own or (around.place if nested and around.place else NOWHERE)
+        place = context or (around.place if nested and around.place else NOWHERE)
         inner = _Around(name, place, allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
-                        cold=_is_never(node) or (around.cold and not own), timed=_reads_clock(node))  # fmt: skip
+                        cold=_is_never(node) or (around.cold and not context), timed=_reads_clock(node))  # fmt: skip
         is_module = modules.__contains__
         before, self._evaluator = (
             self._evaluator,
@@ -532,15 +532,15 @@ def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
     return ""
 
 
-def _merged(one: Environment, other: Environment, node: ast.If) -> Environment:
+def _merged(first: Environment, other: Environment, node: ast.If) -> Environment:
     """Return the values of names after an if: as both branches have them, or as the one that goes on."""
     if _leaves(node.body):
         return other
     if _leaves(node.orelse):
-        return one
+        return first
     return {
-        name: either(one.get(name, other.get(name, UNKNOWN)), other.get(name, one.get(name, UNKNOWN)))
-        for name in one | other
+        name: either(first.get(name, other.get(name, UNKNOWN)), other.get(name, first.get(name, UNKNOWN)))
+        for name in first | other
     }
 
 

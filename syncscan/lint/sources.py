@@ -66,11 +66,11 @@ def files_in(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _walked(folder: str) -> Iterator[str]:
-    for here, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if not _left_out(here, f))
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not _left_out(parent, f))
         for name in sorted(files):
             if name.endswith(SUFFIXES) and not name.startswith("."):
-                yield str(Path(here, name))
+                yield str(Path(parent, name))
 
 
 def _left_out(parent: str, folder: str) -> bool:

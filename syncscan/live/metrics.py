@@ -41,15 +41,15 @@ def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
 
 
 def _sink(export: str) -> Sink:
-    kind, _, where = export.partition(":")
-    if kind == "prometheus" and where.isdigit():
-        return PrometheusPort(int(where))
-    if kind == "prometheus" and where:
-        return PrometheusFile(Path(where))
-    if kind == "opentelemetry" and not where:
+    kind, _, target = export.partition(":")
+    if kind == "prometheus" and target.isdigit():
+        return PrometheusPort(int(target))
+    if kind == "prometheus" and target:
+        return PrometheusFile(Path(target))
+    if kind == "opentelemetry" and not target:
         return OpenTelemetry()
-    if kind == "tensorboard" and where:
-        return TensorBoard(where)
+    if kind == "tensorboard" and target:
+        return TensorBoard(target)
     raise UsageError(
         f"'{export}' is no export of a watch.",
         "Write prometheus:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",

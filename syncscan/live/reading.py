@@ -28,37 +28,39 @@ class WatchRecords(msgspec.Struct, frozen=True):
     end: End | None = None
 
 
-def files_of(where: str) -> list[Path]:
+def files_of(location: str) -> list[Path]:
     """Return the files of watches that a path means, newest first: itself, or those in a folder.
 
     Raises:
         TraceNotFound: there is none.
     """
-    path = Path(where)
+    path = Path(location)
     if path.is_dir():
         files = sorted(path.glob(f"*{SUFFIX}"), key=lambda file: -file.stat().st_mtime)
         if not files:
-            raise TraceNotFound(f"{where} has no file of a watch, *{SUFFIX}.", "syncscan profile --watch writes one.")
+            raise TraceNotFound(
+                f"{location} has no file of a watch, *{SUFFIX}.", "syncscan profile --watch writes one."
+            )
         return files
     if not path.is_file():
-        raise TraceNotFound(f"There is no file at {where}.", "Name a watch's file, or the folder that has it.")
+        raise TraceNotFound(f"There is no file at {location}.", "Name a watch's file, or the folder that has it.")
     return [path]
 
 
-def read(path: Path, *, whole: bool = True) -> WatchRecords:
+def read(path: Path, *, all_parts: bool = True) -> WatchRecords:
     """Return what a file has; a line that was cut off is left out.
 
     Args:
         path: of the newest part.
-        whole: with the parts that were moved aside; else only the file's first line and its end.
+        all_parts: with the parts that were moved aside; else only the file's first line and its end.
 
     Raises:
         TraceUnreadable: it isn't a watch's file.
     """
-    parts = [*_older(path), path] if whole else [path]
+    parts = [*_older(path), path] if all_parts else [path]
     records: list[Record] = []
     for part in parts:
-        records += _records(part, None if whole else TAIL_BYTES)
+        records += _records(part, None if all_parts else TAIL_BYTES)
     if not records:
         raise TraceUnreadable(f"{path} has no line of {SCHEMA}.", "Name a file that a watch has written.")
     return of_records(str(path), records)

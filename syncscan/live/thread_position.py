@@ -88,11 +88,11 @@ class PositionLookup:
         kind, rule = "", ""
         inner: ThreadPosition | None = None
         for code, at in zip(stack[::2], stack[1::2], strict=True):
-            position, own = self._at(code, at)
+            position, is_own = self._at(code, at)
             if not kind and position.kind != HOST and (inner is None or _passes(inner)):
                 kind, rule = position.kind, position.rule
             inner = inner or position
-            if own:
+            if is_own:
                 return position._replace(kind=kind or HOST, rule=rule)
         return None if inner is None else inner._replace(kind=kind or HOST, rule=rule)
 
@@ -103,23 +103,23 @@ class PositionLookup:
 
     def _at(self, code: CodeType, at: int) -> tuple[ThreadPosition, bool]:
         key = id(code), at
-        known = self._known.get(key)
-        if known is None:
+        cached = self._known.get(key)
+        if cached is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            own = _is_own(code.co_filename)
-            known = self._known[key] = (code, self._position(code, at, own), own)
-        return known[1], known[2]
+            is_own = _is_own(code.co_filename)
+            cached = self._known[key] = (code, self._position(code, at, is_own), is_own)
+        return cached[1], cached[2]
 
-    def _position(self, code: CodeType, at: int, own: bool) -> ThreadPosition:
+    def _position(self, code: CodeType, at: int, is_own: bool) -> ThreadPosition:
         file, line = code.co_filename, line_of(code, at)
-        kind, rule = self._waits(code, at, line, own)
+        kind, rule = self._waits(code, at, line, is_own)
         return ThreadPosition(file, line, name_of(code), kind, rule)
 
-    def _waits(self, code: CodeType, at: int, line: int, own: bool) -> tuple[str, str]:
+    def _waits(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str]:
         """Return what a thread waits for that stands right here, with its rule."""
         file, name = code.co_filename, code.co_name
-        for package, names, kind in () if own else _FUNCTIONS:
+        for package, names, kind in () if is_own else _FUNCTIONS:
             if in_package(file, package) and (not names or name in names):
                 return kind, "synchronize" if kind == DEVICE and name == "synchronize" else ""
         if not self._readable(file):
@@ -129,7 +129,7 @@ class PositionLookup:
             call = called(code, at)
         if call in CALLS:
             return DEVICE, CALLS[call]
-        rule = self._lines_with_rules(file).get(line, "") if own else ""
+        rule = self._lines_with_rules(file).get(line, "") if is_own else ""
         return (DEVICE, rule) if rule else (HOST, "")
 
     def _readable(self, file: str) -> bool:

@@ -342,10 +342,10 @@ class Watch:
     def _count_threads(self) -> None:
         """Count where the other threads are; those of syncscan don't count."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
-        own = {self._ident, threading.get_ident()}
+        ours = {self._ident, threading.get_ident()}
         for ident, frame in sys._current_frames().items():
             name = names.get(ident, "")
-            if ident not in own and name and not name.startswith("syncscan"):
+            if ident not in ours and name and not name.startswith("syncscan"):
                 position = self._places(stack_of(frame))
                 self._tally.add_thread(
                     name, position if position is not None and self._places.is_own(position) else None

@@ -87,10 +87,10 @@ def cache_beside(path: str | os.PathLike[str]) -> Cache | None:
     """Return a trace's cache, `.NAME.syncscan-cache` in the same folder; None if it isn't a file on this machine."""
     name = os.fspath(path)
     try:
-        known = Path(name).stat()
-        if not stat.S_ISREG(known.st_mode):
+        status = Path(name).stat()
+        if not stat.S_ISREG(status.st_mode):
             return None
-        of = _Of(syncscan=__version__, size=known.st_size, written_ns=known.st_mtime_ns, crc32=_crc32(name))
+        of = _Of(syncscan=__version__, size=status.st_size, written_ns=status.st_mtime_ns, crc32=_crc32(name))
     except (OSError, ValueError):
         return None
     return Cache(name, Path(name).parent / f".{Path(name).name}.syncscan-cache", of)

@@ -139,20 +139,20 @@ def require(saved: SavedTrace, name: str, most: int | None) -> None:
         raise _too_large(name)
 
 
-def linked(known: SavedTrace, version: int = VERSION) -> Trace:
+def linked(saved: SavedTrace, version: int = VERSION) -> Trace:
     """Link the trace again, so that what follows from the columns is computed rather than trusted.
 
     Raises:
         ValueError: its columns aren't those of a trace.
     """
-    raw = _unlinked(known, version)
-    info = trace_info(known.metadata, known.path, known.size_bytes, raw)
+    raw = _unlinked(saved, version)
+    info = trace_info(saved.metadata, saved.path, saved.size_bytes, raw)
     trace = linked_trace(info, raw, Damage())
     info = msgspec.structs.replace(
         trace.info,
-        vendor=Vendor(known.vendor),
-        warnings=known.warnings,
-        complete=known.complete,
+        vendor=Vendor(saved.vendor),
+        warnings=saved.warnings,
+        complete=saved.complete,
     )
     return msgspec.structs.replace(trace, info=info)
 

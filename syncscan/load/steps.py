@@ -26,18 +26,18 @@ LAUNCHED = 0.5
 other work doesn't consist of them. A choice: in our two traces of serving frameworks it is 1."""
 
 
-def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> Trace:
+def with_steps(trace: Trace, scope: str | None = None, as_one_step: bool = False) -> Trace:
     """Return the trace with its steps.
 
     Args:
         trace: a linked trace; existing steps are replaced.
         scope: glob; every outermost range with a matching name is a step.
-        whole: whether the trace is one step, whatever it marks.
+        as_one_step: whether the trace is one step, whatever it marks.
 
     Raises:
         UsageError: no range has such a name.
     """
-    if whole:
+    if as_one_step:
         return msgspec.structs.replace(trace, steps=(), steps_found=StepsFound(asked=True))
     if scope is not None:
         return msgspec.structs.replace(

@@ -91,11 +91,11 @@ def _programs(
         raise UsageError(f"{before} and {after} are a script and a function.", "Give two scripts, or two functions.")
     with contextlib.ExitStack() as worktrees:
         checked_out = [
-            worktrees.enter_context(at_revision(one, revision))
-            for one, revision in zip((first, second), revisions, strict=False)
+            worktrees.enter_context(at_revision(path, revision))
+            for path, revision in zip((first, second), revisions, strict=False)
         ]
-        one, other = [*checked_out, *(first, second)[len(checked_out) :]]
-        yield {Side.BEFORE: one, Side.AFTER: other}
+        path, other = [*checked_out, *(first, second)[len(checked_out) :]]
+        yield {Side.BEFORE: path, Side.AFTER: other}
 
 
 def measured(

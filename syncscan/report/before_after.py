@@ -137,15 +137,15 @@ def _fixes(analysis: Analysis, story: Story) -> list[Choice]:
     """Return the fixes that a replay can draw: those of the list of changes, and the syncs that it leaves out."""
     listed = [fix for at, text in enumerate(story.remedies) if (fix := _of_remedy(analysis, text, at))]
     covered = {id for fix in listed for id in fix.findings}
-    others = [f.of for f in story.findings if f.of.id not in covered and real([f.of])]
+    uncovered = [f.of for f in story.findings if f.of.id not in covered and real([f.of])]
     if analysis.step.recoverable_us is None:
-        others = []
-    if not listed and len(others) > 1:
-        costliest = sorted(others, key=lambda f: -(f.wait_us + f.bubble_us))
-        count = len(others) if len(others) <= MAX_FIXES else MAX_FIXES - 1
-        listed, others = [_alone(f) for f in costliest[:count]], costliest[count:]
-    if others:
-        listed.append(_others(others, bool(listed)))
+        uncovered = []
+    if not listed and len(uncovered) > 1:
+        costliest = sorted(uncovered, key=lambda f: -(f.wait_us + f.bubble_us))
+        count = len(uncovered) if len(uncovered) <= MAX_FIXES else MAX_FIXES - 1
+        listed, uncovered = [_alone(f) for f in costliest[:count]], costliest[count:]
+    if uncovered:
+        listed.append(_others(uncovered, bool(listed)))
     listed = [replace(fix, title=_apart(fix, listed)) for fix in listed]
     if len(listed) <= MAX_FIXES:
         return listed
@@ -225,14 +225,14 @@ def _after(analysis: Analysis, fixes: Sequence[Choice], at: int | None, shift: f
 def _scene(
     analysis: Analysis, fixes: Sequence[Choice], now: Schedule, chosen: tuple[int, ...], after: StepAfter, length: float
 ) -> Scene:
-    plan, those = after.schedule, [fixes[k] for k in chosen]
+    plan, chosen_fixes = after.schedule, [fixes[k] for k in chosen]
     assert plan is not None
     return Scene(
         fixes=chosen,
         us=after.us,
         range_us=after.range_us,
-        lanes=step_lanes.replayed(analysis, now, plan, _changes(those), length),
-        moves=tuple(step_lanes.moves(analysis, now, plan, {id for fix in those for id in fix.findings})),
+        lanes=step_lanes.replayed(analysis, now, plan, _changes(chosen_fixes), length),
+        moves=tuple(step_lanes.moves(analysis, now, plan, {id for fix in chosen_fixes for id in fix.findings})),
         sentence=_sentence(after, replayed(analysis.step)) if chosen else "Nothing changed: the step as it is.",
     )
 

@@ -60,10 +60,10 @@ def _block(head: str, facts: Iterable[tuple[str, str]], texts: Iterable[tuple[st
 def render(analysis: Analysis, finding: Finding) -> str:
     """Return the evidence for one finding: line, op chain, wait, bubble, frequency, method, and projected gain."""
     d = finding.diagnosis
-    where = code(places(finding.where) or finding.where.op or finding.api)
+    place = code(places(finding.where) or finding.where.op or finding.api)
     use = f"{USES[finding.where.use]}."
     block = _block(
-        f"**{where}: {escaped(d.title)}**",
+        f"**{place}: {escaped(d.title)}**",
         _facts(analysis, finding),
         [("Why", d.why), ("Fix", d.fix), ("Safe to remove", use), ("Fine", d.when_fine)],
         _origin(analysis, finding),

@@ -113,7 +113,7 @@ def place(source: Source | None) -> SourceLineDocument | None:
 
 def candidate_line(source: Source | None) -> CandidateLineDocument | None:
     """Return a source line, with its candidates where it isn't exact; None without one."""
-    known = place(source)
-    if source is None or known is None:
+    line = place(source)
+    if source is None or line is None:
         return None
-    return CandidateLineDocument(**asdict(known), candidates=UNSET if source.exact else source.candidates)
+    return CandidateLineDocument(**asdict(line), candidates=UNSET if source.exact else source.candidates)

@@ -91,8 +91,8 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
 
 def flagged_race(race: Race, path: str) -> FlaggedLine:
     """Return a race as a flagged line, at its later line."""
-    text, where = race.text, races.lines(race)
-    message = sentences(f"{where}, {race.count} times", text.why, text.fix)
+    text, lines = race.text, races.lines(race)
+    message = sentences(f"{lines}, {race.count} times", text.why, text.fix)
     return FlaggedLine(
         rule=race.kind.value,
         severity=Severity.HIGH,
@@ -106,7 +106,7 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
         figures={"count": race.count},
         name=f"{race.kind.value} in {race.second} [{race.id}]",
         group=race.second.file,
-        cost=f"{text.title}: {where}",
+        cost=f"{text.title}: {lines}",
         details=(f"why: {text.why}", f"instead: {text.fix}"),
         rows=(race_row(race, path),),
     )

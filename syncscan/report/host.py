@@ -207,7 +207,7 @@ def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
         took[key] = took.get(key, 0.0) + node.self_us
     phases = [share.name for share in sampled.by_phase()]
     owners = sampled.by_owner()
-    whole = ("total", *(_time(share.us) for share in sampled.by_phase()), _time(sum(s.us for s in owners)), "")
+    total = ("total", *(_time(share.us) for share in sampled.by_phase()), _time(sum(s.us for s in owners)), "")
     rows = [
         (
             called(owner.name),
@@ -218,7 +218,7 @@ def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
         for owner in owners[: SHOWN - 1]
     ]
     head = ("whose code", *(_called_phase(phase) for phase in phases), "total", "of the step")
-    return TextTable("Self time by phase and owner", head, 1, 0, (*rows, whole), max(0, len(owners) - len(rows)))
+    return TextTable("Self time by phase and owner", head, 1, 0, (*rows, total), max(0, len(owners) - len(rows)))
 
 
 def _called_phase(phase: str) -> str:

@@ -30,15 +30,15 @@ def drawn(flagged: Sequence[Flagged]) -> str:
         flagged: one or more of the same command.
     """
     suites = ET.Element("testsuites", {"name": flagged[0].tool, **_counts(flagged)})
-    for one in flagged:
-        attributes = {"name": clean(PurePath(one.path).name), **_counts([one]), "time": _seconds(one.took_us)}
+    for report in flagged:
+        attributes = {"name": clean(PurePath(report.path).name), **_counts([report]), "time": _seconds(report.took_us)}
         suite = ET.SubElement(suites, "testsuite", attributes)
-        _properties(suite, one)
-        suite.extend(_case(line) for line in _tests(one))
-        if one.passed and not _tests(one):
-            suite.append(_named(one.passed))
-        if one.output:
-            ET.SubElement(suite, "system-out").text = clean(one.output, 4 * _TEXT)
+        _properties(suite, report)
+        suite.extend(_case(line) for line in _tests(report))
+        if report.passed and not _tests(report):
+            suite.append(_named(report.passed))
+        if report.output:
+            ET.SubElement(suite, "system-out").text = clean(report.output, 4 * _TEXT)
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 

@@ -107,10 +107,10 @@ def _races(story: Story) -> Iterator[str]:
 
 
 def _habit(habit: HabitText) -> str:
-    where = f" ({code(habit.where)})" if habit.where else ""
+    place = f" ({code(habit.where)})" if habit.where else ""
     doubt = f", {habit.doubt}" if habit.doubt else ""
     lines = [
-        f"**{escaped(habit.title)}**{where}: {habit.saves}{doubt} ({code(habit.id)}, {habit.severity.value})",
+        f"**{escaped(habit.title)}**{place}: {habit.saves}{doubt} ({code(habit.id)}, {habit.severity.value})",
         *(f"- {name}: {escaped(text)}" for name, text in habits.facts(habit)),
     ]
     return "\n".join(lines)

@@ -82,25 +82,25 @@ def _projected(projected: ProofGain, gain: ProofGain | None) -> str:
 
 
 def _result(result: Result) -> str:
-    what = "losses" if result.source == "losses" else "outputs"
+    kind = "losses" if result.source == "losses" else "outputs"
     steps = f"{result.steps} seeded {'step' if result.steps == 1 else 'steps'}"
-    parts = [_compared(result.difference, what)]
+    parts = [_compared(result.difference, kind)]
     if result.own is not None and not result.own.nothing:
-        parts.append(f"not deterministic: two runs of the first version differ, {_compared(result.own, what)}")
+        parts.append(f"not deterministic: two runs of the first version differ, {_compared(result.own, kind)}")
     if result.rounding is not None:
-        parts.append(f"rounding errors only: {_compared(result.rounding, what)}")
+        parts.append(f"rounding errors only: {_compared(result.rounding, kind)}")
     if result.delayed is not None:
-        parts.append(f"with its copies delayed: {_compared(result.delayed, what)}")
+        parts.append(f"with its copies delayed: {_compared(result.delayed, kind)}")
     if result.not_compared:
         parts.append(result.not_compared)
     head = {Same.YES: "the same", Same.NO: f"different: {result.why}", Same.UNKNOWN: f"unknown: {result.why}"}
     return f"{head[result.same]}. After {steps} {'; '.join(parts)}"
 
 
-def _compared(difference: Difference, what: str) -> str:
+def _compared(difference: Difference, kind: str) -> str:
     parts = []
     if difference.losses is not None:
-        parts.append(f"{what} {_apart(difference.losses)}")
+        parts.append(f"{kind} {_apart(difference.losses)}")
     if difference.parameters is not None:
         parts.append(f"updates of parameters {_apart(difference.parameters)}")
     return ", ".join(parts) or "nothing could be compared"

@@ -76,10 +76,10 @@ def why_none(analysis: Analysis, steps: Sequence[StepWithout]) -> str:
 
 def _choices(analysis: Analysis) -> list[tuple[int, ...]]:
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
-    own = [number for number, f in enumerate(analysis.findings) if f.severity is not Severity.INFO]
+    selectable = [number for number, f in enumerate(analysis.findings) if f.severity is not Severity.INFO]
     remedies = [tuple(sorted(numbers[id] for id in r.findings)) for r in analysis.remedies if r.findings]
-    alone = [(number,) for number in own[:MAX_ALONE]]
-    return list(dict.fromkeys([tuple(own), *remedies, *alone]))
+    alone = [(number,) for number in selectable[:MAX_ALONE]]
+    return list(dict.fromkeys([tuple(selectable), *remedies, *alone]))
 
 
 def _schedule(analysis: Analysis, removed: Sequence[int], everything: bool) -> Schedule | None:

@@ -34,15 +34,15 @@ def of_guarded(limit: SyncLimit, syncs: Sequence[GuardedSync]) -> str:
     if limit.per_step:
         steps = Counter(sync.step for sync in counted)
         step, most = max(steps.items(), key=lambda item: item[1], default=(0, 0))
-        shown, where = [sync for sync in counted if sync.step == step], f"in step {step + 1}"
+        shown, step_text = [sync for sync in counted if sync.step == step], f"in step {step + 1}"
     else:
-        most, shown, where = len(counted), counted, "in the test"
+        most, shown, step_text = len(counted), counted, "in the test"
     if limit.syncs is None or most <= limit.syncs:
         return ""
     places = Counter((sync.place, sync.kind) for sync in shown)
     firsts = {(sync.place, sync.kind): sync for sync in reversed(shown)}
     lines = [_guarded(firsts[place], times) for place, times in places.most_common()]
-    return _text(f"{_syncs(most)} {where}; {limit}.", lines)
+    return _text(f"{_syncs(most)} {step_text}; {limit}.", lines)
 
 
 def of_races(races: Sequence[Race]) -> str:

@@ -147,9 +147,9 @@ def _estimate(
     if step.calibration.known:
         return
     yield f"Estimate: {_overhead(step):.0%} of host time is profiler overhead (--step-ms replaces it)."
-    others: dict[Bound, list[str]] = {}
+    alternatives: dict[Bound, list[str]] = {}
     for end in ends:
         if (other := bound_of(end, removable)) is not bound:
-            others.setdefault(other, []).append(f"{_overhead(end):.0%}")
-    for other, parts in others.items():
+            alternatives.setdefault(other, []).append(f"{_overhead(end):.0%}")
+    for other, parts in alternatives.items():
         yield f"At {' or '.join(parts)} overhead, {other.limit} would be the limit."

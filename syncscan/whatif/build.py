@@ -167,11 +167,11 @@ class _ProgramWriter:
     def _begun(self) -> list[_Cut]:
         """Where the waits begin, in time order."""
         begins = np.array([wait.interval[0] for wait in self.waits], np.int64)
-        threads, own = np.array([self.threads[wait.track] for wait in self.waits], np.int64), np.zeros(len(begins))
+        threads, own_time = np.array([self.threads[wait.track] for wait in self.waits], np.int64), np.zeros(len(begins))
         for thread in distinct(threads).tolist():
             places = np.flatnonzero(threads == thread)
-            own[places] = self.own_times[thread].at(begins[places])
-        met = zip(begins.tolist(), self.waits, own.tolist(), strict=True)
+            own_time[places] = self.own_times[thread].at(begins[places])
+        met = zip(begins.tolist(), self.waits, own_time.tolist(), strict=True)
         return sorted((_Cut(ts, True, wait, at) for ts, wait, at in met), key=attrgetter("ts"))
 
     def program(self, step: Interval) -> StepProgram:
@@ -205,12 +205,12 @@ class _ProgramWriter:
     ) -> list[Node]:
         """Return each collective with the runs before it, then the runs after the last one and the rest of the step."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
-        draft, each = _Draft(list(begins)), iter(feeds)
+        draft, remaining = _Draft(list(begins)), iter(feeds)
         for runs, cut in itertools.zip_longest(between, cuts):
             for run in runs:
                 thread = self.thread_of.item(run.start)
                 host_ns = draft.advance(thread, self.returned.item(run.stop - 1))
-                draft.nodes.append(HostRun(thread, host_ns, run.stop - run.start, tuple(next(each))))
+                draft.nodes.append(HostRun(thread, host_ns, run.stop - run.start, tuple(next(remaining))))
             if cut is not None:
                 self._add_cut(draft, cut)
         draft.nodes.append(HostRun(0, draft.advance(0, ends[0])))
@@ -277,9 +277,9 @@ class _ProgramWriter:
         gap, latency = float(work.gap[at]), float(work.latency[at])
         return Collective(thread, host_ns, int(work.stream[at]), gap, latency, int(work.rows[at]))
 
-    def _host_wait(self, draft: _Draft, wait: WaitEffect, own: float) -> HostWait:
+    def _host_wait(self, draft: _Draft, wait: WaitEffect, own_time: float) -> HostWait:
         thread = self.threads[wait.track]
-        host_ns = draft.advance(thread, own)
+        host_ns = draft.advance(thread, own_time)
         if wait.event is None:
             return HostWait(thread, host_ns, wait.streams, NONE, wait)
         return HostWait(thread, host_ns, (), self.slots.get(wait.event, NONE), wait)

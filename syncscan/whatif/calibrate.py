@@ -150,16 +150,16 @@ class Curve:
             rounds: the final interval is as narrow as after this many halvings, or the target is exceeded
                 by no larger part.
         """
-        whole, part = high - low, 2.0**-rounds
+        width, part = high - low, 2.0**-rounds
         a, b = self._around(target, low, high)
         for left in range(rounds, -1, -1):
             below, above = self(a) - target, self(b) - target
-            if b - a <= whole * part or above <= part * target:
+            if b - a <= width * part or above <= part * target:
                 break
             middle = (a + b) / 2
             line = (above * a - below * b) / (above - below)
-            towards = math.copysign(min(TRUNCATED * (b - a) ** 2 / whole, abs(middle - line)), middle - line)
-            room = whole * 2.0 ** (left - rounds) - (b - a) / 2
+            towards = math.copysign(min(TRUNCATED * (b - a) ** 2 / width, abs(middle - line)), middle - line)
+            room = width * 2.0 ** (left - rounds) - (b - a) / 2
             x = line + towards
             if abs(x - middle) > room:
                 x = middle - math.copysign(room, middle - line)
@@ -215,11 +215,11 @@ def reach(graph: Graph, known_ns: float) -> float:
 
 def estimate_host_scale(graph: Graph, slices: float, stacks: bool) -> float:
     """Return the part of the host's own time that isn't the profiler's, from the number of recorded slices."""
-    own = graph.host_ns
-    if not own:
+    host_ns = graph.host_ns
+    if not host_ns:
         return 1.0
     overhead = slices * SLICE_NS * (STACK_FACTOR if stacks else 1.0)
-    return max(LEAST_OWN, 1.0 - overhead / own)
+    return max(LEAST_OWN, 1.0 - overhead / host_ns)
 
 
 def _insensitive(host: Curve, estimated: float, target: float) -> bool:

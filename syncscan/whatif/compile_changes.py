@@ -135,12 +135,12 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     breaks = CompileBreaks(trace, findings, removed)
     pieces, eager, ops, host, eager_ns = list[CompiledPiece](), list[CompiledPiece](), 0, 0.0, 0.0
     for step in steps:
-        each = passes(trace, step)
-        trains = any(one.backward for one in each)
-        for at, one in enumerate(each):
-            ops += sum(op.leaves for op in one.ops)
-            host += _own_ns(one.interval, waits)
-            for part in breaks.split(one, each[at - 1] if at else None):
+        all_passes = passes(trace, step)
+        trains = any(run.backward for run in all_passes)
+        for at, run in enumerate(all_passes):
+            ops += sum(op.leaves for op in run.ops)
+            host += _own_ns(run.interval, waits)
+            for part in breaks.split(run, all_passes[at - 1] if at else None):
                 piece = CompiledPiece(part.ops, trains)
                 (eager if part.eager else pieces).append(piece)
                 eager_ns += _own_ns(piece.interval, waits) if part.eager else 0.0
@@ -192,11 +192,11 @@ class CompileBreaks:
     """
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
-        known = any(f.where.module for f in findings)
+        has_modules = any(f.where.module for f in findings)
         self.inside: list[tuple[int, Finding]] = []
         self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
         for finding in findings:
-            inner = bool(finding.where.module) if known else finding.where.source is None
+            inner = bool(finding.where.module) if has_modules else finding.where.source is None
             for o in finding.occurrences:
                 if not inner:
                     self.outside.append(o.sync.ts)
@@ -205,19 +205,19 @@ class CompileBreaks:
         self.inside.sort(key=lambda each: each[0])
         self.outside.sort()
 
-    def split(self, one: Pass, before: Pass | None) -> Iterator[PassPart]:
+    def split(self, run: Pass, before: Pass | None) -> Iterator[PassPart]:
         """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
         Args:
-            one: the pass.
+            run: the pass.
             before: the one before it in its step, if there is any.
         """
-        if not one.backward:
-            yield from self._forward(one)
+        if not run.backward:
+            yield from self._forward(run)
         elif before is not None and not before.backward:
-            yield from _mirrored(one.ops, list(self._forward(before)))
+            yield from _mirrored(run.ops, list(self._forward(before)))
         else:
-            yield PassPart(one.ops, False)
+            yield PassPart(run.ops, False)
 
     def _forward(self, one: Pass) -> Iterator[PassPart]:
         cuts = [at for at in self.outside if one.interval.holds(at)]
@@ -267,10 +267,10 @@ def _in_forward(finding: Finding) -> bool:
 
 def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:
     """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
-    whole, at, past = sum(len(part.ops) for part in forward), 0, 0
+    op_count, at, past = sum(len(part.ops) for part in forward), 0, 0
     for part in reversed(forward):
         past += len(part.ops)
-        behind = round(len(ops) * past / whole)
+        behind = round(len(ops) * past / op_count)
         if any(op.work for op in ops[at:behind]):
             yield PassPart(tuple(ops[at:behind]), part.eager)
             at = behind
@@ -278,10 +278,10 @@ def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterat
 
 def _cut_at(ops: Sequence[OutermostOp], cuts: Sequence[int]) -> Iterator[tuple[OutermostOp, ...]]:
     parts: list[list[OutermostOp]] = [[]]
-    rest = list(cuts)
+    pending = list(cuts)
     for op in ops:
-        while rest and op.begin >= rest[0]:
-            rest.pop(0)
+        while pending and op.begin >= pending[0]:
+            pending.pop(0)
             parts.append([])
         parts[-1].append(op)
     yield from (tuple(part) for part in parts if any(op.work for op in part))

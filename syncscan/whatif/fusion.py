@@ -88,14 +88,14 @@ _Work: TypeAlias = tuple[int, str, int]
 def _runs(trace: Trace, ops: Sequence[OutermostOp]) -> Iterator[tuple[bool, list[_Work]]]:
     """Device work in order of launch, in runs of such that stays and such that is fused."""
     s = trace.slices
-    each = (work for op in ops for work in zip(op.work, op.inner, op.leaf, strict=True))
+    works = (work for op in ops for work in zip(op.work, op.inner, op.leaf, strict=True))
 
     def stays(work: _Work) -> bool:
         row, name, _ = work
         to_host = int(s.category[row]) == int(Category.MEMCPY) and "DtoD" not in trace.name(row)
         return to_host or is_library(name)
 
-    for kind, run in itertools.groupby(each, stays):
+    for kind, run in itertools.groupby(works, stays):
         yield kind, list(run)
 
 
@@ -120,8 +120,8 @@ def _longest(trace: Trace, rows: Sequence[int], kernels: int) -> tuple[list[int]
     """Return the rows of a run that go, and the longest, which stay with what is left of all."""
     took = trace.slices.dur[np.array(rows, np.int64)].astype(np.float64)
     order = np.argsort(-took, kind="stable").tolist()
-    longest, whole = float(took[order[:kernels]].sum()), float(took.sum())
+    longest, total = float(took[order[:kernels]].sum()), float(took.sum())
     if not longest:
         return [rows[at] for at in order[kernels:]], []
-    least = min(LEAST_NS * kernels, whole) / longest
-    return [rows[at] for at in order[kernels:]], [(rows[at], least, whole / longest) for at in order[:kernels]]
+    least = min(LEAST_NS * kernels, total) / longest
+    return [rows[at] for at in order[kernels:]], [(rows[at], least, total / longest) for at in order[:kernels]]

@@ -35,12 +35,12 @@ class UsualGaps(msgspec.Struct, frozen=True, eq=False):
         """Return the median gap of these launches' kernel pairs, USUAL_GAP_NS if unknown, in ns."""
         wanted = np.zeros(self.pairs, np.bool_)
         wanted[self.pair[places]] = True
-        known = np.flatnonzero(self.telling & wanted.take(self.pair))  # few, as it is needed for few launches
-        known = known[np.lexsort((self.gap[known], self.pair[known]))]
-        count = np.bincount(self.pair[known], minlength=self.pairs)
+        matches = np.flatnonzero(self.telling & wanted.take(self.pair))  # few, as it is needed for few launches
+        matches = matches[np.lexsort((self.gap[matches], self.pair[matches]))]
+        count = np.bincount(self.pair[matches], minlength=self.pairs)
         seen = np.flatnonzero(count)
         usual = np.full(self.pairs, USUAL_GAP_NS)
-        usual[seen] = self.gap[known[(np.cumsum(count) - count + count // 2)[seen]]]
+        usual[seen] = self.gap[matches[(np.cumsum(count) - count + count // 2)[seen]]]
         return usual[self.pair[places]]
 
 

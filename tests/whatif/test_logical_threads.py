@@ -33,7 +33,7 @@ def two_threads(waits: bool) -> Trace:
                     t.call("cudaStreamSynchronize", at, at + 10)
                 else:
                     t.launch("main", at=at, lasts=1)
-    return with_steps(t.trace(), whole=True)
+    return with_steps(t.trace(), as_one_step=True)
 
 
 @pytest.mark.parametrize("waits", [False, True])

@@ -93,15 +93,15 @@ def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint,
     """Give a device tensor the deferred number as a tensor, with a dtype that changes nothing."""
     tensor = walk.file.device_tensor(other)
     assert tensor is not None
-    whole = taint.types <= {"int", "bool"}
+    is_integer = taint.types <= {"int", "bool"}
     floating = tensor.dtype.startswith(("float", "bfloat"))
     if not floating or taint.types not in ({"float"}, {"int"}, {"bool"}):
         walk.stuck(node, "is combined with an integer tensor", origin)
     elif node is walk.site.node:
         walk.how.raw = True
-        if not whole and walk.site.tensor.dtype != tensor.dtype:
+        if not is_integer and walk.site.tensor.dtype != tensor.dtype:
             walk.how.cast = f".to(torch.{tensor.dtype})"
-    elif not whole:
+    elif not is_integer:
         _cast(walk, node, tensor.dtype)
 
 
@@ -241,16 +241,16 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
 def in_place(walk: NumberWalk, cell: Cell, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
     """Follow `x += y` with a deferred x."""
     value, target = statement.value, statement.target
-    known = value in walk.tainted or walk.is_number(value)
-    whole = taint.types <= {"int", "bool"}
+    is_number = value in walk.tainted or walk.is_number(value)
+    is_integer = taint.types <= {"int", "bool"}
     divides = isinstance(statement.op, ast.Div)
-    if not isinstance(statement.op, ast.Add | ast.Sub | ast.Mult | ast.Div) or not known:
+    if not isinstance(statement.op, ast.Add | ast.Sub | ast.Mult | ast.Div) or not is_number:
         walk.stuck(target, "is updated by an operator that works differently on tensors", origin)
-    elif divides and (whole or _may_be_zero(walk, value)):
+    elif divides and (is_integer or _may_be_zero(walk, value)):
         walk.stuck(target, "is divided, and Python raises if the divisor is 0", origin)
-    elif whole and isinstance(statement.op, ast.Mult):
+    elif is_integer and isinstance(statement.op, ast.Mult):
         walk.stuck(target, "may grow beyond 64 bits", origin)
-    elif whole and "float" in walk.file.types(value):
+    elif is_integer and "float" in walk.file.types(value):
         walk.stuck(target, "is an integer that becomes a float", origin)
     else:
         walk.how.computed = True

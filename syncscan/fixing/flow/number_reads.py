@@ -231,10 +231,10 @@ def primary(node: ast.expr, render: Render) -> str:
 def callable_source(source: str) -> str:
     """Return the source of an expression so that a method can be called on it: in parentheses, where it needs them."""
     try:
-        whole, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
+        expression, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
     except SyntaxError:  # several lines, or a number
         return f"({source})"
-    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(whole)
+    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(expression)
     return source if binds else f"({source})"
 
 

@@ -89,13 +89,13 @@ class NumberWalk:
 
     def in_region(self, node: ast.AST, origin: Origin) -> bool:
         """Return whether a node may run before the number is read."""
-        home, own = origin.home, self.file.function_of(origin.node)
+        home, own_function = origin.home, self.file.function_of(origin.node)
         function = self.file.function_of(node)
         if home is None:
-            return self.file.within(node, own) or self._runs_in(function, own)
+            return self.file.within(node, own_function) or self._runs_in(function, own_function)
         if self.file.within(node, home):
             return True
-        if function is own:
+        if function is own_function:
             inside = self.file.scope_of(node)
             return isinstance(inside, ast.Lambda) and inside.lineno < home.lineno
         return self._runs_in(function, home)
@@ -317,12 +317,12 @@ class NumberWalk:
 
     def hold(self, cell: Cell, path: ast.expr, taint: Taint, origin: Origin) -> None:
         """Follow all uses of a cell that holds the number from here on."""
-        known = self.cells.get((cell, origin))
-        types = taint.types | (known.types if known else frozenset())
+        earlier = self.cells.get((cell, origin))
+        types = taint.types | (earlier.types if earlier else frozenset())
         joined = Taint(taint.shape, types)
-        if known is not None and known.shape is not taint.shape:
+        if earlier is not None and earlier.shape is not taint.shape:
             raise Stuck(path, "is stored in a name that also holds other values", origin)
-        if known == joined:
+        if earlier == joined:
             return
         self.cells[cell, origin] = joined
         if joined.shape is not ContainerShape.NUMBER:
@@ -424,21 +424,21 @@ class NumberWalk:
     def _lasts(self, cell: Cell, path: ast.expr, taint: Taint, origin: Origin) -> None:
         """Note what the cell is called where its loop ends; where it outlives its function, at the function's calls."""
         function = self.file.function_of(origin.node)
-        own = self.file.text.code(path)
+        code = self.file.text.code(path)
         root = _root(path)
         if root is None or not (isinstance(cell, Local) or _is_plain(path)):
             raise Stuck(path, "is stored where no name reaches it after the loop", origin)
         holder = self.file.function_of(path)
         if holder is not function:
-            self._lasts_outside(cell, own, root, taint, holder, origin)
+            self._lasts_outside(cell, code, root, taint, holder, origin)
             return
         if origin.home is not None:
-            self.lasting.setdefault(origin, {})[own] = (cell, taint)
+            self.lasting.setdefault(origin, {})[code] = (cell, taint)
             return
         inner = isinstance(cell, Local) and cell.scope is function and cell.scope is not self.file.tree
-        if inner and (taint.shape is ContainerShape.NUMBER or not self._is_parameter(function, own)):
+        if inner and (taint.shape is ContainerShape.NUMBER or not self._is_parameter(function, code)):
             return
-        self._outlives(cell, own, root, taint, function, origin)
+        self._outlives(cell, code, root, taint, function, origin)
 
     def _lasts_outside(
         self, cell: Cell, path: str, root: ast.Name, taint: Taint, holder: Function | ast.Module, origin: Origin
@@ -616,12 +616,12 @@ class NumberWalk:
     def _branch(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
         """Return the statement of a rarely taken branch that holds a node."""
         inner: ast.AST = self.file.statement_of(node)
-        own = self.file.function_of(origin.node)
+        function = self.file.function_of(origin.node)
         for outer in self.file.ancestors(inner):
             if isinstance(outer, ast.If) and inner is not outer.test:
                 return inner if isinstance(inner, ast.stmt) else None
             if isinstance(outer, ast.FunctionDef):
-                return inner if outer is not own and isinstance(inner, ast.stmt) else None
+                return inner if outer is not function and isinstance(inner, ast.stmt) else None
             if outer is origin.home:
                 return None
             inner = outer

@@ -28,10 +28,10 @@ def find(file: File) -> Iterator[Proposal | Left]:
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST and file.own_waits(node):
             types = file.types(node)
-            made = all(name.startswith("torch.distributions.") for name in types) and bool(types)
+            is_distribution = all(name.startswith("torch.distributions.") for name in types) and bool(types)
             known = any(k.arg in ("validate_args", None) for k in node.keywords)
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if made and not known and name[:1].isupper():
+            if is_distribution and not known and name[:1].isupper():
                 yield _proposal(file, node)
 
 

@@ -95,14 +95,14 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
         draft.put_before(statement, f"{fresh} = {hits}")
         source, hits, simple = source.replace(hits, fresh), fresh, True
     more = tensor.dims - mask.dims
-    where = questions.with_dims(hits, more, simple)
-    picks = f"torch.where({where}, {source}, 0)"
+    condition = questions.with_dims(hits, more, simple)
+    picks = f"torch.where({condition}, {source}, 0)"
     if name == "sum":
         draft.replace(call, f"{picks}.sum({dim or ''})")
     elif dim:
         draft.replace(call, _ratio(file, call, f"{picks}.sum(0)", f"{hits}.sum()"))
     else:
-        count = f"{where}.expand_as({file.text.code(picked.tensors[0])}).sum()" if more else f"{hits}.sum()"
+        count = f"{condition}.expand_as({file.text.code(picked.tensors[0])}).sum()" if more else f"{hits}.sum()"
         draft.replace(call, _ratio(file, call, f"{picks}.sum()", count))
     return draft
 

@@ -73,19 +73,19 @@ def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
     )
 
 
-def _is_timed(file: File, statement: ast.stmt, known: set[ast.AST]) -> bool:
+def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
     """Return whether a clock is read beside a statement, or before and after it; of its function's calls too."""
     function = file.function_of(statement)
     if _is_between_reads(file, _with_guard(file, statement)) or any(
         _is_timer(file, n) for n in file.ancestors(statement)
     ):
         return True
-    if isinstance(function, ast.Module) or function in known:
+    if isinstance(function, ast.Module) or function in seen:
         return False
     calls = callees.calls_of(file, function)
     if calls is None:
         return True
-    return any(_is_timed(file, file.statement_of(call), known | {function}) for call in calls)
+    return any(_is_timed(file, file.statement_of(call), seen | {function}) for call in calls)
 
 
 def _is_between_reads(file: File, statement: ast.stmt) -> bool:

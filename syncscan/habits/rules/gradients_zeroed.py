@@ -71,13 +71,13 @@ def find(context: Context) -> Iterable[Habit]:
     if zeroed is None:
         return
     filling = _without(context, zeroed, additions=False)
-    whole = _without(context, zeroed, additions=True)
+    gain = _without(context, zeroed, additions=True)
     yield context.habit(
         ADVICE,
         zeroed.scopes,
         zeroed.host_us + zeroed.device_us,
         _evidence(context, zeroed),
-        [whole, replace(whole, unstretched=True), filling] if zeroed.additions else [filling],
+        [gain, replace(gain, unstretched=True), filling] if zeroed.additions else [filling],
     )
 
 

@@ -29,9 +29,9 @@ def find(site: LintSite) -> Hit | None:
     if any(isinstance(part, ast.Slice) and _bounds(part, site) for part in parts):
         return Hit("tensor-index", "a slice waits for its bound, which is a tensor", _INDEX)
     given = [site.value(part) for part in parts if not isinstance(part, ast.Slice)]
-    whole = site.value(node.value)
-    if whole.kind in (ValueKind.TENSOR, ValueKind.OUTPUT) and any(v.listed for v in given):
-        sure = whole if whole.tensor else TENSOR
+    indexed = site.value(node.value)
+    if indexed.kind in (ValueKind.TENSOR, ValueKind.OUTPUT) and any(v.listed for v in given):
+        sure = indexed if indexed.tensor else TENSOR
         return (
             Hit("cpu-index", "a list used as an index is copied to the device", _LIST) if site.waits_for(sure) else None
         )
@@ -39,9 +39,9 @@ def find(site: LintSite) -> Hit | None:
     if not indices or not site.waits_for(*indices) or any(v.mask for v in indices):
         return None
     if isinstance(node.ctx, ast.Load):
-        if whole.kind is ValueKind.CPU:  # torch takes no other index of a device there than a number
+        if indexed.kind is ValueKind.CPU:  # torch takes no other index of a device there than a number
             return Hit("tensor-index", "a tensor on the host waits for its index, a tensor on the device", _ON_HOST)
-        if any(v.scalar for v in indices) and whole.kind is not ValueKind.UNKNOWN:
+        if any(v.scalar for v in indices) and indexed.kind is not ValueKind.UNKNOWN:
             return Hit("tensor-index", "an index waits for a tensor", _INDEX)
         return None
     value = site.evaluator.assigned_value

@@ -66,11 +66,11 @@ def _say(folder: Path, sentence: str) -> None:
 
 
 def _watch(folder: Path, order: Order) -> None:
-    made = watch(
+    started = watch(
         order.out, name=order.name or None, interval=order.interval, capture_on_alarm=order.capture_on_alarm, lazy=False
     )
-    safely(made.start)
-    answer(folder, begun="watch", done=[str(made.path)], failed="")
+    safely(started.start)
+    answer(folder, begun="watch", done=[str(started.path)], failed="")
 
 
 def _stop(folder: Path, order: Order) -> None:
