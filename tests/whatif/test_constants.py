@@ -441,8 +441,10 @@ def test_a_host_goes_on_10_us_after_the_device_where_no_wait_was_seen() -> None:
     assert p.host_scale == pytest.approx((600 - 301 - 10) / 600, abs=0.004)
 
 
-@pytest.mark.parametrize(("queued", "lasts", "own"), [(930, 500, 0), (870, 500, 500), (930, 60, 0), (930, 40, 40)])
-def test_a_launch_of_50_us_with_900_in_flight_met_a_full_queue(queued: int, lasts: float, own: float) -> None:
+@pytest.mark.parametrize(
+    ("queued", "lasts", "launch_us"), [(930, 500, 0), (870, 500, 500), (930, 60, 0), (930, 40, 40)]
+)
+def test_a_launch_of_50_us_with_900_in_flight_met_a_full_queue(queued: int, lasts: float, launch_us: float) -> None:
     """Such a launch is no work of the host's; with fewer in flight, or shorter, it is."""
     t = TraceBuilder()
     with t.step(0, 100_000):
@@ -451,14 +453,14 @@ def test_a_launch_of_50_us_with_900_in_flight_met_a_full_queue(queued: int, last
         t.launch("last", at=2000, lasts=100)
         t.events[-2]["dur"] = lasts
         t.launch("after", at=99_000, lasts=10)
-    assert own_us(known(t).whatif()) == pytest.approx(100_000 - lasts + own, abs=5)
+    assert own_us(known(t).whatif()) == pytest.approx(100_000 - lasts + launch_us, abs=5)
 
 
 @pytest.mark.parametrize(
-    ("name", "slices", "one"), [("worker", 10, True), ("worker", 8, False), ("pt_autograd_0", 8, True)]
+    ("name", "slices", "is_one"), [("worker", 10, True), ("worker", 8, False), ("pt_autograd_0", 8, True)]
 )
 def test_a_thread_that_takes_turns_for_a_tenth_of_its_slices_goes_its_own_way(
-    name: str, slices: int, one: bool
+    name: str, slices: int, is_one: bool
 ) -> None:
     """Twelve turns with the step's thread in 120 slices: the step goes on there; in 96 it is a thread beside it, unless
     it is autograd's, for which the step always waits.
@@ -472,7 +474,7 @@ def test_a_thread_that_takes_turns_for_a_tenth_of_its_slices_goes_its_own_way(
             t.launch("second", at=start + 100, lasts=400)
             t.synchronize(at=start + 102)
         t.launch("third", at=start + 900, lasts=20)
-    assert (known(t).whatif("all").saving_us > 300) is one
+    assert (known(t).whatif("all").saving_us > 300) is is_one
 
 
 # ------------------------------------------------------------------ what else may change
