@@ -241,7 +241,7 @@ def analyze_trace(
         whole=unfiltered if processes else None,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
-        _renderer=_rendered,
+        _renderer=_render,
         _painter=_painted,
         _framer=_framed,
     )
@@ -381,7 +381,7 @@ def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = 
     return fleet_limits.baseline_of_fleet(fleet, rules, source_files(source_roots).text_of, datetime.date.today())
 
 
-def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
+def _render(analysis: Analysis, form: str, **options: Any) -> str:
     """Return an analysis as text in one of its formats."""
     from syncscan import report
     from syncscan.report import saved

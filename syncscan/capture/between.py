@@ -204,7 +204,7 @@ class _LoopRounds:
                 self._ended(cut=False)
         elif not self.over and self._due():
             self._watch.disturb("profiler")
-            self.course = self._make(_order_of(self._order, self.wanted.phase, self._plan()), self._stored())
+            self.course = self._make(_order_of(self._order, self.wanted.phase, self._plan()), self._as_stored())
             self.course.start()
 
     def _due(self) -> bool:
@@ -218,7 +218,7 @@ class _LoopRounds:
         timed = min(self._order.plan.calibrate, rounds - active - warmup - 1)
         return Plan(wait=0, warmup=warmup, active=active, calibrate=timed if timed > 2 else 0, settle=1)
 
-    def _stored(self) -> dict[str, Any]:
+    def _as_stored(self) -> dict[str, Any]:
         return {
             **self._watch.place_of(self.wanted.phase),
             "rounds": self._once,

@@ -143,7 +143,7 @@ class CaptureRun:
         elif phase is StepPurpose.ACTIVE:
             self.save(cut=False)
         elif phase is StepPurpose.SAMPLE:
-            self._sampled()
+            self._add_samples()
         elif phase is StepPurpose.BETWEEN:
             self._end_between()
         if phase in (StepPurpose.CALIBRATE, StepPurpose.LOOK):
@@ -158,7 +158,7 @@ class CaptureRun:
             self._end_between()
         elif self._sampling is not None:
             self._phases.clear()
-            self._sampled()
+            self._add_samples()
         else:
             self.save(cut=True)
             self._watch.close()
@@ -295,7 +295,7 @@ class CaptureRun:
             self._phases.clear()
             self._say(UNSAMPLED.format(reason))
 
-    def _sampled(self) -> None:
+    def _add_samples(self) -> None:
         """Add the samples to the traces of this capture."""
         sampling, self._sampling = self._sampling, None
         if sampling is None:

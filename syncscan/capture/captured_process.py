@@ -47,7 +47,7 @@ class ChildRunner(Runner):
         """The step at whose end the program was ended; it may have caught that, and gone on."""
         self._looked = 0.0
         self._began = time.time()
-        super().__init__(self._made, wanted.keep_running, self._tell, main=False)
+        super().__init__(self._open_session, wanted.keep_running, self._tell, main=False)
 
     def end(self) -> None:
         """Finish the capture as far as it got, as the process ends, and say so."""
@@ -57,7 +57,7 @@ class ChildRunner(Runner):
         if self._ended_at == self._steps:
             _leave()
 
-    def _made(self) -> Session:
+    def _open_session(self) -> Session:
         rank, world = ranks()
         name = self._wanted.name or clean_name(program_name())
         name += f"_rank{rank}" if world > 1 else ""

@@ -73,7 +73,7 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
         [begin, end, tid, number(stack)]
-        for (begin, end, tid, _), stack in zip(timed, _resolved([c[-1] for c in timed]), strict=True)
+        for (begin, end, tid, _), stack in zip(timed, _resolve([c[-1] for c in timed]), strict=True)
     ]
     seen = [[tid, number(stack)] for tid, stack in warned or ()]
     return {
@@ -109,11 +109,11 @@ def trimmed(stack: Iterable[Frame]) -> list[Frame]:
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
     """Return the trimmed stack of each sync, its own or the borrowed one."""
-    resolved = iter(_resolved([traceback for *_, traceback, _, borrowed in syncs if borrowed is None]))
+    resolved = iter(_resolve([traceback for *_, traceback, _, borrowed in syncs if borrowed is None]))
     return [trimmed(borrowed) if borrowed is not None else next(resolved) for *_, borrowed in syncs]
 
 
-def _resolved(captured: list[Any]) -> list[list[Frame]]:
+def _resolve(captured: list[Any]) -> list[list[Frame]]:
     """Return the trimmed stacks of captured tracebacks, which torch symbolizes all at once."""
     resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
     stacks = resolve(captured) if captured else []

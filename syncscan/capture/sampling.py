@@ -141,11 +141,11 @@ class Sampling:
             "step_us": round(times.typical, 3),
             "frames": frames,
             "nodes": nodes,
-            "used": self._used(parts),
+            "used": self._thread_use(parts),
             "threads": _threads(self._meter.names, samples, parts),
         }
 
-    def _used(self, parts: Sequence[UsageDifference]) -> Json:
+    def _thread_use(self, parts: Sequence[UsageDifference]) -> Json:
         """Return what the thread used from the first sample to the last.
 
         Returns:

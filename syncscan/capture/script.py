@@ -115,7 +115,7 @@ class Runner:
         self._scopes = ScopeWatch(self._step)
         self._hook = OptimizerHook(self._stepped)
         self._call_off = when_imported("torch._dynamo", self._hide)
-        self._repeats = Repeats(self._chosen, self._round_ended, say, impatient=main)
+        self._repeats = Repeats(self._use_rounds, self._round_ended, say, impatient=main)
         self._look_no_more = when_imported("torch", lambda torch: self._repeats.start())
         self._stay_here = fork.in_child(self._unhook)
         Session.opened = self._adopt
@@ -191,7 +191,7 @@ class Runner:
             else:
                 self._step()
 
-    def _chosen(self, what: str) -> None:
+    def _use_rounds(self, what: str) -> None:
         """Use the rounds of a loop as steps, since no optimizer steps."""
         self._rounds_of = what
         self._say(f"No optimizer has stepped so far: {what} counts as a step.")

@@ -237,10 +237,10 @@ def _sample(watch: Stopwatch, call: Call, repetitions: int, seconds: float) -> t
     if watch.clock is Clock.HOST or spent <= UNSEEN * sum(samples) * block + UNSEEN_US:
         return samples, block, watch.clock
     length = max(RUN, repetitions)
-    return [_drained(watch, call, length) for _ in range(RUNS)], length, Clock.HOST
+    return [_mean_until_drained(watch, call, length) for _ in range(RUNS)], length, Clock.HOST
 
 
-def _drained(watch: Stopwatch, call: Call, calls: int) -> float:
+def _mean_until_drained(watch: Stopwatch, call: Call, calls: int) -> float:
     """Return the mean time of a call in one run, until the device has finished, in µs of the host's clock."""
     watch.drain()
     began = time.perf_counter_ns()

@@ -66,7 +66,7 @@ def command(
     for analysis in (*analyses[0], *analyses[1]):
         warn(analysis.warnings)
     comparison = api.diff(*analyses)
-    deliver(_rendered(comparison, analyses, form, page, output is None), output, force)
+    deliver(_render(comparison, analyses, form, page, output is None), output, force)
     if fail_on and (worse := comparison.worse):
         say(f"{len(worse)} sync{'s are' if len(worse) > 1 else ' is'} new, or waits more often than before.")
         click.get_current_context().exit(FAILED)
@@ -88,14 +88,14 @@ def _diff_jobs(
     refuse(output, force, *sides[0], *sides[1])
     before, after = (fleet_from(side, analysis_options) for side in sides)
     comparison = diff_fleets(before, after)
-    deliver(_rendered_of_jobs(comparison, form, output is None), output, force)
+    deliver(_render_jobs(comparison, form, output is None), output, force)
     if fail_on and (worse := comparison.worse):
         subject = "sync is" if len(worse) == 1 else "syncs are"
         say(f"{len(worse)} {subject} new, or waits more often or on more ranks than before.")
         click.get_current_context().exit(FAILED)
 
 
-def _rendered_of_jobs(diff: FleetDiff, form: str, to_terminal: bool) -> str:
+def _render_jobs(diff: FleetDiff, form: str, to_terminal: bool) -> str:
     from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
 
     if form == "json":
@@ -113,7 +113,7 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
     raise UsageError("diff needs BEFORE and AFTER, or at least one --before and one --after.")
 
 
-def _rendered(diff: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
+def _render(diff: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
     if form == "json":
         from syncscan.report import diff_json
 

@@ -42,7 +42,7 @@ def command(name: str, trace: str | None, form: str, fixes: str | None, analysis
     warn((*(analysis.warnings if analysis else ()), *filter(None, (deprecation(name),))))
     text = api.explanation(name, analysis)
     text += _fixes(text)
-    click.echo(_rendered(text) if form == "text" and colors() else text, nl=False)
+    click.echo(_render(text) if form == "text" and colors() else text, nl=False)
 
 
 def _fixes(page: str) -> str:
@@ -53,7 +53,7 @@ def _fixes(page: str) -> str:
     return section(heading[1]) if heading else ""
 
 
-def _rendered(markdown: str) -> str:
+def _render(markdown: str) -> str:
     """With headings and highlighted code, as wide as the terminal; without one Markdown reads better as it is."""
     from rich.console import Console
     from rich.markdown import Markdown

@@ -61,7 +61,7 @@ def command(
 
         deliver_bytes(fleet_parquet.render(fleet), str(output), force)
         return
-    deliver(_rendered(fleet, form, output is None), output, force)
+    deliver(_render(fleet, form, output is None), output, force)
 
 
 def _form(form: str, output: str | None) -> str:
@@ -73,13 +73,13 @@ def _form(form: str, output: str | None) -> str:
     return "json"
 
 
-def _rendered(fleet: Fleet, form: str, to_terminal: bool) -> str:
+def _render(fleet: Fleet, form: str, to_terminal: bool) -> str:
     from syncscan.report import fleet_html, fleet_json, fleet_markdown, fleet_text
 
     if form == "text":
         return fleet_text.render(fleet, width=width(), color=to_terminal and colors())
     if form in ("csv", "sarif", "github", "junit"):
-        return _flagged(fleet, form)
+        return _render_flagged(fleet, form)
     renderers = {
         "json": fleet_json.render,
         "html": fleet_html.render,
@@ -88,7 +88,7 @@ def _rendered(fleet: Fleet, form: str, to_terminal: bool) -> str:
     return renderers[form](fleet)
 
 
-def _flagged(fleet: Fleet, form: str) -> str:
+def _render_flagged(fleet: Fleet, form: str) -> str:
     from syncscan.report import csv, github, junit, sarif
     from syncscan.report.flagged_job import flagged_job
 

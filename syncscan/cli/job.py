@@ -52,7 +52,7 @@ def fleet_from(
         SyncscanError: as `syncscan.analyze_fleet` does, or the saved fleet can't be read.
     """
     if is_saved(paths):
-        return _saved(paths[0])
+        return _read_saved(paths[0])
     from syncscan.fleet import analyze_fleet
 
     with counting("analyzing", "traces") as progress:
@@ -69,7 +69,7 @@ def fleet_from(
     return fleet
 
 
-def _saved(path: str) -> Fleet:
+def _read_saved(path: str) -> Fleet:
     from pathlib import Path
 
     again = "Write it with `syncscan fleet … -o NAME.fleet.json`."

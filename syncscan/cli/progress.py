@@ -64,13 +64,13 @@ def counting(doing: str, things: str) -> Iterator[Counted]:
         task = bar.add_task("", total=None)
 
         def counted(done: int, failed: int, total: int, name: str) -> None:
-            description = _said(done, failed, time.monotonic() - began, things)
+            description = _speed_text(done, failed, time.monotonic() - began, things)
             bar.update(task, completed=done, total=total, description=description, refresh=True)
 
         yield counted
 
 
-def _said(done: int, failed: int, seconds: float, things: str) -> str:
+def _speed_text(done: int, failed: int, seconds: float, things: str) -> str:
     """`2.4 traces/s, 1 not read`."""
     rate = done / seconds if seconds else 0.0
     pace = f"{rate:.1f} {things}/s" if rate >= 1 else f"{60 * rate:.1f} {things}/min"
@@ -88,7 +88,7 @@ def _lines(doing: str, things: str) -> Counted:
             return
         last = now
         left = (now - began) / done * (total - done)
-        pace = _said(done, failed, now - began, things)
+        pace = _speed_text(done, failed, now - began, things)
         print(f"{doing}: {done} of {total} {things}, {pace}, {left / 60:.0f} min left", file=sys.stderr, flush=True)
 
     return counted

@@ -112,9 +112,9 @@ def command(
     from syncscan.report import proof as report
 
     refuse(output, force, *((trace,) if trace else ()))
-    before, words = _typed(before, words) if revisions else (before, words)
+    before, words = _split_command(before, words) if revisions else (before, words)
     after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
-    projected = _projected(trace, remove) if trace else None
+    projected = _project(trace, remove) if trace else None
     proof = prove(
         before,
         after,
@@ -142,7 +142,7 @@ def command(
     sys.exit(0 if proof.proven else 1)
 
 
-def _typed(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the script of a command, and its arguments; what a launcher starts runs as one rank of one."""
     from syncscan.capture.commands import in_this_process, ranks_wanted, resolved
     from syncscan.errors import UsageError
@@ -168,7 +168,7 @@ def _typed(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...
     return command.target, command.arguments
 
 
-def _projected(trace: str, remove: tuple[str, ...]) -> Projection:
+def _project(trace: str, remove: tuple[str, ...]) -> Projection:
     from syncscan import api
 
     return api.analyze(trace).whatif(*(remove or ("all",)))

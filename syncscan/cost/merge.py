@@ -42,10 +42,10 @@ def _key(o: Occurrence) -> tuple[Any, ...]:
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
     if inner := w.in_library:  # one line of the program, `train()`, covers many lines of a library
         place = (*place, path_in_package(inner.file), inner.line, inner.function)
-    return d.rule, w.scope, w.op, place, _told_phase(w.phase), d.intended
+    return d.rule, w.scope, w.op, place, _merge_phase(w.phase), d.intended
 
 
-def _told_phase(phase: Phase) -> Phase:
+def _merge_phase(phase: Phase) -> Phase:
     """Return the phase to merge by: OTHER counts as FORWARD, as the next batch's forward pass can follow backward."""
     return Phase.FORWARD if phase is Phase.OTHER else phase
 

@@ -134,7 +134,7 @@ class _Device:
             _accelerator_synchronizeDevice=self._synchronize,
         )
         parse = torch._C._nn._parse_to
-        self._on(torch._C._nn, _parse_to=lambda *args, **kwargs: parse(*map(_named, args), **kwargs))
+        self._on(torch._C._nn, _parse_to=lambda *args, **kwargs: parse(*map(_device_of, args), **kwargs))
 
     def _synchronize(self, device: Any = None) -> None:
         self._wait(synchronize(call="cudaDeviceSynchronize"))
@@ -296,6 +296,6 @@ _available.pretended = True  # type: ignore[attr-defined]
 """By this `capture.device` knows that nothing can be recorded or guarded."""
 
 
-def _named(value: Any) -> Any:
+def _device_of(value: Any) -> Any:
     """Return a device's number as a device; anything else as it is."""
     return torch.device("cuda", value) if isinstance(value, int) and not isinstance(value, bool) else value

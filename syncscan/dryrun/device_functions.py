@@ -71,9 +71,9 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         if special is not None and args and isinstance(args[0], _Tensor):
             return special(self, func, args, kwargs)
         if kwargs.get("device") is not None or kwargs.get("pin_memory") or name in _FACTORIES:
-            return self._made(func, name, args, dict(kwargs))
+            return self._run_factory(func, name, args, dict(kwargs))
         if name in ("new_tensor",):
-            return self._made(func, name, args, dict(kwargs))
+            return self._run_factory(func, name, args, dict(kwargs))
         return self.run(func, name, args, kwargs, Unsaid)
 
     def run(self, func: Any, name: str, args: Any, kwargs: Any, place: Any, **call: Any) -> Any:
@@ -106,7 +106,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             if last != first and last - first < 10_000:
                 session.followed(f"aten::{name}", begin, first, last)
 
-    def _made(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    def _run_factory(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """Run a call that makes a tensor, and note where that lies."""
         if args and name in _COPIES_DATA and isinstance(args[0], WatchedArray):
             shared = name in ("as_tensor", "asarray")
@@ -129,7 +129,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             kwargs["device"] = "cpu"
         if name in _COPIES_DATA:
             return self._constructed(func, name, args, kwargs, place, like)
-        return _placed(self.run(func, name, args, kwargs, place), place)
+        return _place_result(self.run(func, name, args, kwargs, place), place)
 
     def _constructed(self, func: Any, name: str, args: Any, kwargs: Any, place: str | None, like: Any) -> Any:
         """Run a constructor that copies Python's or another tensor's values."""
@@ -147,13 +147,13 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         self._read_elements(args[1:] if name == "new_tensor" else args)
         result = self.run(func, name, args, kwargs, HOST)
         if place != DEVICE:
-            return _placed(result, place) if place else result
+            return _place_result(result, place) if place else result
         if name in ("as_tensor", "asarray"):
             with self._session.calling(TorchCall(name, place=HOST, moving=True)):
                 result = result.clone()
         self._session.wait(*_if_any(result, wait_table.to_device(size=result.numel() * result.element_size())))
         self._session.recording.op("aten::lift_fresh")
-        return _placed(result, DEVICE)
+        return _place_result(result, DEVICE)
 
     def _read_elements(self, data: Any) -> None:
         """Each device tensor in the lists that a constructor is given is read, which dispatches nothing on a CPU."""
@@ -190,16 +190,16 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         source = (origin, tensor)
         copy_waits = tuple(wait_table.copy(source, goal, *_TO, non_blocking=non_blocking))
         result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
-        self._copied(tensor, result, origin, goal, non_blocking)
+        self._note_copy(tensor, result, origin, goal, non_blocking)
         self._session.seen += 1
         if copy_waits:
             value = self._mark(tensor) if origin == DEVICE else ""
             self._session.wait(*(replace(wait, value=value) for wait in copy_waits))
         else:
             self._session.recording.op("aten::to")
-        return _placed(result, goal)
+        return _place_result(result, goal)
 
-    def _copied(self, tensor: Any, result: Any, origin: str | None, goal: str | None, non_blocking: bool) -> None:
+    def _note_copy(self, tensor: Any, result: Any, origin: str | None, goal: str | None, non_blocking: bool) -> None:
         """Tell the order of work of a copy between host and device."""
         order = self._session.order
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
@@ -353,12 +353,12 @@ def _place_named(value: Any) -> Any:
     return Unsaid if value is None else DEVICE if is_device(value) else HOST
 
 
-def _placed(result: Any, place: str | None) -> Any:
+def _place_result(result: Any, place: str | None) -> Any:
     if isinstance(result, _Tensor):
         tensor_memory.put(result, place)
     elif isinstance(result, list | tuple):
         for one in result:
-            _placed(one, place)
+            _place_result(one, place)
     return result
 
 

@@ -81,7 +81,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                     _put(result[wait_table.ON_HOST[name]], HOST)
                 self._uses.of_device(func, name, args, kwargs, result)
             elif not tensors:
-                place = self._made_in(call)
+                place = self._factory_place(call)
                 if place is not HOST:
                     _put_all(result, place)
                 if place == DEVICE:
@@ -158,7 +158,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         self._node = node
         return tuple(rule(node))
 
-    def _made_in(self, call: TorchCall) -> str | None:
+    def _factory_place(self, call: TorchCall) -> str | None:
         """Where a tensor lies that an op makes out of nothing: where the call says, or beside what it was given."""
         if call.place is not Unsaid:
             return call.place  # type: ignore[return-value]

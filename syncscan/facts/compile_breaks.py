@@ -30,7 +30,7 @@ def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[
         record: the record, as capture stored it.
         findings: the findings in the order of a report; what comes first there comes first here.
     """
-    joined = [_joined(event, findings) for event in record.events]
+    joined = [_join(event, findings) for event in record.events]
     place = {finding.id: number for number, finding in enumerate(findings)}
 
     def order(found: CompileBreak) -> tuple[int, int]:
@@ -40,7 +40,7 @@ def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[
     return tuple(sorted(joined, key=order))
 
 
-def _joined(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
+def _join(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
     if event.kind is CompileKind.RECOMPILED:
         return CompileBreak(event)
     ids = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))

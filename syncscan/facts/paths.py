@@ -63,7 +63,7 @@ class Paths:
         path = self._known.get(row)
         if path is None:
             rows = tuple(outwards(self._slices.parent, row)[::-1])
-            names = self._named(tuple(self._codes(np.array(rows)).tolist()))
+            names = self._names_of(tuple(self._codes(np.array(rows)).tolist()))
             path = self._known[row] = Path(rows, tuple(compress(rows, names.is_op)), names)
         return path
 
@@ -77,7 +77,7 @@ class Paths:
         codes: Int64 = np.where(category == int(Category.ANNOTATION), self._same[name], name)
         return codes * _KINDS + category
 
-    def _named(self, codes: tuple[int, ...]) -> PathNames:
+    def _names_of(self, codes: tuple[int, ...]) -> PathNames:
         path_names = self._names.get(codes)
         if path_names is None:
             every = tuple(self._strings[code // _KINDS] for code in codes)

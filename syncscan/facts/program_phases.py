@@ -279,7 +279,7 @@ def _seen(samples: list[Sample], course: WatchedSteps, around: tuple[int, Loop] 
     shown = [kind for kind, ns in kinds.most_common() if kind is not PhaseKind.OTHER and ns >= least]
     kind = shown[0] if shown else PhaseKind.OTHER
     place = most.place or PhaseLines(*samples[0].stack[-1], samples[0].stack[-1][1])
-    return SeenPhase(kind, _named(kind, most.callee, place), place, samples)
+    return SeenPhase(kind, _phase_name(kind, most.callee, place), place, samples)
 
 
 def _first_batches(groups: dict[object, list[Sample]], samples: list[Sample], steps: _StepNumbers) -> None:
@@ -376,7 +376,7 @@ def name_of(code: CodeType) -> str:
     return getattr(code, "co_qualname", code.co_name)
 
 
-def _named(kind: PhaseKind, callee: CodeType | None, place: PhaseLines) -> str:
+def _phase_name(kind: PhaseKind, callee: CodeType | None, place: PhaseLines) -> str:
     """Return the phase's name: that of its kind, or of the function that is called."""
     if kind is not PhaseKind.OTHER:
         return str(kind.value)

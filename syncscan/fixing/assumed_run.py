@@ -83,14 +83,14 @@ def _types(file: File, floats: Container[ast.AST]) -> _Types:
     types: _Types = defaultdict(set)
     for _ in range(4):  # what a name is given may be computed of others
         for node in file.nodes:
-            for target, value in _given(node):
+            for target, value in _assignments(node):
                 if isinstance(target, ast.Name):
                     known = _type(file, value, types, floats) if value is not None else {"unknown"}
                     types[id(file.home_of(target)), target.id] |= known
     return types
 
 
-def _given(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
     """Yield each target of a statement and what it is given; None where that isn't written there."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
@@ -124,11 +124,13 @@ def _type(file: File, node: ast.expr, types: _Types, floats: Container[ast.AST])
     if isinstance(node, ast.UnaryOp):
         return _type(file, node.operand, types, floats)
     if isinstance(node, ast.BinOp):
-        return _computed(node.op, _type(file, node.left, types, floats), _type(file, node.right, types, floats))
+        return _types_of_operation(
+            node.op, _type(file, node.left, types, floats), _type(file, node.right, types, floats)
+        )
     return {"unknown"}
 
 
-def _computed(op: ast.operator, left: Iterable[str], right: Iterable[str]) -> set[str]:
+def _types_of_operation(op: ast.operator, left: Iterable[str], right: Iterable[str]) -> set[str]:
     both = set(left) | set(right)
     if not both <= _NUMBERS:
         return {"unknown"}

@@ -248,7 +248,7 @@ def critical_path(
             )
         )
         at = earlier
-    return tuple(_merged(segments[::-1]))
+    return tuple(_merge(segments[::-1]))
 
 
 def _first_begin(members: Members, rank: int, clocks: RankClocks) -> int:
@@ -274,7 +274,7 @@ def _before(collectives: Sequence[CollectiveArrivals], ends: Sequence[int], begi
     return collectives[ended - 1] if ended else None
 
 
-def _merged(segments: Sequence[PathSegment]) -> list[PathSegment]:
+def _merge(segments: Sequence[PathSegment]) -> list[PathSegment]:
     merged: list[PathSegment] = []
     for segment in segments:
         if merged and (merged[-1].rank, merged[-1].step) == (segment.rank, segment.step):

@@ -91,11 +91,11 @@ def _ranks(group: ProcessGroup | None, rank: int, all_ranks: frozenset[int]) -> 
         return all_ranks
     if group.peer is not None:
         return frozenset((rank, group.peer))
-    return _listed(group)
+    return _rank_set(group)
 
 
 @lru_cache(1 << 10)
-def _listed(group: ProcessGroup) -> frozenset[int] | None:
+def _rank_set(group: ProcessGroup) -> frozenset[int] | None:
     """Return a group's ranks as a set, cached: for thousands of ranks, building one per collective is too slow."""
     return frozenset(group.ranks) if group.ranks else None
 

@@ -56,7 +56,7 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
     """
     if not ranks:
         raise UsageError("No rank's trace could be read.", "Give the folder that contains one trace per rank.")
-    members = tuple(sorted(_numbered(ranks), key=lambda member: member.number))
+    members = tuple(sorted(_number_ranks(ranks), key=lambda member: member.number))
     _refuse_duplicates(members)
     sizes = Counter(member.of.world_size for member in members if member.of.world_size)
     if len(sizes) > 1:
@@ -69,7 +69,7 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
     return Members(members, steps, next(iter(sizes), None))
 
 
-def _numbered(ranks: Sequence[RankAnalysis]) -> list[Member]:
+def _number_ranks(ranks: Sequence[RankAnalysis]) -> list[Member]:
     """Assign ranks their numbers by their traces; if one has no number, all by file names; otherwise all by order."""
     if all(rank.rank is not None for rank in ranks):
         return [Member(rank.rank or 0, rank, RankFrom.TRACE) for rank in ranks]

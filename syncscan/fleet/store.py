@@ -122,7 +122,7 @@ class Store:
             files.write(Path(self.where) / name, [text], force=True)
             return
         try:
-            self._storage.pipe_file(f"{self._root}/{name}", _packed(text))
+            self._storage.pipe_file(f"{self._root}/{name}", _pack(text))
         except Exception as e:
             raise self._failed(e) from None
 
@@ -156,7 +156,7 @@ class Store:
                 texts |= self._storage.cat(wanted[k : k + _AT_ONCE], on_error="omit")
         except Exception as e:
             raise self._failed(e) from None
-        unpacked = {PurePosixPath(path).name: _unpacked(text) for path, text in texts.items()}
+        unpacked = {PurePosixPath(path).name: _unpack(text) for path, text in texts.items()}
         return {name: text for name, text in unpacked.items() if text is not None}
 
     def _holding(self, trace: str, text: bytes) -> RankAnalysis | None:
@@ -217,13 +217,13 @@ def _text_of(path: str) -> bytes | None:
         return None
 
 
-def _packed(text: bytes) -> bytes:
+def _pack(text: bytes) -> bytes:
     from isal import igzip
 
     return bytes(igzip.compress(text, 2))
 
 
-def _unpacked(text: bytes) -> bytes | None:
+def _unpack(text: bytes) -> bytes | None:
     from isal import igzip
 
     try:

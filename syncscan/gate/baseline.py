@@ -87,7 +87,7 @@ def baseline_of(
     exempt = set(left_out)
     entries: dict[Key, Entry] = {}
     for analysis in analyses:
-        for key, site in _counted(analysis).items():
+        for key, site in _count(analysis).items():
             if exempt.issuperset(site.findings):
                 continue
             before = entries.get(key)
@@ -115,7 +115,7 @@ def _lines(entries: Sequence[msgspec.Struct]) -> str:
 
 def known_by(baseline: Baseline, analysis: Analysis) -> tuple[dict[str, str], tuple[Entry, ...]]:
     """Return the findings that a baseline knows, by id with a reason, and the entries that no longer match."""
-    return known_among(baseline, {k: (site.per_step, site.findings) for k, site in _counted(analysis).items()})
+    return known_among(baseline, {k: (site.per_step, site.findings) for k, site in _count(analysis).items()})
 
 
 def known_among(
@@ -140,7 +140,7 @@ def baseline_among(places: Mapping[Key, tuple[float, Sequence[Finding]]]) -> Bas
     return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
 
 
-def _counted(analysis: Analysis) -> dict[Key, Site]:
+def _count(analysis: Analysis) -> dict[Key, Site]:
     return {key: site for key, site in sites_of(analysis).items() if not site.intended}
 
 

@@ -57,10 +57,10 @@ def _state(fleet: Fleet) -> JobState:
 def _pairs(before: Fleet, after: Fleet) -> Iterator[tuple[JobSite | None, JobSite | None]]:
     old, new = sites_of(before.findings), sites_of(after.findings)
     for one, other in matched(old, new):
-        yield _joined(before, old, one), _joined(after, new, other)
+        yield _join(before, old, one), _join(after, new, other)
 
 
-def _joined(fleet: Fleet, sites: dict[Key, tuple[JobFinding, ...]], keys: Sequence[Key]) -> JobSite | None:
+def _join(fleet: Fleet, sites: dict[Key, tuple[JobFinding, ...]], keys: Sequence[Key]) -> JobSite | None:
     """Merge sites: one state may know lines where the other knows only the function."""
     findings = [f for key in keys for f in sites[key]]
     if not findings:

@@ -91,7 +91,7 @@ def sort_out(
         written = comments.on(finding)
         if finding.diagnosis.intended:
             continue
-        listed = _listed(finding, rules.allowed, today, used)
+        listed = _matching_allowance(finding, rules.allowed, today, used)
         if listed:
             exempt.append(Exempt(finding=finding, by=By.ALLOW_LIST, reason=listed.reason))
         elif written and written.allows(finding.rule):
@@ -116,7 +116,9 @@ def _stale(placed: Placed) -> str:
     return f"{file}:{comment.line}: stale comment {comment}: no such sync here. Remove it."
 
 
-def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]) -> Allowance | None:
+def _matching_allowance(
+    finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]
+) -> Allowance | None:
     """Return the first valid entry that names a finding; `used` collects all entries that name any."""
     for number, entry in enumerate(allowed):
         if _names(entry, finding):

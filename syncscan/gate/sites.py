@@ -66,7 +66,7 @@ def joined(sites: Sequence[Site]) -> Site:
     return Site(
         findings=tuple(findings),
         steps=sites[0].steps,
-        seen=_added(s.seen for s in sites),
+        seen=_add(s.seen for s in sites),
         bubble_us=sum(s.bubble_us for s in sites),
         recoverable_us=sum(gains) if gains else None,
         once_compiled_us=sum(compiled) if compiled else None,
@@ -137,10 +137,10 @@ def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:
     """Return count and duration of waits by step; waits outside of all steps count for the first."""
     place: dict[int | None, int] = {step.number: n for n, step in enumerate(analysis.trace.main_steps)}
     waits = ({place.get(o.where.step, 0): (1, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
-    return _added(waits)
+    return _add(waits)
 
 
-def _added(parts: Iterable[Seen]) -> Seen:
+def _add(parts: Iterable[Seen]) -> Seen:
     total: dict[int, tuple[int, float]] = {}
     for part in parts:
         for step, (count, wait) in part.items():

@@ -57,8 +57,8 @@ def _family(name: str, text: str, samples: Iterable[tuple[Mapping[str, str], int
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    return ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
+    return ",".join(f'{key}="{_escape(value)}"' for key, value in labels.items())
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

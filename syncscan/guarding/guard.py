@@ -151,7 +151,7 @@ class Guard:
         inner = frames_of(frame)
         own, chain = own_frame(inner), chain_of(inner)
         file, line, function, instruction = _place(own)
-        reason = self._passes.reason(thread, f"{file}:{line}") or self._listed(chain)
+        reason = self._passes.reason(thread, f"{file}:{line}") or self._allowed_reason(chain)
         reason = reason or own_work(chain)
         who = threading.current_thread().name
         sync = GuardedSync(kind, file, line, function, chain, who, self.steps, names, reason, instruction)
@@ -168,7 +168,7 @@ class Guard:
         inner = frames_of(frame)
         chain = chain_of(inner)
         file, line, function, _ = _place(own_frame(inner))
-        reason = self._passes.reason(thread, f"{file}:{line}") or self._listed(chain) or own_work(chain)
+        reason = self._passes.reason(thread, f"{file}:{line}") or self._allowed_reason(chain) or own_work(chain)
         reason = reason or allowed_by(comment_at(file, line), kind)
         who = threading.current_thread().name
         first = RaceLine(*debt.place)
@@ -224,7 +224,7 @@ class Guard:
         message, file = f"{sync}; {many}. {hint}", sync.file or "syncscan"
         warnings.warn_explicit(message, SyncWarning, file, sync.line, registry=self._shown)
 
-    def _listed(self, chain: Chain) -> str:
+    def _allowed_reason(self, chain: Chain) -> str:
         """Return the reason of the first entry of `allow` that one of these frames matches, innermost first."""
         for frame in reversed(chain):
             for glob, reason in self._allow.items():

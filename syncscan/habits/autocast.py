@@ -43,7 +43,7 @@ def autocast_casts(context: Context) -> Casts:
     parents = context.trace.slices.parent[frozen]
     _, first = np.unique(parents, return_index=True)
     inputs = [frozen[at] for at in sorted(first.tolist())]
-    return Casts(frozen=frozen, inputs=inputs, repeated=_repeated(context, sources), ops=len(inputs))
+    return Casts(frozen=frozen, inputs=inputs, repeated=_repeated_casts(context, sources), ops=len(inputs))
 
 
 def _casts(context: Context) -> list[int]:
@@ -77,7 +77,7 @@ def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
     return {number: row for number, row in last.items() if number != NONE and number in nodes}
 
 
-def _repeated(context: Context, sources: Mapping[int, int]) -> list[int]:
+def _repeated_casts(context: Context, sources: Mapping[int, int]) -> list[int]:
     """Return the casts of weights for any but the first pass of a step."""
     s = context.trace.slices
     repeated: list[int] = []

@@ -165,7 +165,7 @@ class _ServerState:
 def newest_recording(folder: Path) -> Path | None:
     """Return the newest trace or saved analysis below a folder; None without one."""
     newest: tuple[float, Path] | None = None
-    for path in _walked(folder):
+    for path in _walk(folder):
         if any(path.match(glob) for glob in RECORDINGS):
             changed = path.stat().st_mtime
             if newest is None or changed > newest[0]:
@@ -173,7 +173,7 @@ def newest_recording(folder: Path) -> Path | None:
     return newest[1] if newest else None
 
 
-def _walked(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path]:
     left, folders = MOST_FILES, [folder]
     while folders and left > 0:
         try:

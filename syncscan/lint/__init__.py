@@ -63,10 +63,10 @@ def _of_file(source: CheckedSource, named: bool, rules: Mapping[str, RuleDoc]) -
         hits = FileWalk(tree, PATTERNS, ANYWHERE).found()
     except RecursionError:
         raise Unreadable(f"{source.file} is nested too deeply to analyze.") from None
-    return _judged(source, hits, rules)
+    return _sort_out(source, hits, rules)
 
 
-def _judged(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, RuleDoc]) -> LintResult:
+def _sort_out(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, RuleDoc]) -> LintResult:
     """Return the hits of a file as lint warnings, separate from those that the file itself allows."""
     comments = {comment.line: comment for comment in comments_in(source.text)}
     warnings, allowed, notes = [], [], []

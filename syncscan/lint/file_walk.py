@@ -186,7 +186,7 @@ class FileWalk:
             self._made.append(read)
             self._match_patterns(read, around)
         elif written := key(node.target):
-            read_name = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
+            read_name = ast.copy_location(ast.BinOp(_as_read(node.target), node.op, node.value), node)
             self._made.append(read_name)
             self._evaluator.bind(written, self._evaluator.value(read_name))
 
@@ -208,7 +208,7 @@ class FileWalk:
         if unused:  # what the branch of another device makes of a name doesn't hold on this one
             self._evaluator.replace(if_false if unused == "body" else if_true)
             return
-        self._evaluator.replace(_merged(if_true, if_false, node))
+        self._evaluator.replace(_merge(if_true, if_false, node))
 
     def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: _Around) -> Environment:
         for name, value in refined.items():
@@ -463,7 +463,7 @@ class FileWalk:
         return ({written: HOST}, {}) if is_type and not _mentions_tensor(test.args[1]) else ({}, {})
 
 
-def _loaded(target: ast.expr) -> ast.expr:
+def _as_read(target: ast.expr) -> ast.expr:
     """Return an expression that reads the name of a target."""
     return ast.copy_location(ast.parse(key(target), mode="eval").body, target)
 
@@ -532,7 +532,7 @@ def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
     return ""
 
 
-def _merged(first: Environment, other: Environment, node: ast.If) -> Environment:
+def _merge(first: Environment, other: Environment, node: ast.If) -> Environment:
     """Return the values of names after an if: as both branches have them, or as the one that goes on."""
     if _leaves(node.body):
         return other

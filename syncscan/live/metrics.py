@@ -104,11 +104,11 @@ def _family(name: str, kind: str, words: str, samples: Iterable[tuple[dict[str, 
     yield f"# HELP syncscan_watch_{name} {words}"
     yield f"# TYPE syncscan_watch_{name} {kind}"
     for labels, value in samples:
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
         yield f"syncscan_watch_{name}{{{inside}}} {value}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -110,7 +110,7 @@ class Tally:
             peers=self._part(PEERS),
             lines=lines,
             others=round(max(0.0, 1 - sum(line.share for line in lines)), 4) if self.samples else 0.0,
-            threads=tuple(sorted(self._shown_threads(), key=lambda thread: -thread.share))[:SHOWN],
+            threads=tuple(sorted(self._top_threads(), key=lambda thread: -thread.share))[:SHOWN],
         )
 
     def shares(self) -> dict[Key, tuple[float, float, str]]:
@@ -128,7 +128,7 @@ class Tally:
         kind, rule = kinds.most_common(1)[0][0], self._rules.get(key, "")
         return WatchedLine(*key, rule, round(share, 4), round(waiting, 4), kind, per_step)
 
-    def _shown_threads(self) -> list[WatchedThread]:
+    def _top_threads(self) -> list[WatchedThread]:
         rows = []
         for name, places in self._threads.items():
             inside = {place: n for place, n in places.items() if place[0]}

@@ -317,7 +317,7 @@ class Watch:
     def _count(self) -> None:
         """Count what was sampled since the last time."""
         ticks = self._sampler.take() if self._sampler is not None else []
-        rows = [self._placed(tick) for tick in ticks]
+        rows = [self._count_sample(tick) for tick in ticks]
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
         last = self._last_end
         for end in ends:
@@ -330,7 +330,7 @@ class Watch:
 
     _last_end: int | None = None
 
-    def _placed(self, tick: Tick) -> tuple[int, Key | None, int]:
+    def _count_sample(self, tick: Tick) -> tuple[int, Key | None, int]:
         """Count a sample, and return it as `Usual` takes it."""
         position = self._places(tick.stack)
         if position is None:

@@ -91,7 +91,7 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
         TraceTooLarge: it doesn't fit into memory.
     """
     try:
-        saved = _saved(_text(stream, name, most), name)
+        saved = _read_rest(_text(stream, name, most), name)
         require(saved.trace, name, most)
         source_record = StoredContext(asked=saved.asked, sources=saved.sources, newer=saved.newer)
         trace = linked(saved.trace, saved.version)
@@ -115,7 +115,7 @@ def _too_large(name: str) -> TraceTooLarge:
     return TraceTooLarge(f"{name} doesn't fit into memory.", "Allow more with --max-memory.")
 
 
-def _saved(text: bytes, name: str) -> Saved:
+def _read_rest(text: bytes, name: str) -> Saved:
     head = msgspec.json.decode(text, type=_SavedHead)
     if head.schema != "syncscan.analysis/1" or not bytes(head.saved):
         raise TraceUnreadable(f"{name} is a report ({head.schema}) without the trace.", _AGAIN)

@@ -49,7 +49,7 @@ def _body(fixed: Fixed, proof: Proof | None) -> list[str]:
     lines += ["", "| | before | after |", "|---|---|---|", *_before_and_after(fixed, proof), ""]
     lines += ["**Evidence**", "", f"- {escaped(fix_story.tolerance(fixed))}"]
     if proof is not None:
-        lines += [f"- {escaped(_measured(proof), 500)}"]
+        lines += [f"- {escaped(_measured_text(proof), 500)}"]
     program = fixed.program
     lines += [
         "",
@@ -70,7 +70,7 @@ def _before_and_after(fixed: Fixed, proof: Proof | None) -> list[str]:
     return rows
 
 
-def _measured(proof: Proof) -> str:
+def _measured_text(proof: Proof) -> str:
     if proof.gain is None:
         return f"Not proven: {proof.stopped}."
     g = proof.gain

@@ -120,7 +120,7 @@ def picture(host: Host) -> dict[str, Any] | None:
     sampled = host.sampled
     if sampled is None or not sampled.nodes or not sampled.step_us:
         return None
-    drawn = _drawn(sampled)
+    drawn = _visible_nodes(sampled)
     place_of = {number: k for k, number in enumerate(drawn)}
     nodes = [sampled.nodes[number] for number in drawn]
     owners = sorted(sampled.by_owner(), key=lambda share: share.name != USER)
@@ -142,7 +142,7 @@ def picture(host: Host) -> dict[str, Any] | None:
     }
 
 
-def _drawn(sampled: SampledHost) -> list[int]:
+def _visible_nodes(sampled: SampledHost) -> list[int]:
     """Return the nodes wide enough to be seen; callers are as wide as callees, so none lacks its caller."""
     least = DRAWN * sampled.step_us
     wide = [number for number, node in enumerate(sampled.nodes) if node.us >= least]

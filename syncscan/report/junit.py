@@ -36,7 +36,7 @@ def drawn(flagged: Sequence[Flagged]) -> str:
         _properties(suite, report)
         suite.extend(_case(line) for line in _tests(report))
         if report.passed and not _tests(report):
-            suite.append(_named(report.passed))
+            suite.append(_element(report.passed))
         if report.output:
             ET.SubElement(suite, "system-out").text = clean(report.output, 4 * _TEXT)
     ET.indent(suites)
@@ -63,7 +63,7 @@ def _properties(suite: ET.Element, flagged: Flagged) -> None:
 
 
 def _case(line: FlaggedLine) -> ET.Element:
-    case = _named(line)
+    case = _element(line)
     if line.place:
         case.set("file", clean(line.place.file))
         case.set("line", str(line.place.line))
@@ -76,7 +76,7 @@ def _case(line: FlaggedLine) -> ET.Element:
     return case
 
 
-def _named(line: FlaggedLine) -> ET.Element:
+def _element(line: FlaggedLine) -> ET.Element:
     attributes = {"classname": clean(line.group), "name": clean(line.name), "time": _seconds(line.took_us)}
     return ET.Element("testcase", attributes)
 

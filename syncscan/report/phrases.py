@@ -52,10 +52,10 @@ def summary(analysis: Analysis) -> str:
     if s.recoverable_us is None:
         return f"{waits}."
     them = "it" if len(waiting) == 1 else "them"
-    return f"{waits}; removing {them} saves {_saved(s, s.recoverable_us)}."
+    return f"{waits}; removing {them} saves {_saving_text(s, s.recoverable_us)}."
 
 
-def _saved(s: StepSummary, us: float) -> str:
+def _saving_text(s: StepSummary, us: float) -> str:
     """Return a saving in words: `432 µs (9%; up to 571 µs)`."""
     replayed_us, limits = replayed(s), s.recoverable_range_us
     doubt = f"; {spread(limits, replayed_us)}" if limits else ""

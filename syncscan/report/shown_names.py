@@ -25,7 +25,7 @@ def shown(name: str, limit: int = LIMIT) -> str:
     """
     if len(name) <= limit and name.isprintable():  # nearly every one of the hundred thousands in a copy
         return name
-    name = _shortened(name, limit)
+    name = _shorten(name, limit)
     return "".join(" " if c in "\t\n\r" else c if _safe(c) else "\ufffd" for c in name)
 
 
@@ -33,7 +33,7 @@ def _safe(c: str) -> bool:
     return c in _JOINERS or unicodedata.category(c) not in _UNSAFE
 
 
-def _shortened(name: str, limit: int) -> str:
+def _shorten(name: str, limit: int) -> str:
     if len(name) <= limit:
         return name
     tail = (limit - 1) // 3

@@ -232,13 +232,13 @@ def _hidden(hidden: Sequence[Hidden]) -> str:
     """Return what is hidden, e.g. `12 findings and 1 habit are hidden by --select, 3 findings by --min-saves`."""
     if not hidden:
         return ""
-    (first, *more) = [(_counted(h), h.option) for h in hidden]
+    (first, *more) = [(_count_text(h), h.option) for h in hidden]
     verb = "is" if hidden[0].findings + hidden[0].habits == 1 else "are"
     listed = [f"{first[0]} {verb} hidden by {first[1]}", *(f"{count} by {option}" for count, option in more)]
     return f"{', '.join(listed)}."
 
 
-def _counted(hidden: Hidden) -> str:
+def _count_text(hidden: Hidden) -> str:
     parts = [(hidden.findings, "finding"), (hidden.habits, "habit")]
     return " and ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in parts if count)
 

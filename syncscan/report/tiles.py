@@ -99,9 +99,9 @@ def bars(analysis: Analysis) -> list[StepBar]:
     if not step.observed_us or not len(analysis.trace.device_rows):
         return []
     before, widest = step.unprofiled_us or step.observed_us, widest_us(analysis)
-    drawn = [_parted("device", step.observed_us, _device_parts(step), widest)]
+    drawn = [_parts_bar("device", step.observed_us, _device_parts(step), widest)]
     if step.host_us and not step.waits_withheld:
-        drawn.append(_parted("host", step.host_us, _host_parts(step), widest))
+        drawn.append(_parts_bar("host", step.host_us, _host_parts(step), widest))
     if step.unprofiled_us is not None:
         part = BarPart("free", 0.0, across(before, widest), f"timed without the profiler: {duration(before)}")
         drawn.append(
@@ -141,7 +141,7 @@ def _thread_bar(sampled: SampledHost, widest: float) -> StepBar | None:
         ("input", "ready, but without a core", unready),
         ("idle", "off it otherwise", off - beside - unready),
     ]
-    return _parted("thread, sampled", sampled.step_us, looks, widest)
+    return _parts_bar("thread, sampled", sampled.step_us, looks, widest)
 
 
 def _device_parts(step: StepSummary) -> list[tuple[str, str, float]]:
@@ -166,7 +166,7 @@ def _host_parts(step: StepSummary) -> list[tuple[str, str, float]]:
     ]
 
 
-def _parted(label: str, length: float, looks: Sequence[tuple[str, str, float]], widest: float) -> StepBar:
+def _parts_bar(label: str, length: float, looks: Sequence[tuple[str, str, float]], widest: float) -> StepBar:
     """Return a measured bar of consecutive parts; those of length 0 are left out."""
     parts, at = [], 0.0
     for look, name, us in looks:

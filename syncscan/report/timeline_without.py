@@ -104,10 +104,10 @@ def packed_steps(
     steps: Sequence[StepWithout], trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> list[dict[str, Any]]:
     """Return the data that the timeline draws of each step; times are ns since `origin`."""
-    return [_packed(step, trace, groups, book, origin) for step in steps]
+    return [_pack(step, trace, groups, book, origin) for step in steps]
 
 
-def _packed(
+def _pack(
     step: StepWithout, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> dict[str, Any]:
     plan = step.schedule

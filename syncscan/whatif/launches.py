@@ -81,7 +81,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
 
     Work without a launch between `begin` and `end` (ns) in the trace is left out.
     """
-    at, calls = _joined(trace, begin, end)
+    at, calls = _join(trace, begin, end)
     s, work = trace.slices, trace.device_rows
     order = np.lexsort((s.ts[work[at]], s.ts[calls]))
     at, calls = at[order], calls[order]
@@ -120,7 +120,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     )
 
 
-def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
+def _join(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
     """Return indices in `trace.device_rows` and the rows of the calls that launched them between these times."""
     calls, ts = trace.device_calls, trace.slices.ts
     known = np.flatnonzero((calls != NONE) & (ts[calls] >= begin) & (ts[calls] < end))

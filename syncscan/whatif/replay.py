@@ -47,7 +47,7 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def programs(self) -> tuple[Scaled, ...]:
         """The graph's programs, scaled."""
-        return tuple(_scaled(program, self.scale, self.stretch) for program in self.graph.programs)
+        return tuple(_scale(program, self.scale, self.stretch) for program in self.graph.programs)
 
     @cached_property
     def waiting(self) -> frozenset[int]:
@@ -84,7 +84,7 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         return Steady(period, waits_left, self.scale * host / len(programs), busy)
 
 
-def _scaled(program: StepProgram, scale: float, stretch: float) -> Scaled:
+def _scale(program: StepProgram, scale: float, stretch: float) -> Scaled:
     ends = scale * program.late_host + stretch * program.late_device
     late = np.maximum.reduceat(ends, program.late_first).tolist() if len(program.late_first) else []
     return Scaled(program, (scale * program.node_host).tolist(), late)

@@ -65,7 +65,7 @@ def find_steps(
         change: what else is different from the recorded steps.
         chosen: the steps to replay; by default as many as MAX_STEPS at even ranks of length.
     """
-    steps = _chosen(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
+    steps = _choose_steps(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
     around = _searched(steps)
     launches = find_launches(trace, *around)
     added_from = len(launches.streams) if ahead_of else NONE
@@ -123,7 +123,7 @@ def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
     return [ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in change.calls]
 
 
-def _chosen(steps: Sequence[Interval], count: int) -> list[Interval]:
+def _choose_steps(steps: Sequence[Interval], count: int) -> list[Interval]:
     """Return the steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
     if len(steps) <= count:
         return list(steps)

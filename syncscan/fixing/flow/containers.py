@@ -92,7 +92,7 @@ def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin:
     elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
         return
     elif deferred_arithmetic.is_sum(parent) and taint.shape is ContainerShape.LIST:
-        walk._summed(node, taint, origin)
+        walk._follow_sum(node, taint, origin)
     elif isinstance(parent, ast.Call | ast.keyword):
         _handed(walk, node, parent, taint, origin)
     elif _is_asked(parent, node, taint):

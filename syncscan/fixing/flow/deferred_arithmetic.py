@@ -138,7 +138,7 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
 
 def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
     """Follow `if x < best: best = x`, which becomes `best = torch.where(x < best, x, best)`."""
-    given = [_given(walk, statement) for statement in parent.body]
+    given = [_plain_assignment(walk, statement) for statement in parent.body]
     if not isinstance(node, ast.Compare) or parent.orelse or not all(given) or _is_elif(walk, parent):
         walk.stuck(node, "controls what runs next", origin)
         return
@@ -179,7 +179,7 @@ def _write_branch(walk: NumberWalk, parent: ast.If, pairs: list[tuple[ast.expr, 
     walk.changed.add(walk.file.function_of(parent))
 
 
-def _given(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
+def _plain_assignment(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
     """Return target and value of a plain assignment of a number; None for other statements."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None

@@ -235,13 +235,13 @@ class NumberWalk:
         elif isinstance(parent, ast.ListComp):
             self.push(parent, taint.holding(ContainerShape.LIST), origin)
         elif deferred_arithmetic.is_sum(self.file.parents[parent]):
-            self._summed(parent, taint, origin)
+            self._follow_sum(parent, taint, origin)
         else:
             self.stuck(node, "is iterated over by the host", origin)
 
     _in_ListComp = _in_GeneratorExp
 
-    def _summed(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
+    def _follow_sum(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
         """Follow `sum(…)` of deferred numbers, which adds tensors in the same order."""
         call = self.file.parents[parent]
         assert isinstance(call, ast.Call)

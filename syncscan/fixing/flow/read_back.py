@@ -63,13 +63,13 @@ def _number(walk: NumberWalk, path: str, cell: Cell, taint: Taint) -> str:
     """Return the line that reads one name: by its type if that is always the same, else with a check for tensors."""
     if isinstance(cell, Local) and len(taint.types) == 1:
         name = next(iter(taint.types))
-        given = _given_types(walk, cell)
+        given = _assigned_types(walk, cell)
         if given == {name}:
             return f"{path} = {name}({path})"
     return f"{path} = {path}.item() if torch.is_tensor({path}) else {path}"
 
 
-def _given_types(walk: NumberWalk, cell: Local) -> set[str]:
+def _assigned_types(walk: NumberWalk, cell: Local) -> set[str]:
     """Return the types that assignments give a name; `unknown` for a store without a visible value."""
     types: set[str] = set()
     for store in walk.file.names(cell.scope, cell.name):

@@ -30,12 +30,12 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and file.own_waits(node):
             name = node.func.value
             if node.func.attr in ("cpu", "tolist") and not node.args and isinstance(name, ast.Name):
-                sent = _sent(file, node, name)
+                sent = _assignment_that_sends(file, node, name)
                 if sent is not None:
                     yield from _of(file, node, name, sent)
 
 
-def _sent(file: File, call: ast.Call, name: ast.Name) -> ast.Assign | None:
+def _assignment_that_sends(file: File, call: ast.Call, name: ast.Name) -> ast.Assign | None:
     """Return the assignment that copied a name's tensor to the device, earlier in the same or an outer block."""
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     use = file.statement_of(call)

@@ -37,10 +37,10 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
     """Return the mask whose hits are assigned to the target, one name per dimension."""
     several = isinstance(target, ast.Tuple)
     if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0:
-        inner = _asked(value.value)
+        inner = _condition_of_nonzero(value.value)
         mask = questions.mask_of(file, inner) if inner is not None else None
         return inner if mask is not None and mask.dims == 1 and isinstance(target, ast.Name) else None
-    inner = _asked(value)
+    inner = _condition_of_nonzero(value)
     mask = questions.mask_of(file, inner) if inner is not None else None
     if mask is None:
         return None
@@ -50,7 +50,7 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
     return inner if isinstance(target, ast.Name) else None
 
 
-def _asked(node: ast.expr) -> ast.expr | None:
+def _condition_of_nonzero(node: ast.expr) -> ast.expr | None:
     """Return `c` of `c.nonzero(as_tuple=True)`, `torch.nonzero(c, as_tuple=True)` and `torch.where(c)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None

@@ -139,7 +139,7 @@ def _evidence(
     return [
         f"{count:.0f} launches per step of kernels of {duration(mean_ns / 1e3)} on average take "
         f"{'' if context.step.unprofiled_us else 'at least '}{duration(took)} of the host",
-        _compared(context),
+        _compare(context),
         *([] if in_one_graph else [_in_the_way(context, count, len(parts) / context.count)]),
     ]
 
@@ -224,7 +224,7 @@ def _in_the_way(context: Context, count: float, parts: float) -> str:
     )
 
 
-def _compared(context: Context) -> str:
+def _compare(context: Context) -> str:
     busy = f"the device is busy {duration(context.step.device_busy_us)} of it"
     if context.step.unprofiled_us:
         return f"without the profiler the step takes {duration(context.period_us)}, and {busy}"

@@ -158,7 +158,7 @@ class AddedLanes:
         return f"/{name}" if self._perfetto else name
 
     def _slice(self, s: Drawn, cat: str, tid: int) -> dict[str, Any]:
-        name = _named(s.name)
+        name = _name_row(s.name)
         name = hued(name, s.color) if self._perfetto else name
         length = max(s.end - s.ts - self._shorter, 0)
         event: dict[str, Any] = {"ph": "X", "cat": cat, "name": name, "pid": self.pid, "tid": tid}
@@ -203,7 +203,7 @@ def _short_text(text: str) -> str:
 
 
 @lru_cache(1 << 12)
-def _named(name: str) -> str:
+def _name_row(name: str) -> str:
     return shown(name, MAX_NAME) or "?"
 
 
