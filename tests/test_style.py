@@ -18,6 +18,10 @@ SAMPLES = (Path(__file__), ROOT / "tests" / "lint" / "code")
 """This file, which spells out what it refuses, and programs that lint is tried on."""
 OPENINGS = re.compile(r"(What |The same|That of |Of |From )")
 """Openings of docstrings that don't say what a function does or returns."""
+NO_VERBS = re.compile(
+    r"(`|(Whether|Where|When|Why|How|Who|Which|An?|The|All|As|By|With|Those|These|Each|Another|No|Nothing|Behind) )"
+)
+"""Openings of functions' docstrings that name no verb."""
 NAMES = frozenset(
     "told said found kept asked mine gone made each others here there known one whole rest what such own where".split()
 )
@@ -75,6 +79,13 @@ def bad_openings(tree: ast.Module) -> list[str]:
     strings = [s for body in bodies for s in body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)]
     docs = [s.value.value for s in strings if isinstance(s.value, ast.Constant) and isinstance(s.value.value, str)]
     return [doc.splitlines()[0] for doc in docs if OPENINGS.match(doc)]
+
+
+def without_verb(tree: ast.Module) -> list[str]:
+    """First lines of functions' docstrings that don't say what the function does; properties may name their value."""
+    plain = (f for f in functions(tree) if not any("property" in ast.unparse(d) for d in f.decorator_list))
+    docs = ((ast.get_docstring(function) or "").partition("\n")[0] for function in plain)
+    return [doc for doc in docs if NO_VERBS.match(doc)]
 
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
@@ -194,6 +205,17 @@ def test_pages_are_spelled_as_in_america() -> None:
 def test_a_docstring_that_says_nothing_is_refused() -> None:
     tree = ast.parse('def f():\n    """The same, of all."""\ndef g():\n    """Return the rows of a trace."""')
     assert bad_openings(tree) == ["The same, of all."]
+
+
+def test_a_docstring_without_a_verb_is_refused() -> None:
+    tree = ast.parse('def f():\n    """Whether it runs."""\n@property\ndef g():\n    """The rows."""')
+    assert without_verb(tree) == ["Whether it runs."]
+
+
+def test_functions_of_the_package_say_what_they_do() -> None:
+    paths = sorted(set((ROOT / "syncscan").rglob("*.py")) - RECORDED)
+    wrong = [f"{path.relative_to(ROOT)}: {doc}" for path in paths for doc in without_verb(ast.parse(path.read_text()))]
+    assert wrong == []
 
 
 def test_an_attribute_s_docstring_that_says_nothing_is_refused() -> None:

@@ -117,7 +117,7 @@ class ChildRunner(Runner):
         return end
 
     def _complete(self, group: str) -> int:
-        """How many ranks of a group have said that they are complete since this one began."""
+        """Return how many ranks of a group have reported completion since this one began."""
         return sum(report.stat().st_mtime >= self._began for report in self._seen.glob(f"{group}.*.json"))
 
     def _report(self) -> None:
@@ -169,7 +169,7 @@ def group_of_ranks() -> str:
 
 
 def on_one_machine() -> bool:
-    """Whether all ranks run here: those of other machines can't be told when to end."""
+    """Return whether all ranks run here: those of other machines can't be told when to end."""
     here, world = os.environ.get("LOCAL_WORLD_SIZE", ""), os.environ.get("WORLD_SIZE", "")
     return not here or here == world
 

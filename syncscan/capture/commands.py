@@ -83,7 +83,7 @@ def _runnable(path: str) -> str:
 
 
 def _is_python(path: Path) -> bool:
-    """Whether a file is a program of Python's: by its name, or by how it begins."""
+    """Return whether a file is a program of Python's: by its name, or by how it begins."""
     if path.suffix in (".py", ".pyw", ".pyz", ".zip", ".pyc"):
         return True
     try:
@@ -105,7 +105,7 @@ def _console(path: str, arguments: tuple[str, ...]) -> Command:
 
 
 def _python(words: Sequence[str]) -> Command:
-    """`python [-u] SCRIPT …`, `python -m MODULE …`; other options or another Python run it without syncscan."""
+    """Resolve `python [-u] SCRIPT …` and `python -m MODULE …`; other options or Pythons run without syncscan."""
     remaining = list(words[1:])
     while remaining and remaining[0] in _PLAIN:
         remaining.pop(0)
@@ -126,7 +126,7 @@ def _python(words: Sequence[str]) -> Command:
 
 
 def _same_python(path: str) -> bool:
-    """Whether this is the interpreter that runs here, with the same environment."""
+    """Return whether this is the interpreter that runs here, with the same environment."""
     here, there = Path(sys.executable), Path(path)
     return here.absolute() == there.absolute() or (
         here.resolve() == there.resolve() and here.absolute().parent == there.absolute().parent

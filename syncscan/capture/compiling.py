@@ -220,7 +220,7 @@ class Compiling:
         return dict(counters.get(group, {}))
 
     def _gaps(self, version: str) -> list[str]:
-        """Sentences on what this version of torch doesn't tell."""
+        """Return sentences on what this version of torch doesn't report."""
         if "torch._dynamo.utils" not in sys.modules:
             return []
         logs = importlib.import_module("torch._logging")

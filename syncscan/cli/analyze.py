@@ -126,7 +126,7 @@ def command(
 
 
 def _say_timings(clock: StageClock, waits: int) -> None:
-    """One line a stage; `start` is Python's own and all that was imported for the command."""
+    """Print one line per stage; `start` is Python's own start and the imports of the command."""
     from syncscan.model.stage_clock import cpu_seconds
 
     start = cpu_seconds() - sum(cost.cpu_seconds for cost in clock.costs)

@@ -81,7 +81,7 @@ def _show(analysis: Analysis) -> None:
 
 
 def _conclusion(gains: Analysis, nothing: Analysis) -> str:
-    """In one sentence, with the numbers of both reports."""
+    """Return a sentence with the numbers of both reports."""
     first, second = (_describe(analysis) for analysis in (gains, nothing))
     return (
         f"So the first step waits {first[0]} of its time and would be {first[1]} shorter without its wait; the second "

@@ -54,7 +54,7 @@ def _fixes(page: str) -> str:
 
 
 def _render(markdown: str) -> str:
-    """With headings and highlighted code, as wide as the terminal; without one Markdown reads better as it is."""
+    """Return the page with headings and highlighted code as wide as the terminal; as Markdown without a terminal."""
     from rich.console import Console
     from rich.markdown import Markdown
 

@@ -318,7 +318,7 @@ class _Streams:
 
 
 def _duplicate(stream: TextIO) -> int | None:
-    """Another number of the same file, which stays open when the script closes its own."""
+    """Return another descriptor of the same file, which stays open when the script closes its own."""
     try:
         return os.dup(stream.fileno())
     except (OSError, ValueError, AttributeError, io.UnsupportedOperation):

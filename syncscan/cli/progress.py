@@ -71,7 +71,7 @@ def counting(doing: str, things: str) -> Iterator[Counted]:
 
 
 def _speed_text(done: int, failed: int, seconds: float, things: str) -> str:
-    """`2.4 traces/s, 1 not read`."""
+    """Return the speed as `2.4 traces/s, 1 not read`."""
     rate = done / seconds if seconds else 0.0
     pace = f"{rate:.1f} {things}/s" if rate >= 1 else f"{60 * rate:.1f} {things}/min"
     return f"{pace}, {failed} not read" if failed else pace

@@ -7,7 +7,7 @@ import sys
 
 
 def width() -> int:
-    """Columns to write a report in: the terminal's, between 60 and 140; 100 where there is no terminal."""
+    """Return the columns of a report: the terminal's, between 60 and 140; 100 without a terminal."""
     import shutil
 
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))

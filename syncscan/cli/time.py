@@ -86,7 +86,7 @@ def command(
 
 @contextlib.contextmanager
 def _its_own_traceback(script: str) -> Iterator[None]:
-    """If the script raises, show the traceback from its first frame on, as Python would, and exit with 1."""
+    """Show a script's traceback from its own first frame on, as Python would, and exit with 1, if it raises."""
     try:
         yield
     except SyncscanError:

@@ -59,7 +59,7 @@ class _Device:
         self._set_stream(self.default)
 
     def set_all(self) -> None:
-        """All of it."""
+        """Replace all functions of `torch.cuda`."""
         self._answers()
         self._streams()
         self._memory()

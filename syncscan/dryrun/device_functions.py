@@ -32,14 +32,14 @@ CUDA = torch.device("cuda", 0)
 
 
 def _of_half_waves(name: str, args: Any) -> bool:
-    """Whether this is a Fourier transform in half precision, which torch asks a device for before any op (_fft.cpp)."""
+    """Return whether this is an FFT in half precision, which torch asks a device for before any op (_fft.cpp)."""
     half = (torch.float16, torch.complex32)
     own = args[0] if args and name.startswith("fft_") else None
     return isinstance(own, _Tensor) and own.dtype in half and _on_device(args)
 
 
 def is_device(value: Any) -> bool:
-    """Whether this names a CUDA device: `"cuda"`, `torch.device("cuda:0")`, a number."""
+    """Return whether this names a CUDA device: `"cuda"`, `torch.device("cuda:0")`, a number."""
     if isinstance(value, str):
         return value.startswith("cuda")
     if isinstance(value, torch.device):
@@ -156,7 +156,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return _place_result(result, DEVICE)
 
     def _read_elements(self, data: Any) -> None:
-        """Each device tensor in the lists that a constructor is given is read, which dispatches nothing on a CPU."""
+        """Read each device tensor in the lists that a constructor is given, which dispatches nothing on a CPU."""
         for value in data:
             if isinstance(value, list | tuple):
                 if not value or isinstance(value[0], int | float):
@@ -222,7 +222,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
     # methods that name a device
 
     def to(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.to` in all its forms."""
+        """Stand in for `Tensor.to` in all its forms."""
         tensor, *positional = args
         given = dict(kwargs)
         place: Any = Unsaid
@@ -249,24 +249,24 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return self.move(tensor, place, dtype, **given)
 
     def type_as(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.type_as`: the other's side, too."""
+        """Stand in for `Tensor.type_as`, which also moves to the other tensor's device."""
         other = args[1] if len(args) > 1 else kwargs["other"]
         return self.to(func, (args[0], other), {})
 
     def cuda(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.cuda`."""
+        """Stand in for `Tensor.cuda`."""
         options = dict(zip(("device", "non_blocking"), args[1:], strict=False)) | kwargs
         options.pop("device", None)
         return self.move(args[0], DEVICE, **options)
 
     def cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.cpu`."""
+        """Stand in for `Tensor.cpu`."""
         if tensor_memory.place_of(args[0]) != DEVICE:
             return func(*args, **kwargs)
         return self.move(args[0], HOST, **kwargs)
 
     def type(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.type`, which tells or changes the type and the side."""
+        """Stand in for `Tensor.type`, which reports or changes the type and the device."""
         tensor, target = args[0], (args[1] if len(args) > 1 else kwargs.get("dtype"))
         if target is None:
             type_name = str(func(tensor))
@@ -280,7 +280,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return self.move(tensor, DEVICE if ".cuda." in name else HOST, dtype)
 
     def numpy(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.numpy`, which only a tensor on the host has."""
+        """Stand in for `Tensor.numpy`, which only a tensor on the host has."""
         if tensor_memory.place_of(args[0]) != DEVICE:
             array = func(*args, **kwargs)
             return self._watched(array, args[0]) if tensor_memory.place_of(args[0]) == PINNED else array
@@ -292,7 +292,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         return self.move(args[0].detach(), HOST).numpy(force=True)
 
     def tolist(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.tolist`, which copies all values, and dispatches nothing on a CPU."""
+        """Stand in for `Tensor.tolist`, which copies all values, and dispatches nothing on a CPU."""
         tensor = args[0]
         if self._session.order.open_copies and tensor_memory.place_of(tensor) != DEVICE:
             self._host_reads(tensor)
@@ -308,7 +308,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             return func(*args, **kwargs)
 
     def as_array(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.__array__`, by which numpy takes a tensor: of one in pinned memory the array is watched."""
+        """Stand in for `Tensor.__array__`, by which NumPy takes a tensor; arrays of pinned memory are watched."""
         array = func(*args, **kwargs)
         return self._watched(array, args[0]) if tensor_memory.place_of(args[0]) == PINNED else array
 
@@ -325,7 +325,7 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             self._session.order.host_reads(tensor)
 
     def get_device(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`Tensor.get_device`."""
+        """Stand in for `Tensor.get_device`."""
         return 0 if tensor_memory.place_of(args[0]) == DEVICE else func(*args, **kwargs)
 
 

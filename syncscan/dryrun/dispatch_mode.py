@@ -38,7 +38,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No wrapper that keeps dynamo out: nothing is compiled in a dry run, and it would run at every op."""
+        """Refuse the wrapper that keeps dynamo out: nothing is compiled in a dry run, and it would run at every op."""
         return False
 
     def __init__(self, session: DryRunSession) -> None:
@@ -159,7 +159,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         return tuple(rule(node))
 
     def _factory_place(self, call: TorchCall) -> str | None:
-        """Where a tensor lies that an op makes out of nothing: where the call says, or beside what it was given."""
+        """Return where a factory's tensor lies: where the call says, or beside the tensor that it was given."""
         if call.place is not Unsaid:
             return call.place  # type: ignore[return-value]
         if call.name in _CONSTRUCTORS:
@@ -213,7 +213,7 @@ def _of_float(dtype: Any) -> Any:
 
 
 def _writes(func: Any) -> bool:
-    """Whether an op writes to what it is given, as `add_` does, and rrelu to its noise."""
+    """Return whether an op writes to what it is given, as `add_` does, and rrelu to its noise."""
     return bool(getattr(getattr(func, "_schema", None), "is_mutable", False))
 
 
@@ -262,7 +262,7 @@ def _is_op(name: str) -> bool:
 
 
 def _move_lists(indices: Any, call: TorchCall) -> None:
-    """Python's lists lie on the device once they are copied there, and are kept so for the backward pass.
+    """Move Python's index lists to the device, where they stay for the backward pass once they are copied.
 
     A tensor of the program's own stays where it is, and is copied again (H200, torch 2.11).
     """
@@ -274,12 +274,12 @@ def _move_lists(indices: Any, call: TorchCall) -> None:
 
 
 def _is_among(args: Any, call: TorchCall) -> bool:
-    """Whether what is read is an argument of the call itself, which is turned into a number before the op begins."""
+    """Return whether the read value is an argument of the call, which becomes a number before the op begins."""
     return bool(args) and any(args[0] is given for given in (*call.args, *call.kwargs.values()))
 
 
 def _inputs(args: Any, kwargs: Any) -> tuple[bool, bool]:
-    """Whether one of the tensors among these lies on the device, and whether there are tensors at all."""
+    """Return whether one of the tensors among these lies on the device, and whether there are tensors at all."""
     tensors = False
     for value in args:
         if isinstance(value, _Tensor):

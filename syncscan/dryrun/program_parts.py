@@ -114,7 +114,7 @@ def _part(phase: SeenPhase, places: Sequence[int], ways: Ways, loops: Loops) -> 
 
 
 def _since(met: Sequence[WaitOnThread], place: int) -> int:
-    """When the wait before this one was over: what lies between leads to this one."""
+    """Return when the previous wait was over: the work after it leads to this one."""
     return met[place - 1].end + 2 if place else 0
 
 

@@ -186,7 +186,7 @@ class DryRunSession:
         return ForwardOp(name, begin, trimmed(stack), thread=self.thread)
 
     def coverage(self) -> list[str]:
-        """Sentences on what was run and what of it wasn't understood."""
+        """Return sentences on what was run, and which ops of it weren't recognized."""
         sentences = [*self.notes, self._understood()]
         if self.left_out:
             sentences.append(f"{self.left_out} more waits were counted but not recorded.")

@@ -22,7 +22,7 @@ def pretend(session: DryRunSession, patches: Patches) -> None:
 
 
 def _tensors(session: DryRunSession, patches: Patches) -> None:
-    """Methods that work in every thread, as the loader's that pins does."""
+    """Replace methods in a way that works in every thread, as in the loader's that pins."""
     tensor = torch.Tensor
     deep_copied, pickled = tensor.__deepcopy__, tensor._reduce_ex_internal
 

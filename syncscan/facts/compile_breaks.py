@@ -61,7 +61,7 @@ def _is_at(source: Source, event: CompileEvent) -> bool:
 
 
 def _is_in_frame(source: Source, event: CompileEvent) -> bool:
-    """Whether a line is the frame's own; without the frame's last line its name has to do."""
+    """Return whether a line is the frame's own; without the frame's last line its name has to do."""
     if source.file != event.frame_file:
         return False
     if event.frame_last >= 0:

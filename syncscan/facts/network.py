@@ -82,13 +82,13 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 def is_library(name: str) -> bool:
-    """Whether a compile calls this op's kernels as they are."""
+    """Return whether a compile calls this op's kernels as they are."""
     return name.startswith(LIBRARY)
 
 
 @once
 def is_compiled(trace: Trace) -> bool:
-    """Whether a part of the steps runs compiled already, by Dynamo's, Inductor's or a CUDA graph's own marks."""
+    """Return whether a part of the steps runs compiled already, by Dynamo's, Inductor's or a CUDA graph's own marks."""
     marks = trace.where(_compiled, Category.CPU_OP, Category.ANNOTATION)
     return bool(len(marks) or len(trace.where(is_graph_launch, *CALLS)))
 
@@ -137,7 +137,7 @@ def ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
 
 
 def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
-    """When an optimizer runs, of these rows; a scope that holds a backward pass is a trainer's closure, and none."""
+    """Return when an optimizer runs, of these rows; a scope around a backward pass is a trainer's closure, and none."""
     s = trace.slices
     scopes = rows[np.isin(rows, trace.where(is_optimizer, Category.ANNOTATION))]
     passes = np.sort(s.ts[trace.where(is_backward, Category.CPU_OP)])

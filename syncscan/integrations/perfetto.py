@@ -154,5 +154,5 @@ class _ViewerHandler(SecretPathHandler, http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def list_directory(self, path: object) -> None:
-        """Folders aren't shown."""
+        """Show no folders."""
         self.send_error(HTTPStatus.NOT_FOUND)

@@ -238,7 +238,7 @@ class FirstRun:
         return theirs if self._first in known["runs"] or self._left < 0 else None
 
     def answer(self, path: str, query: str) -> None:
-        """Nothing: the plugin answers for what it has read."""
+        """Answer nothing: the plugin answers for what it has read."""
 
 
 class Meanwhile:

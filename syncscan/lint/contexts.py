@@ -50,7 +50,7 @@ _SELDOM = re.compile(r"debug|verbose|(^|_)(log|print|save|eval|dump|vis)(ging)?(
 
 
 def seldom(test: ast.expr) -> bool:
-    """Whether a condition says by its words that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
+    """Return whether a condition says that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
     for node in walk(test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
             return True
@@ -149,7 +149,7 @@ class CodeContexts:
         return self._by_name.get(name, ()) or self._by_name.get((None, f".{name[1]}"), ())
 
     def _find_steps(self) -> None:
-        """Functions that make a step, and the innermost loops around one; through calls within the file."""
+        """Find functions that make a step, and the innermost loops around one; through calls within the file."""
         stepping = {s for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
         grown = True
         while grown:
@@ -168,7 +168,7 @@ class CodeContexts:
                 self._of_function[seen.node] = CodeContext(f"{seen.name}, which runs a training step")
 
     def _find_named(self) -> None:
-        """Functions that a framework calls in each step, and loops over a data loader."""
+        """Find functions that a framework calls in each step, and loops over a data loader."""
         for seen in self._seen:
             node = seen.node
             if node is None or seen.owner is None or node in self._of_function:
@@ -189,7 +189,7 @@ class CodeContexts:
         self._find_loops()
 
     def _find_loops(self) -> None:
-        """Loops over a data loader, and those that run a model: a generation, an agent in its environment."""
+        """Find loops over a data loader, and those that run a model: a generation, an agent in its environment."""
         own = self._seen[0].loaders
         for seen in self._seen:
             loaders = seen.loaders | own
@@ -211,7 +211,7 @@ class CodeContexts:
                 self._of_running[loop] = CodeContext(f"a loop that runs a model (line {loop.lineno})", evaluates)
 
     def _find_reached(self) -> None:
-        """Functions that such a place calls, and what they call."""
+        """Find the functions that such code calls, and those that they call."""
         waiting = sorted(self._seen, key=lambda s: not self._of_function.get(s.node, NOWHERE).evaluation)
         while waiting:
             seen = waiting.pop()
@@ -313,7 +313,7 @@ def _never(seen: _Seen) -> bool:
 
 
 def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
-    """Whether a class's name tells that this method is called with each batch: of a replay buffer, a meter, a loss."""
+    """Return whether a class calls this method with each batch, by its name: a replay buffer, a meter, a loss."""
     if name in ("sample", "_get_samples"):
         return _BUFFER.search(owner.name) is not None
     if name == "update":
@@ -324,7 +324,7 @@ def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
 
 
 def _imports_transforms(tree: ast.Module) -> bool:
-    """Whether a file works with torchvision's transforms of images."""
+    """Return whether a file works with torchvision's transforms of images."""
     names = (
         f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
         for node in tree.body
@@ -338,7 +338,7 @@ _DATA = re.compile(r"^(img|image|images|pic|clip|video|sample|inpt|batch|target)
 
 
 def _transforms_data(node: Function, owner: ast.ClassDef) -> bool:
-    """Whether a forward is that of a transform, which a loader's workers run: it is given data, and has no layers."""
+    """Return whether a forward is a transform's, which a loader's workers run: it takes data and has no layers."""
     given = [argument.arg for argument in node.args.args[1:2]]
     layers = any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _last(part.func.value) == "nn"

@@ -331,7 +331,7 @@ class Evaluator:
         return result.but(mask=mask, scalar=scalar or result.scalar, test=test) if result.tensor else result
 
     def _factory_place(self, call: ast.Call, name: str) -> Value:
-        """Where a factory puts its tensor."""
+        """Return the tensor of a factory, with the device that the call names."""
         device = argument(call, "device")
         if device is not None:
             return self._on(device)
@@ -420,7 +420,7 @@ class Evaluator:
         return UNKNOWN if receiver.kind is ValueKind.UNKNOWN else receiver
 
     def names_device(self, node: ast.expr) -> bool:
-        """Whether an argument names a device that isn't the CPU, as far as its name tells."""
+        """Return whether an argument names a device that isn't the CPU, as far as its name tells."""
         if isinstance(node, ast.Constant):
             return isinstance(node.value, int) or (
                 isinstance(node.value, str) and not node.value.startswith(("cpu", "meta"))
@@ -433,7 +433,7 @@ class Evaluator:
 
 
 def is_cpu(node: ast.expr | None) -> bool:
-    """Whether an expression is the CPU: `"cpu"`, `torch.device("cpu")`."""
+    """Return whether an expression is the CPU: `"cpu"`, `torch.device("cpu")`."""
     if isinstance(node, ast.Call) and node.args and key(node.func).rpartition(".")[2] == "device":
         return is_cpu(node.args[0])
     value = constant(node)

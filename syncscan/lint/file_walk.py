@@ -81,7 +81,7 @@ class FileWalk:
         """Expressions that stand in no source; kept, as values are remembered by identity."""
 
     def found(self) -> list[Found]:
-        """All hits, in the order of their lines."""
+        """Return all hits, in the order of their lines."""
         self._block(self._tree.body, _Around(timed=_reads_clock(self._tree)))
         while self._later:
             self._later.pop()()
@@ -483,12 +483,12 @@ def _mentions_tensor(node: ast.expr) -> bool:
 
 
 def _gives_up(body: Sequence[ast.stmt]) -> bool:
-    """Whether a block ends in an error: it runs once at most."""
+    """Return whether a block ends in an error: it runs once at most."""
     return bool(body) and isinstance(body[-1], ast.Raise)
 
 
 def _is_cold_test(test: ast.expr) -> str:
-    """Which branch doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
+    """Return the branch that doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
     negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     inner = test.operand if isinstance(test, ast.UnaryOp) and negated else test
     if isinstance(inner, ast.Call):
@@ -513,7 +513,7 @@ def _is_cold_test(test: ast.expr) -> str:
 
 
 def _is_never(node: Function) -> bool:
-    """Whether a function stands for what doesn't run on a device: collating, reading data, tests."""
+    """Return whether a function stands for what doesn't run on a device: collating, reading data, tests."""
     return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
 
 

@@ -103,7 +103,7 @@ NONE = _Distances((), ())
 
 
 def _not_compared(first: Fingerprint, other: Fingerprint, distances: _Distances) -> str:
-    """Why the losses or the parameters alone decide, where both programs have both."""
+    """Return why the losses or the parameters alone decide, where both programs have both."""
     if distances.losses and not distances.parameters and first.end.shapes and other.end.shapes:
         return f"their parameters differ in number or shape, so only the {first.source} were compared"
     if distances.parameters and not distances.losses and first.losses and other.losses:

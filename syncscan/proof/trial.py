@@ -124,7 +124,7 @@ class Trial:
         return answer
 
     def _why(self, answer: Mapping[str, Any]) -> UsageError | ProgramFailed:
-        """Why there is no other answer: what the program ended with."""
+        """Return the error for a missing answer: what the program ended with."""
         if "refused" in answer:
             self.kill()
             return UsageError(str(answer["refused"]), str(answer["hint"]))

@@ -66,7 +66,7 @@ _NAMES = {
 
 
 def _count_text(events: Sequence[CompileEvent], kind: CompileKind, one: str, several: str) -> str:
-    """How many; a place counts once however often a graph breaks at it, and each recompile counts."""
+    """Return how many there are: a place counts once however often a graph breaks there, each recompile counts."""
     of_kind = [event for event in events if event.kind is kind]
     count = sum(e.count for e in of_kind) if kind is CompileKind.RECOMPILED else len({_place(e) for e in of_kind})
     return f"{count} {one if count == 1 else several}" if count else ""

@@ -64,7 +64,7 @@ def compile_table(story: Story, width: int) -> Iterator[RenderableType]:
 
 
 def _in_words(table: host.TextTable) -> Group:
-    """Rows whose last words are whole sentences: each as long as it is, below its place."""
+    """Return the rows whose last words are whole sentences: each as long as it is, below its place."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="blue", no_wrap=True, overflow="ellipsis")
     grid.add_column(overflow="fold")

@@ -26,7 +26,7 @@ def shares(analysis: Analysis) -> tuple[KernelShare, ...]:
 
 
 def leads(analysis: Analysis) -> bool:
-    """Whether the kernels are the next thing to look at: the device limits the step."""
+    """Return whether the kernels are the next thing to look at: the device limits the step."""
     return analysis.step.bound is Bound.DEVICE
 
 

@@ -270,7 +270,7 @@ def worth_more_compiled(compiled_us: float | None, now_us: float) -> TypeGuard[f
 
 
 def once_compiled(f: Finding, step: StepSummary) -> str:
-    """`28.0 ms (89%) once compiled`: what it saves then; empty where that isn't more than it saves now."""
+    """Return the saving in a compiled step, as `28.0 ms (89%) once compiled`; empty unless it is larger than now."""
     us, replayed_us = f.gain.once_compiled_us if f.gain else None, replayed(step)
     if f.gain is None or us is None or not measurable(us - f.gain.recoverable_us, replayed_us):
         return ""

@@ -138,7 +138,7 @@ def _share(share: float | None) -> str:
 
 
 def _times(phase: RunPhase) -> str:
-    """`, 16 rounds each time, each 8 steps`, as far as it is known."""
+    """Return how often a phase ran, as far as known: `, 16 rounds each time, each 8 steps`."""
     rounds = f", {phase.rounds:.3g} rounds each time" if phase.rounds else ""
     return rounds + (f", each {phase.every:.3g} steps" if phase.every and phase.every > 1 else "")
 

@@ -165,7 +165,7 @@ class _ProgramWriter:
         return [_OwnTime(*each) for each in zip(without, paced, strict=True)]
 
     def _begun(self) -> list[_Cut]:
-        """Where the waits begin, in time order."""
+        """Return the beginnings of the waits, in time order."""
         begins = np.array([wait.interval[0] for wait in self.waits], np.int64)
         threads, own_time = np.array([self.threads[wait.track] for wait in self.waits], np.int64), np.zeros(len(begins))
         for thread in distinct(threads).tolist():
@@ -242,7 +242,7 @@ class _ProgramWriter:
         return launched
 
     def _cuts(self, step: Interval) -> list[_Cut]:
-        """All of a step, in time order; numbers its event records."""
+        """Return all cuts of a step, in time order; number its event records."""
         records = [record for record in self.records if step.holds(record.ts)]
         self.slots.update((record, number) for number, record in enumerate(records))
         edges = [edge for edge in self.edges if step.holds(edge.ts) and edge.event in self.slots]

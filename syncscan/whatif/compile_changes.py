@@ -260,7 +260,7 @@ def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int
 
 
 def _in_forward(finding: Finding) -> bool:
-    """Whether the sync stands in the function that would be compiled, as far as is known."""
+    """Return whether the sync stands in the function that would be compiled, as far as is known."""
     where = finding.where
     return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
 
@@ -330,7 +330,7 @@ def _paced(piece: CompiledPiece, taken_ns: float, unit_ns: float) -> Iterator[Pa
 
 
 def _spans(ops: Sequence[OutermostOp], longest_ns: float) -> Iterator[ThreadInterval]:
-    """On each thread of these ops from one's begin to another's end, with no longer pause between two."""
+    """Yield, for each thread of these ops, the intervals in which they follow one another without a longer pause."""
     by_track: dict[int, list[OutermostOp]] = {}
     for op in ops:
         by_track.setdefault(op.track, []).append(op)

@@ -47,7 +47,7 @@ class Fusion(msgspec.Struct, frozen=True):
     stays of all that is fused with it."""
 
     def work(self, stay: float) -> list[tuple[int, float]]:
-        """Rows of device work that becomes shorter, and the part of it that is left.
+        """Return the rows of device work that becomes shorter, each with the part of it that is left.
 
         Args:
             stay: the part that stays of the time that fused work took.
@@ -104,14 +104,14 @@ LAYOUT = -1
 
 @lru_cache(1 << 14)
 def _takes(kernel: str) -> int:
-    """How many kernels are generated for one of this name, beside what it is fused with; LAYOUT of one that goes."""
+    """Return how many kernels replace one of this name, besides those it is fused with; LAYOUT if it goes."""
     if _LAYOUT.search(kernel):
         return LAYOUT
     return 3 if _WEIGHTS.search(kernel) else 2 if _SPLIT.search(kernel) else 1 if _ROWS.search(kernel) else 0
 
 
 def _casts(ops: Sequence[OutermostOp]) -> int:
-    """How many casts of weights stay kernels of their own: of each heavy op's all but the last, its input's."""
+    """Return how many casts of weights stay kernels of their own: for each heavy op all but the last, its input's."""
     copies = [sum(name == "aten::copy_" for name in op.inner) for op in ops if op.name.startswith(_CASTS)]
     return sum(max(0, count - 1) for count in copies)
 

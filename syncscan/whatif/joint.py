@@ -108,7 +108,7 @@ class Joint:
         return self._reach([]).breaking
 
     def keeps_frames_eager(self) -> bool:
-        """Whether a sync breaks the graph in a loop, so that a whole function stays eager."""
+        """Return whether a sync breaks the graph in a loop, so that a whole function stays eager."""
         return bool(self._reach([]).eager)
 
     def change(self, removed: Sequence[Finding]) -> Change:
@@ -151,7 +151,7 @@ class Joint:
         return self._made[key]
 
     def _busy(self, graph: Graph) -> Graph:
-        """With how long the device is busy: less, as its streams' work is."""
+        """Return the graph with the time for which its device is busy, which is less as its streams' work is."""
         was, now = (sum(sum(p.stream_ns) for p in g.programs) for g in (self.step.graph, graph))
         return replace(graph, busy_ns=self.step.graph.busy_ns * now / was) if was else graph
 

@@ -201,7 +201,7 @@ class Projector:
         return replace(projection, bound_after=Bound.DEVICE) if same and self._full_device(step) else projection
 
     def _full_device(self, step: CalibratedStep) -> bool:
-        """Whether the analysis says that the device is the limit."""
+        """Return whether the analysis says that the device is the limit."""
         own = frozenset(self.number[f.id] for f in self.findings if not f.diagnosis.intended)
         return not unsettled(step) and bound_of(step, own) is Bound.DEVICE
 
@@ -254,7 +254,7 @@ class Projector:
     def schedule(
         self, selectors: Sequence[str] = ("all",), *, at: int | None = None, step_ms: float | None = None
     ) -> Schedule | None:
-        """One step without the findings that these selectors name, launch by launch.
+        """Return one step without the findings that these selectors name, launch by launch.
 
         Args:
             selectors: the selectors, as for `whatif`.
@@ -304,7 +304,7 @@ class Projector:
 
 
 def _recorded(trace: Trace) -> tuple[float, bool]:
-    """Ops and runtime calls recorded in a step, and whether Python frames were recorded too."""
+    """Return how many ops and calls were recorded per step, and whether Python frames were recorded too."""
     s, steps = trace.slices, trace.main_steps
     mask = trace.is_category(*HOST)
     if steps:

@@ -112,13 +112,13 @@ def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
 
 
 def _within(trace: Trace, points: Sequence[NumberedPoint], steps: Sequence[Interval]) -> list[NumberedPoint]:
-    """Those of these sync points that begin in one of these steps."""
+    """Return those of these sync points that begin in one of these steps."""
     begun = trace.slices.ts[np.array([point.calls[0] for _, point in points], np.int64)]
     return [points[at] for at in np.flatnonzero(cover_of(steps).holds(begun)).tolist()]
 
 
 def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
-    """Where the calls lie that would be gone."""
+    """Return the intervals of the calls that would be gone."""
     s = trace.slices
     return [ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in change.calls]
 
@@ -133,7 +133,7 @@ def _choose_steps(steps: Sequence[Interval], count: int) -> list[Interval]:
 
 
 def _searched(steps: Sequence[Interval]) -> Interval:
-    """Where launches and events of these steps are looked for: the step before may have launched what they wait for."""
+    """Return the interval in which to look for launches and events of these steps: the previous step counts too."""
     if not steps:
         return Interval(0, 0)
     return Interval(steps[0].begin - max(step.length for step in steps), steps[-1].end)

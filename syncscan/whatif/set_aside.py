@@ -66,7 +66,7 @@ def _gone(ops: Sequence[OutermostOp], reads: Sequence[int], shapes: bool) -> Ite
 
 
 def _feeding(before: Sequence[OutermostOp]) -> Iterator[OutermostOp]:
-    """Those right before a read that make what it reads."""
+    """Yield the ops right before a read that make what it reads."""
     for op in reversed(before):
         if op.name not in FEEDS:
             return

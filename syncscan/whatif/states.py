@@ -73,7 +73,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
 
 
 def _worth(projector: Projector) -> bool:
-    """Whether launches hold the step, for sure, and the same ones in each."""
+    """Return whether launches hold the step, for sure, and the same ones in each."""
     if not projector.replayable or is_compiled(projector.trace):
         return False
     step, steps = projector.calibrated(), max(1, len(projector.graph.programs))

@@ -94,7 +94,7 @@ def _inside(call: Call) -> bool:
 
 
 def _left_to_eager(call: Call) -> bool:
-    """Whether what was compiled calls it, and no region is around: a break in a loop leaves the whole function so.
+    """Return whether compiled code calls it outside of a region: a break in a loop leaves the whole function eager.
 
     Dynamo's wrapper stands in the stack above the function: `compile_wrapper` of torch/_dynamo/eval_frame.py. What
     `torch.compiler.disable` wraps stands below `_fn` there, and was meant to run eagerly; so stood both before 2.9.

@@ -28,6 +28,6 @@ def find(site: LintSite) -> Hit | None:
 
 
 def _on_host(site: LintSite, call: ast.Call) -> bool:
-    """Whether all that it is made of lies on the host."""
+    """Return whether all that it is made of lies on the host."""
     given = [site.value(value) for value in (*call.args, *(keyword.value for keyword in call.keywords))]
     return all(value.on_host for value in given)
