@@ -170,6 +170,7 @@ def command(
     if watch:
         _watch((script, *args), module, out, prefix, interval, capture_on_alarm, exports)
     from syncscan.capture import processes
+    from syncscan.capture.captured_process import follow_forks
     from syncscan.capture.commands import notebook, resolved
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
@@ -212,7 +213,8 @@ def command(
             code = processes.run_command(command.words, wanted)
             run = ScriptRun(code, (), 0, "", False, False)
         else:
-            with processes.inherited(wanted):
+            with contextlib.ExitStack() as over, processes.inherited(wanted):
+                over.callback(follow_forks(wanted))
                 run = run_script(
                     command.target,
                     command.arguments,
