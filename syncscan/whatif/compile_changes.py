@@ -60,14 +60,22 @@ class Costs(msgspec.Struct, frozen=True):
     """The part that is left of device work that isn't fused: libraries get other layouts and epilogues. Of what is
     projected without it 0.86 to 1.06 was measured in eleven programs (H100, torch 2.11, `benchmarks/joint`), and below
     0.88 in a network of images (H200, `sample_traces/launches`)."""
+    crossing: float
+    """A launch of a graph whose Python ends at the edge of a chunk of the interpreter's stack (`CROSSING`)."""
     graph: float
     """The part that is left of device work, with the pauses around it, in a CUDA graph of the program's own: 0.7 and
     1.25 of it in two programs (H200, torch 2.11, `sample_traces/launches`)."""
 
 
-LIKELY = Costs(op=0.26, library=0.45, kernel=0.47, call=6.0, replay=7.0, gradient=0.5, stay=0.42, rest=1.0, graph=1.0)
-LEAST = Costs(op=0.24, library=0.41, kernel=0.43, call=4.5, replay=3.5, gradient=0.2, stay=0.36, rest=0.8, graph=0.68)
-MOST = Costs(op=0.29, library=0.49, kernel=0.52, call=8.5, replay=11.0, gradient=0.66, stay=0.55, rest=1.0, graph=1.3)
+LIKELY = Costs(op=0.26, library=0.45, kernel=0.47, call=6.0, replay=7.0, gradient=0.5, stay=0.42, rest=1.0, crossing=0.0, graph=1.0)
+LEAST = Costs(op=0.24, library=0.41, kernel=0.43, call=4.5, replay=3.5, gradient=0.2, stay=0.36, rest=0.8, crossing=0.0, graph=0.68)
+MOST = Costs(op=0.29, library=0.49, kernel=0.52, call=8.5, replay=11.0, gradient=0.66, stay=0.55, rest=1.0, crossing=0.95, graph=1.3)
+CROSSING = 650, 1_100
+"""Launches of graphs whose wrapper may end right at the edge of a chunk of Python's data stack (2,048 places, of which
+a wrapper takes about 1.5 for each launch, and its callers some 500): then each call out of it allocates a chunk and
+frees it again, and a launch takes the host twice as long (12 and 29 µs in graphs of 432 and 864 launches, H100, torch
+2.11, Python 3.12). Whether it does depends on the program's own depth. CPython from 3.11 on, mended in spring 2026 in
+3.13 and later: https://github.com/python/cpython/issues/142183."""
 INFERENCE = 0.65
 """The part of a call's cost that is left where no backward pass follows."""
 WHOLE = 0.3
@@ -115,6 +123,15 @@ class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
         if not self._fusions:
             self._fusions.append(fusion(trace, self.ops))
         return self._fusions[0]
+
+    def launches(self, trace: Trace) -> int:
+        """Return how many kernels are launched once it is compiled."""
+        return self.fusion(trace).generated + sum(op.heavy for op in self.ops)
+
+    def may_cross(self, trace: Trace) -> bool:
+        """Whether its Python may end at the edge of a chunk of the interpreter's stack."""
+        least, most = CROSSING
+        return least <= self.launches(trace) <= most
 
     @cached_property
     def _fusions(self) -> list[Fusion]:
@@ -362,6 +379,7 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
             taken += costs.library * left.library_ns / reached.unit_ns + costs.call * (
                 1.0 if piece.trains else INFERENCE
             )
+            taken += costs.crossing * piece.launches(trace) if piece.may_cross(trace) else 0.0
         else:
             taken = costs.replay * (1.0 if piece.trains else INFERENCE)
         taken += costs.gradient * piece.gradients
