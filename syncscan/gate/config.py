@@ -138,7 +138,7 @@ def share(value: float | str | None, where: str, name: str = "recoverable") -> f
     except ValueError:
         part = -1.0
     if not 0 <= part <= 1:
-        raise UsageError(f"{where}: {name} = {value!r} is no part of a step.", "Write it like 0.02 or '2%'.")
+        raise UsageError(f"{where}: {name} = {value!r} is not a share of a step.", "Write it like 0.02 or '2%'.")
     return part
 
 

@@ -38,10 +38,10 @@ def files_of(where: str) -> list[Path]:
     if path.is_dir():
         files = sorted(path.glob(f"*{SUFFIX}"), key=lambda file: -file.stat().st_mtime)
         if not files:
-            raise TraceNotFound(f"{where} has no file of a watch, *{SUFFIX}.", "syncscan profile --watch writes one.")
+            raise TraceNotFound(f"{where} contains no *{SUFFIX} file.", "syncscan profile --watch writes one.")
         return files
     if not path.is_file():
-        raise TraceNotFound(f"There is no file at {where}.", "Name a watch's file, or the folder that has it.")
+        raise TraceNotFound(f"{where} doesn't exist.", "Give the file that a watch writes, or its folder.")
     return [path]
 
 
@@ -60,7 +60,7 @@ def read(path: Path, *, whole: bool = True) -> Watched:
     for part in parts:
         records += _records(part, None if whole else TAIL_BYTES)
     if not records:
-        raise TraceUnreadable(f"{path} has no line of {SCHEMA}.", "Name a file that a watch has written.")
+        raise TraceUnreadable(f"{path} has no {SCHEMA} records.", "Give a file that a watch has written.")
     return of_records(str(path), records)
 
 

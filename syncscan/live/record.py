@@ -131,7 +131,7 @@ class Alarm(_Record, frozen=True, tag="alarm", kw_only=True):
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}"
-        return f"{where} waits for the device {self.now:.0%} of the time; before it was {self.before:.0%}."
+        return f"{where} waits for the device for {self.now:.0%} of the time, up from {self.before:.0%}."
 
 
 class Captured(_Record, frozen=True, tag="captured", kw_only=True):
