@@ -25,7 +25,9 @@ from syncscan.report.printable import printable
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
 @click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
-@click.option("--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a window in seconds.")
+@click.option(
+    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a window in seconds."
+)
 @click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps on an alarm.")
 @click.option(
     "--timeout",

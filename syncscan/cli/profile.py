@@ -110,7 +110,11 @@ NOT_OF_A_WATCH = tuple(
 )
 @click.option("--watch", is_flag=True, help=WATCH)
 @click.option(
-    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a --watch window in seconds."
+    "--interval",
+    default=20.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Length of a --watch window in seconds.",
 )
 @click.option(
     "--capture-on-alarm", is_flag=True, help="With --watch, capture some steps if a line waits more than before."

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
 )
-@click.option("--lines", default=15, show_default=True, type=click.IntRange(1), help="How many lines of the program to list.")
+@click.option(
+    "--lines", default=15, show_default=True, type=click.IntRange(1), help="How many lines of the program to list."
+)
 @click.option(
     "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between updates."
 )

@@ -114,7 +114,7 @@ def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
     by, colon, glob = selector.partition(":")
     values = dict(pair.partition("=")[::2] for pair in pairs)
     if not (colon and glob and by in SELECTORS and pairs and all(values.values())):
-        raise UsageError(f"{text!r} is no limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
+        raise UsageError(f"{text!r} is not a limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
     where = f"--limit {text}"
     _only_known(values, _Limits, where)
     try:

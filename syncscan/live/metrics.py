@@ -83,7 +83,9 @@ class Prometheus:
 
     def text(self) -> str:
         """Return the metrics; only the count of alarms before the first window has ended."""
-        rows = list(_family("alarms_total", "counter", "Alarms since the watch started.", [(self._labels, self._alarms)]))
+        rows = list(
+            _family("alarms_total", "counter", "Alarms since the watch started.", [(self._labels, self._alarms)])
+        )
         window = self._window
         if window is not None:
             rows += _family(

@@ -94,7 +94,8 @@ class Watch:
     ) -> None:
         if interval <= 0 or not 1 <= rate <= 1000:
             raise UsageError(
-                f"interval={interval} and rate={rate} aren't valid.", "The interval must be above 0, the rate 1 to 1000."
+                f"interval={interval} and rate={rate} aren't valid.",
+                "The interval must be above 0, the rate 1 to 1000.",
             )
         self._out, self._name, self._interval, self._rate = Path(out).absolute(), name, interval, rate
         self._ident = thread if thread is not None else (threading.main_thread().ident or 0)

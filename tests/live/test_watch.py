@@ -75,9 +75,9 @@ def test_a_process_is_watched_once(tmp_path: Path) -> None:
 
 
 def test_arguments_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="aren.t valid"):
+    with pytest.raises(UsageError, match="aren't valid"):
         Watch(tmp_path, interval=0)
-    with pytest.raises(UsageError, match="can.t export"):
+    with pytest.raises(UsageError, match="can't export"):
         syncscan.watch(tmp_path, exports=["graphite"])
 
 

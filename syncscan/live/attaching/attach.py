@@ -107,8 +107,8 @@ class Answers:
             self._look()
             if time.monotonic() > until:
                 raise NotHeard(
-                    f"The main thread of process {self._process.pid} has been in a C call for {seconds:.0f} s, so nothing"
-                    " was started.",
+                    f"The main thread of process {self._process.pid} has been in a C call for {seconds:.0f} s, so"
+                    " nothing was started.",
                     "syncscan attach PID --dump shows the call.",
                 )
             time.sleep(LOOK_S)

@@ -98,9 +98,7 @@ def process_of(pid: int) -> Process:
         ) from None
     version = _version(executable, maps)
     if version is None:
-        raise UsageError(
-            f"Process {pid} is {executable}, not Python.", "Give the PID of the Python process itself."
-        )
+        raise UsageError(f"Process {pid} is {executable}, not Python.", "Give the PID of the Python process itself.")
     process = Process(pid, uid, executable, version)
     _allowed(process)
     return process
@@ -208,7 +206,9 @@ def _allowed(process: Process) -> None:
     """Refuse what would fail, with the reason."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     if (tracer := re.search(r"^TracerPid:\s*(\d+)", status, re.M)) and tracer[1] != "0":
-        raise UsageError(f"Process {process.pid} is already being debugged by process {tracer[1]}.", "Stop the debugger first.")
+        raise UsageError(
+            f"Process {process.pid} is already being debugged by process {tracer[1]}.", "Stop the debugger first."
+        )
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     level = int(scope.read_text()) if scope.exists() else 0
     if level == 3 or (level and not _capable()):

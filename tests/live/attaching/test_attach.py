@@ -165,7 +165,7 @@ def test_a_process_that_ends_meanwhile_is_said_to_have(
     with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"))) as answers:
         process.kill()
         process.wait()
-        with pytest.raises(ProgramFailed, match="has ended|ended before it answered"):
+        with pytest.raises(ProgramFailed, match=r"has ended|ended before it answered"):
             answers.until("done")
 
 
