@@ -68,7 +68,7 @@ TEXTS = {
         "A copy with non_blocking=True from pinned memory reads the memory after the call has returned: the device "
         "gets whatever the host writes there meanwhile.",
         "Wait for the copy before the memory is filled again: event.record() after the copy and event.synchronize() "
-        "before the write, or use two buffers in turn, each with its event.",
+        "before the write, or alternate between two buffers, each with its event.",
     ),
     RaceKind.UNORDERED_STREAMS: RaceText(
         "two streams use one tensor without synchronization",

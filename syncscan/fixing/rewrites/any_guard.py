@@ -1,7 +1,8 @@
-"""Removes `if mask.any():` around a masked fill, which changes nothing without a hit.
+"""Removes `if mask.any():` around a masked fill, which changes nothing if no element is masked.
 
-The body fills through that mask, with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)`, `x[mask] = v`.
-There is no `else`. A rebound name isn't changed in place afterwards, as it would be another tensor than before.
+The body fills through that mask with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)` or
+`x[mask] = v`. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be a
+different tensor than before.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _proposal(file: File, node: ast.If) -> Proposal:
         draft=draft,
         rule="tensor-bool",
         rewrite=ID,
-        change="remove the guard: without a hit the fill changes nothing",
+        change="remove the guard: if no element is masked, the fill changes nothing",
         waits=_waits(file, node),
     )
 
