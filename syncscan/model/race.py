@@ -8,7 +8,7 @@ import msgspec
 
 
 class RaceKind(str, Enum):
-    """Kinds of races, by what comes second."""
+    """Kinds of races, by the later use."""
 
     READ_BEFORE_COPY = "read-before-copy"
     WRITE_BEFORE_COPY = "write-before-copy"
@@ -30,7 +30,7 @@ class RaceLine(msgspec.Struct, frozen=True):
 
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):
-    """Two uses of one memory that nothing orders."""
+    """Two unordered uses of the same memory."""
 
     id: str
     kind: RaceKind
