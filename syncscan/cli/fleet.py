@@ -18,7 +18,7 @@ from syncscan.model.saved_fleet import named_as_fleet
 if TYPE_CHECKING:
     from syncscan.model.fleet import Fleet
 
-FORMATS = ("text", "json", "html", "markdown", "csv", "parquet")
+FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit", "parquet")
 
 
 @click.command("fleet")
@@ -74,15 +74,27 @@ def _form(form: str, output: str | None) -> str:
 
 
 def _rendered(fleet: Fleet, form: str, to_terminal: bool) -> str:
-    from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_table, fleet_text
+    from syncscan.report import fleet_html, fleet_json, fleet_markdown, fleet_text
 
     if form == "text":
         return fleet_text.render(fleet, width=width(), color=to_terminal and colors())
-    if form == "csv":
-        return csv.table(fleet_table.COLUMNS, fleet_table.fleet_rows(fleet))
+    if form in ("csv", "sarif", "github", "junit"):
+        return _flagged(fleet, form)
     renderers = {
         "json": fleet_json.render,
         "html": fleet_html.render,
         "markdown": fleet_markdown.render,
     }
     return renderers[form](fleet)
+
+
+def _flagged(fleet: Fleet, form: str) -> str:
+    from syncscan.report import csv, github, junit, sarif
+    from syncscan.report.flagged_job import flagged_job
+
+    flagged = flagged_job(fleet)
+    if form == "github":
+        return github.drawn([flagged])
+    if form == "junit":
+        return junit.drawn([flagged])
+    return csv.drawn(flagged) if form == "csv" else sarif.drawn(flagged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import shlex
 import time
@@ -30,6 +31,7 @@ SELDOM = 3
 """Waits in the whole run below which a place isn't spoken of."""
 SHORTER = 20
 """Steps of a program that has come to no end within the limit."""
+UNHANDLED = "no rewrite handles this pattern"
 VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
 
 
@@ -72,6 +74,8 @@ class PatchBuilder:
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""
         self._left: dict[tuple[str, int], str] = {}
+        self._once: set[tuple[str, int]] = set()
+        """File and line of waits in statements that run once, such as a model's move to the device."""
         self._unfinished = ""
         """Why the program doesn't come to its end, so that nothing can be verified."""
         self._notes: list[str] = []
@@ -163,6 +167,7 @@ class PatchBuilder:
         """Return the proposals to try, and note what rewrites leave to the author."""
         result: list[Proposal] = []
         places = [place for place in now.places if place.file == path]
+        self._once |= {(path, self._was(path, place.line)) for place in places if _runs_once(file, place.line)}
         for rewrite in REWRITES:
             for one in rewrite.find(file):
                 if isinstance(one, Left):
@@ -289,7 +294,8 @@ class PatchBuilder:
                 spoken.add((fix.file, fix.line))
         for place in before.places:
             key = _short(place.file), place.line
-            if place.count >= SELDOM and place.file in self._originals and key not in spoken:
+            listed = place.count >= SELDOM and place.file in self._originals
+            if listed and key not in spoken and not self._is_setup(place):
                 spoken.add(key)
                 fixes.append(self._manual(place))
         return Fixed(
@@ -316,6 +322,11 @@ class PatchBuilder:
         before, after = self._originals[path], self._texts[path]
         name = _short(path)
         return Patched(name, path, before.text, after.text, before.encoding, unified(name, before.text, after.text))
+
+    def _is_setup(self, place: WaitingLine) -> bool:
+        """Return whether a place runs once, and nothing is known of it that the author should hear."""
+        key = place.file, place.line
+        return key in self._once and key not in self._left and _why(place) == UNHANDLED
 
     def _manual(self, place: WaitingLine) -> Fix:
         return Fix(
@@ -351,6 +362,17 @@ def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
 
 
+def _runs_once(file: File, line: int) -> bool:
+    """Return whether the innermost statement of a line stands in no loop, and its function was entered at most once."""
+    over = [n for n in file.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    if not over:
+        return False
+    statement = min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno)
+    function = file.function_of(statement)
+    entered = 1 if isinstance(function, ast.Module) else file.entered(function).count
+    return entered <= 1 and not file.loops_of(statement)
+
+
 def _why(place: WaitingLine) -> str:
     """Return why a wait is left to the author when no rewrite handles it."""
     if place.cause == "SHAPE":
@@ -359,7 +381,7 @@ def _why(place: WaitingLine) -> str:
         return "the value controls what the host runs next"
     if place.cause == "LOG":
         return "the value is printed or logged in every step; log it less often if that is enough"
-    return "no rewrite handles this pattern"
+    return UNHANDLED
 
 
 def _short(path: str) -> str:

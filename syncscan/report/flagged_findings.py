@@ -84,7 +84,7 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
         took_us=f.wait_us,
         cost=f"{d.title}: {measured(f, step)}",
         details=_details(f, step),
-        row=row,
+        rows=(row,),
         changes=((suggested.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
     )
 
@@ -108,7 +108,7 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
         group=race.second.file,
         cost=f"{text.title}: {where}",
         details=(f"why: {text.why}", f"instead: {text.fix}"),
-        row=race_row(race, path),
+        rows=(race_row(race, path),),
     )
 
 

@@ -38,5 +38,5 @@ def _line(g: Guess) -> FlaggedLine:
         inside=(g.function, "function") if g.function else None,
         fingerprints={"syncscanGuess/v1": hashlib.sha256(known_by).hexdigest()[:16]},
         figures={"guess": True, "cause": d.cause.value, "confidence": d.confidence.value},
-        row=guess_row(g),
+        rows=(guess_row(g),),
     )

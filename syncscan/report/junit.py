@@ -69,7 +69,7 @@ def _case(line: FlaggedLine) -> ET.Element:
         case.set("line", str(line.place.line))
     message = clean(line.cost, _TEXT)
     if line.severity in FAILING:
-        failure = ET.SubElement(case, "failure", {"type": line.rule, "message": message})
+        failure = ET.SubElement(case, "failure", {"type": clean(line.rule), "message": message})
         failure.text = "\n".join(clean(text, _TEXT) for text in line.details if text)
     else:
         ET.SubElement(case, "skipped", {"message": message})

@@ -43,6 +43,9 @@ def error(*words: str | Path) -> BaseException | None:
         ("html", "<!doctype html>"),
         ("markdown", "### Rank 0 delay"),
         ("csv", "rank,step,step_us"),
+        ("sarif", '{\n  "$schema"'),
+        ("github", "::"),
+        ("junit", "<?xml"),
     ],
 )
 def test_each_format_goes_to_stdout(saved: Path, form: str, begins: str) -> None:

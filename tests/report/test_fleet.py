@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from syncscan.model.fleet import Fleet, LateCause, Lateness
 from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_text
+from syncscan.report.flagged_job import flagged_job
 from syncscan.report.fleet_picture import OUT, picture_of
 from syncscan.report.fleet_story import rank_phrase, story_of
-from syncscan.report.fleet_table import COLUMNS, fleet_rows
 from tests.fleet.example import damaged, even, hostile, job
 from tests.report.example import HOSTILE
 
@@ -42,7 +42,7 @@ def test_html_golden(golden: Callable[[str, str], None]) -> None:
 
 def test_csv_golden(golden: Callable[[str, str], None]) -> None:
     """Two ranks, a step, three rows."""
-    golden("fleet.csv", csv.table(COLUMNS, fleet_rows(job(2, 1))))
+    golden("fleet.csv", csv.drawn(flagged_job(job(2, 1))))
 
 
 @pytest.mark.parametrize(
@@ -212,5 +212,5 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     markdown = fleet_markdown.render(fleet)
     outside = "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert "<script" not in outside
-    cells = [cell for line in csv.table(COLUMNS, fleet_rows(fleet)).splitlines()[1:] for cell in line.split(",")]
+    cells = [cell for line in csv.drawn(flagged_job(fleet)).splitlines()[1:] for cell in line.split(",")]
     assert not any(cell.startswith(("=", "@", "\t")) for cell in cells)

@@ -35,17 +35,25 @@ OTHERS = "the file uses streams, events or non-blocking copies, which may depend
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the calls of synchronize that run in each step."""
     for node in file.nodes:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _synchronizes(node.value):
-            seen = file.seen(node.value)
+        if isinstance(node, ast.Expr) and (call := _call(node)) is not None and _synchronizes(call):
+            seen = file.seen(call)
             if seen.count >= FEWEST and seen.waits:
-                yield _of(file, node)
+                yield _of(file, node, seen.waits)
+
+
+def _call(node: ast.Expr) -> ast.Call | None:
+    """Return the call of a statement `f()` or `f() if there_is_a_gpu else None`."""
+    value = node.value
+    if isinstance(value, ast.IfExp) and isinstance(value.orelse, ast.Constant) and _is_question(value.test):
+        value = value.body
+    return value if isinstance(value, ast.Call) else None
 
 
 def _synchronizes(call: ast.Call) -> bool:
     return ast.unparse(call.func) in ("torch.cuda.synchronize", "cuda.synchronize", "torch.accelerator.synchronize")
 
 
-def _of(file: File, node: ast.Expr) -> Proposal | Left:
+def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
     words = {getattr(n, key, None) for n in file.nodes for key in ("attr", "id", "arg")}
     if words & _COUNTS_ON_IT:
         return Left(node, OTHERS)
@@ -62,7 +70,7 @@ def _of(file: File, node: ast.Expr) -> Proposal | Left:
         rule="explicit-sync",
         rewrite=ID,
         change="remove the call: no clock is read near it",
-        waits=file.seen(node.value).waits,
+        waits=waits,
     )
 
 
