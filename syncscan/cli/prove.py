@@ -166,13 +166,13 @@ def _typed(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...
     ranks = ranks_wanted(typed)
     if ranks is not None and ranks > 1:
         raise UsageError(
-            f"prove times one process, and {typed.launcher} would start {ranks} ranks, which can only go on together.",
-            "For one rank give the script: syncscan prove --rev REV SCRIPT. For all, capture both states"
-            f" (syncscan profile --out DIR {typed.launcher} …) and compare them: syncscan diff --fleet DIR1 DIR2.",
+            f"prove times one process, but {typed.launcher} would start {ranks} ranks that depend on each other.",
+            "To time one rank, give the script: syncscan prove --rev REV SCRIPT. For all ranks, capture both states"
+            f" (syncscan profile --out DIR {typed.launcher} …) and compare them with syncscan diff --fleet DIR1 DIR2.",
         )
     command = in_this_process(typed, "prove")
     if typed.launcher and not command.module:
-        say(f"runs {command.target} as one rank of one, without {typed.launcher}")
+        say(f"runs {command.target} as a single rank, without {typed.launcher}")
     if command.module:
         raise UsageError(
             "prove runs scripts and functions, not modules.",
