@@ -88,7 +88,7 @@ KINDS = {
     "fleet-diff": Kind(
         fleet_diff_json.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."
     ),
-    "lint": Kind(guesses_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
+    "lint": Kind(lint_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: all rules and habits."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),

@@ -268,12 +268,12 @@ def _alone() -> dict[str, str]:
     return {**{key: str(value) for key, value in names.items()}, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
-def _alone_hint(command: Command, what: str) -> str:
+def _alone_hint(command: Command, subcommand: str) -> str:
     """Return how a program is given by itself, instead of to a launcher that starts others."""
     name = notebook(command)
     if name is None:
-        return f"Give it the program itself: syncscan {what} SCRIPT ARGS."
-    return f"Give it the notebook's code: jupyter nbconvert --to script {name}.ipynb, then syncscan {what} {name}.py."
+        return f"Give it the program itself: syncscan {subcommand} SCRIPT ARGS."
+    return f"Give it the notebook's code: jupyter nbconvert --to script {name}.ipynb, then syncscan {subcommand} {name}.py."
 
 
 def in_this_process(command: Command, subcommand: str) -> Command:
@@ -296,7 +296,8 @@ def in_this_process(command: Command, subcommand: str) -> Command:
         )
     if not alone.target:
         raise UsageError(
-            f"{subcommand} runs a single Python program, but {command.launcher} starts others.", _alone_hint(command, what)
+            f"{subcommand} runs a single Python program, but {command.launcher} starts others.",
+            _alone_hint(command, subcommand),
         )
     os.environ.update(_alone())
     return alone

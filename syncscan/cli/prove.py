@@ -156,7 +156,7 @@ def _refuse_command(before: str) -> None:
         )
 
 
-def _typed(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the script of a command, and its arguments; what a launcher starts runs as one rank of one."""
     from syncscan.capture.commands import in_this_process, ranks_wanted, resolved
 

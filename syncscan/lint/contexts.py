@@ -187,7 +187,7 @@ class CodeContexts:
                 self._of_function[seen.node] = CodeContext(f"{seen.name}, which runs a training step")
 
     def _find_named(self) -> None:
-        """Functions that a framework calls in each step, and loops over a data loader."""
+        """Find functions that a framework calls in each step, and loops over a data loader."""
         for seen in self._seen:
             node = seen.node
             if node is None or seen.owner is None or node in self._of_function:
@@ -337,7 +337,7 @@ def _never(seen: _Seen) -> bool:
 
 
 def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
-    """Return whether a class's name tells that this method is called with each batch: of a replay buffer, a meter, a loss."""
+    """Return whether a class calls this method with each batch, by its name: a replay buffer, a meter, a loss."""
     if name in ("sample", "_get_samples"):
         return _BUFFER.search(owner.name) is not None
     if name == "update":

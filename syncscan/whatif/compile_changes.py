@@ -173,8 +173,8 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     pieces, eager, all_passes = list[CompiledPiece](), list[CompiledPiece](), list[Pass]()
     known = trace.kept(_KnownPieces)
     for step in steps:
-        all_passes = passes(trace, step)
-        trains = any(run.backward for run in all_passes)
+        each = passes(trace, step)
+        trains = any(one.backward for one in each)
         all_passes += each
         for at, one in enumerate(each):
             for part in breaks.split(one, each[at - 1] if at else None):
@@ -183,7 +183,7 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
         pieces=tuple(pieces),
         eager=tuple(eager),
         breaking=tuple({f.id: f for _, f in breaks.inside}.values()),
-        ops=sum(op.leaves for one in all_passes for op in run.ops),
+        ops=sum(op.leaves for one in all_passes for op in one.ops),
         host_ns=_own_ns([one.interval for one in all_passes], waits),
         eager_ns=_own_ns([piece.interval for piece in eager], waits),
     )
@@ -251,11 +251,11 @@ class CompileBreaks:
     """
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
-        has_modules = any(f.where.module for f in findings)
+        known = any(f.where.module for f in findings)
         self.inside: list[tuple[int, Finding]] = []
         self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
         for finding in findings:
-            inner = bool(finding.where.module) if has_modules else finding.where.source is None
+            inner = bool(finding.where.module) if known else finding.where.source is None
             for o in finding.occurrences:
                 if not inner:
                     self.outside.append(o.sync.ts)
@@ -264,19 +264,19 @@ class CompileBreaks:
         self.inside.sort(key=_time)
         self.outside.sort()
 
-    def split(self, run: Pass, before: Pass | None) -> Iterator[PassPart]:
+    def split(self, one: Pass, before: Pass | None) -> Iterator[PassPart]:
         """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
         Args:
-            run: the pass.
+            one: the pass.
             before: the one before it in its step, if there is any.
         """
-        if not run.backward:
-            yield from self._forward(run)
+        if not one.backward:
+            yield from self._forward(one)
         elif before is not None and not before.backward:
-            yield from _mirrored(run.ops, list(self._forward(before)))
+            yield from _mirrored(one.ops, list(self._forward(before)))
         else:
-            yield PassPart(run.ops, False)
+            yield PassPart(one.ops, False)
 
     def _forward(self, one: Pass) -> Iterator[PassPart]:
         begin, end = one.interval
@@ -320,17 +320,17 @@ def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int
 
 
 def _in_forward(finding: Finding) -> bool:
-    """Return whether the sync stands in the function that would be compiled, as far as is known."""
+    """Return whether the sync is in the function that would be compiled, as far as is known."""
     where = finding.where
     return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
 
 
 def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:
     """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
-    op_count, at, past = sum(len(part.ops) for part in forward), 0, 0
+    whole, at, past = sum(len(part.ops) for part in forward), 0, 0
     for part in reversed(forward):
         past += len(part.ops)
-        behind = round(len(ops) * past / op_count)
+        behind = round(len(ops) * past / whole)
         if any(op.work for op in ops[at:behind]):
             yield PassPart(tuple(ops[at:behind]), part.eager)
             at = behind
@@ -343,10 +343,10 @@ def _cut_at(ops: tuple[OutermostOp, ...], cuts: Sequence[int]) -> Iterator[tuple
             yield ops
         return
     parts: list[list[OutermostOp]] = [[]]
-    pending = list(cuts)
+    rest = list(cuts)
     for op in ops:
-        while pending and op.begin >= pending[0]:
-            pending.pop(0)
+        while rest and op.begin >= rest[0]:
+            rest.pop(0)
             parts.append([])
         parts[-1].append(op)
     yield from (tuple(part) for part in parts if any(op.work for op in part))

@@ -150,7 +150,7 @@ class Joint:
 
     def _graph(self, reach: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
         """Return the steps with what a compile of these costs leaves, without what only these findings needed."""
-        if self.how is Launching.EAGER or not found.pieces:
+        if self.how is Launching.EAGER or not reach.pieces:
             costs = LIKELY  # there is nothing that any would change
         key = id(reach), costs, frozenset(f.id for f in removed)
         if key not in self._made:

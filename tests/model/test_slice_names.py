@@ -71,9 +71,9 @@ def test_torchdatas_loader_is_one_too() -> None:
     """Its `StatefulDataLoader` has iterators of its own, called by torch's scope."""
     kinds = ("_StatefulMultiProcessing", "_StatefulSingleProcess")
     scopes = [f"enumerate(DataLoader)#{kind}DataLoaderIter.__next__" for kind in kinds]
-    assert list(filter(names.is_loader_with_workers, scopes)) == scopes[:1]
-    assert list(filter(names.is_loader_without_workers, scopes)) == scopes[1:]
-    assert list(filter(names.is_loader, scopes)) == scopes
+    assert list(filter(slice_names.is_loader_with_workers, scopes)) == scopes[:1]
+    assert list(filter(slice_names.is_loader_without_workers, scopes)) == scopes[1:]
+    assert list(filter(slice_names.is_loader, scopes)) == scopes
 
 
 def test_collectives_are_told_by_who_made_the_op() -> None:
