@@ -273,7 +273,7 @@ def _alone_hint(command: Command, subcommand: str) -> str:
     name = notebook(command)
     if name is None:
         return f"Give it the program itself: syncscan {subcommand} SCRIPT ARGS."
-    return f"Give it the notebook's code: jupyter nbconvert --to script {name}.ipynb, then syncscan {subcommand} {name}.py."
+    return f"Convert the notebook first: jupyter nbconvert --to script {name}.ipynb, then syncscan {subcommand} {name}.py."
 
 
 def in_this_process(command: Command, subcommand: str) -> Command:
