@@ -260,7 +260,7 @@ def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int
 
 
 def _in_forward(finding: Finding) -> bool:
-    """Return whether the sync stands in the function that would be compiled, as far as is known."""
+    """Return whether the sync is in the function that would be compiled, as far as is known."""
     where = finding.where
     return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
 
