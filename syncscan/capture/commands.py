@@ -1,4 +1,4 @@
-"""A command as a user types it goes in; what of it is a program of Python's, and who starts it, comes out."""
+"""Resolve a command as a user types it to the Python program in it, and to what starts that program."""
 
 from __future__ import annotations
 

@@ -371,7 +371,7 @@ class NumberWalk:
                 yield node
 
     def _scopes_of(self, node: ast.AST) -> list[Scope]:
-        """Return the function that a node stands in, and those around it."""
+        """Return the function that contains a node, and those around it."""
         scopes: list[Scope] = [self.file.scope_of(node)]
         while not isinstance(scopes[-1], ast.Module):
             scopes.append(self.file.scope_of(scopes[-1]))
