@@ -74,7 +74,7 @@ def _begins_empty(file: File, name: ast.Name) -> bool:
     """Return whether a list is made once, empty, and has no other name: what else it holds may lie on the host."""
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     assign = file.parents[stores[0]] if len(stores) == 1 else None
-    value = assign.value if isinstance(assign, ast.Assign) else None
+    value = assign.value if isinstance(assign, ast.Assign | ast.AnnAssign) else None
     return isinstance(value, ast.List) and not value.elts and not questions.has_second_name(file, name)
 
 

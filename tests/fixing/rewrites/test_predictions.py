@@ -9,6 +9,9 @@ from tests.fixing.example import Rewritten
 
 REWRITE = predictions
 FIXED = {
+    ("parts: list[torch.Tensor] = []\nfor row in x:\n    parts.append(row.exp().cpu())\nresult = torch.cat(parts)"): (
+        "parts: list[torch.Tensor] = []\nfor row in x:\n    parts.append(row.exp())\nresult = torch.cat(parts).cpu()"
+    ),
     ("parts = []\nfor row in x:\n    parts.append(row.cpu())\nresult = torch.cat(parts)"): (
         "parts = []\nfor row in x:\n    parts.append(row.clone())\nresult = torch.cat(parts).cpu()"
     ),
