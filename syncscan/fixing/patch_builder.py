@@ -20,7 +20,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.text import Text, read
+from syncscan.fixing.source_text import Text, read
 from syncscan.fixing.verify import TOLERANCE, Reference
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches
@@ -100,16 +100,16 @@ class PatchBuilder:
 
     def _first(self, runs: Runs) -> RunResult:
         self._options.progress("running the program dry")
-        first = runs.run(self._made())
+        first = runs.run(self._make_job())
         if first.failure and first.code == -1 and not self._job.steps:
             self._notes.append(
                 f"The program didn't end within {self._options.limit_s:g} s; it was stopped after {SHORTER} steps."
             )
             self._job.steps = SHORTER
-            first = runs.run(self._made())
+            first = runs.run(self._make_job())
         if self._job.steps and (first.failure or first.code):
             self._job.winds = False
-            first = runs.run(self._made())
+            first = runs.run(self._make_job())
         if first.failure or (first.code and not first.places):
             why = first.failure or f"it ends with exit code {first.code}"
             raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", _last(first))
@@ -119,7 +119,7 @@ class PatchBuilder:
         self._notes += [f"It is unknown whether {gap} waits." for gap in first.gaps]
         return first
 
-    def _made(self, **changes: object) -> ProgramJob:
+    def _make_job(self, **changes: object) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text}
         return msgspec.structs.replace(self._job, **{"sources": sources, **changes})
 
@@ -138,7 +138,7 @@ class PatchBuilder:
         if not paths:
             return None
         self._options.progress("observing its expressions")
-        probed = runs.run(self._made(probed=paths))
+        probed = runs.run(self._make_job(probed=paths))
         if probed.failure or probed.code != now.code:
             self._notes.append(
                 f"The program fails when its expressions are observed, so nothing can be fixed: {_last(probed)}"
@@ -148,8 +148,8 @@ class PatchBuilder:
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
         if not wanted:
             return None
-        trial = ProposalTrial(runs, files, Reference(now, probed), self._changed)
-        passed = self._verified(trial, compatible(files, wanted))
+        trial = ProposalTrial(runs, files, Reference(now, probed), self._changed_job)
+        passed = self._verify(trial, compatible(files, wanted))
         return self._accepted(passed) if passed is not None else None
 
     def _file(self, path: str, run: RunResult) -> File:
@@ -157,9 +157,9 @@ class PatchBuilder:
         main = not job.function and not job.module and str(Path(job.target).absolute()) == path
         return File(self._texts[path], run.observed.get(path, Observed()), main=main)
 
-    def _changed(self, texts: dict[str, str]) -> ProgramJob:
+    def _changed_job(self, texts: dict[str, str]) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
-        return self._made(sources=sources, covered=sorted(texts))
+        return self._make_job(sources=sources, covered=sorted(texts))
 
     # what is proposed
 
@@ -169,11 +169,13 @@ class PatchBuilder:
         places = [place for place in now.places if place.file == path]
         self._once |= {(path, self._was(path, place.line)) for place in places if _runs_once(file, place.line)}
         for rewrite in REWRITES:
-            for one in rewrite.find(file):
-                if isinstance(one, Left):
-                    self._left.setdefault((path, self._was(path, span(one.node)[0])), one.why)
+            for candidate in rewrite.find(file):
+                if isinstance(candidate, Left):
+                    self._left.setdefault((path, self._was(path, span(candidate.node)[0])), candidate.why)
                     continue
-                proposal = msgspec.structs.replace(one, rule=_rule_at(places, one), title=one.title or rewrite.TITLE)
+                proposal = msgspec.structs.replace(
+                    candidate, rule=_rule_at(places, candidate), title=candidate.title or rewrite.TITLE
+                )
                 if self._is_wanted(path, proposal):
                     result.append(proposal)
         return result
@@ -198,7 +200,7 @@ class PatchBuilder:
 
     # what passes
 
-    def _verified(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
+    def _verify(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
         """Take all at once, or else what passes together with those before it."""
         self._options.progress(f"verifying {len(wanted)} changes")
         at_once = trial.of(wanted)
@@ -222,16 +224,16 @@ class PatchBuilder:
 
     def _only_verified(self, trial: ProposalTrial, passed: Passed) -> Passed | None:
         """Leave out what has lines that didn't run."""
-        rest: Wanted = []
+        unverified: Wanted = []
         for number, (path, proposal) in enumerate(passed.wanted):
             how = self._how(passed, number)
             if how == VERIFIED:
-                rest.append((path, proposal))
+                unverified.append((path, proposal))
             else:
                 self._refuse(path, proposal, how)
-        if not rest:
+        if not unverified:
             return None
-        again = trial.of(rest)
+        again = trial.of(unverified)
         return again if isinstance(again, Passed) else None
 
     def _how(self, passed: Passed, number: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from syncscan.fixing.flow import functions, numbers
+from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin:
         _element(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
         return
-    elif numbers.is_sum(parent) and taint.shape is ContainerShape.LIST:
-        walk._summed(node, taint, origin)
+    elif deferred_arithmetic.is_sum(parent) and taint.shape is ContainerShape.LIST:
+        walk._follow_sum(node, taint, origin)
     elif isinstance(parent, ast.Call | ast.keyword):
         _handed(walk, node, parent, taint, origin)
     elif _is_asked(parent, node, taint):
@@ -223,7 +223,7 @@ def _handed(walk: NumberWalk, node: ast.expr, parent: ast.Call | ast.keyword, ta
         inside(walk, call.func.value, taint, origin)
     elif name in ("extend", "update") and isinstance(call.func, ast.Attribute) and holder(walk, call.func.value):
         inside(walk, call.func.value, Taint(ContainerShape.NUMBER, taint.types), origin)
-    elif (function := functions.callee(walk.file, call)) is not None:
+    elif (function := callees.callee(walk.file, call)) is not None:
         walk.enter(function, call, node, taint, origin)
     else:
         walk.stuck(node, f"is passed to {ast.unparse(call.func)}(), which may inspect it", origin)
