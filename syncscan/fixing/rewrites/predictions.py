@@ -1,7 +1,7 @@
 """Keeps predictions on the device until they are joined, and copies them once.
 
-The list is used only by `torch.cat`, `np.concatenate` and the like, or is extended by numbers that nothing looks at until
-the loop is over. Until then, all predictions take memory on the device, so this is unsafe.
+The list is used only by `torch.cat`, `np.concatenate` and the like, or is extended by numbers that nothing reads before
+the loop ends. Until then, all predictions take memory on the device, so this is unsafe.
 """
 
 from __future__ import annotations
