@@ -21,6 +21,7 @@ from syncscan.fixing.rewrites import (
     nonzero_assignment,
     predictions,
     same_read,
+    under_interval,
     without_waiting,
 )
 
@@ -32,6 +33,7 @@ REWRITES: tuple[Rewrite, ...] = (
     lengths_roundtrip,
     known_repeats,
     needless_sync,
+    under_interval,
     deferred,
     same_read,
     element_loop,

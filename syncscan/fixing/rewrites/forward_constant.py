@@ -260,7 +260,7 @@ def _is_moved(file: File, use: ast.Attribute) -> bool:
 
 def _moved_modules(file: File) -> Iterator[ast.Call]:
     """Yield the calls that move modules to the device, where a buffer is one tensor more."""
-    for node in file.nodes:
-        moves = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
+    for node in (n for n in file.nodes if isinstance(n, ast.Call)):
+        moves = isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
         if moves and file.seen(node).count and not file.tensors(node):
             yield node
