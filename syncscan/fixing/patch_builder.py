@@ -12,6 +12,7 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
+from syncscan.fixing.left_to_author import runs_once, why_left
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
@@ -142,6 +143,7 @@ class PatchBuilder:
             return None
         files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
+        self._note_single_runs(files, now)
         if not wanted:
             return None
         trial = ProposalTrial(runs, files, Reference(now, probed), self._changed)
@@ -172,6 +174,15 @@ class PatchBuilder:
                 if self._is_wanted(path, proposal):
                     result.append(proposal)
         return result
+
+    def _note_single_runs(self, files: Mapping[str, File], now: RunResult) -> None:
+        """Note the lines whose waits all come from one run of the line, before or after the steps."""
+        for place in now.places:
+            file = files.get(place.file)
+            if file is not None and (place.rule == "to-device" or place.count < now.steps) and runs_once(file, place):
+                self._left.setdefault(
+                    (place.file, self._was(place.file, place.line)), "it runs once, outside of any step"
+                )
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
@@ -327,7 +338,7 @@ class PatchBuilder:
             title=place.title,
             change=place.advice,
             safety=Safety.MANUAL,
-            why=self._left.get((place.file, place.line)) or _why(place),
+            why=self._left.get((place.file, place.line)) or why_left(place),
             verified=False,
             how="",
             waits=place.count,
@@ -349,17 +360,6 @@ def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
-
-
-def _why(place: WaitingLine) -> str:
-    """Return why a wait is left to the author when no rewrite handles it."""
-    if place.cause == "SHAPE":
-        return "the number of elements is the size of a later tensor, which the host needs"
-    if place.cause in ("CTRL", "CHECK"):
-        return "the value controls what the host runs next"
-    if place.cause == "LOG":
-        return "the value is printed or logged in every step; log it less often if that is enough"
-    return "no rewrite handles this pattern"
 
 
 def _short(path: str) -> str:

@@ -128,6 +128,12 @@ def test_lines_that_did_not_run_keep_a_fix_from_being_verified() -> None:
     assert (len(forced.files), at(forced, 6).verified) == (1, False)
 
 
+def test_what_runs_once_is_left_with_that_reason() -> None:
+    """A model is moved to the device before the steps."""
+    source = HEAD + "net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))\nnet.to('cuda')\n"
+    assert at(fixed(source), 4).why == "it runs once, outside of any step"
+
+
 def test_rules_are_selected_and_ignored() -> None:
     """By id or glob."""
     assert fixed(SUM, ignore=["item"]).files == ()

@@ -15,6 +15,7 @@ from syncscan.fixing.rewrites import (
     index_fill,
     known_repeats,
     lengths_roundtrip,
+    library_settings,
     masked_assignment,
     masked_reduction,
     needless_sync,
@@ -45,6 +46,7 @@ REWRITES: tuple[Rewrite, ...] = (
     distribution_checks,
     empty_cache,
     predictions,
+    library_settings,
 )
 
 __all__ = ["REWRITES"]

@@ -1,0 +1,37 @@
+"""Reasons for waits that no rewrite takes away."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.fixing.line_map import span
+from syncscan.fixing.messages import WaitingLine
+from syncscan.fixing.program_file import File
+
+_LIBRARIES = frozenset(
+    "torchmetrics metric-validation lightning trl accelerate transformers peft timm fsdp2 deepspeed megatron vllm "
+    "sglang diffusers torchvision-detection torch-geometric torchdiffeq gpytorch pyro".split()
+)
+"""Rules of waits inside of libraries, which `syncscan fix` never changes."""
+
+
+def why_left(place: WaitingLine) -> str:
+    """Return why a wait is left to the author when no rewrite handles it."""
+    if place.rule in _LIBRARIES:
+        return f"a library waits here, and its settings are yours to choose. {place.advice.removesuffix('.')}"
+    if place.cause == "SHAPE":
+        return "the number of elements is the size of a later tensor, which the host needs"
+    if place.cause in ("CTRL", "CHECK"):
+        return "the value controls what the host runs next"
+    if place.cause == "LOG":
+        return "the value is printed or logged in every step; log it less often if that is enough"
+    return "no rewrite handles this pattern"
+
+
+def runs_once(file: File, place: WaitingLine) -> bool:
+    """Return whether nothing on a line ran more than once."""
+    nodes = (n for n in file.nodes if isinstance(n, ast.expr) and span(n)[0] <= place.line <= span(n)[1])
+    return max((file.seen(n).count for n in nodes), default=0) == 1
+
+
+__all__ = ["runs_once", "why_left"]
