@@ -1,8 +1,8 @@
 """Moves a read below the condition under which its value is used: `if step % 10 == 0: log(value)`.
 
-The statement only assigns names that nothing but the body of one `if` behind it reads. It has no side effects, and what
-it reads of is the same there: names that the loop binds anew in each turn, that nothing in between binds again and that
-nothing writes to in place. Right in front of the `if` it may read anything that the condition doesn't change.
+The statement only assigns names that nothing but the body of one `if` behind it reads. It has no side effects, raises
+nothing, and reads the same there: of names that the loop binds anew in each turn, that nothing in between binds again
+and that nothing writes to in place. Right in front of the `if` it may read anything that the condition doesn't change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]
         return
     if not _has_no_effect(file, statement.value) or not _stays(file, statement, branch):
         return
-    if clock_reads.is_timed(file, statement.value):
+    if clock_reads.is_timed(file, statement.value) or _is_guarded(file, statement):
         return
     lines = _lines(file, statement)
     if lines is None:
@@ -63,6 +63,12 @@ def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]
         change="read the value only where it is used",
         waits=waits - waits * runs // count,
     )
+
+
+def _is_guarded(file: File, statement: ast.stmt) -> bool:
+    """Return whether what a statement raises is handled in its loop."""
+    loop = file.loops_of(statement)[-1]
+    return any(isinstance(n, ast.Try) and file.within(n, loop) for n in file.ancestors(statement))
 
 
 def _waits(file: File, value: ast.expr) -> int:
@@ -115,7 +121,19 @@ def _has_no_effect(file: File, value: ast.expr) -> bool:
             return False
         if isinstance(node, ast.Call) and not _reads(file, node) and not questions.is_pure(file, node):
             return False
+        if _may_raise(file, node):
+            return False
     return True
+
+
+def _may_raise(file: File, node: ast.AST) -> bool:
+    """Return whether an expression may raise for some numbers: a division by 0, a whole number of NaN."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
+        steady = isinstance(node.right, ast.Constant) and bool(node.right.value)
+        return not (steady or file.tensors(node) or file.types(node.left) == {"str"})
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("int", "round"):
+        return len(node.args) == 1 and not file.types(node.args[0]) <= {"int", "bool"}
+    return False
 
 
 def _reads(file: File, call: ast.Call) -> bool:

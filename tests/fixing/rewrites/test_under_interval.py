@@ -84,6 +84,16 @@ KEPT = {
         "if step % 6 == 0:",
         "    rows.append(value)",
     ),
+    "a division may raise": loop("value = 1 / loss.item()", "if step % 6 == 0:", "    rows.append(value)"),
+    "NaN is no whole number": loop("value = round(loss.item())", "if step % 6 == 0:", "    rows.append(value)"),
+    "a handler in the loop": loop(
+        "try:",
+        "    value = loss.item()",
+        "    if step % 6 == 0:",
+        "        rows.append(value)",
+        "except RuntimeError:",
+        "    pass",
+    ),
     "its own round": "def round(x, digits):\n    rows.append(x)\n    return x\n"
     + loop("value = round(loss.item(), 2)", "if step % 6 == 0:", "    rows.append(value)"),
 }
