@@ -28,10 +28,13 @@ def why_left(place: WaitingLine) -> str:
     return "no rewrite handles this pattern"
 
 
-def runs_once(file: File, place: WaitingLine) -> bool:
-    """Return whether nothing on a line ran more than once."""
+def seldom(file: File, place: WaitingLine, steps: int) -> str:
+    """Return that a line runs too seldom to matter, as a reason; empty if it runs more than twice."""
     nodes = (n for n in file.nodes if isinstance(n, ast.expr) and span(n)[0] <= place.line <= span(n)[1])
-    return max((file.seen(n).count for n in nodes), default=0) == 1
+    runs = max((file.seen(n).count for n in nodes), default=0)
+    if runs == 1 and (place.rule == "to-device" or place.count < steps):
+        return "it runs once, outside of any step"
+    return "it runs only twice in this run" if runs == 2 else ""
 
 
-__all__ = ["runs_once", "why_left"]
+__all__ = ["seldom", "why_left"]

@@ -12,7 +12,7 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
-from syncscan.fixing.left_to_author import runs_once, why_left
+from syncscan.fixing.left_to_author import seldom, why_left
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
@@ -143,7 +143,7 @@ class PatchBuilder:
             return None
         files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
-        self._note_single_runs(files, now)
+        self._note_seldom(files, now)
         if not wanted:
             return None
         trial = ProposalTrial(runs, files, Reference(now, probed), self._changed)
@@ -175,14 +175,12 @@ class PatchBuilder:
                     result.append(proposal)
         return result
 
-    def _note_single_runs(self, files: Mapping[str, File], now: RunResult) -> None:
-        """Note the lines whose waits all come from one run of the line, before or after the steps."""
+    def _note_seldom(self, files: Mapping[str, File], now: RunResult) -> None:
+        """Note the lines that run too seldom to matter."""
         for place in now.places:
             file = files.get(place.file)
-            if file is not None and (place.rule == "to-device" or place.count < now.steps) and runs_once(file, place):
-                self._left.setdefault(
-                    (place.file, self._was(place.file, place.line)), "it runs once, outside of any step"
-                )
+            if file is not None and (why := seldom(file, place, now.steps)):
+                self._left.setdefault((place.file, self._was(place.file, place.line)), why)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
