@@ -68,7 +68,7 @@ class CycleRecorder:
         """Begin with the first step."""
         self._undo.callback(fork.in_child(self._forked))
         self._undo.callback(self.cupti.release)
-        self._profiler = self._made()
+        self._profiler = self._make_profiler()
         self._undo.callback(self._stop)
         self._do(self._profiler.__enter__)
         self._undo.callback(self._alone())
@@ -107,7 +107,7 @@ class CycleRecorder:
         finally:
             self._profiler = None
 
-    def _made(self) -> Any:
+    def _make_profiler(self) -> Any:
         torch_profiler = importlib.import_module("torch.profiler")
         profiler = torch_profiler.profile(
             schedule=functools.partial(_action, torch_profiler.ProfilerAction, self.cycle),

@@ -33,7 +33,7 @@ class Explained:
         self._pid = os.getpid()
 
     def takes_a_step(self) -> bool:
-        """Whether one more step is wanted, now that the captures are over; the first time it begins with that."""
+        """Return whether one more step is wanted after the captures; the first call begins the explanation."""
         self._compiling.refresh()
         if self._over or (self._given is None and self._compiling.heard):
             return False

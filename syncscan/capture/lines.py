@@ -57,7 +57,7 @@ class RecordedWaits:
         return stack
 
 
-class _Thread(threading.local):
+class _NativeThread(threading.local):
     """The calling thread's native id, which is kineto's `tid`; one system call per thread."""
 
     def __init__(self) -> None:
@@ -69,13 +69,13 @@ _REACH = range(20)
 
 
 @dataclass(slots=True)
-class _State:
+class _RecordingState:
     recording: RecordedWaits | None = None
     undo: ExitStack = field(default_factory=ExitStack)
-    thread: _Thread = field(default_factory=_Thread)
+    thread: _NativeThread = field(default_factory=_NativeThread)
 
 
-_state = _State()
+_state = _RecordingState()
 
 
 def exact() -> bool:

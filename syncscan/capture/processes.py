@@ -133,11 +133,11 @@ def inheriting(given: Mapping[str, str]) -> Iterator[None]:
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
     """Yield a folder in which processes say what they captured, for as long as they run."""
-    made = Path(tempfile.mkdtemp(prefix="syncscan-"))
+    path = Path(tempfile.mkdtemp(prefix="syncscan-"))
     try:
-        yield made
+        yield path
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:

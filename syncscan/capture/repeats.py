@@ -21,7 +21,7 @@ from typing import Any
 
 from syncscan.capture import device
 from syncscan.capture.rounds import Rounds, can_watch
-from syncscan.capture.watch import of_program
+from syncscan.capture.run_watch import of_program
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of

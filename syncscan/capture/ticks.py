@@ -77,7 +77,7 @@ class Ticks:
             raise NotSampled(f"the program uses {signal.Signals(SIGNAL).name} itself.")
         self._library = _library()
         self._timer = ctypes.c_void_p()
-        event = _Event(None, SIGNAL, _TO_THREAD, threading.get_native_id())
+        event = _SigEvent(None, SIGNAL, _TO_THREAD, threading.get_native_id())
         if self._library.timer_create(_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
             raise NotSampled("the system provides no timer.")
         self._undo.callback(self._library.timer_delete, self._timer)
@@ -131,7 +131,7 @@ class _Interval(ctypes.Structure):
     _fields_ = (("interval", _Span), ("first", _Span))
 
 
-class _Event(ctypes.Structure):
+class _SigEvent(ctypes.Structure):
     """`struct sigevent`, with the thread to signal."""
 
     _fields_ = (

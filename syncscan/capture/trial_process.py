@@ -70,7 +70,7 @@ class Watches(Protocol):
         ...
 
 
-class _Counted:
+class _StepFingerprints:
     """Takes the fingerprint of a number of steps, and sends it."""
 
     def __init__(self, channel: Channel, order: TrialOrder) -> None:
@@ -183,7 +183,7 @@ def main() -> None:
     _seed()
     if order.delayed:
         when_imported("torch", _delay_copies)
-    steps = Steps(_Counted(channel, order) if order.fingerprint else _Paced(channel))
+    steps = Steps(_StepFingerprints(channel, order) if order.fingerprint else _Paced(channel))
     try:
         code = _run_function(order, steps) if order.function else _run_script(order, steps)
     except SyncscanError as error:

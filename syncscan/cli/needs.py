@@ -53,7 +53,7 @@ def given(context: click.Context, parameter: str) -> bool:
 
 
 def name(command: click.Command, parameter: str) -> str:
-    """How the user writes an option or an argument: the longest of its names."""
+    """Return how the user writes an option or an argument: the longest of its names."""
     option = next(p for p in command.params if p.name == parameter)
     if not isinstance(option, click.Option):
         return parameter.upper()

@@ -248,7 +248,7 @@ class DryRecording:
             while self._scopes if tid == MAIN else self._elsewhere[tid]:
                 self.close_scope(tid)
         self._begin_step(None)
-        events = self._chosen(rounds, without)
+        events = self._choose_rows(rounds, without)
         return json.dumps(
             {
                 "schemaVersion": 1,
@@ -268,7 +268,7 @@ class DryRecording:
             }
         ).encode()
 
-    def _chosen(self, rounds: Iterable[tuple[int, int]] | None, without: Iterable[int]) -> list[dict[str, Any]]:
+    def _choose_rows(self, rounds: Iterable[tuple[int, int]] | None, without: Iterable[int]) -> list[dict[str, Any]]:
         """Return the rows but for those of some waits, with other steps where they are given."""
         left_out = {at for number in without for at in self._rows[number]}
         rows = [row for at, row in enumerate(self.events) if at not in left_out]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.wait_table import synchronize
 
 torch: Any = importlib.import_module("torch")
@@ -64,7 +64,7 @@ def device_context() -> Any:
             """Do nothing: there is one device."""
 
         def __exit__(self, *raised: object) -> None:
-            """Do nothing."""
+            """Do nothing: nothing was changed."""
 
     return device
 
@@ -107,7 +107,7 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
             return ((other.recorded or 0.0) - (self.recorded or 0.0)) * 1e3
 
         def ipc_handle(self) -> bytes:
-            """No other process can see it."""
+            """Return nothing: no other process can see it."""
             return b""
 
     class Stream:
@@ -151,7 +151,7 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
             return self
 
         def __exit__(self, *raised: object) -> None:
-            """Nothing was changed."""
+            """Do nothing: nothing was changed."""
 
     return Stream, Event
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int32, Int64, among, grouped, numbered
 from syncscan.model.capture import Frame, TimedCall
-from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy, is_synchronize
+from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Trace
 
 _BEFORE_NS = 1_000_000

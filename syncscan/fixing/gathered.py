@@ -36,10 +36,10 @@ def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gather
         node: the expression.
         mask: the mask that it has to be of; None for whichever it is of.
     """
-    return _Reader(file, mask).whole(node)
+    return _GatherReader(file, mask).whole(node)
 
 
-class _Reader:
+class _GatherReader:
     def __init__(self, file: File, mask: ast.expr | None) -> None:
         self._file, self._mask = file, mask
         self._tensors: list[ast.expr] = []
@@ -68,7 +68,7 @@ class _Reader:
 
     def _of(self, node: ast.expr) -> str | None:
         if isinstance(node, ast.Subscript):
-            return self._picked(node)
+            return self._source_of_subscript(node)
         if isinstance(node, ast.BinOp):
             return self._of_operation(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -78,7 +78,7 @@ class _Reader:
             return self._of_call(node)
         return self._number(node)
 
-    def _picked(self, node: ast.Subscript) -> str | None:
+    def _source_of_subscript(self, node: ast.Subscript) -> str | None:
         file = self._file
         tensor, mask = file.device_tensor(node.value), questions.mask_of(file, node.slice)
         if tensor is None or mask is None or not questions.is_pure(file, node):

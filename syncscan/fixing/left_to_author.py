@@ -8,6 +8,7 @@ from syncscan.fixing.line_map import span
 from syncscan.fixing.messages import WaitingLine
 from syncscan.fixing.program_file import File
 
+UNHANDLED = "no rewrite handles this pattern"
 _LIBRARIES = frozenset(
     "torchmetrics metric-validation lightning trl accelerate transformers peft timm fsdp2 deepspeed megatron vllm "
     "sglang diffusers torchvision-detection torch-geometric torchdiffeq gpytorch pyro".split()
@@ -25,16 +26,25 @@ def why_left(place: WaitingLine) -> str:
         return "the value controls what the host runs next"
     if place.cause == "LOG":
         return "the value is printed or logged in every step; log it less often if that is enough"
-    return "no rewrite handles this pattern"
+    return UNHANDLED
 
 
-def seldom(file: File, place: WaitingLine, steps: int) -> str:
-    """Return that a line runs too seldom to matter, as a reason; empty if it runs more than twice."""
+def runs_once(file: File, line: int) -> bool:
+    """Return whether the innermost statement of a line stands in no loop, and its function was entered at most once."""
+    over = [n for n in file.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    if not over:
+        return False
+    statement = min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno)
+    function = file.function_of(statement)
+    entered = 1 if isinstance(function, ast.Module) else file.entered(function).count
+    return entered <= 1 and not file.loops_of(statement)
+
+
+def runs_seldom(file: File, place: WaitingLine) -> str:
+    """Return that a line ran only twice, as a reason; empty for others."""
     nodes = (n for n in file.nodes if isinstance(n, ast.expr) and span(n)[0] <= place.line <= span(n)[1])
     runs = max((file.seen(n).count for n in nodes), default=0)
-    if runs == 1 and (place.rule == "to-device" or place.count < steps):
-        return "it runs once, outside of any step"
     return "it runs only twice in this run" if runs == 2 else ""
 
 
-__all__ = ["seldom", "why_left"]
+__all__ = ["UNHANDLED", "runs_once", "runs_seldom", "why_left"]

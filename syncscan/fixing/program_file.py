@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

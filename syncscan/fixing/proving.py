@@ -34,14 +34,14 @@ def prove_patch(
         ProgramFailed: a program fails, or makes no steps.
     """
     target, *arguments = shlex.split(fixed.program)
-    own = Path(target.rpartition(":")[0] or target)
-    if len(fixed.files) != 1 or Path(fixed.files[0].path) != own.absolute():
+    script = Path(target.rpartition(":")[0] or target)
+    if len(fixed.files) != 1 or Path(fixed.files[0].path) != script.absolute():
         raise UsageError(
             "--prove only takes a patch of the program's own file.", "Commit the patch, then run syncscan prove --rev."
         )
     projection = projected(api.analyze(trace), fixed.applied) if trace else None
     with _beside(fixed) as patched:
-        after = target.replace(str(own), str(patched), 1)
+        after = target.replace(str(script), str(patched), 1)
         return prove(target, after, arguments=arguments, limit_s=limit_s, projected=projection, progress=progress)
 
 
@@ -51,10 +51,10 @@ def _beside(fixed: Fixed) -> Iterator[Path]:
     file = fixed.files[0]
     path = Path(file.path)
     with tempfile.TemporaryDirectory(prefix="syncscan-fix-") as folder:
-        made = Path(folder, path.name)
-        made.write_bytes(file.after.encode(file.encoding))
+        copy = Path(folder, path.name)
+        copy.write_bytes(file.after.encode(file.encoding))
         beside = path.with_name(f"{path.stem}_fixed_{Path(folder).name.rpartition('-')[2]}.py")
-        shutil.copy(made, beside)
+        shutil.copy(copy, beside)
         try:
             yield beside
         finally:

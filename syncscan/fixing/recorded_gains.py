@@ -32,10 +32,10 @@ def of_analysis(analysis: Analysis) -> dict[tuple[str, int], FixGain]:
         key, gain = _place(finding), finding.gain
         if key is None or gain is None:
             continue
-        known = result.get(key, FixGain(0.0, 0.0, 0.0, 0.0 if step else None))
-        us, (low, high) = known.us + gain.recoverable_us, gain.range_us
+        so_far = result.get(key, FixGain(0.0, 0.0, 0.0, 0.0 if step else None))
+        us, (low, high) = so_far.us + gain.recoverable_us, gain.range_us
         share = us / step if step else None
-        result[key] = FixGain(us, known.low_us + low, known.high_us + high, share)
+        result[key] = FixGain(us, so_far.low_us + low, so_far.high_us + high, share)
     return result
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
-from syncscan.model.names import is_gradient
+from syncscan.model.slice_names import is_gradient
 from syncscan.model.trace import Category
 
 

@@ -98,7 +98,7 @@ class Server(http.server.ThreadingHTTPServer):
         """Say nothing: a browser may go away at any time, and a path may be none."""
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class SecretPathHandler(http.server.BaseHTTPRequestHandler):
     """Answers GET below the secret, by `give`, and nothing else.
 
     `gate` is set by a subclass.

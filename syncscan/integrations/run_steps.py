@@ -78,7 +78,7 @@ class StepCallback:
 
 
 def _plan(before: int) -> dict[str, Any]:
-    """How a capture spends the steps before the first recorded one."""
+    """Return how a capture spends the steps before the first recorded one."""
     plan = {}
     for name, steps in BEFORE.items():
         plan[name] = min(steps, before)

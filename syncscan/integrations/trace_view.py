@@ -195,18 +195,18 @@ class Pages:
     def _rewritten(
         self, environ: dict[str, Any], start_response: Callable[..., Any], rewrite: Rewrite
     ) -> Iterator[bytes]:
-        status, headers, body = self._asked(environ)
+        status, headers, body = self._answer(environ)
         while status.startswith("200"):
             if (rewritten := rewrite(body)) is not None:
                 body = rewritten
                 break
             time.sleep(_ASK_AGAIN)
-            status, headers, body = self._asked(environ)
+            status, headers, body = self._answer(environ)
         passed_on = [(k, v) for k, v in headers if k.lower() != "content-length"]
         start_response(status, [*passed_on, ("Content-Length", str(len(body)))])
         yield body
 
-    def _asked(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+    def _answer(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
         answer: list[Any] = []
         unpacked = {k: v for k, v in environ.items() if k != "HTTP_ACCEPT_ENCODING"}
         body = b"".join(self._app(unpacked, lambda status, headers, *_: answer.extend((status, headers))))
@@ -238,7 +238,7 @@ class FirstRun:
         return theirs if self._first in known["runs"] or self._left < 0 else None
 
     def answer(self, path: str, query: str) -> None:
-        """Nothing: the plugin answers for what it has read."""
+        """Answer nothing: the plugin answers for what it has read."""
 
 
 class Meanwhile:
@@ -265,14 +265,14 @@ class Meanwhile:
             return None
         file = self._files[run]
         if path == f"{PLUGIN}/trace":
-            return partial(_sent, file.read_bytes(), ("Content-Encoding", "gzip"))
+            return partial(_send, file.read_bytes(), ("Content-Encoding", "gzip"))
         worker = file.name.removesuffix(".pt.trace.json.gz")
         known = {"views": ["Trace"], "workers": [worker], "spans": ["default"]}
         name = path.removeprefix(f"{PLUGIN}/")
-        return partial(_sent, json.dumps(known[name]).encode()) if name in known else None
+        return partial(_send, json.dumps(known[name]).encode()) if name in known else None
 
 
-def _sent(body: bytes, *rest: Any) -> Iterable[bytes]:
+def _send(body: bytes, *rest: Any) -> Iterable[bytes]:
     *headers, start_response = rest
     kind = ("Content-Type", "application/json")
     start_response("200 OK", [kind, *headers, ("Content-Length", str(len(body))), ("Referrer-Policy", "no-referrer")])

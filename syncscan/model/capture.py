@@ -422,7 +422,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         return NO_TABLE, ()
     if not isinstance(value, Mapping):
         return NO_TABLE, ("The capture table of this trace is damaged and was ignored: it is no object.",)
-    reader = _Reader(encodable(value))  # else lone surrogates in file names reach every report
+    reader = _TableReader(encodable(value))  # else lone surrogates in file names reach every report
     clocks = reader.part("clocks", dict[str, Any], {})
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
@@ -432,7 +432,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         lines=reader.part("lines", Lines, Lines()),
         events=reader.part("events", tuple[EventCall, ...], ()),
         collections=reader.part("collections", tuple[Collection, ...], ()),
-        calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
+        calibrated_clocks=_TableReader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
         unfinished_step=reader.part("unfinished_step", Index, None),
         host=reader.part("host", HostSamples, None),
         run=reader.part("run", RunRecord, None),
@@ -447,7 +447,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     return table, tuple(reader.refused)
 
 
-class _Reader:
+class _TableReader:
     """Decodes the parts of a table one by one and collects a sentence for each rejected one."""
 
     def __init__(self, table: Mapping[str, Any], refused: list[str] | None = None) -> None:

@@ -30,7 +30,7 @@ GRACE_S = 10.0
 MARK = "SYNCSCAN_TRIAL"
 
 
-class Process:
+class ChildProcess:
     """A running command that is sent orders and gives answers, both lines of JSON.
 
     Args:

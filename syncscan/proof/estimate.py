@@ -48,7 +48,7 @@ def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> ProofGain 
 
 
 def enough(pairs: Sequence[Pair], matters: float) -> str:
-    """Why the gain is known well enough; empty where it isn't.
+    """Return why the gain is known well enough; empty where it isn't.
 
     Args:
         pairs: the pairs measured so far.

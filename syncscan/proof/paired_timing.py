@@ -92,7 +92,7 @@ class ProofOptions:
 
 @contextlib.contextmanager
 def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[list[Opened]]:
-    """Programs in processes of their own, for as long as the context lasts; if it is left by an error they are killed.
+    """Start programs in processes of their own until the context ends; an error kills them.
 
     Args:
         trials: starts them.

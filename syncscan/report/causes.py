@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import path_in_package
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 MANY = 4
 """Places from which a cause stands for them."""

@@ -13,8 +13,8 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
 from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_loader
 from syncscan.model.schedule import Blocked, Schedule
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import HOST, NONE, Trace
 from syncscan.report.timeline_pauses import pauses
 from syncscan.report.units import duration

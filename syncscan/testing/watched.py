@@ -18,7 +18,7 @@ LONGEST = 1000
 """Steps recorded of a test; more are run, and left out."""
 
 
-class Watched:
+class WatchedTest:
     """The syncs of one test: `step()` says that a step of it has ended.
 
     `syncs` is what a guard saw (under `no_syncs`, or `limit_syncs` without `wait_ms`), `analysis` and `findings` what a

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from syncscan.fixing.flow import functions, numbers
+from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import ContainerShape, Origin, Stuck, Taint
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
+    from syncscan.fixing.program_file import File
 
 _PUTS = frozenset("append insert appendleft".split())
 _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
@@ -90,8 +91,8 @@ def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin:
         _element(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
         return
-    elif numbers.is_sum(parent) and taint.shape is ContainerShape.LIST:
-        walk._summed(node, taint, origin)
+    elif deferred_arithmetic.is_sum(parent) and taint.shape is ContainerShape.LIST:
+        walk._follow_sum(node, taint, origin)
     elif isinstance(parent, ast.Call | ast.keyword):
         _handed(walk, node, parent, taint, origin)
     elif _is_asked(parent, node, taint):
@@ -118,8 +119,42 @@ def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: T
     if called and parent.attr == "get" and taint.shape is ContainerShape.DICT:
         assert isinstance(call, ast.Call)
         walk.push(call, Taint(ContainerShape.NUMBER, taint.types), origin)
+    elif called and taint.shape is ContainerShape.DICT and (value := _value_of_each(walk.file, call, parent.attr)):
+        walk.bind(value, Taint(ContainerShape.NUMBER, _types_read(walk, value)), origin)
     else:
         walk.stuck(node, "is inspected inside the loop", origin)
+
+
+def _value_of_each(file: File, call: ast.AST, name: str) -> ast.Name | None:
+    """Return `v` of `for k, v in x.items()` and `for v in x.values()`, if all its values are numbers.
+
+    Args:
+        file: the program.
+        call: the call of the method.
+        name: the method's name.
+    """
+    loop = file.parents[call]
+    if not isinstance(loop, ast.For) or loop.iter is not call or loop.orelse:
+        return None
+    value: ast.expr | None = loop.target
+    if name == "items":
+        value = value.elts[1] if isinstance(value, ast.Tuple) and len(value.elts) == 2 else None
+    elif name != "values":
+        return None
+    return value if isinstance(value, ast.Name) else None
+
+
+def _types_read(walk: NumberWalk, value: ast.Name) -> frozenset[str]:
+    """Return the types that a loop's name was read with.
+
+    Raises:
+        Stuck: some of them aren't types of numbers.
+    """
+    uses = walk.file.names(walk.file.home_of(value), value.id)
+    types = frozenset(t for use in uses if isinstance(use.ctx, ast.Load) for t in walk.file.types(use))
+    if not types <= {"float", "int", "bool"}:
+        raise Stuck(value, "is iterated over beside values that are no numbers")
+    return types
 
 
 def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Taint, origin: Origin) -> None:
@@ -160,7 +195,7 @@ def _handed(walk: NumberWalk, node: ast.expr, parent: ast.Call | ast.keyword, ta
         inside(walk, call.func.value, taint, origin)
     elif name in ("extend", "update") and isinstance(call.func, ast.Attribute) and holder(walk, call.func.value):
         inside(walk, call.func.value, Taint(ContainerShape.NUMBER, taint.types), origin)
-    elif (function := functions.callee(walk.file, call)) is not None:
+    elif (function := callees.callee(walk.file, call)) is not None:
         walk.enter(function, call, node, taint, origin)
     else:
         walk.stuck(node, f"is passed to {ast.unparse(call.func)}(), which may inspect it", origin)

@@ -45,8 +45,8 @@ _SHAPES = _VIEWS | frozenset("tril triu bool long float log sqrt exp neg flip cu
 """Methods that give the same for the same tensor."""
 _CASTS = frozenset("half bfloat16 double float type to_empty".split())
 _FORBIDDEN = frozenset(
-    "buffers named_buffers _buffers use_buffers setattr __dict__ DistributedDataParallel DDP FullyShardedDataParallel "
-    "fully_shard deepspeed meta".split()
+    "buffers named_buffers _buffers use_buffers setattr vars __dict__ DistributedDataParallel DDP "
+    "FullyShardedDataParallel fully_shard deepspeed meta".split()
 )
 """Names in a file that see buffers, or may change what a constant is made of."""
 

@@ -1,7 +1,7 @@
 """Writes `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
 
-The indices are used for such assignments alone, in their order, and the condition has the shape that `x` begins with.
-A value on the device becomes a `torch.where`, in place.
+The indices are used only for such assignments, in their order, and the shape of the condition matches the first
+dimensions of `x`. A value on the device becomes a `torch.where`, in place.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
     """Return the mask whose hits are assigned to the target, one name per dimension."""
     several = isinstance(target, ast.Tuple)
     if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0:
-        inner = _asked(value.value)
+        inner = _condition_of_nonzero(value.value)
         mask = questions.mask_of(file, inner) if inner is not None else None
         return inner if mask is not None and mask.dims == 1 and isinstance(target, ast.Name) else None
-    inner = _asked(value)
+    inner = _condition_of_nonzero(value)
     mask = questions.mask_of(file, inner) if inner is not None else None
     if mask is None:
         return None
@@ -50,7 +50,7 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
     return inner if isinstance(target, ast.Name) else None
 
 
-def _asked(node: ast.expr) -> ast.expr | None:
+def _condition_of_nonzero(node: ast.expr) -> ast.expr | None:
     """Return `c` of `c.nonzero(as_tuple=True)`, `torch.nonzero(c, as_tuple=True)` and `torch.where(c)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
@@ -90,7 +90,7 @@ def _of(file: File, node: ast.Assign, condition: ast.expr) -> Proposal | Left:
         draft=draft,
         rule="nonzero",
         rewrite=ID,
-        change="assign through the mask, which needs no number of hits",
+        change="assign through the mask, which doesn't need the number of hits",
         waits=waits,
         group=tuple(s for s in statements if s is not None),
     )

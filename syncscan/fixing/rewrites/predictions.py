@@ -1,6 +1,7 @@
 """Keeps predictions on the device until they are joined, and copies them once.
 
-The list goes to `torch.cat` or `torch.stack` alone. Until then all of them take the device's memory: unsafe.
+The list is used only by `torch.cat` or `torch.stack`. Until then, all predictions take memory on the device, so this is
+unsafe.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
     if not isinstance(name, ast.Name) or append.args != [call] or not loops or file.types(name) != {"list"}:
         return
     uses = [n for n in file.names(file.home_of(name), name.id) if isinstance(n.ctx, ast.Load) and n is not name]
-    joins = [_joined(file, use) for use in uses]
+    joins = [_cat_around(file, use) for use in uses]
     if not _begins_empty(file, name):
         return
     if not joins or any(join is None or file.within(join, loops[-1]) for join in joins):
@@ -85,7 +86,7 @@ def _is_fresh(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FRESH
 
 
-def _joined(file: File, use: ast.Name) -> ast.Call | None:
+def _cat_around(file: File, use: ast.Name) -> ast.Call | None:
     """Return the `torch.cat(use)` around a use."""
     call = file.parents[use]
     if not isinstance(call, ast.Call) or call.args[:1] != [use]:
