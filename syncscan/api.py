@@ -82,7 +82,7 @@ def analyze(
             or `OLD=NEW` where the trace was recorded below OLD and its sources lie below NEW.
         cache: keep what was read in a file beside the trace, `.NAME.syncscan-cache`, and read that instead while the
             trace is unchanged. The analysis is the same.
-        clock: told when each stage is over.
+        clock: called at the end of each stage.
 
     Raises:
         UsageError: the trace holds no such process or no such steps, or a source root is no folder.

@@ -16,7 +16,7 @@ from syncscan.errors import UsageError
 from syncscan.model.finding import Excerpt, Source
 
 MAX_BYTES = 4_000_000
-"""Size limit of source files; nobody writes longer ones."""
+"""Size limit of source files; larger files aren't read."""
 AROUND = 2
 """Lines shown above and below a flagged line."""
 MOST_LINES = 12

@@ -1,4 +1,4 @@
-"""A command as a user types it goes in; what of it is a program of Python's, and who starts it, comes out."""
+"""Resolve a command as a user types it to the Python program in it, and to what starts that program."""
 
 from __future__ import annotations
 
@@ -273,9 +273,8 @@ def _alone_hint(command: Command, subcommand: str) -> str:
     name = notebook(command)
     if name is None:
         return f"Give it the program itself: syncscan {subcommand} SCRIPT ARGS."
-    return (
-        f"Convert the notebook first: jupyter nbconvert --to script {name}.ipynb, then syncscan {subcommand} {name}.py."
-    )
+    convert = f"jupyter nbconvert --to script {name}.ipynb"
+    return f"Convert the notebook first: {convert}, then syncscan {subcommand} {name}.py."
 
 
 def in_this_process(command: Command, subcommand: str) -> Command:

@@ -85,7 +85,7 @@ class Compiling:
             logger.addHandler(self._handler)
 
     def record(self, *, tried: bool = False, notes: Sequence[str] = ()) -> CompileRecord:
-        """Return all that dynamo said so far.
+        """Return all that dynamo has reported so far.
 
         Args:
             tried: whether the modules were given to it, and not by the program.

@@ -1,6 +1,6 @@
 """Record the steps of one cycle with torch's profiler, and the facts that it can't see.
 
-Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronizations and
+Everything that makes a step slower is switched on and off here: torch's profiler, the callbacks at synchronizations and
 at garbage collections, the debug mode, CUPTI. Whatever way a cycle ends, all of it is off afterwards.
 """
 

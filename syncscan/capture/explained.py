@@ -1,4 +1,4 @@
-"""The captures of a script go in; what dynamo said while it ran, or of one further step, is added to their traces."""
+"""Add dynamo's reports, from the run or from one further step, to the traces of a script's captures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Explained:
         return True
 
     def close(self, sessions: Sequence[Session]) -> None:
-        """Stop, and add what dynamo said to the traces of these sessions."""
+        """Stop, and add dynamo's reports to the traces of these sessions."""
         if self._given is not None:
             self._given.end()
         record = self._compiling.record(tried=self._tried, notes=self._notes())

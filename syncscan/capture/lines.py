@@ -87,7 +87,7 @@ def exact() -> bool:
 def begin() -> None:
     """Open a recording, unless one is open, and start the callbacks; the calling thread counts as the training one.
 
-    Without callbacks, the synchronizations that Python code asks for by name are recorded all the same.
+    Without callbacks, the synchronizations that Python code asks for by name are still recorded.
     """
     if _state.recording is not None:
         return
@@ -175,7 +175,7 @@ def on_event(kind: str) -> Callable[[int, int], None]:
 def _innermost(frame: FrameType | None, module_call: CodeType) -> Any:
     """Return the `nn.Module` whose call is nearest around this frame.
 
-    Its frame is asked, not a forward hook: a global hook would make every module call dearer, and make dynamo compile
+    Its frame is asked, not a forward hook: a global hook would make every module call slower, and make dynamo compile
     the model anew, with the hook in it.
     """
     for _ in _REACH:

@@ -39,7 +39,7 @@ OFTEN, ENOUGH = 5, 3
 HELD = 0.5
 """Fraction of the looks in which a loop must be active."""
 SAY_S = 10.0
-"""Time after which the user is told that no step has been seen."""
+"""Time after which a message reports that no step has been seen."""
 
 
 class Repeats:

@@ -1,8 +1,8 @@
 """Watch a program's whole run: when its steps end, and which phases it consists of.
 
 From the first step of a capture to its last the watch keeps when each ended, which costs some 100 ns, and samples
-thinly where the program is, which costs 40 to 60 µs a sample. What the profiler disturbs is marked, so that nobody
-takes it for the program's own time: the steps under it, those while traces are written and samples counted, and as many
+thinly where the program is, which costs 40 to 60 µs a sample. What the profiler disturbs is marked, so that it isn't
+taken for the program's own time: the steps under it, those while traces are written and samples counted, and as many
 behind those as the loader's workers have batches ready by then. The capture's work in all other steps (samples, and
 what it does at a step's end) is timed, to be taken off their mean.
 """

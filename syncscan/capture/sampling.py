@@ -7,7 +7,7 @@ takes as long as before it. The trace is written first and gets the tree added, 
 can cost it.
 
 The timed steps come long before and stay without a sampler, so their time is undisturbed. The sampled ones are timed by
-the same clock: what sampling cost can be told from both.
+the same clock: the cost of sampling follows from both.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from syncscan.capture.step_ends import ScopeWatch
 from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3
-"""Times the script is told to stop before it counts as one that catches everything, and is left alone."""
+"""Attempts to stop the script before it counts as one that catches everything, and is left alone."""
 
 
 class CaptureComplete(BaseException):

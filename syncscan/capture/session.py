@@ -1,6 +1,6 @@
 """Capture a few steps of a loop: `with syncscan.profile(...) as prof: … prof.step()`.
 
-A capture runs `settle` and `calibrate` steps without the profiler, to know what a step takes when nobody looks, and
+A capture runs `settle` and `calibrate` steps without the profiler, to know a step's time without it, and
 then `repeat` cycles of wait, warmup and active steps, with the source line of every sync, and samples some more steps
 if asked to. Before, between and after captures a step costs a comparison. Nothing that goes wrong in a capture reaches
 the loop.
@@ -124,7 +124,7 @@ class Session:
         shapes: bool = False,
         notify: Callable[[str], None] | None = None,
     ) -> None:
-        # A loop that changes its folder writes where it was asked to all the same.
+        # A loop that changes its folder still writes to the requested one.
         self.order = CaptureOrder(plan, out.absolute(), clean_name(name), stacks, shapes)
         self.demand = demand or Demand()
         self.paths: list[Path] = []
@@ -242,7 +242,7 @@ class Session:
     def close(self) -> None:
         """End the session now, and write what is recorded of an incomplete cycle.
 
-        Nothing is raised: what fails is told, and everything is off afterwards.
+        Nothing is raised: failures are reported, and everything is off afterwards.
         """
         if os.getpid() != self._pid:
             return

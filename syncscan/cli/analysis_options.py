@@ -37,7 +37,7 @@ class AnalysisOptions(msgspec.Struct, frozen=True):
 
         Args:
             trace: its path.
-            clock: told when each stage is over.
+            clock: called at the end of each stage.
         """
         from syncscan import api
 

@@ -1,4 +1,4 @@
-"""`syncscan analyze TRACE…`: from trace files to a report on stdout or in a file."""
+"""`syncscan analyze TRACE…`: analyze trace files, and write a report to stdout or a file."""
 
 from __future__ import annotations
 

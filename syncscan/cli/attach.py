@@ -1,4 +1,4 @@
-"""`syncscan attach PID`: from a process that runs already to a capture of it, a watch, or where its threads stand."""
+"""`syncscan attach PID`: capture or watch a running process, or print where its threads are."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def command(
 
 
 def _dump(pid: int) -> None:
-    """Print where each thread stands; of a process that doesn't hear, by its functions of C's."""
+    """Print where each thread is; for a process that doesn't answer, by its C functions."""
     from syncscan.live.attaching.attach import NotHeard, attached
     from syncscan.live.attaching.injection import native_frames, process_of
     from syncscan.live.attaching.requests import Order

@@ -1,4 +1,4 @@
-"""`syncscan check TRACE…`: from recordings and a project's limits to passed or failed, for CI."""
+"""`syncscan check TRACE…`: compare recordings with a project's limits, and pass or fail in CI."""
 
 from __future__ import annotations
 

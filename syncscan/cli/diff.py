@@ -1,4 +1,4 @@
-"""`syncscan diff BEFORE AFTER`: from recordings of two states of a program to what differs between them."""
+"""`syncscan diff BEFORE AFTER`: compare recordings of two states of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`syncscan dryrun SCRIPT [ARGS]` and `FILE.py:FUNCTION`: from a program to the waits that it would have on a GPU."""
+"""`syncscan dryrun SCRIPT [ARGS]` and `FILE.py:FUNCTION`: find the waits that a program would have on a GPU."""
 
 from __future__ import annotations
 

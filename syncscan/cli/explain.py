@@ -1,4 +1,4 @@
-"""`syncscan explain NAME [TRACE]`: from the name of a rule, a finding or a habit to what there is to read about it."""
+"""`syncscan explain NAME [TRACE]`: print the page of a rule, a finding or a habit."""
 
 from __future__ import annotations
 

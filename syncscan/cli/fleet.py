@@ -1,4 +1,4 @@
-"""`syncscan fleet FOLDER|GLOB|URL…`: from the traces of all ranks of a job to one report about the job."""
+"""`syncscan fleet FOLDER|GLOB|URL…`: report on a job from the traces of all its ranks."""
 
 from __future__ import annotations
 

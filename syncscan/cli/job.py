@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from syncscan.model.fleet import Fleet
 
 WARNINGS = 5
-"""Different warnings of the traces that are said."""
+"""Most different warnings about traces that are printed."""
 
 
 def is_saved(paths: Sequence[str]) -> bool:

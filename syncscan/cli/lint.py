@@ -1,4 +1,4 @@
-"""`syncscan lint PATHS`: from source files that nothing runs to warnings at their syncs, by line."""
+"""`syncscan lint PATHS`: warn of likely syncs in source files, by line, without running them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`syncscan profile SCRIPT [ARGS]`: from a training script to traces of a few steps and a report."""
+"""`syncscan profile SCRIPT [ARGS]`: record a few steps of a training script, and report their syncs."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ class _Streams:
         self._out, self._err = sys.stdout, sys.stderr
         self._spare = _duplicate(sys.stdout)
         self.said: set[str] = set()
-        """The sentences that the user was told while the script ran."""
+        """Sentences that were printed while the script ran."""
 
     def say(self, sentence: str) -> None:
         """Write a sentence to the user, on stderr, if the script has left it open."""

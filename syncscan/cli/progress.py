@@ -25,7 +25,7 @@ def reading(path: str, activity: str = "reading") -> Iterator[Progress | None]:
 
     Args:
         path: of the trace.
-        activity: what is done meanwhile, said beside the bar.
+        activity: name of the work, shown beside the bar.
     """
     # Path.is_file raises for names that are too long.
     if not sys.stderr.isatty() or not os.path.isfile(path) or Path(path).stat().st_size < BIG:  # noqa: PTH113

@@ -1,4 +1,4 @@
-"""`syncscan prove BEFORE AFTER`: from two programs to whether the second is faster and computes the same."""
+"""`syncscan prove BEFORE AFTER`: measure whether the second program is faster and computes the same."""
 
 from __future__ import annotations
 

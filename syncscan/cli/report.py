@@ -1,4 +1,4 @@
-"""`syncscan report TRACE -o report.html`: from a trace to one self-contained HTML file."""
+"""`syncscan report TRACE -o report.html`: write the analysis of a trace as one self-contained HTML file."""
 
 from __future__ import annotations
 

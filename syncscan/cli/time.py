@@ -1,4 +1,4 @@
-"""`syncscan time SCRIPT:FUNCTION`: from a function of a script to its latency and throughput on stdout."""
+"""`syncscan time SCRIPT:FUNCTION`: measure the latency and throughput of a script's function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`syncscan watch PATH`: from the file that a watch writes to a screen of the job as it runs."""
+"""`syncscan watch PATH`: show a watched job as it runs, from the file that the watch writes."""
 
 from __future__ import annotations
 

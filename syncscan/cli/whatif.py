@@ -1,4 +1,4 @@
-"""`syncscan whatif TRACE`: from a trace and selectors to the step without the chosen syncs."""
+"""`syncscan whatif TRACE`: project the step of a trace without the selected syncs."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _intended(point: SyncPoint) -> SyncPoint:
 
 
 def _program_threads(trace: Trace) -> set[int]:
-    """Return the tracks with ops or steps of the program; waits elsewhere (pinning, NCCL's watchdog) delay nobody.
+    """Return the tracks with ops or steps of the program; waits elsewhere (pinning, NCCL's watchdog) delay no step.
 
     Without ops, these are the threads that launch device work, since a thread that only waits can't be late.
     """

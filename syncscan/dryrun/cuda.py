@@ -1,6 +1,6 @@
-"""A session goes in, `torch.cuda` and its like answer as on a machine with one GPU, until the patches are restored.
+"""Make `torch.cuda` and related modules answer as on a machine with one GPU, until the patches are restored.
 
-What waits there tells the session: synchronizes of the device, of streams and events, `empty_cache`.
+Whatever waits there is reported to the session: synchronizes of the device, of streams and events, `empty_cache`.
 """
 
 from __future__ import annotations

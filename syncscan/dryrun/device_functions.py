@@ -1,6 +1,6 @@
 """Answer torch calls that name a device for the simulated one.
 
-Every call of torch's functions and tensors' methods goes in; calls that name no device run as they are, known to the
+Every call of torch's functions and tensors' methods is intercepted; calls without a device run unchanged, known to the
 session by their names.
 
 Imported where a session begins: it needs torch to be defined.

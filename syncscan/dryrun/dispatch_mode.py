@@ -1,4 +1,4 @@
-"""Every op below autograd goes in; where its results lie is noted, and what it waits for is told the session.
+"""Intercept every op below autograd: note the device of its results, and report its waits to the session.
 
 Imported where a session begins: it needs torch to be defined.
 """

@@ -1,4 +1,4 @@
-"""A session goes in; torch's own machinery, which would look for a device or go around the modes, is led through them.
+"""Patch the parts of torch that would look for a device or bypass the modes.
 
 That is autocast, hooks and custom functions that C++ calls, optimizers that group tensors by device, and compilers.
 """

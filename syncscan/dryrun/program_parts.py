@@ -1,4 +1,4 @@
-"""The ways to a dry run's waits and steps go in, what the program does between its steps comes out, round by round."""
+"""Find what a program does between its steps, round by round, by the paths to a dry run's waits and steps."""
 
 from __future__ import annotations
 

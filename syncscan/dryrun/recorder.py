@@ -23,7 +23,7 @@ from syncscan.model.libraries import is_library
 REMEMBERED = 20_000
 """Forward ops whose lines are kept for the backward pass: several steps of a big model."""
 MOST_WAITS = 200_000
-"""Recorded at the most; more are counted, and said."""
+"""Most waits that are recorded; further ones are counted and reported."""
 APART = 10**9
 """Offset between the forward ops' numbers of two threads; torch counts each thread's from 0."""
 

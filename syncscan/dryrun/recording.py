@@ -1,4 +1,4 @@
-"""Waits, ops and scopes as a program meets them go in, a trace as torch.profiler would have written it comes out.
+"""Record waits, ops and scopes of a program as a trace such as torch.profiler would have written.
 
 The clock is none: it only counts, so that ranges nest and follow each other as they did. A call from Python begins
 `CALL_NS` after the one before, ops of one call `OP_NS` after each other, as the rules for traces expect it.
@@ -236,7 +236,7 @@ class DryRecording:
         """Return the recording as a trace's JSON.
 
         Args:
-            notes: sentences that a reader should know of it.
+            notes: sentences about the run that a reader should know.
             ops: how many ran on the simulated device.
             gaps: those that weren't understood: name, how often, file and line.
             races: kind, line of the earlier use, line of the later one, and how often.

@@ -71,6 +71,11 @@ def device_context() -> Any:
 
 def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
     """Return replacements for `torch.cuda.Stream` and `torch.cuda.Event`."""
+    event = _event_type(session)
+    return _stream_type(session, event), event
+
+
+def _event_type(session: DryRunSession) -> Any:
     order = session.order
 
     class Event:
@@ -110,6 +115,12 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
             """Return nothing: no other process can see it."""
             return b""
 
+    return Event
+
+
+def _stream_type(session: DryRunSession, event_type: Any) -> Any:
+    order = session.order
+
     class Stream:
         """A queue of work in order."""
 
@@ -143,7 +154,7 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
 
         def record_event(self, event: Any = None) -> Any:
             """Mark what was launched on it."""
-            event = Event() if event is None else event
+            event = event_type() if event is None else event
             event.record(self)
             return event
 
@@ -153,7 +164,7 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
         def __exit__(self, *raised: object) -> None:
             """Do nothing: nothing was changed."""
 
-    return Stream, Event
+    return Stream
 
 
 def _number(stream: Any) -> int | None:

@@ -67,7 +67,7 @@ class RecordedStacks:
             op: row of the outermost op around each, or NONE.
 
         A record lies within the op that synchronizes; an older one belongs to something else. An op that waits more
-        often than it calls back has one line all the same. Waits in the allocator have no record.
+        often than it calls back still has one line. Waits in the allocator have no record.
         """
         if not len(first) or not (self._syncs or self._lines.calls):
             return [None] * len(first)

@@ -30,7 +30,7 @@ def why_left(place: WaitingLine) -> str:
 
 
 def runs_once(file: File, line: int) -> bool:
-    """Return whether the innermost statement of a line stands in no loop, and its function was entered at most once."""
+    """Return whether the innermost statement of a line is in no loop, and its function was entered at most once."""
     over = [n for n in file.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
     if not over:
         return False

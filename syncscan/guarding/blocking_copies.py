@@ -45,7 +45,7 @@ def watch(
 
     Args:
         note: is called from the wrapper.
-        opened: is told of the copies that may still run; None where nobody asks.
+        opened: called with the copies that may still run; None if nothing needs them.
         release: is called with a source of `further` before it is copied.
         further: classes of tensors that are looked at beside torch's own.
 

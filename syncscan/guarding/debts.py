@@ -97,7 +97,7 @@ class Debts:
     Args:
         clocks: what the host has waited for.
         stream: returns the current stream of a device, by its index.
-        tell: is told of each race.
+        tell: called with each race.
     """
 
     def __init__(self, clocks: CopyOrder, stream: Callable[[int], Stream], tell: Tell) -> None:

@@ -273,7 +273,7 @@ def guard(
         on_violation: "warn" with the guilty line, "raise" `UnexpectedSync` or `UnorderedUse` from it, or a function
             that is called with the `GuardedSync` or `GuardedRace` in the thread that waited or raced. No limit allows
             races.
-        warmup: steps, told by `step()`, before it is armed.
+        warmup: number of calls of `step()` before it is armed.
         scope: count only what waits inside of a `record_function` scope whose name matches this glob.
         threads: "own" for the thread that enters the block and its backward passes; "all" for every thread.
         name: what warnings and exported counts call it.

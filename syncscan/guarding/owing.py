@@ -23,7 +23,7 @@ class Owing:
 
     Args:
         vendor: torch's module of the device: "cuda" or "xpu".
-        tell: is told of each race.
+        tell: called with each race.
     """
 
     def __init__(self, vendor: str, tell: Tell) -> None:

@@ -52,7 +52,7 @@ def annotated(
         path: read again, piece by piece.
         finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
         margin_ns: how much to show around it.
-        progress: told while the trace is read.
+        progress: called while the trace is read.
     """
     with _open_again(analysis, path) as (source, text):
         if finding is None:
@@ -66,7 +66,7 @@ def annotated(
 def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """Yield the text of the annotated copy for Perfetto, with slices that it would drop on rows of their own.
 
-    It reads the trace twice; `progress` is told of both.
+    It reads the trace twice; `progress` is called in both passes.
     """
     with _open_again(analysis, path) as (_, text):
         head = text.head

@@ -1,4 +1,4 @@
-"""A page of our own for the browser: from a URL to a browser window, and from HTML text to a local server."""
+"""Open a URL in the browser, and serve an HTML page locally."""
 
 from __future__ import annotations
 

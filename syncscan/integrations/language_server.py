@@ -1,6 +1,6 @@
 """Serve an editor: lint warnings and the newest recording's findings as diagnostics, their reasons, and verified fixes.
 
-An open file is linted as it stands in the editor. Findings are those of the newest trace or saved analysis below the
+An open file is linted as it is in the editor. Findings are those of the newest trace or saved analysis below the
 workspace's folder; each says what it saves. A quick fix runs the file dry, as `syncscan fix` does, and applies what it
 verified.
 """
@@ -189,7 +189,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def lint_text(path: str, text: str) -> Sequence[LintWarning]:
-    """Return the lint warnings of a file as it stands in an editor, none where it can't be parsed yet."""
+    """Return the lint warnings of a file as it is in an editor, none where it can't be parsed yet."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / (Path(path).name or "untitled.py")
         file.write_text(text, "utf-8")

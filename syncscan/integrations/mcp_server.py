@@ -1,4 +1,4 @@
-"""A door for programs: from calls of the Model Context Protocol to short answers about traces below one folder."""
+"""Answer calls of the Model Context Protocol about the traces below one folder."""
 
 from __future__ import annotations
 

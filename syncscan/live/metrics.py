@@ -241,7 +241,7 @@ class TensorBoard:
 
 
 def close(sinks: Iterable[Any]) -> None:
-    """Close those that have something to close; what goes wrong there concerns nobody."""
+    """Close those that have something to close, and ignore errors."""
     for sink in sinks:
         with contextlib.suppress(Exception):
             getattr(sink, "close", lambda: None)()

@@ -32,7 +32,7 @@ class Once(Runner):
             step came in time.
         wait_s: how long the first step is waited for.
         name: what the trace's name begins with; empty for the program's.
-        say: what is told the user meanwhile.
+        say: called with messages for the user.
     """
 
     def __init__(

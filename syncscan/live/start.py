@@ -47,7 +47,7 @@ class Wanted:
 
         Args:
             lazy: make its file only once a step has ended.
-            say: what each alarm is told to.
+            say: called with each alarm.
         """
         return watch(
             self.out,
@@ -70,7 +70,7 @@ def watch(
     exports: Iterable[str | Sink] = (),
     lazy: bool = False,
 ) -> Watch:
-    """Watch this process for as long as it runs: where its step's host stands, and what of that is waiting.
+    """Watch this process for as long as it runs: where its step's host is, and how much of that is waiting.
 
     The watch begins with `start()` or `with`. Steps are counted by the optimizer; a loop without one calls `step()`
     of the watch, or its rounds are found.
@@ -132,7 +132,7 @@ def run_watched(
         arguments: its own.
         wanted: the watch.
         module: the target is a module.
-        say: what the user is told with.
+        say: called with messages for the user.
 
     Raises:
         UsageError: there is no such script.

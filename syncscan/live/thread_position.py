@@ -1,4 +1,4 @@
-"""Name the line of the program where a thread stands, and what it waits for there, by its stack alone.
+"""Name the program's line that a thread runs, and what it waits for there, by its stack alone.
 
 A line counts as a wait for the device by three signs, each of the innermost frame: torch's function that waits
 (`synchronize`), the name of what the instruction calls (`item`, which Python 3.11 and later tell exactly), and a
@@ -58,10 +58,10 @@ MOST_FILES = 64
 
 
 class ThreadPosition(NamedTuple):
-    """Where a thread stands: the innermost line of the program's own, and what it does there.
+    """A thread's position: the program's innermost line, and what it does there.
 
     `kind` is one of the kinds above, `rule` the rule of the catalogue for a wait for the device, "" where none is
-    known. A thread outside of the program's code stands at the library's innermost line.
+    known. A thread outside of the program's code is at the library's innermost line.
     """
 
     file: str
@@ -84,7 +84,7 @@ class PositionLookup:
         self._lint_lines: dict[str, dict[int, str]] = {}
 
     def __call__(self, stack: Sequence[Any]) -> ThreadPosition | None:
-        """Return where a thread with this stack stands; None for an empty one, or one of syncscan's own threads."""
+        """Return where a thread with this stack is; None for an empty one, or one of syncscan's own threads."""
         kind, rule = "", ""
         inner: ThreadPosition | None = None
         for code, at in zip(stack[::2], stack[1::2], strict=True):
@@ -98,7 +98,7 @@ class PositionLookup:
 
     @staticmethod
     def is_own(position: ThreadPosition) -> bool:
-        """Return whether a thread stands in the program's code, not a library's."""
+        """Return whether a thread is in the program's code, not a library's."""
         return _is_own(position.file)
 
     def _at(self, code: CodeType, at: int) -> tuple[ThreadPosition, bool]:
@@ -117,7 +117,7 @@ class PositionLookup:
         return ThreadPosition(file, line, name_of(code), kind, rule)
 
     def _waits(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str]:
-        """Return what a thread waits for that stands right here, with its rule."""
+        """Return what a thread at this position waits for, with its rule."""
         file, name = code.co_filename, code.co_name
         for package, names, kind in () if is_own else _FUNCTIONS:
             if in_package(file, package) and (not names or name in names):

@@ -1,4 +1,4 @@
-"""Watch a program for as long as it runs: where its step's host stands, by line, and how much of that is waiting.
+"""Watch a program for as long as it runs: where its step's host is, by line, and how much of that is waiting.
 
 A sampler tells where the thread is, some 23 times a second; a thread of the watch's own counts that by line, writes a
 window every 20 seconds and an hour every hour, and judges whether a line's share has grown. A step costs its thread one

@@ -1,4 +1,4 @@
-"""Pairs of processes go in, the gain with its interval comes out, and whether it is known well enough to stop.
+"""Estimate the gain with its interval from pairs of processes, and whether it is known well enough to stop.
 
 The unit is the pair, because processes differ: memory lies elsewhere in each, another core runs it, another neighbor
 is busy; steps of one process share all that, and an interval from them would be too narrow however many there are

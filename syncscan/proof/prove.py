@@ -1,4 +1,4 @@
-"""Two programs go in, a proof comes out: what they compute is compared, and then how long they take."""
+"""Prove a change: compare what two programs compute, and then how long they take."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def prove(
         before: a script, or `file.py:function`.
         after: what it is compared with; with `revisions` the same program if not given.
         arguments: the arguments of the scripts.
-        revisions: git revisions at which `before` and `after` run; of one, `after` runs as it stands in the folder.
+        revisions: git revisions at which `before` and `after` run; with one, `after` runs as it is in the folder.
         limit_s: how long all may take.
         matters: the part of a step below which a difference doesn't matter.
         steps: how many seeded steps are compared.

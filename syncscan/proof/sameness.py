@@ -1,4 +1,4 @@
-"""Fingerprints go in, whether two programs compute the same comes out.
+"""Decide by fingerprints whether two programs compute the same.
 
 How far floating-point results may lie apart depends on the program: what sums in another order differs by some rounding
 errors, an optimizer that divides by small numbers makes much of them, and a device that adds in any order differs from

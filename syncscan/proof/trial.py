@@ -1,4 +1,4 @@
-"""A program goes in; what it answers from a process of its own comes out: a step's time in a turn, or a fingerprint."""
+"""Run a program in a process of its own, and ask it for a step's time or a fingerprint."""
 
 from __future__ import annotations
 

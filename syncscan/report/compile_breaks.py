@@ -17,7 +17,7 @@ TITLE_TRIED = "Where torch.compile would break the graph"
 
 
 def joined(analysis: Analysis) -> tuple[CompileBreak, ...]:
-    """Return what dynamo said with the findings at each; empty where it wasn't asked."""
+    """Return dynamo's reports with the findings at each; empty where it wasn't asked."""
     record = analysis.trace.info.capture.compiled
     return compile_breaks(record, analysis.findings) if record else ()
 
@@ -48,7 +48,7 @@ def table(analysis: Analysis) -> TextTable | None:
 
 
 def title(record: CompileRecord) -> str:
-    """Return the heading of all of it."""
+    """Return the heading of the section."""
     return TITLE_TRIED if record.tried else TITLE
 
 

@@ -1,6 +1,6 @@
 """A patch as a review with suggestion blocks, as GitHub's API takes it.
 
-`gh api repos/OWNER/REPO/pulls/NUMBER/reviews --input FILE` posts it: each change stands at its lines, to be
+`gh api repos/OWNER/REPO/pulls/NUMBER/reviews --input FILE` posts it: each change is at its lines, to be
 committed by a click.
 """
 

@@ -265,7 +265,7 @@ def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
 
 
 def worth_more_compiled(compiled_us: float | None, now_us: float) -> TypeGuard[float]:
-    """Return whether removing a sync saves so much more once the network is compiled that it has to be said."""
+    """Return whether removing a sync saves enough more in a compiled network to be mentioned."""
     return compiled_us is not None and compiled_us > COMPILED_TIMES * max(now_us, COMPILED_LEAST_US)
 
 

@@ -20,7 +20,7 @@ from syncscan.report.timeline_pauses import pauses
 from syncscan.report.units import duration
 
 BINS = 480
-"""Parts of the ruler in which the device's work is told apart."""
+"""Number of parts of the ruler in which the device's work is distinguished."""
 LEVELS = 4
 """Shades of a part by how much of it the device works: work shorter than a part doesn't fill it."""
 NOTABLE = 0.01

@@ -46,7 +46,7 @@ def _limit(us: float, widest: float) -> StepBar:
 
 
 def sampled(analysis: Analysis, story: Story, whole_us: float) -> list[StepBar]:
-    """Return a bar for each change whose saving samples show: they have no place in the trace, so each stands alone."""
+    """Return a bar for each change whose saving samples show; it has no place in the trace and is drawn alone."""
     base, bars = replayed(analysis.step), []
     for text in story.remedies:
         if text.basis is not Basis.SAMPLES or text.alone_us is None:

@@ -1,4 +1,4 @@
-"""A test goes in, run on the CPU as if on a GPU; what would wait for it comes out, as a guard on a GPU would see it."""
+"""Run a test on the CPU as if on a GPU, and report its waits as a guard on a GPU would."""
 
 from __future__ import annotations
 

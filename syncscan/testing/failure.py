@@ -1,4 +1,4 @@
-"""The syncs of a test and its limit go in, the text of its failure comes out; "" where it kept within the limit."""
+"""Write the failure text of a test that exceeds its limit of syncs; "" for one within the limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syncscan.testing.advice import instead
 from syncscan.testing.limit import SyncLimit
 
 MOST = 5
-"""Places told; the others are counted."""
+"""Most places that are listed; further ones are counted."""
 
 
 def of_guarded(limit: SyncLimit, syncs: Sequence[GuardedSync]) -> str:

@@ -1,4 +1,4 @@
-"""A test goes in, run under a guard or a recording; what it did of syncs comes out: the `syncscan` fixture's value."""
+"""Run a test under a guard or a recording, and collect its syncs: the value of the `syncscan` fixture."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _beside(measured: StepSummary, us: float, whole: float, unprofiled: float) -
 def _estimate(
     step: CalibratedStep, bound: Bound, ends: Sequence[CalibratedStep], removable: frozenset[int]
 ) -> Iterator[str]:
-    """Yield what the verdict rests on where nobody timed the step without the profiler, and what else it could be."""
+    """Yield the verdict's assumptions if the step wasn't timed without the profiler, and what else it could be."""
     if step.calibration.known:
         return
     yield f"Estimate: {_overhead(step):.0%} of host time is profiler overhead (--step-ms replaces it)."

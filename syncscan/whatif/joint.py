@@ -40,7 +40,7 @@ from syncscan.whatif.surroundings import Surroundings
 UNSURE, MOST_UNSURE = 0.06, 0.1
 """Within which part of it a step's time is known where capture doesn't tell, and at the most that counts."""
 EAGER_FRAMES = {Launching.COMPILE: (0.0, 0.13, 0.26), Launching.REDUCE_OVERHEAD: (-0.34, 0.0, 0.1)}
-"""The part by which a step gets longer all the same whose network stays eager for a break in a loop: at the least,
+"""The part by which a step still gets longer if its network stays eager for a break in a loop: at the least,
 likely and at the most. Dynamo looks at its frames in vain, and modules of the program's own within that loop are
 compiled one by one. Measured in nine programs (H100, torch 2.11): compiled 1.01 to 1.30; with CUDA graphs 0.62 to 0.69
 where there are such modules, else 0.99 to 1.03 (1.19 in one whose times scatter by half)."""
@@ -131,7 +131,7 @@ class Joint:
         return (period + likely * self.step.before.period) * self.step.unit
 
     def _reach(self, removed: Sequence[Finding]) -> Reach:
-        """Return what a compile reaches without these; syncs outside of the network are in nobody's way."""
+        """Return what a compile reaches without these; syncs outside of the network prevent nothing."""
         ids = frozenset(f.id for f in removed) & self._within
         if ids not in self._reached:
             self._reached[ids] = self._find(ids)

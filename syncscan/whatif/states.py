@@ -1,7 +1,7 @@
 """Project the step's states: its syncs removed or not, its network compiled or not, and both.
 
 Only of steps that their launches hold: there a compile saves launches. What one of them saves alone is nothing where
-the other stands in its way, so that both are projected together.
+the other prevents its gain, so that both are projected together.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _worth(projector: Projector) -> bool:
 def _stalled(projector: Projector, habits: Sequence[Habit]) -> bool:
     """Return whether something else than launches takes much of the host's time: a lock, a collection, its input.
 
-    That goes first, and what an op that launches takes can't be told beside it.
+    That goes first, and an op that launches can't be measured beside it.
     """
     step = projector.calibrated()
     gains = [h.gain.recoverable_us for h in habits if h.gain and h.advice.area in (Area.HOST, Area.INPUT)]

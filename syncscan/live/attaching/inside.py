@@ -28,7 +28,7 @@ MOST_FRAMES = 40
 
 
 def carry_out(folder: str) -> None:
-    """Do what the folder's order says; what goes wrong is answered and reaches nobody else.
+    """Carry out the folder's order; errors are answered and never reach the program.
 
     Args:
         folder: of the order, and for the answers.
