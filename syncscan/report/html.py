@@ -38,7 +38,7 @@ from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, before_after
 from syncscan.report.habits import HabitText
 from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
+from syncscan.report.phrases import USES, certainty, chain, place, projected, sentences, waited
 from syncscan.report.remedies import RemedyText
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.tiles import bars, key, tiles, widest_us
@@ -206,7 +206,7 @@ def _todo(story: Story, page: _Page) -> dict[str, Any]:
     return {
         "title": story.to_do,
         "nothing": shown(story.nothing, 600),
-        "then": shown(story.then, 600),
+        "then": shown(sentences(story.then, story.stop), 600),
         "remedies": [_remedy(entry, cards.get(entry.habit), page) for entry in story.remedies],
     }
 
