@@ -16,8 +16,8 @@ from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 class ScopePaths:
     """Numbers the scope paths of a trace's slices.
 
-    A backward op runs on a thread without scopes. It takes the path that is open on the steps' thread meanwhile, such as
-    a scope around `loss.backward()`; where none is, the path of its forward op.
+    A backward op runs on a thread without scopes. It takes the path that is open on the steps' thread meanwhile, such
+    as a scope around `loss.backward()`; where none is, the path of its forward op.
     """
 
     def __init__(self, trace: Trace) -> None:

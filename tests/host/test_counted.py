@@ -258,9 +258,8 @@ def test_backward_lies_in_the_scope_around_it() -> None:
         t.launch(at=start + 10, lasts=5)
         with t.scope("head", start + 100, start + 200):
             t.op("aten::mm", start + 110, start + 120, sequence=7)
-        with t.scope("train", start + 250, start + 500):
-            with t.scope("zero", start + 255, start + 260):
-                pass
+        with t.scope("train", start + 250, start + 500), t.scope("zero", start + 255, start + 260):
+            pass
         with t.thread("pt_autograd_0"), t.backward("MmBackward0", start + 300, start + 400, sequence=7):
             t.op("aten::t", start + 310, start + 320)
     assert {d.op: d.scope for d in counted(t).dearest if d.op != "aten::mm"}["aten::t"] == ("train",)
