@@ -15,7 +15,7 @@ from syncscan.cli.output import deliver, refuse, say
 from syncscan.cli.terminal import colors, width
 
 if TYPE_CHECKING:
-    from syncscan.model.projection import Projection
+    from syncscan.model.analysis import Analysis
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -114,7 +114,8 @@ def command(
     refuse(output, force, *((trace,) if trace else ()))
     before, rest = _typed(before, rest) if revisions else (before, rest)
     after, arguments = (None, rest) if revisions else (rest[0] if rest else None, rest[1:])
-    projected = _projected(trace, remove) if trace else None
+    analysis = _analyzed(trace) if trace else None
+    projected = analysis.whatif(*(remove or ("all",))) if analysis else None
     proof = prove(
         before,
         after,
@@ -133,9 +134,10 @@ def command(
     elif form == "markdown":
         text = report.render_markdown(proof)
     elif form == "html":
-        from syncscan.report import proof_html
+        from syncscan.report import proof_html, step_picture
 
-        text = proof_html.render(proof)
+        picture = step_picture.projected(analysis, projected) if analysis and projected else None
+        text = proof_html.render(proof, picture)
     else:
         text = report.render_text(proof, width=width(), color=output is None and colors())
     deliver(text, output, force)
@@ -168,7 +170,7 @@ def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     return command.target, command.arguments
 
 
-def _projected(trace: str, remove: tuple[str, ...]) -> Projection:
+def _analyzed(trace: str) -> Analysis:
     from syncscan import api
 
-    return api.analyze(trace).whatif(*(remove or ("all",)))
+    return api.analyze(trace)

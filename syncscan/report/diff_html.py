@@ -17,6 +17,7 @@ from syncscan.model.arrays import Int64, distinct
 from syncscan.model.diff import Diff, SiteStatus
 from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.report import step_picture
 from syncscan.report.assets import asset, template
 from syncscan.report.diff_story import TITLES, ChangeText, DiffStory, story_of
 from syncscan.report.names import shown
@@ -67,7 +68,8 @@ def render(diff: Diff, before: Analysis, after: Analysis) -> str:
     pictures = [_picture(name, facts, list(_lanes(a, s, scale, marked)), s, scale) for name, facts, a, s in drawn]
     return template("diff.html.j2").render(
         version=__version__,
-        style=asset("page.css") + asset("diff.css"),
+        style=asset("page.css") + step_picture.style() + asset("diff.css"),
+        picture=step_picture.in_page(step_picture.measured(before, after)),
         verdict=shown(f"{story.verdict}.", 300),
         said=[shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise, story.habits) if text],
         tables=list(_tables(story)),

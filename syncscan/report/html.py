@@ -145,7 +145,7 @@ def render(analysis: Analysis) -> str:
         without=[step["name"] for step in drawn["without"]],
         no_findings=_nothing_found(analysis, story),
         warnings=[shown(w, 600) for w in story.warnings],
-        style=asset("report.css") + asset("before_after.css"),
+        style=asset("report.css") + asset("before_after.css") + asset("step_picture.css"),
         script=_script(),
         data=_json(
             {
