@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 STEPS = {
     "step-logged.svg": "logged.pt.trace.json.gz",
+    "step-pair.svg": "pair/before.pt.trace.json.gz",
     "step-masked-loss.svg": "maskedloss.v0.pt.trace.json.gz",
     "step-collector.svg": "stalls/gc.json.gz",
 }
