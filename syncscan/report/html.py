@@ -86,11 +86,12 @@ class _Page(msgspec.Struct, frozen=True, eq=False):
     story: Story
 
 
-def render(analysis: Analysis) -> str:
+def render(analysis: Analysis, above: str = "") -> str:
     """Return the report as one HTML document.
 
     Args:
         analysis: any analysis. Projections are shown where it can replay the step.
+        above: address of a page that links this one, and that it links back to.
 
     Returns:
         Text that encodes as UTF-8, whatever the trace's names hold.
@@ -106,6 +107,7 @@ def render(analysis: Analysis) -> str:
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
+        above=above,
         facts=_facts(analysis),
         verdict=f"{story.verdict}.",
         reason=shown(story.opening, 1200),
