@@ -27,7 +27,7 @@ def test_every_picture_stands_on_a_page_and_has_a_text() -> None:
 
 
 def test_the_scatter_has_a_point_for_each_row_with_a_projection() -> None:
-    """Of all tables of the page that compare one with a measurement, and it says which measured value is outside."""
+    """Each table of the page that compares a projection with a measurement is read whole; misses are drawn."""
     page = PAGE.read_text(encoding="utf-8")
     drawn = list(points(page))
     counted = {kind: sum(p.kind == kind for p in drawn) for kind in (SYNCS, HABITS, LAUNCHES)}

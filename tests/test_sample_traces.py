@@ -122,7 +122,7 @@ def test_the_unprofiled_step_is_shorter_than_the_recorded_one() -> None:
 
 
 def test_the_tutorial_s_pair_is_the_turn_in_the_middle() -> None:
-    """Of the turns, by their ratios; both recordings are of one device, and as they were written."""
+    """Sorted by their ratios; both recordings are of one device, and as they were written."""
     recorded = json.loads((FOLDER / "pair" / "recorded.json").read_text())
     turns = sorted(recorded["turns_ms"], key=lambda times: times[1] / times[0])
     for name, ms in zip(("before", "after"), turns[len(turns) // 2], strict=True):
