@@ -22,6 +22,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report import (
+    annotated,
     before_after_svg,
     causes,
     compile_breaks,
@@ -138,6 +139,7 @@ def render(analysis: Analysis, above: str = "") -> str:
         host=_host(story, icicle is not None),
         kernels=_kernels(story),
         compiled=_compiled(story),
+        annotated=annotated.files(findings) if story.costed and not analysis.step.waits_withheld else [],
         timeline_note=_timeline_note(drawn),
         findings=[_finding(entry, page) for entry in findings],
         findings_note=_findings_note(story),
