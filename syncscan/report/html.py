@@ -68,6 +68,7 @@ _SCRIPTS = (
     "drawer.js",
     "keys.js",
     "icicle.js",
+    "in_view.js",
     "before_after.js",
     "page.js",
 )
