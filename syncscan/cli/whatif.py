@@ -1,4 +1,4 @@
-"""`syncscan whatif TRACE`: from a trace and selectors to the step without the chosen syncs."""
+"""`syncscan whatif TRACE`: project the step of a trace without the selected syncs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 
 FORMATS = ("text", "json", "html", "brief")
 

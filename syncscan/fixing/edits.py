@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 
 
 class Edit(msgspec.Struct, frozen=True, order=True):
@@ -99,9 +99,9 @@ class Draft:
         end = self.text.starts[end_line] if end_line < len(self.text.starts) else len(self.text.text)
         self.other.append(Edit(begin, end, 0, ""))
 
-    def render(self, node: ast.AST, own: bool = True) -> str:
+    def render(self, node: ast.AST, with_own: bool = True) -> str:
         """Return the new source of a node: what replaces it, or its source with its parts' changes."""
-        if own and node in self.nodes:
+        if with_own and node in self.nodes:
             return self.nodes[node](lambda part: self.render(part, part is not node))
         begin, _ = self.text.span(node)
         return _applied(self.text.code(node), (_moved(edit, -begin) for edit in self._inside(node)))

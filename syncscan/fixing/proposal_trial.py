@@ -147,8 +147,8 @@ def compatible(files: dict[str, File], wanted: Wanted) -> Wanted:
     result: Wanted = []
     taken: set[ast.AST] = set()
     for path, proposal in wanted:
-        own = {proposal.node, *proposal.group}
-        if own & taken:
+        nodes = {proposal.node, *proposal.group}
+        if nodes & taken:
             continue
         draft = drafts.setdefault(path, Draft(files[path].text)).copy()
         try:
@@ -157,7 +157,7 @@ def compatible(files: dict[str, File], wanted: Wanted) -> Wanted:
         except Clash:
             continue
         drafts[path] = draft
-        taken |= own
+        taken |= nodes
         result.append((path, proposal))
     return result
 

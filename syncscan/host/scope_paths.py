@@ -9,7 +9,7 @@ import numpy as np
 from syncscan.facts.forward_ops import forward_ops
 from syncscan.facts.nesting import innermost_that
 from syncscan.model.arrays import Int32, Int64, numbered_pairs
-from syncscan.model.names import is_step
+from syncscan.model.slice_names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
 
@@ -58,7 +58,7 @@ class ScopePaths:
         is_scope = np.zeros(len(s), np.bool_)
         is_scope[left] = True
         around = innermost_that(is_scope, s.parent)
-        rest = np.flatnonzero(~is_scope)
+        ops = np.flatnonzero(~is_scope)
         for _ in range(DEEPEST):
             now = (around[left] == NONE) | (paths[around[left]] != NONE)
             if not now.any():
@@ -67,7 +67,7 @@ class ScopePaths:
             paths[left[now]] = len(self._steps) + which
             self._steps += [(path, name) for path, name in known.tolist()]
             left = left[~now]
-        paths[rest] = paths[around[rest]]
+        paths[ops] = paths[around[ops]]
         return paths
 
     def _led(self, tops: Int64) -> Int32:

@@ -13,8 +13,8 @@ import msgspec
 from syncscan.model.finding import Source
 from syncscan.model.libraries import path_in_package
 from syncscan.report import source
-from syncscan.report.names import shown
 from syncscan.report.phrases import line, real
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText
 from syncscan.report.units import duration
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from syncscan.report.before_after import BeforeAfter, Scene
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import BINS, LEVELS, Arrow, Lanes, Piece, Shade
 from syncscan.report.units import duration
 
@@ -60,7 +60,7 @@ def spoken(drawn: BeforeAfter) -> str:
     idle = sum(p.end - p.begin for p in drawn.recorded.idle)
     words = [f"{drawn.name.capitalize()} over {duration(drawn.recorded.end / 1e3)}, host above device"]
     words += [f"the host waits {duration(waits / 1e3)}"] if waits else []
-    words += [f"the device is idle behind that for {duration(idle / 1e3)}"] if idle else []
+    words += [f"the device is then idle for {duration(idle / 1e3)}"] if idle else []
     says = drawn.shown.sentence
     after = [f"after the fixes: {says}" if says else "below it, the step after the change"] if drawn.fixes else []
     return shown("; ".join([*words, *after]), 600)
@@ -176,11 +176,11 @@ KEYS = (
     ("sync", "host waits in a sync", "sync"),
     ("call", "rest of the call", "call"),
     ("input", "host is in its loader", "input"),
-    ("pause", "host time that a fix takes out", "pause"),
+    ("pause", "host time that a fix removes", "pause"),
     ("queue", "host waits: the launch queue is full", "queue"),
     ("idle", "host is done: it runs ahead", "ahead"),
     ("work", "device works", "work"),
-    ("bubble", "device idle behind a sync", "bubble"),
+    ("bubble", "device idle after a sync", "bubble"),
     ("hatch", "replayed", "hatch"),
 )
 """Swatch, meaning and look of what can be drawn."""

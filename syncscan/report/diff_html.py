@@ -21,8 +21,8 @@ from syncscan.report import step_picture
 from syncscan.report.assets import asset, template
 from syncscan.report.diff_story import TITLES, ChangeText, DiffStory, story_of
 from syncscan.report.linked import LinkedReport
-from syncscan.report.names import shown
 from syncscan.report.phrases import sentences
+from syncscan.report.shown_names import shown
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration
 from syncscan.version import __version__
@@ -65,7 +65,7 @@ def render(diff: Diff, before: Analysis, after: Analysis, reports: Sequence[Link
     story = story_of(diff)
     steps = [_step(a) for a in (before, after)]
     scale = WIDTH / max(1, *(step.length for step in steps))
-    marked = _marked(diff)
+    marked = _marks(diff)
     drawn = zip(("before", "after"), (story.before, story.after), (before, after), steps, strict=True)
     pictures = [_picture(name, facts, list(_lanes(a, s, scale, marked)), s, scale) for name, facts, a, s in drawn]
     return template("diff.html.j2").render(
@@ -99,7 +99,7 @@ def _row(change: ChangeText) -> dict[str, str]:
     return {"sign": change.sign, **{name: shown(text, 240) for name, text in texts.items()}}
 
 
-def _marked(diff: Diff) -> dict[str, str]:
+def _marks(diff: Diff) -> dict[str, str]:
     """Return, by finding id, how its waits are drawn."""
     looks = {SiteStatus.NEW: "new", SiteStatus.GONE: "gone", SiteStatus.CHANGED: "changed"}
     sites = ((looks.get(c.change, "wait"), site) for c in diff.changes for site in (c.before, c.after) if site)

@@ -14,7 +14,7 @@ from syncscan.report.assets import asset, template
 from syncscan.report.fleet_picture import WIDTH, FleetPicture, picture_of
 from syncscan.report.fleet_story import FIGURES, SHORT_CAUSES, FleetStory, JobFindingText, story_of
 from syncscan.report.linked import LinkedReport
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.version import __version__
 
 MAX_FINDINGS = 100

@@ -14,9 +14,9 @@ from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, picture, remedies, source
 from syncscan.report.assets import template
 from syncscan.report.habits import HabitText
-from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, facts, places
 from syncscan.report.remedies import RemedyText
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
 

@@ -33,14 +33,14 @@ from syncscan.report import (
     races,
     source,
     states,
-    suggested,
+    suggested_fix,
 )
 from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, before_after
 from syncscan.report.habits import HabitText
-from syncscan.report.names import shown
 from syncscan.report.phrases import USES, certainty, chain, place, projected, sentences, waited
 from syncscan.report.remedies import RemedyText
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.tiles import bars, key, tiles, widest_us
 from syncscan.report.timeline import timeline
@@ -101,7 +101,7 @@ def render(analysis: Analysis, above: str = "") -> str:
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
     numbers = frozenset(entry.number for entry in findings)
-    page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), numbers, story)
+    page = _Page(analysis, drawn.pop("origin"), _indices_without(drawn), numbers, story)
     icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
     fallen = falls(strip, widest_us(analysis)) if strip else []
     shapes = [bar for bar in bars(analysis) if not (bar.projected and fallen)]
@@ -200,7 +200,7 @@ def _size(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB" if size else ""
 
 
-def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
+def _indices_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
     """Return the index of the replayed step without exactly these findings."""
     return {tuple(step["findings"]): number for number, step in reversed(list(enumerate(drawn["without"])))}
 
@@ -426,8 +426,8 @@ def _source(excerpt: Excerpt) -> dict[str, Any]:
 
 def _suggested(change: Suggested) -> dict[str, Any]:
     """Return the change that `syncscan fix` would make: what it is, and its diff."""
-    lines = suggested.diff_lines(change)
-    return {"caption": shown(suggested.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
+    lines = suggested_fix.diff_lines(change)
+    return {"caption": shown(suggested_fix.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
 
 
 def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:
@@ -453,12 +453,12 @@ def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
         ("thread", w.thread),
         ("confidence", f.confidence.value),
         ("safe to remove", USES[w.use]),
-        ("measured", _measured(f, step)),
+        ("measured", _measured_text(f, step)),
     ]
     return [(label, shown(value)) for label, value in rows if value]
 
 
-def _measured(f: Finding, step: StepSummary) -> str:
+def _measured_text(f: Finding, step: StepSummary) -> str:
     wait, idle = waited(f.wait_us, step), waited(f.bubble_us, step)
     return f"{wait} waiting, {idle} idle after, {times(f.per_step)}"
 

@@ -15,8 +15,8 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.projection import Pipeline, Projection
 from syncscan.report import step_picture
 from syncscan.report.assets import asset, template
-from syncscan.report.names import shown
 from syncscan.report.remedies import SHOWN, title
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
 from syncscan.report.whatif import headline, streams

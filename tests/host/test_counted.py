@@ -18,7 +18,7 @@ from syncscan.host.counted import _outermost_of_group, _waited
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Cost
 from syncscan.model.host import CountedHost, DearOp
-from syncscan.model.names import is_autograd_thread, is_loader
+from syncscan.model.slice_names import is_autograd_thread, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 from tests.builder import TraceBuilder
 
@@ -375,13 +375,13 @@ def test_what_lies_in_another_of_its_group_is_found_whatever_stands_between(
     drawn: list[tuple[int, int, int, int]],
 ) -> None:
     """Each thread counts by itself, where slices nest and where they overlap."""
-    each = sorted((thread, begin, -lasts, group) for thread, begin, lasts, group in drawn)
-    begins, ends = [begin for _, begin, _, _ in each], [begin - length for _, begin, length, _ in each]
-    cut = sum(thread == 0 for thread, _, _, _ in each)
+    ordered = sorted((thread, begin, -lasts, group) for thread, begin, lasts, group in drawn)
+    begins, ends = [begin for _, begin, _, _ in ordered], [begin - length for _, begin, length, _ in ordered]
+    cut = sum(thread == 0 for thread, _, _, _ in ordered)
     expected = [
-        not any(other[::3] == own[::3] and ends[k] > own[1] for k, other in enumerate(each[:at]))
-        for at, own in enumerate(each)
+        not any(other[::3] == own[::3] and ends[k] > own[1] for k, other in enumerate(ordered[:at]))
+        for at, own in enumerate(ordered)
     ]
-    host = Columns(np.array(begins, np.int64), np.array(ends, np.int64), (slice(0, cut), slice(cut, len(each))))
-    groups = np.array([group for _, _, _, group in each], np.int16)
-    assert _outermost_of_group(host, np.arange(len(each)), groups).tolist() == expected  # type: ignore[arg-type]
+    host = Columns(np.array(begins, np.int64), np.array(ends, np.int64), (slice(0, cut), slice(cut, len(ordered))))
+    groups = np.array([group for _, _, _, group in ordered], np.int16)
+    assert _outermost_of_group(host, np.arange(len(ordered)), groups).tolist() == expected  # type: ignore[arg-type]
