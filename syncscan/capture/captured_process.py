@@ -1,4 +1,4 @@
-"""A process of a captured command goes in; if it steps, traces of its steps come out, and it ends with the others.
+"""Capture the steps of one process of a captured command, and end it together with the others.
 
 Ranks step together: one that ended alone would leave the others waiting for ever. So each says when its capture is
 complete, and goes on; when all have, the first says at which step all end. A command may start several programs, one
@@ -31,7 +31,7 @@ from syncscan.capture.session import Session, clean_name
 LOOK_S = 0.1
 """How often the first rank looks whether all captures are complete."""
 AHEAD, AHEAD_S = 3, 0.5
-"""Steps, and seconds, from when the end is said to when it comes: all ranks must have read it by then."""
+"""Steps, and seconds, between announcing the end and ending: all ranks must have read it by then."""
 
 
 class ChildRunner(Runner):
@@ -52,7 +52,7 @@ class ChildRunner(Runner):
         self._looked = 0.0
         self._ranks: tuple[int, int] | None = None
         self._began = time.time()
-        super().__init__(self._made, wanted.keep_running, self._tell, main=False, loops=not forked)
+        super().__init__(self._open_session, wanted.keep_running, self._tell, main=False, loops=not forked)
 
     def end(self) -> None:
         """Finish the capture as far as it got, as the process ends, and say so."""
@@ -62,7 +62,7 @@ class ChildRunner(Runner):
         if self._ended_at == self._steps:
             _leave()
 
-    def _made(self) -> Session:
+    def _open_session(self) -> Session:
         rank, world = self._ranks = ranks()
         name = self._wanted.name or clean_name(program_name())
         name += f"_rank{rank}" if world > 1 else ""
@@ -100,7 +100,7 @@ class ChildRunner(Runner):
             raise SystemExit(0)
 
     def _agreed(self) -> int | None:
-        """Return the step at whose end all ranks end; None where that isn't said yet."""
+        """Return the step at whose end all ranks end; None if that isn't decided yet."""
         rank, world = self._ranks or ranks()
         group = group_of_ranks()
         file = self._seen / f"{group}.stop"
@@ -122,7 +122,7 @@ class ChildRunner(Runner):
         return end
 
     def _complete(self, group: str) -> int:
-        """How many ranks of a group have said that they are complete since this one began."""
+        """Return how many ranks of a group have reported completion since this one began."""
         return sum(report.stat().st_mtime >= self._began for report in self._seen.glob(f"{group}.*.json"))
 
     def _report(self) -> None:
@@ -186,7 +186,7 @@ def _end_forked() -> None:
 def _leave() -> None:
     """End the process here, behind all exit handlers of the program, if a process group of torch's is left.
 
-    The threads of a gloo group that nobody destroyed can abort the process while the interpreter is torn down.
+    The threads of a gloo group that wasn't destroyed can abort the process while the interpreter is torn down.
     """
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -211,7 +211,7 @@ def group_of_ranks() -> str:
 
 
 def on_one_machine() -> bool:
-    """Whether all ranks run here: those of other machines can't be told when to end."""
+    """Return whether all ranks run here: those on other machines can't be ended together."""
     here, world = os.environ.get("LOCAL_WORLD_SIZE", ""), os.environ.get("WORLD_SIZE", "")
     return not here or here == world
 

@@ -1,4 +1,4 @@
-"""A process of a captured command goes in; if it imports torch, what captures its steps is set up.
+"""Set up the capture in a process of a captured command, once it imports torch.
 
 Nothing else is imported before: the process may be a launcher, a shell's helper, a loader's worker.
 """

@@ -7,7 +7,7 @@ takes as long as before it. The trace is written first and gets the tree added, 
 can cost it.
 
 The timed steps come long before and stay without a sampler, so their time is undisturbed. The sampled ones are timed by
-the same clock: what sampling cost can be told from both.
+the same clock: the cost of sampling follows from both.
 """
 
 from __future__ import annotations
@@ -157,11 +157,11 @@ class Sampling:
             "step_us": round(times.typical, 3),
             "frames": frames,
             "nodes": nodes,
-            "used": self._used(parts),
+            "used": self._thread_use(parts),
             "threads": _threads(self._meter.names, samples, parts),
         }
 
-    def _used(self, parts: Sequence[UsageDifference]) -> Json:
+    def _thread_use(self, parts: Sequence[UsageDifference]) -> Json:
         """Return what the thread used from the first sample to the last.
 
         Returns:
@@ -205,7 +205,7 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
     """
     frames: Interned[tuple[str, str]] = Interned()
     nodes: dict[tuple[int, int, int], int] = {}
-    own: list[list[int]] = []
+    self_counts: list[list[int]] = []
     named = naming()
     for counts, stack in samples:
         at = -1
@@ -214,10 +214,10 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
             if key not in nodes and len(nodes) >= MOST_NODES:
                 break
             at = nodes.setdefault(key, len(nodes))
-            own += [[0] * len(counts) for _ in range(len(nodes) - len(own))]
+            self_counts += [[0] * len(counts) for _ in range(len(nodes) - len(self_counts))]
         if at >= 0:
-            own[at] = [a + b for a, b in zip(own[at], counts, strict=True)]
-    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, own, strict=True)]
+            self_counts[at] = [a + b for a, b in zip(self_counts[at], counts, strict=True)]
+    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, self_counts, strict=True)]
 
 
 def _places(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tuple[list[int], tuple[Place, ...]]]:

@@ -25,12 +25,12 @@ from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.capture.repeats import Repeats
-from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
+from syncscan.capture.step_ends import ScopeWatch
 from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3
-"""Times the script is told to stop before it counts as one that catches everything, and is left alone."""
+"""Attempts to stop the script before it counts as one that catches everything, and is left alone."""
 
 
 class CaptureComplete(BaseException):
@@ -140,7 +140,7 @@ class Runner:
         self._scopes = ScopeWatch(self._step)
         self._hook = OptimizerHook(self._stepped)
         self._call_off = when_imported("torch._dynamo", self._hide)
-        self._repeats = Repeats(self._chosen, self._round_ended, say, impatient=main)
+        self._repeats = Repeats(self._use_rounds, self._round_ended, say, impatient=main)
         self._look_no_more = when_imported("torch", lambda torch: self._repeats.start()) if loops else lambda: None
         self._stay_here = fork.in_child(self._unhook)
         Session.opened = self._adopt
@@ -216,7 +216,7 @@ class Runner:
             else:
                 self._step()
 
-    def _chosen(self, what: str) -> None:
+    def _use_rounds(self, what: str) -> None:
         """Use the rounds of a loop as steps, since no optimizer steps."""
         self._rounds_of = what
         self._say(f"No optimizer has stepped so far: {what} counts as a step.")

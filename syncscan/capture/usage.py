@@ -142,7 +142,7 @@ class Meter:
     def fault_ns(self) -> float | None:
         """Return the current cost of touching and releasing a page on this machine; None where none is counted."""
         costs = [cost for cost in (self._tried() for _ in range(_TRIES)) if cost is not None]
-        return min(costs, default=None)  # what others do meanwhile only makes it dearer
+        return min(costs, default=None)  # other threads' work in between only adds to it
 
     def _tried(self) -> float | None:
         cpu, faults, _ = self._usage()

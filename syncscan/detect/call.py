@@ -12,8 +12,8 @@ from syncscan.detect.code_place import CodePlace
 from syncscan.detect.neighbours import Neighbours
 from syncscan.detect.ops_around import OpsAround
 from syncscan.facts.paths import Path
-from syncscan.model.names import is_optimizer_step
 from syncscan.model.runtime_calls import is_synchronize
+from syncscan.model.slice_names import is_optimizer_step
 from syncscan.model.trace import NONE, Category, Trace
 
 _NEAR = 64

@@ -14,7 +14,7 @@ from syncscan.facts.paths import Path
 from syncscan.facts.recorded_stacks import RecordedStacks
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
-from syncscan.model.names import frame_parts
+from syncscan.model.slice_names import frame_parts
 from syncscan.model.trace import NONE, Trace
 
 

@@ -31,7 +31,7 @@ class OneRule:
             call: calls in the same order as the sync points of `settled`.
             diagnosis: the rules' diagnosis.
         """
-        if call.place.has_frames:  # without frames, two lines can't be told apart
+        if call.place.has_frames:  # without frames, two lines can't be distinguished
             self._sites.setdefault((call.place, call.path.names), []).append(self._count)
         self._count += 1
         return diagnosis

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence, Set
 import msgspec
 
 from syncscan.lint.data_code import imports_transforms, made_for_data, transforms_data
-from syncscan.lint.names import last_name
+from syncscan.lint.imported_names import last_name
 from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
 from syncscan.lint.tree import children, walk
 
@@ -52,7 +52,7 @@ _SELDOM = re.compile(r"debug|verbose|(^|_)(log|print|save|eval|dump|vis)(ging)?(
 
 
 def seldom(test: ast.expr) -> bool:
-    """Whether a condition says by its words that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
+    """Return whether a condition says that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
     for node in walk(test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
             return True
@@ -103,7 +103,7 @@ class _Seen(msgspec.Struct, eq=False):
     """Names that it gives to what a call of a name returns, with that name: `logger = Logger()`."""
 
 
-class Places:
+class CodeContexts:
     """The places of one file.
 
     Args:
@@ -168,7 +168,7 @@ class Places:
         return self._by_name.get(name, ()) or self._by_name.get((None, f".{name[1]}"), ())
 
     def _find_steps(self) -> None:
-        """Functions that make a step, and the innermost loops around one; through calls within the file."""
+        """Find functions that make a step, and the innermost loops around one; through calls within the file."""
         stepping = {s for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
         grown = True
         while grown:
@@ -187,7 +187,7 @@ class Places:
                 self._of_function[seen.node] = CodeContext(f"{seen.name}, which runs a training step")
 
     def _find_named(self) -> None:
-        """Functions that a framework calls in each step, and loops over a data loader."""
+        """Find functions that a framework calls in each step, and loops over a data loader."""
         for seen in self._seen:
             node = seen.node
             if node is None or seen.owner is None or node in self._of_function:
@@ -209,7 +209,7 @@ class Places:
         self._find_loops()
 
     def _find_loops(self) -> None:
-        """Loops over a data loader, and those that run a model: a generation, an agent in its environment."""
+        """Find loops over a data loader, and those that run a model: a generation, an agent in its environment."""
         own = self._seen[0].loaders
         for seen in self._seen:
             loaders = seen.loaders | own
@@ -231,7 +231,7 @@ class Places:
                 self._of_running[loop] = CodeContext(f"a loop that runs a model (line {loop.lineno})", evaluates)
 
     def _find_reached(self) -> None:
-        """Functions that such a place calls, and what they call."""
+        """Find the functions that such code calls, and those that they call."""
         waiting = sorted(self._seen, key=lambda s: not self._of_function.get(s.node, NOWHERE).evaluation)
         while waiting:
             seen = waiting.pop()
@@ -337,7 +337,7 @@ def _never(seen: _Seen) -> bool:
 
 
 def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
-    """Whether a class's name tells that this method is called with each batch: of a replay buffer, a meter, a loss."""
+    """Return whether a class calls this method with each batch, by its name: a replay buffer, a meter, a loss."""
     if name in ("sample", "_get_samples"):
         return _BUFFER.search(owner.name) is not None
     if name == "update":
@@ -367,4 +367,4 @@ def _makes_loader(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and last_name(value.func) == "DataLoader"
 
 
-__all__ = ["NOWHERE", "CodeContext", "Function", "Loop", "Places", "seldom"]
+__all__ = ["NOWHERE", "CodeContext", "CodeContexts", "Function", "Loop", "seldom"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
-from syncscan.lint.names import last_name
+from syncscan.lint.imported_names import last_name
 from syncscan.lint.tree import walk
 
 
 def imports_transforms(tree: ast.Module) -> bool:
-    """Whether a file works with torchvision's transforms of images."""
+    """Return whether a file works with torchvision's transforms of images."""
     names = (
         f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
         for node in tree.body
@@ -40,7 +40,7 @@ _DATA = re.compile(r"^(img|image|images|pic|clip|video|sample|inpt|batch|target)
 
 
 def transforms_data(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.ClassDef) -> bool:
-    """Whether a forward is that of a transform, which a loader's workers run: it is given data, and has no layers."""
+    """Return whether a forward is a transform's, which a loader's workers run: it takes data and has no layers."""
     given = [argument.arg for argument in node.args.args[1:2]]
     layers = any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and last_name(part.func.value) == "nn"

@@ -56,10 +56,10 @@ from msgspec.structs import replace
 from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import LEAST_SAMPLES, SURELY, deviation, gained
 from syncscan.habits.stopped_thread import Stopped, stopped_by_others
+from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.host import SampledHost
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="lock-held",
