@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from syncscan.capture import capture_run
-from syncscan.capture.document import CaptureDocument
+from syncscan.capture.table_types import CaptureDocument
 from syncscan.gate.baseline import Baseline
 from syncscan.live import record
 from syncscan.live.record import Window
@@ -32,7 +32,7 @@ from syncscan.report import (
     fix_json,
     fleet_diff_json,
     fleet_json,
-    guesses_json,
+    lint_json,
     proof,
     rules_json,
     timing,
@@ -88,7 +88,7 @@ KINDS = {
     "fleet-diff": Kind(
         fleet_diff_json.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."
     ),
-    "lint": Kind(guesses_json.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
+    "lint": Kind(lint_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
     "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: all rules and habits."),
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),

@@ -18,13 +18,13 @@ def races_of(capture: CaptureTable) -> tuple[Race, ...]:
     """
     stacks = [tuple(capture.lines.stack(number)) for number in range(len(capture.lines.stacks))]
     root = program_root(stacks or [(_frame(record.second),) for record in capture.races])
-    known: Counter[tuple[object, ...]] = Counter()
+    counts: Counter[tuple[object, ...]] = Counter()
     races = []
     for record in capture.races:
         first, second = _line(record.first, root) if record.first else None, _line(record.second, root)
         site = (record.kind.value, first and (first.file, first.function), second.file, second.function)
-        known[site] += 1  # lines move, and so a second race of a function is the second one there
-        name = short_id((*site, known[site]))
+        counts[site] += 1  # lines move, and so a second race of a function is the second one there
+        name = short_id((*site, counts[site]))
         races.append(Race(id=name, kind=record.kind, first=first, second=second, count=record.count))
     return tuple(sorted(races, key=lambda race: -race.count))
 

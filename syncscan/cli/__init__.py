@@ -1,4 +1,4 @@
-"""The command line: from arguments to the api and a renderer; each command is a file, imported when it is called."""
+"""Define the command line: each command is a module that calls the api and a renderer, imported on first use."""
 
 from __future__ import annotations
 

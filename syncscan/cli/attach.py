@@ -1,4 +1,4 @@
-"""`syncscan attach PID`: from a process that runs already to a capture of it, a watch, or where its threads stand."""
+"""`syncscan attach PID`: capture or watch a running process, or print where its threads are."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(
     """
     from syncscan.live.attaching.attach import attached
     from syncscan.live.attaching.injection import process_of
-    from syncscan.live.attaching.order import Action, Order
+    from syncscan.live.attaching.requests import Action, Order
 
     process = process_of(pid)
     if dump:
@@ -92,10 +92,10 @@ def command(
 
 
 def _dump(pid: int) -> None:
-    """Print where each thread stands; of a process that doesn't hear, by its functions of C's."""
+    """Print where each thread is; for a process that doesn't answer, by its C functions."""
     from syncscan.live.attaching.attach import NotHeard, attached
     from syncscan.live.attaching.injection import native_frames, process_of
-    from syncscan.live.attaching.order import Order
+    from syncscan.live.attaching.requests import Order
 
     try:
         with attached(process_of(pid), Order("dump"), heard_s=5.0) as answers:
@@ -136,7 +136,7 @@ def _lines(thread: dict[str, Any]) -> list[str]:
 def _report(paths: list[str]) -> None:
     from syncscan import api
     from syncscan.cli.output import deliver, warn
-    from syncscan.cli.terminal import colors, width
+    from syncscan.cli.stdout import colors, width
     from syncscan.report import text
 
     if not paths:

@@ -1,4 +1,4 @@
-"""`syncscan profile SCRIPT [ARGS]`: from a training script to traces of a few steps and a report."""
+"""`syncscan profile SCRIPT [ARGS]`: record a few steps of a training script, and report their syncs."""
 
 from __future__ import annotations
 
@@ -173,6 +173,7 @@ def command(
     if watch:
         _watch((script, *args), module, out, prefix, interval, capture_on_alarm, exports)
     from syncscan.capture import processes
+    from syncscan.capture.captured_process import follow_forks
     from syncscan.capture.commands import notebook, resolved
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
@@ -215,7 +216,8 @@ def command(
             code = processes.run_command(command.words, wanted)
             run = ScriptRun(code, (), 0, "", False, False)
         else:
-            with processes.inherited(wanted):
+            with contextlib.ExitStack() as over, processes.inherited(wanted):
+                over.callback(follow_forks(wanted))
                 run = run_script(
                     command.target,
                     command.arguments,
@@ -256,13 +258,13 @@ def _watch(
     wanted = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports)
     if command.launcher:
         sys.exit(run_command_watched(command.words, wanted))
-    ended, made = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
-    if made.path is None:
+    ended, watch = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
+    if watch.path is None:
         streams.say(
             "No step ended in this process, so there is no watch file. Mark steps with step() of syncscan.watch."
         )
     else:
-        streams.say(f"Wrote {out / made.path.name}; to view it: syncscan watch {out / made.path.name}")
+        streams.say(f"Wrote {out / watch.path.name}; to view it: syncscan watch {out / watch.path.name}")
     dies.now = ended.interrupted
     sys.exit(ended.code)
 
@@ -291,7 +293,7 @@ class _Streams:
         self._out, self._err = sys.stdout, sys.stderr
         self._spare = _duplicate(sys.stdout)
         self.said: set[str] = set()
-        """The sentences that the user was told while the script ran."""
+        """Sentences that were printed while the script ran."""
 
     def say(self, sentence: str) -> None:
         """Write a sentence to the user, on stderr, if the script has left it open."""
@@ -321,7 +323,7 @@ class _Streams:
 
 
 def _duplicate(stream: TextIO) -> int | None:
-    """Another number of the same file, which stays open when the script closes its own."""
+    """Return another descriptor of the same file, which stays open when the script closes its own."""
     try:
         return os.dup(stream.fileno())
     except (OSError, ValueError, AttributeError, io.UnsupportedOperation):
@@ -347,10 +349,10 @@ class _DiesOfInterrupt:
 def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     """Say on stderr what came of it, and where nothing was captured, why and what to do."""
     if len(run.paths) > run.ranks:
-        others = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
+        other_traces = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
         _say(
             f"this report covers the last of {len(run.paths)} traces, {run.paths[-1].name}; use syncscan analyze for "
-            f"{others}"
+            f"{other_traces}"
         )
     if run.failed:
         return
@@ -411,24 +413,24 @@ def _say(sentence: str) -> None:
     click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)
 
 
-def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collection[str]) -> None:
+def _report(path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str]) -> None:
     """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
 
     Args:
         path: the trace.
         viewer: what it is opened in.
         max_memory: how much memory reading it may take, in bytes.
-        said: warnings that the user has had already.
+        warned: warnings that the user has had already.
     """
     from syncscan import api
     from syncscan.cli.open import show
     from syncscan.cli.output import deliver, warn
-    from syncscan.cli.terminal import colors, width
+    from syncscan.cli.stdout import colors, width
     from syncscan.report import text
 
     with memory_limit.limited(max_memory) as most:
         analysis = api.analyze(path, max_memory=most)
-        warn(warning for warning in analysis.warnings if warning not in said)
+        warn(warning for warning in analysis.warnings if warning not in warned)
         deliver(text.render(analysis, width=width(), color=colors()), None)
     if viewer:
         show(analysis, str(path), viewer)

@@ -41,15 +41,15 @@ def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
 
 
 def _sink(export: str) -> Sink:
-    kind, _, where = export.partition(":")
-    if kind == "prometheus" and where.isdigit():
-        return PrometheusPort(int(where))
-    if kind == "prometheus" and where:
-        return PrometheusFile(Path(where))
-    if kind == "opentelemetry" and not where:
+    kind, _, target = export.partition(":")
+    if kind == "prometheus" and target.isdigit():
+        return PrometheusPort(int(target))
+    if kind == "prometheus" and target:
+        return PrometheusFile(Path(target))
+    if kind == "opentelemetry" and not target:
         return OpenTelemetry()
-    if kind == "tensorboard" and where:
-        return TensorBoard(where)
+    if kind == "tensorboard" and target:
+        return TensorBoard(target)
     raise UsageError(
         f"A watch can't export to '{export}'.",
         "Use prometheus:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
@@ -106,11 +106,11 @@ def _family(name: str, kind: str, words: str, samples: Iterable[tuple[dict[str, 
     yield f"# HELP syncscan_watch_{name} {words}"
     yield f"# TYPE syncscan_watch_{name} {kind}"
     for labels, value in samples:
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
         yield f"syncscan_watch_{name}{{{inside}}} {value}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -149,7 +149,7 @@ class PrometheusPort(Prometheus):
         super().__init__()
         of = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class MetricsHandler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 body = of.text().encode()
                 self.send_response(200 if self.path in ("/", "/metrics") else 404)
@@ -162,7 +162,7 @@ class PrometheusPort(Prometheus):
                 """Say nothing on the program's stderr."""
 
         try:
-            self._server = http.server.ThreadingHTTPServer((host, port), Handler)
+            self._server = http.server.ThreadingHTTPServer((host, port), MetricsHandler)
         except OSError as error:
             raise UsageError(f"Can't listen on port {port}: {error.strerror}.", "Choose another.") from None
         self._server.daemon_threads = True
@@ -241,7 +241,7 @@ class TensorBoard:
 
 
 def close(sinks: Iterable[Any]) -> None:
-    """Close those that have something to close; what goes wrong there concerns nobody."""
+    """Close those that have something to close, and ignore errors."""
     for sink in sinks:
         with contextlib.suppress(Exception):
             getattr(sink, "close", lambda: None)()

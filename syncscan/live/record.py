@@ -25,7 +25,7 @@ class WatchedLine(msgspec.Struct, frozen=True):
     """µs per step; null if no step ended."""
 
 
-class StepTimes(msgspec.Struct, frozen=True):
+class WindowSteps(msgspec.Struct, frozen=True):
     """Times of the steps that ended, in µs."""
 
     count: int
@@ -76,7 +76,7 @@ class Window(_Record, frozen=True, tag="window", kw_only=True):
     seconds: float
     total_steps: int
     """Steps since the watch started."""
-    step: StepTimes | None
+    step: WindowSteps | None
     samples: int
     waiting: float
     """Share of the samples in which the thread waited for the device."""
@@ -110,7 +110,7 @@ class Hour(_Record, frozen=True, tag="hour", kw_only=True):
 
     seconds: float
     windows: int
-    step: StepTimes | None
+    step: WindowSteps | None
     samples: int
     waiting: float
     lines: tuple[HourLine, ...]
@@ -167,8 +167,8 @@ __all__ = [
     "Hour",
     "HourLine",
     "Record",
-    "StepTimes",
     "WatchedLine",
     "WatchedThread",
     "Window",
+    "WindowSteps",
 ]

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.live.reading import Watched
+from syncscan.live.reading import WatchRecords
 from syncscan.live.record import Window
 from syncscan.report.printable import printable
 
@@ -19,7 +19,7 @@ TREND = 24
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def screen(watched: Watched, *, lines: int = 15) -> Group:
+def screen(watched: WatchRecords, *, lines: int = 15) -> Group:
     """Return what is shown of a watch, for rich.
 
     Args:
@@ -34,7 +34,7 @@ def screen(watched: Watched, *, lines: int = 15) -> Group:
     return Group(*parts)
 
 
-def heading(watched: Watched) -> list[str]:
+def heading(watched: WatchRecords) -> list[str]:
     """Return the sentences above the table."""
     begin = watched.begin
     rows = []
@@ -58,7 +58,7 @@ def heading(watched: Watched) -> list[str]:
     return rows
 
 
-def tail(watched: Watched) -> list[str]:
+def tail(watched: WatchRecords) -> list[str]:
     """Return the sentences below the table: alarms, captures, and that the watch has ended."""
     rows = [
         f"alarm at {_time(alarm.at)}, step {alarm.total_steps}: {printable(str(alarm))}"

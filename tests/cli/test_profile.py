@@ -228,17 +228,17 @@ def test_a_trace_that_needs_more_memory_than_is_allowed_is_refused(
     assert len(list((tmp_path / "out").iterdir())) == 1
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("has_capture", [True, False])
 def test_options_that_a_script_s_own_capture_replaces_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_capture: bool
 ) -> None:
     """Each that was given, by its name; none where they count."""
     monkeypatch.chdir(tmp_path)
     head = "import sys, syncscan\nsys.argv[1] = '9'\nwith syncscan.profile('mine', calibrate=0, active=1) as prof:\n"
-    code = head + textwrap.indent(LOOP + "    prof.step()\n", "    ") if own else LOOP
+    code = head + textwrap.indent(LOOP + "    prof.step()\n", "    ") if has_capture else LOOP
     errors = run(tmp_path, code, "100").stderr
     text = "uses syncscan.profile itself, so --wait, --warmup, --active, --calibrate, --sample, --out had no effect"
-    assert (text in errors) is own
+    assert (text in errors) is has_capture
 
 
 def test_the_steps_that_are_told_are_those_that_ran(tmp_path: Path) -> None:

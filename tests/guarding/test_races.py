@@ -260,10 +260,10 @@ def test_what_is_captured_opens_no_debt(gpu: None) -> None:
 def test_methods_of_classes_in_c_are_put_back() -> None:
     """`torch.Event` is one; its methods lead past the guard while it is open."""
     from syncscan.guarding import awaiting
-    from syncscan.guarding.clocks import Clocks
+    from syncscan.guarding.copy_order import CopyOrder
 
     before = torch.Event.synchronize
-    stop = awaiting.Awaiting(Clocks(), lambda: (0, 0, 1), lambda: None).watch()
+    stop = awaiting.Awaiting(CopyOrder(), lambda: (0, 0, 1), lambda: None).watch()
     during = torch.Event.synchronize
     stop()
     assert torch.Event.synchronize is before

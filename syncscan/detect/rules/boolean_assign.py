@@ -36,7 +36,7 @@ Checked in the source of torch 2.6 and in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import INDEX_ASSIGNMENTS
+from syncscan.detect.op_names import INDEX_ASSIGNMENTS
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 

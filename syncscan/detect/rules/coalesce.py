@@ -37,7 +37,7 @@ result = torch.zeros(8, 8, device=device).index_put_((indices[0], indices[1]), x
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import COALESCES
+from syncscan.detect.op_names import COALESCES
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 

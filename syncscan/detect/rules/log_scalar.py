@@ -38,7 +38,7 @@ result = f"{torch.stack(losses).tolist()[-1]:.3f}"  # every N steps: one read fo
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import reads_back
+from syncscan.detect.op_names import reads_back
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 from syncscan.model.race import RaceKind

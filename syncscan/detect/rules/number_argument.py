@@ -37,7 +37,7 @@ Checked in the source of torch 2.6 and in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import converts_to_a_number
+from syncscan.detect.op_names import converts_to_a_number
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal, Use
 

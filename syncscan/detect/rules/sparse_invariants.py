@@ -36,7 +36,7 @@ Checks are off by default since torch 2.0.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import COALESCES
+from syncscan.detect.op_names import COALESCES
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 

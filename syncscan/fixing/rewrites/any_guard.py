@@ -53,15 +53,15 @@ def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
         if isinstance(target, ast.Subscript):
             fills = file.is_number(statement.value) and _is_on_device(file, target.value)
             return fills and questions.same_source(file, target.slice, mask)
-        filled = _filled(file, statement.value, "masked_fill", mask)
+        filled = _filled_tensor(file, statement.value, "masked_fill", mask)
         same = filled is not None and isinstance(target, ast.Name) and questions.same_source(file, filled, target)
         return same and _stays_whole(file, statement, target)  # type: ignore[arg-type]
     if isinstance(statement, ast.Expr):
-        return _filled(file, statement.value, "masked_fill_", mask) is not None
+        return _filled_tensor(file, statement.value, "masked_fill_", mask) is not None
     return False
 
 
-def _filled(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
+def _filled_tensor(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
     """Return the tensor that a call fills through the mask with a number."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
         return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -74,19 +74,19 @@ def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
     )
 
 
-def _is_timed(file: File, statement: ast.stmt, known: set[ast.AST]) -> bool:
+def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
     """Return whether a clock is read beside a statement, or before and after it; of its function's calls too."""
     function = file.function_of(statement)
     if _is_between_reads(file, _with_guard(file, statement)) or any(
         _is_timer(file, n) for n in file.ancestors(statement)
     ):
         return True
-    if isinstance(function, ast.Module) or function in known:
+    if isinstance(function, ast.Module) or function in seen:
         return False
-    calls = functions.calls_of(file, function)
+    calls = callees.calls_of(file, function)
     if calls is None:
         return True
-    return any(_is_timed(file, file.statement_of(call), known | {function}) for call in calls)
+    return any(_is_timed(file, file.statement_of(call), seen | {function}) for call in calls)
 
 
 def _is_between_reads(file: File, statement: ast.stmt) -> bool:
@@ -109,7 +109,7 @@ def _is_timer(file: File, node: ast.AST) -> bool:
         return False
     owners = (file.types(item.context_expr) for item in node.items)
     methods = (
-        functions.method(file, owner.rpartition(".")[2], name)
+        callees.method(file, owner.rpartition(".")[2], name)
         for types in owners
         for owner in types
         for name in ("__enter__", "__exit__")

@@ -59,7 +59,7 @@ finally:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class PythonProcess:
     """A running process of Python's: its number, user, program, and Python's version."""
 
     pid: int
@@ -73,7 +73,7 @@ class Process:
         return self.version >= REMOTE_EXEC
 
 
-def process_of(pid: int) -> Process:
+def process_of(pid: int) -> PythonProcess:
     """Return a process, if it may be attached to.
 
     Raises:
@@ -99,12 +99,12 @@ def process_of(pid: int) -> Process:
     version = _version(executable, maps)
     if version is None:
         raise UsageError(f"Process {pid} is {executable}, not Python.", "Give the PID of the Python process itself.")
-    process = Process(pid, uid, executable, version)
+    process = PythonProcess(pid, uid, executable, version)
     _allowed(process)
     return process
 
 
-def run_line(process: Process, script: Path) -> None:
+def run_line(process: PythonProcess, script: Path) -> None:
     """Have a process run a script of Python's when its main thread comes to it; it may not have run on return.
 
     Args:
@@ -141,7 +141,7 @@ def native_frames(pid: int) -> list[list[str]]:
     return threads
 
 
-def _by_python(process: Process, script: Path) -> None:
+def _by_python(process: PythonProcess, script: Path) -> None:
     """Ask with the process's own Python, whose version must be the same."""
     code = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
     words = [process.executable, "-I", "-S", "-c", code, str(process.pid), str(script)]
@@ -151,7 +151,7 @@ def _by_python(process: Process, script: Path) -> None:
         raise UsageError(f"Python can't attach to process {process.pid} ({why}).", _ALLOW)
 
 
-def _by_gdb(process: Process, script: Path) -> None:
+def _by_gdb(process: PythonProcess, script: Path) -> None:
     gdb = shutil.which("gdb")
     if gdb is None:
         version = ".".join(map(str, process.version))
@@ -202,7 +202,7 @@ def _same_container(pid: int) -> None:
         raise UsageError(f"Process {pid} runs in another container.", "Run this command inside that container.")
 
 
-def _allowed(process: Process) -> None:
+def _allowed(process: PythonProcess) -> None:
     """Refuse what would fail, with the reason."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     if (tracer := re.search(r"^TracerPid:\s*(\d+)", status, re.M)) and tracer[1] != "0":
@@ -228,4 +228,4 @@ def _capable() -> bool:
     return bool(match and int(match[1], 16) >> 19 & 1)
 
 
-__all__ = ["Process", "native_frames", "process_of", "run_line"]
+__all__ = ["PythonProcess", "native_frames", "process_of", "run_line"]

@@ -15,7 +15,7 @@ import pytest
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
 from syncscan.live.attaching.injection import native_frames, process_of
-from syncscan.live.attaching.order import Order, answer
+from syncscan.live.attaching.requests import Order, answer
 from syncscan.live.reading import read
 
 torch = pytest.importorskip("torch")

@@ -1,0 +1,339 @@
+"""Keep what of the simulated device's work is ordered before what, and record the accesses that nothing orders.
+
+Each stream numbers its work. A vector clock per stream, and one for the host, holds up to which number of each other
+stream all work is done before what comes next: a launch takes over what the host has waited for, `wait_event` and
+`wait_stream` what the other stream had when it was recorded, a synchronize hands it to the host. Two accesses of one
+memory, one of them a write, race where the later one's clock doesn't reach the earlier one's number.
+
+Threads of the host count as one, and the backward pass as ordered after all that was launched: autograd synchronizes
+the streams of its nodes itself. So what is reported is a race on any machine; not each race is reported.
+
+Source: the semantics of streams in the CUDA C++ Programming Guide ("Asynchronous Concurrent Execution"), of the
+caching allocator and `record_stream` in torch's notes on CUDA semantics.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from syncscan.dryrun.recording import Frame
+from syncscan.dryrun.regions import EVERYTHING, Region, meet, region_of, region_of_array, within
+from syncscan.model.race import RaceKind
+
+DEFAULT = 0
+"""The number of the default stream."""
+MOST_FRAMES = 60
+"""Frames looked at for the program's own line."""
+MOST_RACES = 1_000
+"""Pairs of lines recorded at the most."""
+MOST_ACCESSES = 256
+"""Accesses of one memory remembered at the most: what came longest ago is forgotten first."""
+_USES = "_syncscan_uses"
+
+Clock = dict[int, int]
+"""Stream → up to which number its work is done."""
+
+
+class Access(NamedTuple):
+    """One access of a memory by the work of a stream."""
+
+    stream: int
+    number: int
+    region: Region
+    place: Frame | None
+    """The program's line; None where none was noted."""
+
+
+@dataclass(slots=True, eq=False)
+class Uses:
+    """How the device uses a memory: kept at its storage, and gone with it."""
+
+    freed: Callable[[Uses], None]
+    home: int
+    """The stream that it was allocated on."""
+    writes: list[Access] = field(default_factory=list)
+    reads: list[Access] = field(default_factory=list)
+    recorded: set[int] = field(default_factory=set)
+    """Streams named by `record_stream`."""
+
+    def __del__(self) -> None:
+        self.freed(self)
+
+
+@dataclass(slots=True)
+class UnorderedUses:
+    """Two accesses of one memory that nothing orders, and how often they came."""
+
+    kind: RaceKind
+    first: Frame | None
+    second: Frame
+    count: int = 0
+
+
+class WorkOrder:
+    """The order of a run's work on the simulated device.
+
+    Args:
+        own: says whether a file is the program's; races are placed at its lines.
+    """
+
+    def __init__(self, is_own: Callable[[str], bool]) -> None:
+        self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
+        self.current = DEFAULT
+        self.several = False
+        """Whether the program made a stream of its own: then lines, regions and reads are noted."""
+        self.open_copies = False
+        """Whether a copy between host and device may still run."""
+        self._own = is_own
+        self._is_own: dict[Any, bool] = {}
+        self._numbers: list[int] = [0]
+        self._clocks: list[Clock] = [{}]
+        self._host: Clock = {}
+        self._host_version = 0
+        self._versions: list[int] = [0]
+        self._handed_back: list[tuple[int, Sequence[Access]]] = []
+        self._captured: list[Uses] | None = None
+
+    # streams and events
+
+    def new_stream(self) -> int:
+        """Return the number of a new stream."""
+        self.several = True
+        self._numbers.append(0)
+        self._clocks.append(dict(self._host))
+        self._versions.append(self._host_version)
+        return len(self._numbers) - 1
+
+    def mark(self, stream: int | None = None) -> Clock:
+        """Return what is done once a stream has come so far, as an event records it; of the current one by default."""
+        stream = self.current if stream is None else stream
+        return {**self._clock(stream), stream: self._numbers[stream]}
+
+    def stream_waits(self, mark: Clock, stream: int | None = None) -> None:
+        """Order what comes next on a stream after a mark."""
+        _join(self._clock(self.current if stream is None else stream), mark)
+
+    def host_waits(self, *marks: Clock) -> None:
+        """Order what the host does and launches next after marks."""
+        for mark in marks:
+            _join(self._host, mark)
+        self._host_version += 1
+        self.open_copies = self.open_copies and any(
+            self._host.get(stream, 0) < number for stream, number in enumerate(self._numbers)
+        )
+
+    def host_waits_for_device(self) -> None:
+        """Return the host waits for all streams."""
+        self.host_waits(*map(self.mark, range(len(self._numbers))))
+
+    # accesses
+
+    def device_work(
+        self,
+        reads: Iterable[Any] = (),
+        writes: Iterable[Any] = (),
+        allocated: Iterable[Any] = (),
+        *,
+        ordered: bool = False,
+    ) -> None:
+        """Note an op of the current stream.
+
+        Args:
+            reads, writes: tensors of the device that it reads, or writes to.
+            allocated: tensors that it allocated and filled.
+            ordered: whether it is of the backward pass, which autograd orders.
+        """
+        number, place = self._launch(ordered)
+        if self._handed_back:
+            self._reuse()
+        for tensor in reads if self.several else ():
+            self._read(tensor, number, place)
+        for tensor in writes:
+            self._write(tensor, number, place)
+        for tensor in allocated:
+            if (uses := self._uses(tensor)) is not None:
+                uses.writes = [Access(self.current, number, EVERYTHING, place)]
+
+    def copy_out(self, source: Any, target: Any) -> None:
+        """Note an asynchronous copy of a tensor of the device to one in pinned host memory."""
+        number, place = self._launch(exact=True)
+        if self.several:
+            self._read(source, number, place)
+        self._write(target, number, place)
+        self.open_copies = True
+
+    def copy_in(self, source: Any) -> None:
+        """Note that an asynchronous copy reads a tensor in pinned host memory."""
+        self._read(source, *self._launch(exact=True))
+        self.open_copies = True
+
+    def host_reads(self, tensor: Any) -> None:
+        """Note that the host reads a tensor: copies to it have to be done."""
+        for access in self._unfinished(tensor, reads=False):
+            self._race(RaceKind.READ_BEFORE_COPY, access)
+
+    def host_writes(self, tensor: Any) -> None:
+        """Note that the host writes to a tensor: copies to it and from it have to be done."""
+        for access in self._unfinished(tensor, reads=True):
+            self._race(RaceKind.WRITE_BEFORE_COPY, access)
+
+    def array_used(self, tensor: Any, array: Any, written: bool) -> None:
+        """Note that the host reads an array of a host tensor's memory, or writes to it.
+
+        Args:
+            tensor: one that shares its memory.
+            array: the used part; an array outside of that memory is a copy, and isn't noted.
+            written: whether it is written to.
+        """
+        storage = tensor.untyped_storage()
+        uses: Uses | None = getattr(storage, _USES, None)
+        if uses is None or not self.open_copies or not array.size:
+            return
+        region = region_of_array(array, storage.data_ptr())
+        if region.begin < 0 or region.end > storage.nbytes():
+            return
+        for access in self._open(uses, region, reads=written):
+            self._race(RaceKind.WRITE_BEFORE_COPY if written else RaceKind.READ_BEFORE_COPY, access)
+
+    def record_stream(self, tensor: Any, stream: int) -> None:
+        """Note that a stream uses a memory: the allocator hands it out once that is done."""
+        if (uses := self._uses(tensor)) is not None:
+            uses.recorded.add(stream)
+
+    # graphs
+
+    def begin_capture(self) -> None:
+        """Begin a capture: the work that follows runs in a replay, as one piece."""
+        self._captured = []
+
+    def end_capture(self) -> Sequence[Uses]:
+        """Return the memories that the captured work uses."""
+        captured, self._captured = self._captured or [], None
+        return list(dict.fromkeys(captured))
+
+    def replay(self, captured: Iterable[Uses]) -> None:
+        """Note a replay on the current stream: it reads and writes all of what was captured."""
+        number, place = self._launch()
+        for uses in captured:
+            self._note_write(uses, Access(self.current, number, EVERYTHING, place))
+
+    # the mechanism
+
+    def _launch(self, ordered: bool = False, *, exact: bool = False) -> tuple[int, Frame | None]:
+        stream = self.current
+        if ordered and self.several:
+            for other in range(len(self._numbers)):
+                self.stream_waits(self.mark(other))
+        self._numbers[stream] += 1
+        return self._numbers[stream], self._place() if self.several or exact else None
+
+    def _uses(self, tensor: Any) -> Uses | None:
+        """Return the uses of a tensor's memory; None where it has none of its own."""
+        try:
+            storage = tensor.untyped_storage()
+        except (NotImplementedError, RuntimeError, ValueError):
+            return None
+        uses: Uses | None = getattr(storage, _USES, None)
+        if uses is None:
+            uses = Uses(self._freed, self.current)
+            setattr(storage, _USES, uses)
+        if self._captured is not None:
+            self._captured.append(uses)
+        return uses
+
+    def _read(self, tensor: Any, number: int, place: Frame | None) -> None:
+        uses = self._uses(tensor)
+        if uses is None or self._captured is not None:
+            return
+        access = Access(self.current, number, region_of(tensor), place)
+        clock = self._clock(self.current)
+        for earlier in uses.writes:
+            if not _done(earlier, clock, self.current) and meet(earlier.region, access.region):
+                self._race(RaceKind.UNORDERED_STREAMS, earlier)
+        again = (access.stream, access.region)
+        uses.reads = [*(r for r in uses.reads if (r.stream, r.region) != again), access][-MOST_ACCESSES:]
+
+    def _write(self, tensor: Any, number: int, place: Frame | None) -> None:
+        uses = self._uses(tensor)
+        if uses is not None and self._captured is None:
+            region = region_of(tensor) if self.several or place else EVERYTHING
+            self._note_write(uses, Access(self.current, number, region, place))
+
+    def _note_write(self, uses: Uses, access: Access) -> None:
+        clock = self._clock(access.stream)
+        for earlier in (*uses.writes, *uses.reads) if self.several else ():
+            if not _done(earlier, clock, access.stream) and meet(earlier.region, access.region):
+                self._race(RaceKind.UNORDERED_STREAMS, earlier)
+        left = lambda earlier: not within(earlier.region, access.region)  # noqa: E731
+        uses.writes = [*filter(left, uses.writes), access][-MOST_ACCESSES:]
+        uses.reads = list(filter(left, uses.reads))
+
+    def _unfinished(self, tensor: Any, *, reads: bool) -> Sequence[Access]:
+        """Return the copies that may still use a host tensor, those that only read it where `reads`."""
+        uses: Uses | None = getattr(tensor.untyped_storage(), _USES, None)
+        if uses is None:
+            return ()
+        return self._open(uses, region_of(tensor), reads=reads)
+
+    def _open(self, uses: Uses, region: Region, *, reads: bool) -> Sequence[Access]:
+        accesses = (*uses.writes, *uses.reads) if reads else uses.writes
+        return [a for a in accesses if not _done(a, self._host) and meet(a.region, region)]
+
+    def _freed(self, uses: Uses) -> None:
+        """Remember the work of other streams that may still use a memory whose last reference is gone."""
+        safe = (uses.home, *uses.recorded)
+        pending = [access for access in (*uses.writes, *uses.reads) if access.stream not in safe]
+        if pending:
+            self._handed_back.append((uses.home, pending))
+
+    def _reuse(self) -> None:
+        """Memory is allocated on the current stream: what was freed there may be handed out again."""
+        clock = self._clock(self.current)
+        for home, accesses in self._handed_back:
+            for access in accesses if home == self.current else ():
+                if not _done(access, clock):
+                    self._race(RaceKind.FREED_IN_USE, access, access.place)
+        self._handed_back = [entry for entry in self._handed_back if entry[0] != self.current]
+
+    def _clock(self, stream: int) -> Clock:
+        clock = self._clocks[stream]
+        if self._versions[stream] != self._host_version:
+            _join(clock, self._host)
+            self._versions[stream] = self._host_version
+        return clock
+
+    def _race(self, kind: RaceKind, earlier: Access, at: Frame | None = None) -> None:
+        second = at or self._place()
+        if second is None or len(self.races) >= MOST_RACES:
+            return
+        race = self.races.setdefault((kind, second), UnorderedUses(kind, earlier.place, second))
+        race.first = race.first or earlier.place
+        race.count += 1
+
+    def _place(self) -> Frame | None:
+        """Return the innermost of the program's own lines that run now; None where none is near."""
+        frame: Any = sys._getframe(1)
+        for _ in range(MOST_FRAMES):
+            if frame is None:
+                break
+            code = frame.f_code
+            if code not in self._is_own:
+                self._is_own[code] = self._own(code.co_filename)
+            if self._is_own[code]:
+                return code.co_filename, frame.f_lineno, code.co_name
+            frame = frame.f_back
+        return None
+
+
+def _done(access: Access, clock: Clock, stream: int | None = None) -> bool:
+    """Return whether an access is done, by this clock, before what comes next, on this stream."""
+    return access.stream == stream or clock.get(access.stream, 0) >= access.number
+
+
+def _join(clock: Clock, other: Clock) -> None:
+    for stream, number in other.items():
+        if clock.get(stream, 0) < number:
+            clock[stream] = number
