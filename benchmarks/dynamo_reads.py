@@ -28,7 +28,7 @@ CASES = {
     "LoopPrint": "`print` in a loop of `forward`",
     "LoopModules": "a read in a loop of `forward` that calls modules of its own",
     "LoopHelper": "a loop of `forward` calls a function that reads",
-    "BreakThenLoop": "a read, and behind it a read in a loop",
+    "BreakThenLoop": "a read, followed by a read in a loop",
 }
 """Each network's class and what it does, in the order of the table."""
 CAPTURED = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}

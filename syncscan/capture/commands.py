@@ -19,6 +19,8 @@ _PLAIN = frozenset({"-u", "-B", "-s", "-E", "-q", "-b"})
 """Options of Python's that change nothing of what the program does."""
 _SHEBANG = re.compile(rb"#!.*\bpython|#!/bin/sh\n'''exec' ")
 """How a script of Python's begins; the second is pip's where the interpreter's path is too long."""
+_HINTS = {"lightning": "Lightning's command is called fabric by now: fabric run SCRIPT ARGS."}
+"""Hints for commands that packages no longer have."""
 HINT = "Give a script, -m MODULE, or a command: python, torchrun, accelerate launch, the name of a console script."
 
 
@@ -67,7 +69,7 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     path = shutil.which(first)
     if path is None:
         what = "script at" if first.endswith(".py") or os.sep in first else "script or command"
-        raise UsageError(f"There is no {what} {first}.", HINT)
+        raise UsageError(f"There is no {what} {first}.", _HINTS.get(first, HINT))
     if name in _LAUNCHERS or name in NOTEBOOKS:
         return Command("", arguments, (path, *arguments), launcher=name)
     if _is_python(Path(path)):
@@ -266,6 +268,16 @@ def _alone() -> dict[str, str]:
     return {**{key: str(value) for key, value in names.items()}, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
+def _alone_hint(command: Command, subcommand: str) -> str:
+    """Return how a program is given by itself, instead of to a launcher that starts others."""
+    name = notebook(command)
+    if name is None:
+        return f"Give it the program itself: syncscan {subcommand} SCRIPT ARGS."
+    return (
+        f"Convert the notebook first: jupyter nbconvert --to script {name}.ipynb, then syncscan {subcommand} {name}.py."
+    )
+
+
 def in_this_process(command: Command, subcommand: str) -> Command:
     """Return the command as one that this process can run: the launcher's program alone.
 
@@ -285,10 +297,9 @@ def in_this_process(command: Command, subcommand: str) -> Command:
             f"Install syncscan there, and run it from there: syncscan {subcommand} {command.launcher} ARGS.",
         )
     if not alone.target:
-        description = "the notebook's code as a script" if command.launcher in NOTEBOOKS else "the program itself"
         raise UsageError(
             f"{subcommand} runs a single Python program, but {command.launcher} starts others.",
-            f"Give it {description}: syncscan {subcommand} SCRIPT ARGS.",
+            _alone_hint(command, subcommand),
         )
     os.environ.update(_alone())
     return alone

@@ -22,10 +22,12 @@ def _install() -> None:
     import sys
 
     try:
-        from syncscan.capture.captured_process import ChildRunner
+        from syncscan.capture.captured_process import ChildRunner, follow_forks
         from syncscan.capture.processes import WantedCaptures
 
-        runner = ChildRunner(WantedCaptures.read(os.environ[VARIABLE]))
+        wanted = WantedCaptures.read(os.environ[VARIABLE])
+        follow_forks(wanted)
+        runner = ChildRunner(wanted)
     except Exception as error:  # the program's import of torch must not fail by it
         sys.stderr.write(
             f"syncscan: this process isn't captured ({type(error).__name__}: {error}):"

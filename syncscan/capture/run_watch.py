@@ -107,6 +107,10 @@ class RunWatch:
         if ticks is not None:
             self.add(ticks.stop(), 1_000_000_000 // RATE, ticks.spent)
 
+    def sample_ns(self) -> float:
+        """Return how long the thread is busy with a sample, in ns, as the median of those so far; 0.0 without any."""
+        return float(median([ns for _, ns in self._samplings])) if self._samplings else 0.0
+
     def add(self, rows: Iterable[Row], period_ns: int, spent: Iterable[tuple[int, int]] = ()) -> None:
         """Add samples: number of ticks, stack as in `Ticks`, and time; and when taking each was how much work (ns)."""
         self._samplings += spent

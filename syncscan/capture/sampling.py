@@ -34,7 +34,11 @@ RATE = 193
 """Samples per second. Each costs 40 to 60 µs (2 cores, a virtual machine), together 0.7 to 1.1 % of a step; five
 seconds of them determine a share of 50 % to within 3.2 points and one of 5 % to within 1.4 (twice the binomial
 deviation). A prime, so that no step's length is a multiple of its period."""
-PERIOD_NS = 1_000_000_000 // RATE
+RATES = (RATE, 139, 97, 67)
+"""Rates to choose from: the highest at which the samples' own work takes at most `COST` of the time, else the lowest.
+On a host that handles signals slowly, 193 samples would lengthen a step by several percent; 67 determine a share of
+50 % to within 5.5 points in five seconds."""
+COST = 0.01
 SETTLE = 3
 """Uncounted steps at first: the device ran dry while the trace was written."""
 LEAST_STEPS = 3
@@ -66,15 +70,17 @@ class Sampling:
     Args:
         seconds: how long is sampled at least, from a step's end to a step's end.
         step_us: what a step is expected to take, in µs, if that is known.
+        stack_ns: how long the thread is busy with the stack of a sample, as far as known.
 
     Raises:
         NotSampled: this process can't be sampled.
     """
 
-    def __init__(self, seconds: float, step_us: float | None) -> None:
+    def __init__(self, seconds: float, step_us: float | None, stack_ns: float = 0.0) -> None:
         self._seconds = seconds
         self._meter = Meter()
-        self._ticks = Ticks(RATE, self._meter.read)
+        self.rate = rate_of(stack_ns + self._meter.cost_ns())
+        self._ticks = Ticks(self.rate, self._meter.read)
         expected = 2e6 * seconds / step_us if step_us else 0
         self._clock = StepTimer(min(MOST_TIMED, max(100, math.ceil(expected))), begin=False)
         self._settle = SETTLE
@@ -86,6 +92,11 @@ class Sampling:
         """The samples, once sampling is over."""
         self.spent = self._ticks.spent
         """When each tick came, and how long the thread was busy with it, as in `Ticks`."""
+
+    @property
+    def period_ns(self) -> int:
+        """Return the time between two samples."""
+        return 1_000_000_000 // self.rate
 
     def step(self) -> bool:
         """Handle the end of a step; return whether the next one is sampled too."""
@@ -125,7 +136,7 @@ class Sampling:
         self.rows = self._ticks.stop()
         if self._steps < 1 or self._first is None:
             raise NotSampled("the program ended before a step was sampled.")
-        rows, without = list(_until(self._ended, self.rows)), between(self.rows)
+        rows, without = list(_until(self._ended, self.period_ns, self.rows)), between(self.rows)
         times = self._clock.end()
         whole = zip(rows, spans([self._first, *(read for *_, read in rows)]), strict=True)
         pairs = [(row, part) for row, part in whole if row[2].at not in without]
@@ -135,7 +146,7 @@ class Sampling:
         if count < LEAST_SAMPLES:
             raise NotSampled(f"{count} samples are too few; {LEAST_SAMPLES} are needed. Let it run longer.")
         return {
-            "rate": RATE,
+            "rate": self.rate,
             "steps": self._steps,
             "samples": count,
             "step_us": round(times.typical, 3),
@@ -167,10 +178,15 @@ class Sampling:
         self._ticks.close()
 
 
-def _until(end: int, rows: Iterable[Row]) -> Iterator[Row]:
+def rate_of(work_ns: float) -> int:
+    """Return how many samples a second are taken where each takes so many ns of the thread."""
+    return next((rate for rate in RATES if rate * work_ns <= COST * 1e9), RATES[-1])
+
+
+def _until(end: int, period_ns: int, rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows up to a time: what the program does after its last step belongs to no step."""
     for count, stack, read in rows:
-        late = max(0, read.at - end) // PERIOD_NS
+        late = max(0, read.at - end) // period_ns
         if late < count:
             yield count - late, stack, read
 

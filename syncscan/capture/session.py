@@ -65,8 +65,8 @@ def profile(
         shapes: record the shapes of inputs.
         calibrate: steps that are timed before the first cycle, without the profiler; 0 leaves this out.
         settle: steps before those, untimed.
-        sample: seconds after the last cycle in which it is sampled where the steps' thread is, 193 times a second and
-            without the profiler; 0 leaves this out. On Linux, in the main thread.
+        sample: seconds after the last cycle in which it is sampled where the steps' thread is, 67 to 193 times a second
+            and without the profiler; 0 leaves this out. On Linux, in the main thread.
         start_at: steps before the capture begins.
         every: begin another capture each time that so many steps have passed since the last began.
         on_signal: begin a capture whenever this signal has come, e.g. `"USR2"`.

@@ -29,6 +29,8 @@ BUSY = 0.2
 _TRIED, _TRIES = 4 << 20, 3
 """Bytes of fresh memory that are touched to measure a page fault, and how often: 2 ms each on a slow machine."""
 _PAGE = 4096
+_READS = 9
+"""Reads that are timed to know what one takes: 2 to 10 µs each."""
 
 
 class Read(NamedTuple):
@@ -116,6 +118,16 @@ class Meter:
         ran = [thread for thread, ns in used.items() if ns - self._last.get(thread, ns) > least]
         self._last, self._last_at = used, now
         return Read(now, cpu, faults, system, used, self._stacks(ran) if ran else {})
+
+    def cost_ns(self) -> float:
+        """Return how long a read takes at present, in ns."""
+        self.start()
+        clock, costs = time.monotonic_ns, []
+        for _ in range(_READS):
+            began = clock()
+            self.read()
+            costs.append(clock() - began)
+        return float(sorted(costs)[len(costs) // 2])
 
     def delayed_ns(self) -> int | None:
         """Return how long the thread has waited for a core since the start; None where unknown."""

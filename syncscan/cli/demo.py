@@ -84,8 +84,8 @@ def _conclusion(gains: Analysis, nothing: Analysis) -> str:
     """Return a sentence with the numbers of both reports."""
     first, second = (_describe(analysis) for analysis in (gains, nothing))
     return (
-        f"So the first step waits {first[0]} of its time and would be {first[1]} shorter without its wait; the second "
-        f"waits {second[0]} and would be {second[1]} shorter. The length of a wait doesn't show its cost."
+        f"So the first step waits for {first[0]} of its time and would be {first[1]} shorter without its wait; the "
+        f"second waits for {second[0]} and would be {second[1]} shorter. The length of a wait doesn't show its cost."
     )
 
 

@@ -68,7 +68,8 @@ def command(
     comparison = api.diff(*analyses)
     deliver(_render(comparison, analyses, form, page, output is None), output, force)
     if fail_on and (worse := comparison.worse):
-        say(f"{len(worse)} sync{'s are' if len(worse) > 1 else ' is'} new, or waits more often than before.")
+        subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
+        say(f"{subject} more often than before.")
         click.get_current_context().exit(FAILED)
 
 
@@ -90,8 +91,8 @@ def _diff_jobs(
     comparison = diff_fleets(before, after)
     deliver(_render_jobs(comparison, form, output is None), output, force)
     if fail_on and (worse := comparison.worse):
-        subject = "sync is" if len(worse) == 1 else "syncs are"
-        say(f"{len(worse)} {subject} new, or waits more often or on more ranks than before.")
+        subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
+        say(f"{subject} more often or on more ranks than before.")
         click.get_current_context().exit(FAILED)
 
 

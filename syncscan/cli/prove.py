@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +15,7 @@ from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
 from syncscan.cli.stdout import colors, width
+from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
     from syncscan.model.projection import Projection
@@ -112,6 +115,8 @@ def command(
     from syncscan.report import proof as report
 
     refuse(output, force, *((trace,) if trace else ()))
+    if not revisions:
+        _refuse_command(before)
     before, words = _split_command(before, words) if revisions else (before, words)
     after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
     projected = _project(trace, remove) if trace else None
@@ -142,10 +147,18 @@ def command(
     sys.exit(0 if proof.proven else 1)
 
 
+def _refuse_command(before: str) -> None:
+    """Refuse a command where a script stands, with how two revisions of its program are compared."""
+    if ":" not in before and not Path(before).exists() and shutil.which(before):
+        raise UsageError(
+            f"{before} is a command, and prove BEFORE AFTER takes two scripts or functions.",
+            f"Give two scripts, or compare two revisions of the command's program: syncscan prove --rev REV {before} …",
+        )
+
+
 def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the script of a command, and its arguments; what a launcher starts runs as one rank of one."""
     from syncscan.capture.commands import in_this_process, ranks_wanted, resolved
-    from syncscan.errors import UsageError
 
     if ":" in before or before.endswith(".py"):  # a function in a file, or the script itself
         return before, arguments
@@ -153,13 +166,13 @@ def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[
     ranks = ranks_wanted(typed)
     if ranks is not None and ranks > 1:
         raise UsageError(
-            f"prove times one process, and {typed.launcher} would start {ranks} ranks, which can only go on together.",
-            "For one rank give the script: syncscan prove --rev REV SCRIPT. For all, capture both states"
-            f" (syncscan profile --out DIR {typed.launcher} …) and compare them: syncscan diff --fleet DIR1 DIR2.",
+            f"prove times one process, but {typed.launcher} would start {ranks} ranks that depend on each other.",
+            "To time one rank, give the script: syncscan prove --rev REV SCRIPT. For all ranks, capture both states"
+            f" (syncscan profile --out DIR {typed.launcher} …) and compare them with syncscan diff --fleet DIR1 DIR2.",
         )
     command = in_this_process(typed, "prove")
     if typed.launcher and not command.module:
-        say(f"runs {command.target} as one rank of one, without {typed.launcher}")
+        say(f"runs {command.target} as a single rank, without {typed.launcher}")
     if command.module:
         raise UsageError(
             "prove runs scripts and functions, not modules.",

@@ -18,21 +18,23 @@ if TYPE_CHECKING:
 
 @click.command("watch")
 @click.argument("location", metavar="PATH")
-@click.option("--once", is_flag=True, help="Print the last window as text, and end.")
+@click.option("--once", is_flag=True, help="Print the last window as text, and exit.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
 )
-@click.option("--lines", default=15, show_default=True, type=click.IntRange(1), help="Lines of the program to list.")
 @click.option(
-    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks."
+    "--lines", default=15, show_default=True, type=click.IntRange(1), help="How many lines of the program to list."
+)
+@click.option(
+    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between updates."
 )
 @needs(Need("form", "once"), Need("seconds", "once", never=True))
 def command(location: str, once: bool, form: str, lines: int, seconds: float) -> None:
-    """Show a job that is watched, like top: its step's time, what of it is waiting, and at which lines.
+    """Show a watched job, like top: its step time, the share that waits, and the lines that wait.
 
-    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or the folder that has it: then the newest one. A watch
-    is begun by `syncscan profile --watch`, by `syncscan attach PID --watch` or in Python by `syncscan.watch()`.
-    Ctrl-C ends the screen and not the job.
+    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. To start a
+    watch, use `syncscan profile --watch`, `syncscan attach PID --watch` or, in Python, `syncscan.watch()`. Ctrl-C ends
+    this view, not the job.
     """
     from syncscan.live.reading import files_of, read
 

@@ -28,6 +28,9 @@ _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _FACTORIES = frozenset(f.__name__ for f in _device_module._device_constructors())
 _WITH_DRIVER = frozenset({"linalg_svd", "linalg_svdvals"})
 _COPIES_DATA = frozenset("tensor as_tensor asarray new_tensor".split())
+_DETACHED = frozenset(("tensor", "new_tensor"))
+"""Those whose result is detached last (torch/csrc/utils/tensor_new.cpp), by which it is told from a list as an index.
+"""
 CUDA = torch.device("cuda", 0)
 
 
@@ -153,6 +156,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
                 result = result.clone()
         self._session.wait(*_if_any(result, wait_table.to_device(size=result.numel() * result.element_size())))
         self._session.recording.op("aten::lift_fresh")
+        if name in _DETACHED:
+            self._session.recording.op("aten::detach_")
         return _place_result(result, DEVICE)
 
     def _read_elements(self, data: Any) -> None:

@@ -34,13 +34,13 @@ class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
     """That launched most of it: the nn.Modules around, outermost first, where frames were recorded; else the scopes.
     Of a backward pass those of the forward op. Empty where nothing tells it."""
     op: str
-    """That launched most of it, as a reader would name it; empty where the trace doesn't tell."""
+    """The module and op that launched most of it, as a reader would name them; empty if unknown."""
     us: float
     share: float
     """Part of device time in a step, with all streams added up and collectives left out."""
     per_step: float
     others: int
-    """Modules and ops besides that launched such kernels."""
+    """Number of other modules and ops that launched such kernels."""
 
 
 def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:

@@ -103,7 +103,17 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     Args:
         trace: the trace whose step it is.
         step: from its begin to the next one's, ns.
+
+    Returns:
+        A list that isn't to be changed: it is kept for the next to ask.
     """
+    known = trace.kept(_Known).passes
+    if step not in known:
+        known[step] = _passes(trace, step)
+    return known[step]
+
+
+def _passes(trace: Trace, step: Interval) -> list[Pass]:
     stretches = [list(ops) for _, ops in itertools.groupby(ops_of(trace, step), _kind)]
     trains = any(ops[0].backward for ops in stretches)
     chosen = []
@@ -146,10 +156,11 @@ def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
 
 
 class _Known:
-    """The ops of those steps of a trace that were looked up."""
+    """The ops and passes of those steps of a trace that were looked up."""
 
     def __init__(self, _: Trace) -> None:
         self.ops: dict[Interval, list[OutermostOp]] = {}
+        self.passes: dict[Interval, list[Pass]] = {}
 
 
 def _ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:

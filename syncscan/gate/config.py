@@ -114,7 +114,7 @@ def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
     by, colon, glob = selector.partition(":")
     values = dict(pair.partition("=")[::2] for pair in pairs)
     if not (colon and glob and by in SELECTORS and pairs and all(values.values())):
-        raise UsageError(f"{text!r} is no limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
+        raise UsageError(f"{text!r} is not a limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
     location = f"--limit {text}"
     _only_known(values, _Limits, location)
     try:
@@ -138,7 +138,7 @@ def share(value: float | str | None, location: str, name: str = "recoverable") -
     except ValueError:
         part = -1.0
     if not 0 <= part <= 1:
-        raise UsageError(f"{location}: {name} = {value!r} is no part of a step.", "Write it like 0.02 or '2%'.")
+        raise UsageError(f"{location}: {name} = {value!r} is not a share of a step.", "Write it like 0.02 or '2%'.")
     return part
 
 

@@ -194,7 +194,7 @@ class FileWalk:
         self._truth(node.test, "if", around)
         yes, no = self._refined(node.test)
         unused = _is_cold_test(node.test)
-        body = replace(around, guard=around.guard or _guard(node.test))
+        body = replace(around, guard=around.guard or _guard(node.test) or _made_once(node))
         body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
         other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
         if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't distinguished
@@ -471,6 +471,17 @@ def _as_read(target: ast.expr) -> ast.expr:
 def _guard(test: ast.expr) -> str:
     """Return a condition as written if what it guards runs in some steps only; empty for others."""
     return _short(test) if seldom(test) else ""
+
+
+def _made_once(node: ast.If) -> str:
+    """Return a condition as written if what it guards is made where it isn't there yet: `if self.mask is None`."""
+    missing = {
+        key(part.left)
+        for part in walk(node.test)
+        if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Is) and constant(part.comparators[0]) is None
+    }
+    made = {key(target) for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
+    return _short(node.test) if any("." in name for name in missing & made) else ""
 
 
 def _short(node: ast.expr) -> str:

@@ -67,6 +67,13 @@ def argument(call: ast.Call, name: str, at: int = -1) -> ast.expr | None:
     return call.args[at] if 0 <= at < len(call.args) and not isinstance(call.args[at], ast.Starred) else None
 
 
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a name or attribute, through subscripts: `agents[0].optimizer` → `optimizer`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def constant(node: ast.expr | None) -> object:
     """Return a literal's value; None for anything else."""
     return node.value if isinstance(node, ast.Constant) else None
@@ -82,4 +89,4 @@ def splats(call: ast.Call) -> bool:
     return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
 
 
-__all__ = ["FileNames", "argument", "constant", "is_true", "key", "splats"]
+__all__ = ["FileNames", "argument", "constant", "is_true", "key", "last_name", "splats"]

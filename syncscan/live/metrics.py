@@ -16,15 +16,15 @@ from syncscan.live.record import Alarm, Begin, Record, Window
 Sink = Callable[[Record], None]
 
 GAUGES = {
-    "step_seconds": "Mean time of a step in the last window.",
-    "step_p99_seconds": "99th percentile of the step's time in the last window.",
-    "waiting_share": "Part of the last window in which the step's thread waited for the device.",
-    "input_share": "Part of the last window in which it waited for a data loader.",
-    "peers_share": "Part of the last window in which it waited for other ranks.",
+    "step_seconds": "Mean step time in the last window.",
+    "step_p99_seconds": "99th percentile of the step time in the last window.",
+    "waiting_share": "Share of the last window in which the step's thread waited for the device.",
+    "input_share": "Share of the last window in which the step's thread waited for a data loader.",
+    "peers_share": "Share of the last window in which the step's thread waited for other ranks.",
 }
 """Gauges of a window, with what they mean."""
 LINE = "line_waiting_share"
-LINE_HELP = "Part of the last window in which the step's thread waited for the device at this line."
+LINE_HELP = "Share of the last window in which the step's thread waited for the device at this line."
 
 
 def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
@@ -51,8 +51,8 @@ def _sink(export: str) -> Sink:
     if kind == "tensorboard" and target:
         return TensorBoard(target)
     raise UsageError(
-        f"'{export}' is no export of a watch.",
-        "Write prometheus:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
+        f"A watch can't export to '{export}'.",
+        "Use prometheus:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
     )
 
 
@@ -83,11 +83,13 @@ class Prometheus:
 
     def text(self) -> str:
         """Return the metrics; only the count of alarms before the first window has ended."""
-        rows = list(_family("alarms_total", "counter", "Alarms since the watch began.", [(self._labels, self._alarms)]))
+        rows = list(
+            _family("alarms_total", "counter", "Alarms since the watch started.", [(self._labels, self._alarms)])
+        )
         window = self._window
         if window is not None:
             rows += _family(
-                "steps_total", "counter", "Steps since the watch began.", [(self._labels, window.total_steps)]
+                "steps_total", "counter", "Steps since the watch started.", [(self._labels, window.total_steps)]
             )
             for name, value in values(window).items():
                 rows += _family(name, "gauge", GAUGES[name], [(self._labels, value)])
@@ -162,7 +164,7 @@ class PrometheusPort(Prometheus):
         try:
             self._server = http.server.ThreadingHTTPServer((host, port), MetricsHandler)
         except OSError as error:
-            raise UsageError(f"Port {port} can't be listened at: {error.strerror}.", "Choose another.") from None
+            raise UsageError(f"Can't listen on port {port}: {error.strerror}.", "Choose another.") from None
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, name="syncscan-metrics", daemon=True).start()
@@ -189,7 +191,7 @@ class OpenTelemetry:
         self._labels: dict[str, str] = {}
         self._gauges = {n: meter.create_gauge(f"syncscan.watch.{n}", description=text) for n, text in GAUGES.items()}
         self._line = meter.create_gauge(f"syncscan.watch.{LINE}", description=LINE_HELP)
-        self._alarms = meter.create_counter("syncscan.watch.alarms", description="Alarms since the watch began.")
+        self._alarms = meter.create_counter("syncscan.watch.alarms", description="Alarms since the watch started.")
 
     def __call__(self, record: Record) -> None:
         """Take a record."""

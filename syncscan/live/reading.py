@@ -38,12 +38,10 @@ def files_of(location: str) -> list[Path]:
     if path.is_dir():
         files = sorted(path.glob(f"*{SUFFIX}"), key=lambda file: -file.stat().st_mtime)
         if not files:
-            raise TraceNotFound(
-                f"{location} has no file of a watch, *{SUFFIX}.", "syncscan profile --watch writes one."
-            )
+            raise TraceNotFound(f"{location} contains no *{SUFFIX} file.", "syncscan profile --watch writes one.")
         return files
     if not path.is_file():
-        raise TraceNotFound(f"There is no file at {location}.", "Name a watch's file, or the folder that has it.")
+        raise TraceNotFound(f"{location} doesn't exist.", "Give the file that a watch writes, or its folder.")
     return [path]
 
 
@@ -62,7 +60,7 @@ def read(path: Path, *, all_parts: bool = True) -> WatchRecords:
     for part in parts:
         records += _records(part, None if all_parts else TAIL_BYTES)
     if not records:
-        raise TraceUnreadable(f"{path} has no line of {SCHEMA}.", "Name a file that a watch has written.")
+        raise TraceUnreadable(f"{path} has no {SCHEMA} records.", "Give a file that a watch has written.")
     return of_records(str(path), records)
 
 

@@ -43,11 +43,12 @@ def heading(watched: WatchRecords) -> list[str]:
         name = printable(begin.program)
         rows.append(f"{name}{rank}, process {begin.pid} on {printable(begin.host)}, watched since {_time(begin.at)}")
     if not watched.windows:
-        return [*rows, "No window has ended yet."]
+        return [*rows, "No window is complete yet."]
     last = watched.windows[-1]
     step = last.step
     rows.append(
-        f"step {step.mean_us / 1e3:.1f} ms, of 99 % at most {step.p99_us / 1e3:.1f} ms; {last.total_steps} steps so far"
+        f"step {step.mean_us / 1e3:.1f} ms (99th percentile {step.p99_us / 1e3:.1f} ms);"
+        f" {last.total_steps} steps so far"
         if step is not None
         else f"no step ended in the last {last.seconds:.0f} s; {last.total_steps} steps so far"
     )
@@ -99,8 +100,8 @@ def _table(windows: Sequence[Window], most: int) -> Table:
 def _threads(window: Window) -> list[str]:
     busy = [thread for thread in window.threads if thread.share >= 0.01]
     return [
-        f"thread {printable(t.name)}: in the program's code {t.share:.0%} of the time, {t.waiting:.0%} waiting for the"
-        f" device, mostly at {printable(PurePath(t.file).name)}:{t.line}"
+        f"thread {printable(t.name)}: in the program's code for {t.share:.0%} of the time, {t.waiting:.0%} waiting for"
+        f" the device, mostly at {printable(PurePath(t.file).name)}:{t.line}"
         for t in busy[:3]
     ]
 

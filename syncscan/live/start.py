@@ -114,7 +114,7 @@ class _Captures:
 
         def done(run: ScriptRun) -> None:
             pause.close()
-            self._watch.captured(run.paths, why, run.failed or (None if run.paths else "No step came."))
+            self._watch.captured(run.paths, why, run.failed or (None if run.paths else "No step ended."))
 
         pause.enter_context(self._watch.paused())
         plan = Plan(1, 2, CAPTURED_STEPS, 1, 5)

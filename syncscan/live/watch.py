@@ -94,7 +94,8 @@ class Watch:
     ) -> None:
         if interval <= 0 or not 1 <= rate <= 1000:
             raise UsageError(
-                f"interval={interval} and rate={rate} make no watch.", "Give seconds above 0 and 1 to 1000."
+                f"interval={interval} and rate={rate} aren't valid.",
+                "The interval must be above 0, the rate 1 to 1000.",
             )
         self._out, self._name, self._interval, self._rate = Path(out).absolute(), name, interval, rate
         self._ident = thread if thread is not None else (threading.main_thread().ident or 0)
@@ -136,7 +137,7 @@ class Watch:
             OSError: the folder can't be written to.
         """
         if Watch.running is not None:
-            raise UsageError("This process is watched already.", "Stop the other watch first.")
+            raise UsageError("This process already has a watch.", "Stop that watch first.")
         rank, world = ranks()
         name = clean_name(self._name or program_name() or "python")
         name += f".rank{rank}" if world > 1 else ""
@@ -406,7 +407,7 @@ class Watch:
             try:
                 sink(record)
             except Exception as error:
-                logger.warning("a sink of the watch's failed: %s: %s", type(error).__name__, error)
+                logger.warning("an export of the watch failed: %s: %s", type(error).__name__, error)
 
 
 __all__ = ["INTERVAL_S", "Watch"]

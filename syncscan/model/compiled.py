@@ -24,7 +24,7 @@ class CompileKind(StrEnum):
 
 
 class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A graph break, a skipped frame or a recompile, from dynamos reason."""
+    """A graph break, a skipped frame or a recompile, with dynamo's reason."""
 
     kind: CompileKind
     reason: Annotated[str, msgspec.Meta(max_length=2000)]

@@ -103,6 +103,6 @@ def _key(color: bool) -> Text:
         return Text("     ▀ host works  ▄ device works  █ both", style="dim")
     key = Text("     ")
     entries = (("▀", "bright_black", "host works"), ("▀", "red", "host waits"), ("▄", "green", "device works"))
-    for block, style, label in (*entries, ("▄", "yellow", "device idle behind a sync")):
+    for block, style, label in (*entries, ("▄", "yellow", "device idle after a sync")):
         key.append(block, style=style).append(f" {label}  ", style="dim")
     return key

@@ -60,7 +60,7 @@ def spoken(drawn: BeforeAfter) -> str:
     idle = sum(p.end - p.begin for p in drawn.recorded.idle)
     words = [f"{drawn.name.capitalize()} over {duration(drawn.recorded.end / 1e3)}, host above device"]
     words += [f"the host waits {duration(waits / 1e3)}"] if waits else []
-    words += [f"the device is idle behind that for {duration(idle / 1e3)}"] if idle else []
+    words += [f"the device is then idle for {duration(idle / 1e3)}"] if idle else []
     after = [f"after the fixes: {drawn.shown.sentence}"] if drawn.fixes else []
     return shown("; ".join([*words, *after]), 600)
 
@@ -175,11 +175,11 @@ KEYS = (
     ("sync", "host waits in a sync", "sync"),
     ("call", "rest of the call", "call"),
     ("input", "host is in its loader", "input"),
-    ("pause", "host time that a fix takes out", "pause"),
+    ("pause", "host time that a fix removes", "pause"),
     ("queue", "host waits: the launch queue is full", "queue"),
     ("idle", "host is done: it runs ahead", "ahead"),
     ("work", "device works", "work"),
-    ("bubble", "device idle behind a sync", "bubble"),
+    ("bubble", "device idle after a sync", "bubble"),
     ("hatch", "replayed", "hatch"),
 )
 """Swatch, meaning and look of what can be drawn."""

@@ -334,7 +334,7 @@ def _reason(fleet: Fleet, holders: Sequence[HolderText]) -> str:
         return sentences(*(f"Rank {holder.rank} {_holder_phrase(holder, len(fleet.steps))}" for holder in holders))
     latest = [f"{h.rank} in {h.steps} ({SHORT_CAUSES[h.cause]})" for h in holders if h.cause]
     more = ", …" if len(latest) > 2 * RUNS else ""
-    return f"Of {len(fleet.steps)} steps the latest is rank {', '.join(latest[: 2 * RUNS])}{more}."
+    return f"Latest rank in {len(fleet.steps)} steps: {', '.join(latest[: 2 * RUNS])}{more}."
 
 
 def _holder_phrase(holder: HolderText, steps: int) -> str:

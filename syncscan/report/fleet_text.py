@@ -25,7 +25,7 @@ UNREAD = 20
 """Unreadable traces that are listed."""
 SCREEN = 10
 """Lines of the first screen; room that is left shows how to make the first change."""
-_HEADS = ("delays\njob", "waits for\nothers", "waits for\ndevice", "idle\nbehind", "exposed\ncomm.", "gains\nalone")
+_HEADS = ("delays\njob", "waits for\nothers", "waits for\ndevice", "idle\nafter", "exposed\ncomm.", "gains\nalone")
 
 
 def render(fleet: Fleet, width: int = 100, color: bool = False) -> str:

@@ -21,7 +21,7 @@ TITLE = "Other costs"
 
 
 class SplitText(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that prevents one CUDA graph from holding the step."""
+    """Something that prevents a single CUDA graph for the step."""
 
     text: str
     finding: int | None

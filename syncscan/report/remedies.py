@@ -138,7 +138,7 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
     if dry_run.is_dry(analysis):
         saves, doubt = dry_run.to_change(f, analysis)
     else:
-        costs = f"waits {waited(f.wait_us, step)}, device idle {waited(f.bubble_us, step)} behind it"
+        costs = f"waits {waited(f.wait_us, step)}, then the device is idle for {waited(f.bubble_us, step)}"
         saves, doubt = UNTIMED if step.waits_withheld else costs, "not projected"
     return RemedyText(
         number=number,

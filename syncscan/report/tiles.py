@@ -79,7 +79,7 @@ def tiles(analysis: Analysis) -> list[Tile]:
 
 def _device_note(step: StepSummary) -> str:
     """Return how long the device is busy, and its share of the unprofiled step where that differs from the trace's."""
-    works = f"{duration(step.device_busy_us)} a step"
+    works = f"{duration(step.device_busy_us)} per step"
     if step.device_share is None or alike(step.recorded_device_share, step.device_share):
         return works
     return f"{works}, in the trace; {without_profiler(step.device_share, step.device_share_basis)}"

@@ -70,7 +70,9 @@ class WhatifDocument(Document, frozen=True):
     device_share: Annotated[
         float | None, about("fraction of the unprofiled step in which the device is busy, with its syncs")
     ]
-    device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
+    device_share_basis: Annotated[
+        ShareBasis | None, about("basis of device_share; recorded: from the trace, with the profiler")
+    ]
     recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device is busy")]
     advice: tuple[str, ...]
     groups: tuple[RemovalGroup, ...]

@@ -130,7 +130,7 @@ def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable
         in_loader = _beside(measured, measured.input_us, measured.observed_us, of_step.input)
         return f"{works}; the host spends {in_loader} waiting for the DataLoader."
     if bound is Bound.SYNC:
-        return f"{works}; without its syncs it would be {_gain(step, removable):.0%} shorter."
+        return f"{works}; without syncs, the step would be {_gain(step, removable):.0%} shorter."
     return f"{works}."
 
 

@@ -29,6 +29,11 @@ _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE
 """Kernels of cuDNN that only change a layout; a compile keeps to one that needs none (`layout_optimization`)."""
 _CASTS = ("aten::linear", "aten::conv", "aten::matmul", "aten::addmm", "aten::bmm", "aten::_convolution")
 """Ops for which autocast casts their weights: each weight is a kernel of its own."""
+_WRITES = ("aten::index_copy_", "aten::index_put_", "aten::index_fill_", "aten::scatter_")
+"""Ops that write at some indices of a tensor that they are given: each is a kernel of its own, and two where the tensor
+is a view, since all that it is a view of is copied and written anew (functionalization; counted in torch 2.11 and 2.13:
+one and 2.2 kernels more for each)."""
+_VIEWS = ("aten::select", "aten::slice", "aten::narrow")
 LEAST_NS = 1_400
 """No generated kernel took less (H100)."""
 
@@ -78,7 +83,7 @@ def fusion(trace: Trace, ops: Sequence[OutermostOp]) -> Fusion:
             shorter, longest = _longest(trace, rows, kernels)
             dropped_rows += shorter
             stays += longest
-    return Fusion(library_ns, generated + _casts(ops), tuple(dropped_rows), tuple(stays))
+    return Fusion(library_ns, generated + _casts(ops) + _writes(ops), tuple(dropped_rows), tuple(stays))
 
 
 _Work: TypeAlias = tuple[int, str, int]
@@ -114,6 +119,16 @@ def _casts(ops: Sequence[OutermostOp]) -> int:
     """Return how many casts of weights stay kernels of their own: for each heavy op all but the last, its input's."""
     copies = [sum(name == "aten::copy_" for name in op.inner) for op in ops if op.name.startswith(_CASTS)]
     return sum(max(0, count - 1) for count in copies)
+
+
+def _writes(ops: Sequence[OutermostOp]) -> int:
+    """How many kernels more the writes at indices take, one each and two into views."""
+    more, view = 0, False
+    for op in ops:
+        if op.name in _WRITES:
+            more += 2 if view else 1
+        view = op.name in _VIEWS or (view and not op.work)
+    return more
 
 
 def _longest(trace: Trace, rows: Sequence[int], kernels: int) -> tuple[list[int], list[tuple[int, float, float]]]:

@@ -33,7 +33,7 @@ from syncscan.whatif.compile_changes import (
 )
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, Steady, period, steady
-from syncscan.whatif.replayed_steps import ReplayedSteps
+from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps
 from syncscan.whatif.set_aside import denser, set_aside
 from syncscan.whatif.surroundings import Surroundings
 
@@ -84,9 +84,17 @@ class Joint:
         self.step, self.surroundings, self.how = step, surroundings, how
         self._reached = reached
         self._made: dict[tuple[int, Costs, frozenset[str]], Graph] = {}
+        self._projected: dict[tuple[str, ...], Projection] = {}
+        self._aside: dict[frozenset[str], Change] = {}
 
     def projection(self, removed: Sequence[Finding]) -> Projection:
         """Project the step without these findings, launched so; times in µs."""
+        ids = tuple(f.id for f in removed)
+        if ids not in self._projected:
+            self._projected[ids] = self._project(removed)
+        return self._projected[ids]
+
+    def _project(self, removed: Sequence[Finding]) -> Projection:
         plain, extent = self.step.projection(removed), self._reach(removed)
         changed = self._calibrated(extent, removed)
         after = self._after(changed.graph, removed)
@@ -113,8 +121,7 @@ class Joint:
 
     def change(self, removed: Sequence[Finding]) -> Change:
         """Return what a compile, and what only these findings needed, likely change of the step without them."""
-        further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
-        return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), further)
+        return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), self._further(removed))
 
     def likely_us(self, removed: Sequence[Finding]) -> float:
         """Return the time of the step without these findings, in µs, without its range."""
@@ -143,12 +150,22 @@ class Joint:
 
     def _graph(self, reach: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
         """Return the steps with what a compile of these costs leaves, without what only these findings needed."""
+        if self.how is Launching.EAGER or not reach.pieces:
+            costs = LIKELY  # there is nothing that any would change
         key = id(reach), costs, frozenset(f.id for f in removed)
         if key not in self._made:
             change = change_of(self.trace, reach, self.how, costs)
-            further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
-            self._made[key] = self._busy(self.changed(_both(change, further)))
+            self._made[key] = self._busy(self.changed(_both(change, self._further(removed))))
         return self._made[key]
+
+    def _further(self, removed: Sequence[Finding]) -> Change:
+        """Return what goes along with these findings, as only they needed it."""
+        if not removed:
+            return NO_CHANGE
+        ids = frozenset(f.id for f in removed)
+        if ids not in self._aside:
+            self._aside[ids] = set_aside(self.trace, self.steps.intervals, removed)
+        return self._aside[ids]
 
     def _busy(self, graph: Graph) -> Graph:
         """Return the graph with the time for which its device is busy, which is less as its streams' work is."""
@@ -224,8 +241,8 @@ class Joint:
             yield DYNAMIC
 
 
-def _both(change: Change, further: Change | None) -> Change:
-    if further is None:
+def _both(change: Change, further: Change) -> Change:
+    if further == NO_CHANGE:
         return change
     work = {**dict(change.work), **dict(further.work)}
     return Change(host=further.host, work=tuple(work.items()), paced=change.paced)

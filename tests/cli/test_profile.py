@@ -48,7 +48,7 @@ def test_the_report_is_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert trace.name in result.stdout
     assert f"syncscan: wrote {trace}" in result.stderr
-    assert "ended the script after 8 steps: the capture is complete" in result.stderr
+    assert "stopped the script after 8 steps: the capture is complete" in result.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
@@ -109,7 +109,7 @@ def test_a_script_that_fails_before_its_first_step_gets_no_such_advice(tmp_path:
 def test_too_few_steps_are_counted(tmp_path: Path) -> None:
     """With how many it takes, and how to ask for less."""
     result = run(tmp_path, LOOP, "2")
-    assert "ended after 2 steps (SGD.step()), before the first that is recorded: 8 are needed" in result.stderr
+    assert "ended after 2 steps (SGD.step()), before the first recorded step: 8 are needed" in result.stderr
     assert "--calibrate 0" in result.stderr
 
 
@@ -165,13 +165,13 @@ def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypa
 def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None:
     """It has run to its end as without syncscan."""
     result = run(tmp_path, LOOP + "print('end')", "--on-signal=USR2", "20")
-    assert "ended after 20 steps (SGD.step()), and no capture was requested in time" in result.stderr
+    assert "ended after 20 steps (SGD.step()), but no capture was requested before" in result.stderr
     assert (result.exit_code, result.stdout) == (0, "end\n")
 
 
 def test_a_late_capture_begins_at_its_step(tmp_path: Path) -> None:
     """And ends the script when it is complete, as one from the start does."""
-    assert "ended the script after 38 steps" in run(tmp_path, LOOP, "--start-at=30", "100").stderr
+    assert "stopped the script after 38 steps" in run(tmp_path, LOOP, "--start-at=30", "100").stderr
 
 
 @pytest.mark.parametrize(
@@ -247,4 +247,4 @@ def test_the_steps_that_are_told_are_those_that_ran(tmp_path: Path) -> None:
     assert "The script ended after 5 steps" in result.stderr
     result = run(tmp_path, LOOP.replace("opt.step()", "print('step', i + 1, file=sys.stderr); opt.step()"), "100")
     last = [line for line in result.stderr.splitlines() if line.startswith("step ")][-1]
-    assert f"ended the script after {last.split()[1]} steps" in result.stderr
+    assert f"stopped the script after {last.split()[1]} steps" in result.stderr

@@ -130,6 +130,10 @@ def test_several_ranks_are_refused_with_what_compares_them(tmp_path: Path, monke
     assert isinstance(refused, UsageError)
     assert "would start 2 ranks" in str(refused)
     assert "syncscan diff --fleet DIR1 DIR2" in refused.hint
+    refused = run("torchrun", "train.py").exception
+    assert isinstance(refused, UsageError)
+    assert "torchrun is a command" in str(refused)
+    assert "syncscan prove --rev REV torchrun" in refused.hint
 
 
 def test_a_failing_program_fails_the_command(tmp_path: Path) -> None:

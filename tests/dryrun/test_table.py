@@ -243,7 +243,7 @@ def half_that_no_cpu_has() -> None:
     assert [t.is_cuda for t in (y, x.grad, losses, waves)] == [True] * 4
 
 
-@case("cpu-index", "scalar-assign")
+@case("cpu-index", "scalar-assign", "tensor-constructor")
 def indexed_by_lists_and_by_tensors_of_the_host() -> None:
     """A list's tensor stays on the device for the backward pass; a tensor doesn't, and is copied once more."""
     x, at = torch.ones(5, device="cuda", requires_grad=True), torch.tensor([0, 2])

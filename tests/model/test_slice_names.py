@@ -67,6 +67,15 @@ def test_a_loaders_workers_are_told_by_its_iterator() -> None:
     assert list(filter(slice_names.is_loader, [*scopes, "enumerate(batches)"])) == scopes
 
 
+def test_torchdatas_loader_is_one_too() -> None:
+    """Its `StatefulDataLoader` has iterators of its own, called by torch's scope."""
+    kinds = ("_StatefulMultiProcessing", "_StatefulSingleProcess")
+    scopes = [f"enumerate(DataLoader)#{kind}DataLoaderIter.__next__" for kind in kinds]
+    assert list(filter(slice_names.is_loader_with_workers, scopes)) == scopes[:1]
+    assert list(filter(slice_names.is_loader_without_workers, scopes)) == scopes[1:]
+    assert list(filter(slice_names.is_loader, scopes)) == scopes
+
+
 def test_collectives_are_told_by_who_made_the_op() -> None:
     """c10d's op, its record, NCCL's range, and the functional ones of compiled programs."""
     ops = (

@@ -36,8 +36,8 @@ STEP = StepSummary(
     bubble_us=8_900.0,
     input_us=0.0,
     bound=Bound.SYNC,
-    reason="The device is busy 68% of the step in the trace, 76% without the profiler; without its syncs it would be "
-    "34% shorter.",
+    reason="The device is busy 68% of the step in the trace, 76% without the profiler; without syncs, the step would "
+    "be 34% shorter.",
     unprofiled_us=26_400.0,
     device_share=0.76,
     device_share_basis=ShareBasis.MEASURED,

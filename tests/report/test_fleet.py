@@ -110,7 +110,7 @@ def test_of_many_that_are_late_each_is_named_briefly() -> None:
     late = tuple(Lateness(step, step, 500.0, LateCause.KERNELS) for step in range(3))
     story = story_of(replace(job(6), ranks=ranks[:3], lateness=late))
     assert story.verdict == "Ranks 0, 1 and 2 delay the job: by 900 µs, 800 µs, 700 µs per step"
-    assert story.reason == "Of 3 steps the latest is rank 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
+    assert story.reason == "Latest rank in 3 steps: 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
 
 
 def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:

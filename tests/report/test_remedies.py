@@ -51,7 +51,7 @@ def test_where_nothing_was_projected_the_costliest_findings_stand_in():
     bare = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None)
     low = finding("low-1", severity=Severity.LOW, gain=None)
     (answer,) = report.describe(analysis(finding(gain=None), low, step=bare))
-    assert (answer.saves, answer.doubt) == ("waits 8.21 ms, device idle 8.90 ms behind it", "not projected")
+    assert (answer.saves, answer.doubt) == ("waits 8.21 ms, then the device is idle for 8.90 ms", "not projected")
     assert answer.alone_us is None
 
 

@@ -1,4 +1,4 @@
-"""Autograd's anomaly mode asks after every backward node whether its gradient holds NaN.
+"""Autograd's anomaly mode checks after every backward node whether its gradient contains NaN.
 
 ## What it finds
 

@@ -2,7 +2,7 @@
 
 ## What it finds
 
-`t.coalesce()`, and what coalesces for you: `SparseAdam` with `Embedding(sparse=True)`, `torch.sparse.sum`. Making the
+`t.coalesce()`, and code that calls it: `SparseAdam` with `Embedding(sparse=True)`, `torch.sparse.sum`. Making the
 sparse gradient itself didn't wait (torch 2.11, measured).
 
 ## How it shows in the trace

@@ -29,7 +29,7 @@ result = buffer
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied on the device first.
+Checked in the source of torch 2.6 and in traces of 2.11; non-contiguous tensors are copied on the device first.
 
 ## References
 

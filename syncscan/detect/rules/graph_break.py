@@ -7,7 +7,7 @@
 ## How it shows in the trace
 
 A read-back inside a `Torch-Compiled Region` slice but outside of its `## Call CompiledFxGraph …`, with the next region
-behind it; or, with stacks, below a frame of `torch/_dynamo/eval_frame.py` and in no region: dynamo left the function to
+after it; or, with stacks, below a frame of `torch/_dynamo/eval_frame.py` and in no region: dynamo left the function to
 eager mode.
 
 ## Example
@@ -52,8 +52,8 @@ ID = "graph-break"
 NAME = "A graph break reads a value back"
 CAUSE = Cause.READBACK
 WHY = """\
-Dynamo stops compiling at the read-back, runs it eagerly and goes on in a second graph: a wait, and two smaller graphs
-instead of one.
+Dynamo stops compiling at the read-back, runs it eagerly and continues in a second graph: a wait, and two smaller graphs
+    instead of one.
 """
 WHEN_FINE = """\
 Outside of the hot function.

@@ -54,9 +54,9 @@ work.
 WHEN_FINE = """\
 Every N steps.
 
-One read late in the step costs only the host's lead: check what the step would gain. To log without
-waiting, copy into pinned memory with `non_blocking=True`, record an event, and read a step later, when the event is
-done.
+A single read late in the step costs only the time by which the host runs ahead: check what the step would gain. To log
+without waiting, copy into pinned memory with `non_blocking=True`, record an event, and read a step later, when the
+event is done.
 """
 
 _LOGGERS = (

@@ -1,4 +1,4 @@
-"""Collectives of Python objects bring sizes and bytes to the host.
+"""Collectives of Python objects copy sizes and bytes to the host.
 
 ## What it finds
 

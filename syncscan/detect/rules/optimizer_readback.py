@@ -7,8 +7,8 @@ device, `LBFGS`.
 
 ## How it shows in the trace
 
-`aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait. What
-waits in a closure, which Lightning runs the whole training step in, isn't the optimizer's.
+`aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait. Waits
+in a closure, in which Lightning runs the whole training step, don't count as the optimizer's.
 
 ## Example
 

@@ -7,7 +7,7 @@ without a size.
 
 ## How it shows in the trace
 
-`aten::_validate_sparse_coo_tensor_args`, `aten::_validate_compressed_sparse_indices` and kin over `aten::item`.
+`aten::_validate_sparse_coo_tensor_args`, `aten::_validate_compressed_sparse_indices` and similar ops over `aten::item`.
 
 ## Example
 

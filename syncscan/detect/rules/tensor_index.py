@@ -25,7 +25,7 @@ result = x.index_select(0, i.view(1)).sum()
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

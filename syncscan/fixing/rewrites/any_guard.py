@@ -1,8 +1,9 @@
-"""Removes `if mask.any():` around a masked fill, which changes nothing without a hit.
+"""Removes `if mask.any():` around a masked fill, which changes nothing if no element is masked.
 
-The body fills through that mask, with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)`, `x[mask] = v`.
-There is no `else`. A rebound name isn't changed in place afterwards, as it would be another tensor than before. Where
-the run had no hit, the tensor is judged by the name's last use before the guard.
+The body fills through that mask with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)` or
+`x[mask] = v`. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be a
+different tensor than before. If no element was masked in the run, the last use of the name before the guard determines
+what is known about the tensor.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def _proposal(file: File, node: ast.If) -> Proposal:
         draft=draft,
         rule="tensor-bool",
         rewrite=ID,
-        change="remove the guard: without a hit the fill changes nothing",
+        change="remove the guard: if no element is masked, the fill changes nothing",
         waits=_waits(file, node),
     )
 

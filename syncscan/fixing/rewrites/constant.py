@@ -1,7 +1,7 @@
 """Makes a constant tensor, or its copy on the device, once before the loop.
 
-What it is made of isn't given another value in the loop and isn't written to, and neither is the tensor. The statement
-stands in the loop itself, not under a condition, and its name is used for nothing else.
+The loop neither reassigns nor modifies the tensor and the values that it is made of. The statement is in the loop
+itself, not under a condition, and its name is used for nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "constant"
-TITLE = "A constant tensor is made in every step"
+TITLE = "A constant tensor is created in every step"
 RULES = ("tensor-constructor", "to-device")
 SAFETY = Safety.SAFE
 BEFORE = "for step in range(3):\n    weight = torch.tensor([0.3, 0.7], device=device)"
@@ -81,7 +81,7 @@ def _of(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
         draft=draft,
         rule="to-device",
         rewrite=ID,
-        change="make the tensor once, before the loop",
+        change="create the tensor once, before the loop",
         waits=file.own_waits(call) - file.entered(loop).count,
     )
 

@@ -1,8 +1,8 @@
 """Defers reads of numbers that are only needed after the loop.
 
-Nothing inside the loop compares, prints, indexes or passes on the number. Arithmetic with it becomes arithmetic with
-tensors in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that changes in place
-later is copied.
+Nothing inside the loop compares or prints the number, uses it as an index or passes it on. Arithmetic with it becomes
+tensor arithmetic in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that is
+later changed in place is copied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "deferred-read"
-TITLE = "A number is read in every step and needed after the loop"
+TITLE = "A number is read in every step but needed only after the loop"
 RULES = ("item", "cpu", "nan-guard")
 SAFETY = Safety.SAFE
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()"

@@ -1,6 +1,7 @@
 """Turns off the argument checks of distributions, which wait for their result.
 
-`validate_args=False` in the call that makes one. What is no probability then raises later, or never: unsafe.
+It adds `validate_args=False` to the call that creates the distribution. An invalid argument then raises later, or
+never, so this is unsafe.
 """
 
 from __future__ import annotations

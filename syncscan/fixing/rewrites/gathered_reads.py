@@ -1,7 +1,7 @@
 """Reads the numbers of a comprehension at once: `[t.item() for t in losses]` stacks them and waits once.
 
-Each element is one number of the same type, read on the device. The comprehension is a list, or the only argument of
-`sum`, `max`, `min`, `sorted`, `list` or `tuple`. The numbers, their order and an empty result are the same.
+Each element is one number of the same type, read from the device. The comprehension is a list, or the only argument of
+`sum`, `max`, `min`, `sorted`, `list` or `tuple`. The numbers, their order and an empty result stay the same.
 """
 
 from __future__ import annotations

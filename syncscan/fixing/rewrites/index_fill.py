@@ -1,7 +1,7 @@
-"""Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list with a wait.
+"""Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list synchronously.
 
-The index stands for one dimension; a list becomes a tensor that is copied without waiting. Where several tensors are
-the index, the number becomes a tensor that is filled on the device. `x` is written in place, so views see it.
+The index selects along one dimension; a list becomes a tensor that is copied without waiting. If several tensors form
+the index, the number becomes a tensor that is filled on the device. `x` is changed in place, so views see the change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gives `repeat_interleave` the size of its result, if the host knows the counts.
 
-The counts are a tensor made of a list of the host's, which nothing changes between, or one of constants. Where both are
-parameters of a function, each call of it has to hand the list that the tensor was made of.
+The counts are a constant tensor, or a tensor made from a list on the host that doesn't change in between. If both are
+parameters of a function, each call must pass the list from which the tensor was made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Uses the host's tensor again instead of copying it back from the device.
 
-Between the two copies neither is written to or given another value, and both have the same type.
+Between the two copies, neither tensor is modified or reassigned, and both have the same type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of matches.
 
-Both work on the whole tensor, in another order of additions: the same to rounding. An empty mask gives 0 and NaN as
-before. Where gradients flow, what the mask doesn't pick gets none, were it NaN or infinite. Half precision is left
-alone, as its sums overflow elsewhere; so are max and min, which raise for an empty mask.
+Both compute over the whole tensor, in a different order of additions, so results agree except for rounding. An empty
+mask gives 0 and NaN as before. Elements outside of the mask get no gradient, even if they are NaN or infinite. Half
+precision isn't rewritten, since its sums overflow at other points; neither are max and min, which raise for an empty
+mask.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Removes `torch.cuda.synchronize()` from the step if no clock is read near it.
 
-No clock is read beside it, nor before and after it in its function; the same holds for each call of that function.
-The file makes no streams or events, captures nothing, and copies nothing to the host with `non_blocking=True`.
+No clock is read next to the call, nor before and after it in its function; the same is true of each call of that
+function. The file creates no streams or events, captures no graph, and copies nothing to the host with
+`non_blocking=True`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
 
-The indices are used for such assignments alone, in their order, and the condition has the shape that `x` begins with.
-A value on the device becomes a `torch.where`, in place.
+The indices are used only for such assignments, in their order, and the shape of the condition matches the first
+dimensions of `x`. A value on the device becomes a `torch.where`, in place.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _of(file: File, node: ast.Assign, condition: ast.expr) -> Proposal | Left:
         draft=draft,
         rule="nonzero",
         rewrite=ID,
-        change="assign through the mask, which needs no number of hits",
+        change="assign through the mask, which doesn't need the number of hits",
         waits=waits,
         group=tuple(s for s in statements if s is not None),
     )

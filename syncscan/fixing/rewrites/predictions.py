@@ -1,6 +1,7 @@
 """Keeps predictions on the device until they are joined, and copies them once.
 
-The list goes to `torch.cat` or `torch.stack` alone. Until then all of them take the device's memory: unsafe.
+The list is used only by `torch.cat` or `torch.stack`. Until then, all predictions take memory on the device, so this is
+unsafe.
 """
 
 from __future__ import annotations

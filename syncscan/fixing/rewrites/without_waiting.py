@@ -1,9 +1,9 @@
 """Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
-What is copied is pageable memory, which the driver stages before the call returns (CUDA driver API, "API
-synchronization behavior"), or a pinned batch that a loader made and nothing else holds or writes to. A list that
-becomes a tensor on the device, by `torch.tensor` or as an index, is made on the host and copied so. A loader gets
-`pin_memory` if all that it gives lies on the host, and if there is a GPU.
+The source is pageable memory, which the driver stages before the call returns (CUDA driver API, "API synchronization
+behavior"), or a pinned batch from a loader that nothing else keeps or modifies. A list that becomes a tensor on the
+device, by `torch.tensor` or as an index, becomes a tensor on the host first, which is then copied. A loader gets
+`pin_memory` if all that it returns is on the host, and if there is a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "without-waiting"
-TITLE = "A copy to the device waits without need"
+TITLE = "A copy to the device waits needlessly"
 RULES = ("to-device", "tensor-constructor", "cpu-index")
 SAFETY = Safety.SAFE
 BEFORE = "result = torch.tensor([0, 2], device=device)"

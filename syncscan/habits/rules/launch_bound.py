@@ -220,7 +220,7 @@ def _in_the_way(context: Context, count: float, parts: float) -> str:
     syncs = sum(f.per_step for f in context.findings)
     return (
         f"one graph can't hold the step's {context.launch_count:.0f} launches: {syncs:.0f} syncs and other work of the "
-        f"host lie between them; {count:.0f} lie in {parts:.0f} parts that are worth one"
+        f"host are between them; {count:.0f} are in {parts:.0f} parts that are each worth a graph"
     )
 
 

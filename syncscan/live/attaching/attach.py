@@ -109,9 +109,9 @@ class Answers:
             self._look()
             if time.monotonic() > until:
                 raise NotHeard(
-                    f"The main thread of process {self._process.pid} hasn't come back from a call of C's in"
-                    f" {seconds:.0f} s, so nothing was begun.",
-                    "syncscan attach PID --dump says where it is.",
+                    f"The main thread of process {self._process.pid} has been in a C call for {seconds:.0f} s, so"
+                    " nothing was started.",
+                    "syncscan attach PID --dump shows the call.",
                 )
             time.sleep(LOOK_S)
 
@@ -143,7 +143,7 @@ class Answers:
         if state in ("", "Z", "X"):
             time.sleep(4 * LOOK_S)
             if not any("done" in row or row.get("failed") for row in answers(self._folder)):
-                raise ProgramFailed(f"Process {self._process.pid} has ended meanwhile.", "")
+                raise ProgramFailed(f"Process {self._process.pid} ended before it answered.", "")
 
 
 __all__ = ["Answers", "NotHeard", "attached"]

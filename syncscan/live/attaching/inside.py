@@ -48,7 +48,7 @@ def _capture(folder: Path, order: Order) -> None:
         return
 
     def done(run: ScriptRun) -> None:
-        why = "no step was seen: no optimizer stepped, and no loop that uses the device came round"
+        why = "no step ended: no optimizer stepped, and no loop that uses the device repeated"
         paths = [str(path) for path in run.paths]
         answer(
             folder, done=paths, steps=run.steps, marked_by=run.marked_by, failed=run.failed or ("" if paths else why)
@@ -76,7 +76,7 @@ def _watch(folder: Path, order: Order) -> None:
 def _stop(folder: Path, order: Order) -> None:
     running = Watch.running
     if running is None:
-        answer(folder, failed="The process isn't watched.")
+        answer(folder, failed="The process has no watch.")
         return
     running.stop_elsewhere()
     answer(folder, done=[str(running.path)], failed="")
