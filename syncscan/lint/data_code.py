@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from syncscan.lint.names import last_name
+from syncscan.lint.imported_names import last_name
 from syncscan.lint.tree import walk
 
 
