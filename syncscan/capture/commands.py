@@ -273,9 +273,8 @@ def _alone_hint(command: Command, subcommand: str) -> str:
     name = notebook(command)
     if name is None:
         return f"Give it the program itself: syncscan {subcommand} SCRIPT ARGS."
-    return (
-        f"Convert the notebook first: jupyter nbconvert --to script {name}.ipynb, then syncscan {subcommand} {name}.py."
-    )
+    convert = f"jupyter nbconvert --to script {name}.ipynb"
+    return f"Convert the notebook first: {convert}, then syncscan {subcommand} {name}.py."
 
 
 def in_this_process(command: Command, subcommand: str) -> Command:

@@ -10,9 +10,9 @@ from syncscan.fixing import questions
 from syncscan.fixing.program_file import File
 
 _LINEAR = frozenset("neg float double detach clone".split())
-_METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid".split())
+_METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid exp log1p sin cos clamp clamp_min clamp_max".split())
 """They have a finite gradient at 0."""
-_WITHOUT_GRADIENTS = frozenset("sqrt exp log log1p clamp pow sin cos half bfloat16 long int".split())
+_WITHOUT_GRADIENTS = frozenset("sqrt log pow half bfloat16 long int".split())
 
 
 class Gathered(msgspec.Struct, frozen=True):
@@ -111,9 +111,11 @@ class _GatherReader:
         if not isinstance(function, ast.Attribute) or function.attr not in _METHODS | _WITHOUT_GRADIENTS:
             return self._number(node)
         inner = self._of(function.value)
-        if inner is None or not all(questions.constant(self._file, a) for a in node.args) or node.keywords:
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if inner is None or not all(questions.constant(self._file, a) for a in given):
             return None
-        arguments = ", ".join(self._file.text.code(a) for a in node.args)
+        names = ["" for _ in node.args] + [f"{keyword.arg}=" for keyword in node.keywords]
+        arguments = ", ".join(name + self._file.text.code(a) for name, a in zip(names, given, strict=True))
         whole = inner if questions.is_simple(function.value) else f"({inner})"
         return f"{whole}.{function.attr}({arguments})"
 

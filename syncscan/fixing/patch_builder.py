@@ -294,9 +294,12 @@ class PatchBuilder:
             if not fix.applied and (fix.file, fix.line) not in spoken:
                 fixes.append(fix)
                 spoken.add((fix.file, fix.line))
+        waiting = {
+            (place.file, self._was(place.file, place.line)) for place in after.places if place.file in self._lines
+        }
         for place in before.places:
             key = _short(place.file), place.line
-            listed = place.count >= SELDOM and place.file in self._originals
+            listed = place.count >= SELDOM and (place.file, place.line) in waiting
             if listed and key not in spoken and not self._is_setup(place):
                 spoken.add(key)
                 fixes.append(self._manual(place))

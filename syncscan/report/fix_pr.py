@@ -73,8 +73,9 @@ def _before_and_after(fixed: Fixed, proof: Proof | None) -> list[str]:
 def _measured_text(proof: Proof) -> str:
     if proof.gain is None:
         return f"Not proven: {proof.stopped}."
-    g = proof.gain
+    g, projected = proof.gain, proof.projected_gain
+    beside = f" Projected: {projected.share:.1%} ({projected.low:.1%} to {projected.high:.1%})." if projected else ""
     return (
         f"{proof.verdict.value.capitalize()} on {proof.device}: a step takes {g.share:.1%} less ({g.low:.1%} to "
-        f"{g.high:.1%}, 95% of {len(proof.pairs)} pairs of processes); results: {proof.result.same.value}."
+        f"{g.high:.1%}, 95% of {len(proof.pairs)} pairs of processes); results: {proof.result.same.value}.{beside}"
     )

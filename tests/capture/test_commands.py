@@ -111,7 +111,7 @@ def test_where_nobody_knows_the_program_the_script_is_asked_for() -> None:
     with pytest.raises(UsageError, match="jupyter starts others") as refused:
         in_this_process(resolved(("jupyter", "execute", "nb.ipynb")), "dryrun")
     as_script = "jupyter nbconvert --to script nb.ipynb, then syncscan dryrun nb.py."
-    assert refused.value.hint == f"Give it the notebook's code: {as_script}"
+    assert refused.value.hint == f"Convert the notebook first: {as_script}"
     here = Command("train.py", (), ("train.py",))
     assert in_this_process(here, "dryrun") is here
 

@@ -12,11 +12,18 @@ def callee(file: File, call: ast.Call) -> Function | None:
     """Return the function or method of this file that a call calls; of a class its `__init__`. None for others."""
     function = call.func
     if isinstance(function, ast.Name):
-        return _function(file, function) or _forward(file, function)
+        return _function(file, function) or _of_instance(file, function)
     if isinstance(function, ast.Attribute):
         methods = {id(m): m for owner in owners(file, function.value) if (m := method(file, owner, function.attr))}
         return next(iter(methods.values())) if len(methods) == 1 else None
     return None
+
+
+def object_of(call: ast.Call, function: Function) -> ast.expr | None:
+    """Return the object whose method a call calls; None where a class is called, which makes it."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.value
+    return call.func if function.name != "__init__" else None
 
 
 def owners(file: File, base: ast.expr) -> set[str]:
@@ -60,7 +67,7 @@ def argument(file: File, call: ast.Call, name: str, function: Function) -> ast.e
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     bound = is_bound(file, call, function)
     if bound and names[:1] == [name]:
-        return call.func.value if isinstance(call.func, ast.Attribute) else None
+        return object_of(call, function)
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -104,15 +111,16 @@ def _function(file: File, name: ast.Name) -> Function | None:
     return method(file, definition.name, "__init__") if isinstance(definition, ast.ClassDef) else definition
 
 
-def _forward(file: File, name: ast.Name) -> Function | None:
-    """Return the `forward` that calling this name runs, if the name holds a module of this file."""
+def _of_instance(file: File, name: ast.Name) -> Function | None:
+    """Return the `__call__` or `forward` that calling this name runs, if the name holds an object of this file."""
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     if len(stores) != 1:
         return None
     assign = file.parents[stores[0]]
     value = assign.value if isinstance(assign, ast.Assign) else None
     types = {t.rpartition(".")[2] for t in file.types(value)} if value is not None else set()
-    return method(file, types.pop(), "forward") if len(types) == 1 else None
+    owner = types.pop() if len(types) == 1 else ""
+    return method(file, owner, "__call__") or method(file, owner, "forward")
 
 
 def _definitions(file: File, name: str) -> Iterator[Function | ast.ClassDef]:

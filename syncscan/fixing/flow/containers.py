@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from syncscan.fixing.flow import callees, deferred_arithmetic
-from syncscan.fixing.flow.taint import ContainerShape, Origin, Stuck, Taint
+from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -81,6 +81,34 @@ def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) 
     if cell is None:
         raise Stuck(container, "is stored where no name reaches it after the loop", origin)
     walk.hold(cell, container, taint.holding(shape), origin)
+
+
+def sums_of_shared_entries(walk: NumberWalk, cell: Cell, origin: Origin) -> list[ast.AugAssign]:
+    """Return the statements `x[i] += y` of a container whose entries' tensors something else may hold too."""
+    uses = [use for use in walk.uses(cell) if walk.in_region(use, origin)]
+    if not any(_may_share(walk.file, use) for use in uses):
+        return []
+    entries = [entry for use in uses if isinstance(entry := walk.file.parents[use], ast.Subscript)]
+    pairs = ((entry, walk.file.parents[entry]) for entry in entries)
+    return [n for entry, n in pairs if isinstance(n, ast.AugAssign) and n.target is entry]
+
+
+def _may_share(file: File, use: ast.expr) -> bool:
+    """Return whether a use of a container takes one of its entries out, or puts in what has a name."""
+    entry = file.parents[use]
+    if not isinstance(entry, ast.Subscript) or entry.value is not use:
+        return not isinstance(entry, ast.Compare | ast.If) and not _is_harmless(file, entry)
+    statement = file.parents[entry]
+    if isinstance(statement, ast.Assign) and entry in statement.targets:
+        return isinstance(statement.value, ast.Name | ast.Attribute | ast.Subscript | ast.IfExp)
+    return not isinstance(statement, ast.AugAssign | ast.BinOp | ast.Compare | ast.FormattedValue)
+
+
+def _is_harmless(file: File, parent: ast.AST) -> bool:
+    """Return whether a method or function gives no entry away: `x.keys()`, `len(x)`."""
+    call = file.parents[parent] if isinstance(parent, ast.Attribute) else parent
+    name = getattr(parent, "attr", ast.unparse(call.func) if isinstance(call, ast.Call) else "")
+    return isinstance(call, ast.Call) and name in ("keys", "len", "clear")
 
 
 def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
@@ -216,4 +244,4 @@ def _assigned(
             walk.stuck(node, "is stored in a nested container", origin)
 
 
-__all__ = ["holder", "inside", "method", "store", "use"]
+__all__ = ["holder", "inside", "method", "store", "sums_of_shared_entries", "use"]

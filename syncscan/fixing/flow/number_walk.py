@@ -572,6 +572,10 @@ class NumberWalk:
         for statement, cell in self.added.items():
             if cell in self.copied:
                 deferred_arithmetic.write_sum(self, statement)
+        for (held, origin), taint in self.cells.items():
+            if taint.shape is not ContainerShape.NUMBER:
+                for statement in containers.sums_of_shared_entries(self, held, origin):
+                    deferred_arithmetic.write_sum(self, statement)
 
     def _check_exits(self, origin: Origin) -> None:
         """Refuse loops that yield, or whose exceptions are handled by code that uses a deferred cell."""

@@ -110,12 +110,17 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
 
 def _runs_once(file: File, call: ast.Call, statement: ast.stmt) -> bool:
     """Return whether a statement surely evaluates the call once, and nothing in it changes the mask before."""
+    begin, _ = file.text.span(call)
     for outer in file.ancestors(call):
-        if outer is statement:
-            break
         if isinstance(outer, _REPEATS_OR_SKIPS):
             return False
-    return questions.is_pure(file, statement.value) if statement.value is not None else False  # type: ignore[attr-defined]
+        for part in ast.iter_child_nodes(outer):
+            before = hasattr(part, "lineno") and file.text.span(part)[1] <= begin
+            if before and not questions.is_pure(file, part):
+                return False
+        if outer is statement:
+            break
+    return True
 
 
 def _ratio(file: File, call: ast.Call, above: str, below: str) -> str:

@@ -21,6 +21,15 @@ RULES = ("nonzero", "scalar-assign")
 SAFETY = Safety.SAFE
 BEFORE = "rows, columns = (x > 0.9).nonzero(as_tuple=True)\nx[rows, columns] = 0.0"
 AFTER = "hits = x > 0.9\nx[hits] = 0.0"
+_FIRST_COLUMN = ast.dump(ast.parse("x[:, 0]", mode="eval").body.slice)  # type: ignore[attr-defined]
+_FLATTENS = {
+    "squeeze": (["1"], ["-1"]),
+    "flatten": ([],),
+    "ravel": ([],),
+    "view": (["-1"],),
+    "reshape": (["-1"],),
+}
+"""Methods, with their arguments, that make one dimension of the result of `nonzero()` of a vector."""
 COUNTED = "the number of matches is the size of a later tensor, which the host needs"
 
 
@@ -40,6 +49,9 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
         inner = _condition_of_nonzero(value.value)
         mask = questions.mask_of(file, inner) if inner is not None else None
         return inner if mask is not None and mask.dims == 1 and isinstance(target, ast.Name) else None
+    if (inner := _column(value)) is not None:
+        mask = questions.mask_of(file, inner)
+        return inner if mask is not None and mask.dims == 1 and isinstance(target, ast.Name) else None
     inner = _condition_of_nonzero(value)
     mask = questions.mask_of(file, inner) if inner is not None else None
     if mask is None:
@@ -48,6 +60,26 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
         names = target.elts  # type: ignore[attr-defined]
         return inner if len(names) == mask.dims and all(isinstance(n, ast.Name) for n in names) else None
     return inner if isinstance(target, ast.Name) else None
+
+
+def _column(node: ast.expr) -> ast.expr | None:
+    """Return `c` of the indices of hits in one dimension: `c.nonzero().squeeze(1)`, `torch.nonzero(c)[:, 0]`."""
+    if isinstance(node, ast.Subscript):
+        return _hits(node.value) if ast.dump(node.slice) == _FIRST_COLUMN else None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return None
+    arguments = [ast.unparse(a) for a in node.args]
+    return _hits(node.func.value) if arguments in _FLATTENS.get(node.func.attr, ()) else None
+
+
+def _hits(node: ast.expr) -> ast.expr | None:
+    """Return `c` of `c.nonzero()` and `torch.nonzero(c)`."""
+    function = node.func if isinstance(node, ast.Call) and not node.keywords else None
+    if not isinstance(node, ast.Call) or not isinstance(function, ast.Attribute) or function.attr != "nonzero":
+        return None
+    if questions.is_torch(function.value):
+        return node.args[0] if len(node.args) == 1 else None
+    return function.value if not node.args else None
 
 
 def _condition_of_nonzero(node: ast.expr) -> ast.expr | None:

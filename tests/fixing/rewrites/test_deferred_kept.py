@@ -299,7 +299,7 @@ REASONS = {
         "for loss in losses:\n"
         "    log(loss=loss.item())\n"
         "result = log.rows"
-    ): "its value is printed or logged in every step",
+    ): "its value is passed to a function in a way that the analysis",
     (
         "class Logger:\n"
         "    def __init__(self):\n"
