@@ -111,7 +111,9 @@ class PatchBuilder:
             first = runs.run(self._make_job())
         if first.failure or (first.code and not first.places):
             why = first.failure or f"it ends with exit code {first.code}"
-            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", _last(first))
+            late = "Give arguments that make a shorter run, or a longer --limit."
+            hint = late if first.code == -1 else _last(first)
+            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", hint)
         if first.code:
             self._unfinished = f"the program ends with exit code {first.code}"
             self._notes.append(f"The program fails, so its fixes can't be verified: {_last(first)}")
