@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from syncscan.fixing.edits import Draft, with_argument
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 
 CALLS = {
     "f()": "f(w=2)",
