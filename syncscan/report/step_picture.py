@@ -11,7 +11,7 @@ from syncscan.model.projection import Projection
 from syncscan.model.schedule import Schedule
 from syncscan.report import before_after_svg, step_lanes
 from syncscan.report.assets import asset
-from syncscan.report.before_after import BeforeAfter, Fix, Scene
+from syncscan.report.before_after import BeforeAfter, Choice, Scene
 from syncscan.report.phrases import replayed
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration, percent
@@ -69,7 +69,7 @@ def projected(analysis: Analysis, projection: Projection) -> BeforeAfter | None:
         length=length,
         recorded=step_lanes.recorded(analysis, now, length),
         causes=tuple(step_lanes.causes(analysis, now)),
-        fixes=(Fix(title="the removed syncs", findings=projection.removed),),
+        fixes=(Choice(title="the removed syncs", findings=projection.removed),),
         scenes=(scene,),
         base_us=base,
         device_us=analysis.step.device_busy_us,
@@ -90,7 +90,7 @@ def measured(before: Analysis, after: Analysis) -> BeforeAfter | None:
         length=length,
         recorded=step_lanes.recorded(before, now, length),
         causes=tuple(step_lanes.causes(before, now)),
-        fixes=(Fix(title="the change"),),
+        fixes=(Choice(title="the change"),),
         scenes=(scene,),
         base_us=replayed(before.step),
         device_us=before.step.device_busy_us,
