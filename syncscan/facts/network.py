@@ -107,10 +107,10 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     Returns:
         A list that isn't to be changed: it is kept for the next to ask.
     """
-    known = trace.kept(_Known).passes
-    if step not in known:
-        known[step] = _passes(trace, step)
-    return known[step]
+    cached = trace.kept(_Known).passes
+    if step not in cached:
+        cached[step] = _passes(trace, step)
+    return cached[step]
 
 
 def _passes(trace: Trace, step: Interval) -> list[Pass]:

@@ -121,8 +121,8 @@ def _across(analysis: Analysis) -> Iterator[str]:
     if abs(earlier - later) <= ACROSS * analysis.step.observed_us:
         return
     if earlier:
-        works = f"the device is busy {duration(earlier)} on its backlog"
-        yield f"When the first step begins, {works}, which counts neither as work of the steps nor as idle time."
+        backlog = f"the device has a backlog of {duration(earlier)}"
+        yield f"When the first step begins, {backlog}, which counts neither as work of the steps nor as idle time."
     if later and analysis.trace.steps:
         yield f"After the last step, the device needs {duration(later)} more to finish the work of the steps."
     elif later:

@@ -122,7 +122,7 @@ def _casts(ops: Sequence[OutermostOp]) -> int:
 
 
 def _writes(ops: Sequence[OutermostOp]) -> int:
-    """How many kernels more the writes at indices take, one each and two into views."""
+    """Return how many more kernels the writes at indices take: one each, and two into views."""
     more, view = 0, False
     for op in ops:
         if op.name in _WRITES:
