@@ -148,10 +148,13 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
             return event
 
         def __enter__(self) -> Any:
+            self.before = torch.cuda.current_stream()
+            torch.cuda.set_stream(self)
             return self
 
         def __exit__(self, *raised: object) -> None:
-            """Nothing was changed."""
+            """Make the stream that was current before current again."""
+            torch.cuda.set_stream(self.before)
 
     return Stream, Event
 

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.dryrun.direct_copies import is_direct
 from syncscan.model.race import RaceKind
 
 STAGED_BYTES = 1_048_576
@@ -86,7 +87,7 @@ def _after(note: Callable[[], None], opened: Opened | None, plain: tuple[type, .
                 opened(_READ, target, source.get_device(), sys._getframe(2))
         elif long and holds(source, target):
             note()
-        elif opened is not None and source.is_cpu:
+        elif opened is not None and source.is_cpu and is_direct(source, target, outwards=False):
             opened(_WRITE, source, target.get_device(), sys._getframe(2))
 
     return after
@@ -167,15 +168,7 @@ def holds(source: Any, target: Any) -> bool:
     if source.is_cpu == target.is_cpu or target.numel() == 0:
         return False
     if target.is_cpu:
-        return not (target.is_pinned() and (target.is_contiguous() or _alike(source, target)))
+        return not (target.is_pinned() and is_direct(source, target, outwards=True))
     if target.numel() * source.element_size() <= STAGED_BYTES:
         return False
-    contiguous = source.is_contiguous() and source.shape == target.shape
-    return not (source.is_pinned() and (contiguous or _alike(source, target)))
-
-
-def _alike(source: Any, target: Any) -> bool:
-    """Return whether both have the same memory layout without gaps, so that bytes can be copied unchanged."""
-    same = source.dtype == target.dtype and source.shape == target.shape and source.stride() == target.stride()
-    order = sorted(range(source.dim()), key=lambda axis: -source.stride(axis))
-    return bool(same and source.permute(order).is_contiguous())
+    return not (source.is_pinned() and is_direct(source, target, outwards=False))

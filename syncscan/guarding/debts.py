@@ -38,8 +38,10 @@ MANY_TENSORS = 1024
 MOST_DEBTS = 256
 """Debts of one memory that are remembered: the latest."""
 
-_READING = frozenset("tolist __reduce_ex__ __deepcopy__ share_memory_ __array__ tofile __dlpack__".split())
-"""Methods that read all values, and dispatch no op for it."""
+_READING = frozenset(
+    "tolist __repr__ __format__ __reduce_ex__ __deepcopy__ share_memory_ __array__ tofile __dlpack__".split()
+)
+"""Methods that read all values, and dispatch no op for it that a mode sees: to print torch turns modes off."""
 _ABOUT = frozenset(
     "size dim stride numel nelement ndimension element_size storage_offset is_contiguous data_ptr is_pinned get_device "
     "untyped_storage is_floating_point is_complex __len__ __hash__ requires_grad_ record_stream".split()
@@ -295,7 +297,7 @@ class _Uses(_modes.TorchDispatchMode):  # type: ignore[misc]
         """Tell of the host's uses by an op, and run it."""
         kwargs = kwargs or {}
         effect = effect_of(func)
-        if not effect.view:
+        if effect.reads and not effect.view:
             written = {id(tensor) for tensor in effect.writes(args, kwargs)}
             for tensor in _of_host(args, kwargs):
                 self._debts.used(tensor, written=id(tensor) in written)
