@@ -70,25 +70,28 @@ class _Each(NamedTuple):
     release: Callable[[Any], None] | None
 
 
-After = Callable[[Any, Any, bool], None]
-"""Called after a non-blocking copy with its source, its target, and whether it took long."""
+After = Callable[[Any, Any, bool, bool], None]
+"""Called after a non-blocking copy with source, target, whether it took long, and whether both have as many elements."""
 
 
 def _after(note: Callable[[], None], opened: Opened | None, plain: tuple[type, ...]) -> After:
     """Return what looks at a copy, two frames below its caller."""
 
-    def after(source: Any, target: Any, long: bool) -> None:
+    def after(source: Any, target: Any, long: bool, sized: bool) -> None:
         if type(source) not in plain:
             return
-        if target.is_cpu:
+        index = target.get_device()
+        if index < 0:
             if holds(source, target):
                 note()
             elif opened is not None and not source.is_cpu:
                 opened(_READ, target, source.get_device(), sys._getframe(2))
         elif long and holds(source, target):
             note()
-        elif opened is not None and source.is_cpu and is_direct(source, target, outwards=False):
-            opened(_WRITE, source, target.get_device(), sys._getframe(2))
+        elif opened is None or not source.is_cpu:
+            return
+        elif (sized and source.is_contiguous()) or is_direct(source, target, outwards=False):
+            opened(_WRITE, source, index, sys._getframe(2))
 
     return after
 
@@ -115,7 +118,7 @@ def _noting_outwards(after: After, plain: tuple[type, ...], each: _Each) -> Call
             if type(target) in plain:
                 long = perf_counter_ns() - begun >= SHORT_NS
                 if (short or long or target.is_cpu) and (keywords.get("non_blocking") or _flag(arguments)):
-                    after(tensor, target, long)
+                    after(tensor, target, long, True)
             return target
 
         return Method(original, copied)
@@ -145,7 +148,7 @@ def _noting_inwards(after: After, plain: tuple[type, ...], each: _Each) -> Calla
             result = original(tensor, other, non_blocking)
             long = perf_counter_ns() - begun >= SHORT_NS
             if type(tensor) in plain and (short or long or tensor.is_cpu):
-                after(other, tensor, long)
+                after(other, tensor, long, other.numel() == tensor.numel())
             return result
 
         return Method(original, copied)
