@@ -537,7 +537,7 @@ def guarded_races(program: Program) -> int:
 
 
 def results(program: Program, runs: int) -> tuple[float, float]:
-    """Return how many runs were wrong, and the races that a guard sees; NaN where the program fails, which is printed."""
+    """Return how many runs were wrong, and the races that a guard sees; NaN of one that fails, which is printed."""
     try:
         return wrong_results(program, runs), guarded_races(program)
     except Exception as error:

@@ -71,7 +71,7 @@ class _Each(NamedTuple):
 
 
 After = Callable[[Any, Any, bool, bool], None]
-"""Called after a non-blocking copy with source, target, whether it took long, and whether both have as many elements."""
+"""Called after a non-blocking copy with source, target, whether it took long, and whether both have one size."""
 
 
 def _after(note: Callable[[], None], opened: Opened | None, plain: tuple[type, ...]) -> After:
