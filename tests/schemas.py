@@ -63,13 +63,13 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 """Keys of a definition that no document has."""
 
 KINDS = {
-    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 4, "`analyze --format json`: of one trace."),
+    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 5, "`analyze --format json`: of one trace."),
     "saved": Kind(
-        report_json.SavedDocument, report_json.SCHEMA, 4, "`analyze -o NAME.syncscan.json`: the same and more."
+        report_json.SavedDocument, report_json.SCHEMA, 5, "`analyze -o NAME.syncscan.json`: the same and more."
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
     "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 1, "`diff --format json`: what changed between recordings."),
-    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 1, "`check --format json`: whether limits are kept."),
+    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 2, "`check --format json`: whether limits are kept."),
     "proof": Kind(proof.ProofDocument, proof.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
     "timing": Kind(timing.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
     "fleet": Kind(FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: of the traces of all ranks of a job."),
