@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 import syncscan
+from syncscan.detect import PREAMBLE, RuleDoc, catalogue
+from syncscan.habits import documentation
 from syncscan.model.race import Race, RaceKind
 from syncscan.model.race_examples import EXAMPLES
 
@@ -190,6 +193,31 @@ def test_the_examples_in_rules_race_and_their_right_forms_do_not(kind: RaceKind)
 
     assert {match for match, _ in races_in(lambda: run(wrong))} == {kind}
     assert races_in(lambda: run(right)) == []
+
+
+ASYNCHRONOUS = [
+    (preamble, doc)
+    for preamble, docs in ((PREAMBLE, catalogue()), (documentation.PREAMBLE, documentation.catalogue()))
+    for doc in docs
+    if re.search("non_blocking|[Ss]tream|Event", doc.code("Use instead"))
+    and not re.search(r"^Not run: \S", doc.sections["Use instead"], re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("preamble", "doc"), ASYNCHRONOUS, ids=[doc.id for _, doc in ASYNCHRONOUS])
+def test_what_rules_and_habits_advise_has_no_race(preamble: str, doc: RuleDoc) -> None:
+    """Each page's `Use instead` that copies without waiting, or works on streams, runs dry."""
+
+    def run() -> None:
+        exec(compile(preamble + doc.code("Use instead"), __file__, "exec"), {})
+
+    assert races_in(run) == []
+
+
+def test_there_is_such_advice() -> None:
+    """In rules of syncs and in habits."""
+    assert {doc.of_habit for _, doc in ASYNCHRONOUS} == {True, False}
+    assert len(ASYNCHRONOUS) >= 5
 
 
 def test_a_race_is_placed_at_both_lines() -> None:
