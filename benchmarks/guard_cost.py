@@ -66,14 +66,15 @@ def call_us(watch_races: bool = True) -> dict[str, float]:
 
     x, y = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
     pinned = torch.empty(8, pin_memory=True)
-    batch, there = torch.empty(2**20, pin_memory=True), torch.empty(2**20, device="cuda")
+    batch, on_device = torch.empty(2**20, pin_memory=True), torch.empty(2**20, device="cuda")
+    event = torch.cuda.Event()
     calls: dict[str, Callable[[], Any]] = {
         "to(dtype)": lambda: x.to(torch.float32),
         "copy_ on the device": lambda: y.copy_(x),
         "pinned to the device": lambda: y.copy_(pinned, non_blocking=True),
-        "a large pinned batch to the device": lambda: there.copy_(batch, non_blocking=True),
+        "a large pinned batch to the device": lambda: on_device.copy_(batch, non_blocking=True),
         "to the host": lambda: x.to("cpu", non_blocking=True),
-        "event.record()": torch.cuda.Event().record,
+        "event.record()": lambda: event.record(),
         "add": lambda: x.add(y),
     }
     longer = {name: _longer_us(call, watch_races) for name, call in calls.items()}

@@ -21,7 +21,7 @@ from unittest import mock
 import syncscan
 
 torch: Any = importlib.import_module("torch")
-ops: Any = importlib.import_module("syncscan.dryrun.ops")
+dispatch_mode: Any = importlib.import_module("syncscan.dryrun.dispatch_mode")
 STEPS = 4
 
 
@@ -64,7 +64,7 @@ def on_two_streams() -> None:
 @contextlib.contextmanager
 def without_races() -> Iterator[None]:
     """Note no op's uses of memory."""
-    with mock.patch.object(ops, "UsesOfOps", NoUses):
+    with mock.patch.object(dispatch_mode, "UsesOfOps", NoUses):
         yield
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from syncscan.attribute.candidate_lines import candidates
 from syncscan.attribute.excerpts import at_hand
-from syncscan.attribute.place import parse, pick
 from syncscan.attribute.source_file import OWN, SourceFiles
+from syncscan.attribute.source_lines import parse, pick
 from syncscan.attribute.start_folder import path_in_program, program_root
 from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Paths
@@ -47,12 +47,12 @@ def races_met(capture: CaptureTable) -> tuple[Race, ...]:
 def _named(
     met: Iterable[tuple[RaceKind, RaceLine | None, RaceLine, int]], confidence: Confidence = Confidence.HIGH
 ) -> tuple[Race, ...]:
-    known: Counter[tuple[object, ...]] = Counter()
+    counts: Counter[tuple[object, ...]] = Counter()
     races = []
     for kind, first, second, count in met:
         site = (kind.value, first and (first.file, first.function), second.file, second.function)
-        known[site] += 1  # lines move, and so a second race of a function is the second one there
-        name = short_id((*site, known[site]))
+        counts[site] += 1  # lines move, and so a second race of a function is the second one there
+        name = short_id((*site, counts[site]))
         races.append(Race(id=name, kind=kind, first=first, second=second, count=count, confidence=confidence))
     return tuple(sorted(races, key=lambda race: -race.count))
 

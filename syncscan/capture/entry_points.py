@@ -43,14 +43,14 @@ def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Me
         original = getattr(owner, name, None)
         if original is None:
             continue
-        own = vars(owner).get(name)
+        previous = vars(owner).get(name)
         try:
             new = wrap(original)
             functools.update_wrapper(new, original)  # type: ignore[arg-type]
             setattr(owner, name, new)
         except TypeError:  # a class of C's that can't be changed
             continue
-        undo.callback(_put_back, owner, name, new, own)
+        undo.callback(_put_back, owner, name, new, previous)
     return undo.close
 
 
@@ -62,14 +62,14 @@ def _owner(path: str) -> Any:
         return None
 
 
-def _put_back(owner: Any, name: str, new: Any, own: Any) -> None:
+def _put_back(owner: Any, name: str, new: Any, original: Any) -> None:
     """Restore an owner's attribute, or remove it where it was inherited.
 
     What somebody else has put there meanwhile stays: taking theirs away would bring back ours when they have gone.
     """
     if vars(owner).get(name) is not new:
         return
-    if own is None:
+    if original is None:
         delattr(owner, name)
     else:
-        setattr(owner, name, own)
+        setattr(owner, name, original)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.watched_arrays import WatchedArray, read_whole
 
 torch: Any = importlib.import_module("torch")

@@ -9,8 +9,8 @@ from typing import Any
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.effects import effect_of, tensors_in
-from syncscan.dryrun.order import WorkOrder
 from syncscan.dryrun.tensor_memory import DEVICE, PINNED
+from syncscan.dryrun.work_order import WorkOrder
 
 torch: Any = importlib.import_module("torch")
 _node: Any = torch._C._current_autograd_node

@@ -87,7 +87,7 @@ def copy(source: Any, target: Any, *ops: str, non_blocking: bool, direct: bool =
             yield to_device(*ops, size=size, pinned=pinned)
     elif not non_blocking:
         yield to_host(*ops, size=size, pinned=pinned)
-    elif not pinned:  # no synchronize follows, and the call waits all the same
+    elif not pinned:  # no synchronize follows, and the call still waits
         yield DryWait(ops, ("cudaMemcpyAsync",), "Memcpy DtoH (Device -> Pageable)", size)
 
 

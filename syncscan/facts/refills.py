@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.nesting import innermost_that
 from syncscan.facts.paths import Paths
 from syncscan.model.arrays import Int64
@@ -31,8 +32,6 @@ _FILLS = frozenset(f"aten::{name}_" for name in "copy fill zero random normal un
 _MAKES = frozenset(f"aten::{name}" for name in "empty empty_like empty_strided zeros ones full pin_memory".split())
 """Ops that return new memory."""
 _PINS = ("aten::pin_memory", "aten::_pin_memory")
-_CLOCKS_NS = 5_000
-"""How far host and device clocks may differ: a few µs (kineto's `checkTimestampOrder` warns of it)."""
 
 _Site = tuple[int, tuple[str, ...], str, int]
 """Thread, names around the copy, name of the fill, and bytes."""
@@ -106,7 +105,7 @@ class _Threads:
         begin, end = int(s.end[first]), int(s.ts[second])
         made = fill - 1 > copy and self._name(fill - 1) in _MAKES
         apart = made or any(_between(times, begin, end) for times in (self._waits, self._pinned))
-        return _Pair(first, second, end + _CLOCKS_NS < self._copies[copy][0], apart)
+        return _Pair(first, second, end + HOST_NS < self._copies[copy][0], apart)
 
     def _site(self, place: int) -> _Site:
         names = self._paths.to(int(self._ops[place])).names.every

@@ -139,10 +139,10 @@ def _exceeded(limit: Limit, selected: Sequence[Finding], fleet: Fleet) -> Iterat
         yield from _too_much_to_gain(limit, limit.recoverable, selected, fleet)
 
 
-def _most(fleet: Fleet, selected: Sequence[Finding], what: str) -> tuple[float, int]:
+def _most(fleet: Fleet, selected: Sequence[Finding], field: str) -> tuple[float, int]:
     """Return the largest sum of a field over these findings on one rank, and that rank."""
     ids = {f.id for f in selected}
-    sums = [(sum(getattr(f, what) for f in rank.of.findings if f.id in ids), -rank.number) for rank in fleet.ranks]
+    sums = [(sum(getattr(f, field) for f in rank.of.findings if f.id in ids), -rank.number) for rank in fleet.ranks]
     most, rank = max(sums, default=(0.0, 0))
     return most, -rank
 

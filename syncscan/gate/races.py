@@ -51,7 +51,7 @@ def check_races(
     counted: list[Race] = []
     exempt: list[ExemptRace] = []
     used: set[int] = set()
-    known = {race.id for race in baseline.races}
+    baseline_ids = {race.id for race in baseline.races}
     paths = _paths(analysis)
     for race in analysis.races:
         written = comments.at(race.second.line, race.second.file, *paths.get(race.second, ()))
@@ -62,7 +62,7 @@ def check_races(
             exempt.append(ExemptRace(race=race, by=By.ALLOW_LIST, reason=valid[0].reason))
         elif written is not None and written.allows(race.kind.value):
             exempt.append(ExemptRace(race=race, by=By.COMMENT, reason=written.reason))
-        elif race.id in known:
+        elif race.id in baseline_ids:
             exempt.append(ExemptRace(race=race, by=By.BASELINE, reason="known before"))
         else:
             counted.append(race)

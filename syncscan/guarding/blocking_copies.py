@@ -37,7 +37,7 @@ def watch(
     note: Callable[[], None],
     opened: Opened | None = None,
     release: Callable[[Any], None] | None = None,
-    others: tuple[type, ...] = (),
+    further: tuple[type, ...] = (),
 ) -> Callable[[], None]:
     """Call `note()` after each non-blocking copy that blocked its thread, and `opened()` after each that didn't.
 
@@ -46,16 +46,16 @@ def watch(
 
     Args:
         note: is called from the wrapper.
-        opened: is told of the copies that may still run; None where nobody asks.
-        release: is called with a source of `others` before it is copied.
-        others: classes of tensors that are looked at beside torch's own.
+        opened: called with the copies that may still run; None if nothing needs them.
+        release: is called with a source of `further` before it is copied.
+        further: classes of tensors that are looked at beside torch's own.
 
     Returns:
         A function that puts everything back.
     """
     torch = importlib.import_module("torch")
-    plain = (torch.Tensor, torch.nn.Parameter, *others)
-    after, each = _after(note, opened, plain), _Each(opened is not None, others, release)
+    plain = (torch.Tensor, torch.nn.Parameter, *further)
+    after, each = _after(note, opened, plain), _Each(opened is not None, further, release)
     outwards, inwards = _noting_outwards(after, plain, each), _noting_inwards(after, plain, each)
     wrapped = (("to", outwards), ("cuda", outwards), ("copy_", inwards))
     return replaced(("torch.Tensor", name, wrap) for name, wrap in wrapped)
@@ -96,15 +96,15 @@ def _after(note: Callable[[], None], opened: Opened | None, plain: tuple[type, .
     return after
 
 
-def _noting_outwards(after: After, plain: tuple[type, ...], each: _Each) -> Callable[[Function], Method]:
+def _noting_outwards(after: After, plain: tuple[type, ...], hook: _Each) -> Callable[[Function], Method]:
     """Return a wrapper for methods that copy their tensor elsewhere, with all the signatures of `to`.
 
     Args:
         after: looks at a copy.
         plain: classes of the tensors that are looked at.
-        each: what else is looked at.
+        hook: what else is looked at.
     """
-    short, others, release = each
+    short, others, release = hook
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -126,15 +126,15 @@ def _noting_outwards(after: After, plain: tuple[type, ...], each: _Each) -> Call
     return wrap
 
 
-def _noting_inwards(after: After, plain: tuple[type, ...], each: _Each) -> Callable[[Function], Method]:
+def _noting_inwards(after: After, plain: tuple[type, ...], hook: _Each) -> Callable[[Function], Method]:
     """Return a wrapper for `copy_`, which has one signature: repacking arguments takes as long as all the rest here.
 
     Args:
         after: looks at a copy.
         plain: classes of the tensors that are looked at.
-        each: what else is looked at.
+        hook: what else is looked at.
     """
-    short, others, release = each
+    short, others, release = hook
 
     def wrap(original: Function) -> Method:
         def copied(tensor: Any, other: Any = _NOT_GIVEN, non_blocking: Any = False, **unknown: Any) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from syncscan.dryrun.effects import effect_of, tensors_in
 from syncscan.dryrun.regions import Region, meet, region_of, region_of_array
 from syncscan.dryrun.watched_arrays import watch
-from syncscan.guarding.clocks import Clocks, Stream
+from syncscan.guarding.copy_order import CopyOrder, Stream
 from syncscan.model.libraries import is_library
 from syncscan.model.race import RaceKind
 
@@ -99,10 +99,10 @@ class Debts:
     Args:
         clocks: what the host has waited for.
         stream: returns the current stream of a device, by its index.
-        tell: is told of each race.
+        tell: called with each race.
     """
 
-    def __init__(self, clocks: Clocks, stream: Callable[[int], Stream], tell: Tell) -> None:
+    def __init__(self, clocks: CopyOrder, stream: Callable[[int], Stream], tell: Tell) -> None:
         self._clocks, self._stream, self._tell = clocks, stream, tell
         self.capturing = 0
         """How many graphs are being captured: what is captured doesn't run."""
@@ -148,7 +148,7 @@ class Debts:
         entries = self._open
         entries[id(tensor)] = (_reference(tensor), kind, stream, count, *at)
         if base is not None:
-            self._noted_at_memory(tensor)
+            self._note_at_memory(tensor)
             self._watch(base, stream, count)
         tensor.__class__ = Owed
         if len(entries) > self._prune_at:
@@ -234,14 +234,14 @@ class Debts:
 
     def _debts_of(self, tensor: Any) -> list[Debt]:
         """Return the copies that may still use a tensor's memory, or another part of it."""
-        self._noted_at_memory(tensor)
+        self._note_at_memory(tensor)
         debts = tensor.untyped_storage().__dict__.get(_DEBTS)
         return [*filter(self._is_open, debts)] if debts else []
 
     def _is_open(self, debt: Debt) -> bool:
         return not self._clocks.done(debt.stream, debt.number)
 
-    def _noted_at_memory(self, tensor: Any) -> None:
+    def _note_at_memory(self, tensor: Any) -> None:
         """Note a tensor's own debt at its memory, where views of it find it."""
         reference, kind, stream, number, code, instruction = self._open.get(id(tensor)) or _NO_ENTRY
         if kind is None or code is None or reference() is not tensor:
@@ -258,7 +258,7 @@ class Debts:
     def _watch(self, tensor: Any, stream: Stream, number: int) -> None:
         """Watch another tensor of memory with a debt."""
         if type(tensor) is Owed:
-            self._noted_at_memory(tensor)
+            self._note_at_memory(tensor)
         if type(tensor) is _Tensor or type(tensor) is Owed:
             tensor.__class__ = Owed
             self._open[id(tensor)] = (_reference(tensor), None, stream, number, None, 0)
@@ -277,10 +277,10 @@ class Debts:
                 break
             code = at.f_code
             file = code.co_filename
-            own = self._own.get(file)
-            if own is None:
-                own = self._own[file] = not is_library(file)
-            if own:
+            is_own = self._own.get(file)
+            if is_own is None:
+                is_own = self._own[file] = not is_library(file)
+            if is_own:
                 return code, at.f_lasti
             at = at.f_back
         return frame.f_code, frame.f_lasti

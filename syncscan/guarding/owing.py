@@ -11,11 +11,11 @@ from syncscan.capture.entry_points import Function, replaced
 from syncscan.dryrun.shared_arrays import TAKING, taking
 from syncscan.guarding import blocking_copies
 from syncscan.guarding.awaiting import Awaiting
-from syncscan.guarding.clocks import Clocks, Stream
+from syncscan.guarding.copy_order import CopyOrder, Stream
 from syncscan.guarding.debts import Debts, Owed, Tell
 
 torch: Any = importlib.import_module("torch")
-_clocks = Clocks()
+_clocks = CopyOrder()
 """One for all guards of the process in turn: what an earlier one has noted at a memory has an earlier number."""
 
 
@@ -28,7 +28,7 @@ class Owing:
 
     Args:
         vendor: torch's module of the device: "cuda" or "xpu".
-        tell: is told of each race.
+        tell: called with each race.
     """
 
     def __init__(self, vendor: str, tell: Tell) -> None:

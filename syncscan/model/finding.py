@@ -44,7 +44,7 @@ class Severity(str, enum.Enum):
 
 
 class Phase(str, enum.Enum):
-    """The part of a training step that a sync point lies in."""
+    """The part of a training step that contains a sync point."""
 
     FORWARD = "forward"
     BACKWARD = "backward"

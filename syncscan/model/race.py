@@ -10,7 +10,7 @@ from syncscan.model.confidence import Confidence
 
 
 class RaceKind(str, Enum):
-    """Kinds of races, by what comes second."""
+    """Kinds of races, by the later use."""
 
     READ_BEFORE_COPY = "read-before-copy"
     WRITE_BEFORE_COPY = "write-before-copy"
@@ -34,7 +34,7 @@ class RaceLine(msgspec.Struct, frozen=True):
 
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):
-    """Two uses of one memory that nothing orders."""
+    """Two unordered uses of the same memory."""
 
     id: str
     kind: RaceKind
@@ -74,7 +74,7 @@ TEXTS = {
         "A copy with non_blocking=True from pinned memory reads the memory after the call has returned: the device "
         "gets whatever the host writes there meanwhile.",
         "Wait for the copy before the memory is filled again: event.record() after the copy and event.synchronize() "
-        "before the write, or use two buffers in turn, each with its event.",
+        "before the write, or alternate between two buffers, each with its event.",
     ),
     RaceKind.UNORDERED_STREAMS: RaceText(
         "two streams use one tensor without synchronization",

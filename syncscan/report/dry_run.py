@@ -108,12 +108,12 @@ def figures(finding: Finding, analysis: Analysis) -> Figures:
     theirs = like.counterparts.get(finding.id) if like else None
     if like is None or theirs is None:
         return Figures("–")
-    gain, whole = theirs.recoverable_us, like.step_us
-    known = gain is not None and measurable(gain, whole)
+    gain, step_us = theirs.recoverable_us, like.step_us
+    is_measurable = gain is not None and measurable(gain, step_us)
     return Figures(
-        saves="–" if gain is None else saving(gain, whole),
-        share=percent(gain, whole) if gain is not None and known else "",
-        doubt=spread(theirs.range_us, whole) if known and theirs.range_us else "",
+        saves="–" if gain is None else saving(gain, step_us),
+        share=percent(gain, step_us) if gain is not None and is_measurable else "",
+        doubt=spread(theirs.range_us, step_us) if is_measurable and theirs.range_us else "",
         waits="–" if theirs.wait_us is None else duration(theirs.wait_us),
         idle="–" if theirs.bubble_us is None else duration(theirs.bubble_us),
     )

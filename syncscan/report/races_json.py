@@ -12,7 +12,7 @@ from syncscan.report.document import about
 
 
 class RaceDocument(Struct, frozen=True):
-    """Two uses of one memory that nothing orders."""
+    """Two unordered uses of the same memory."""
 
     id: str
     kind: RaceKind

@@ -110,10 +110,10 @@ def test_allow_list_comment_and_baseline_exempt() -> None:
     assert [e.by for e in by_list.exempt] == [By.ALLOW_LIST]
     commented = "\n" * 51 + "x = loss.item()  # syncscan: allow[item] the scheduler needs it\n"
     assert [e.by for e in check(job(), comment=commented).exempt] == [By.COMMENT]
-    known = baseline_of_fleet(job(), Rules(limits=()), lambda file: None, TODAY)
-    assert len(known.known) == 2
-    assert check_fleet(job(), Rules(limits=()), known, lambda file: None, TODAY).passed
-    assert len(check_fleet(even(), Rules(limits=()), known, lambda file: None, TODAY).unused) == 2
+    baseline = baseline_of_fleet(job(), Rules(limits=()), lambda file: None, TODAY)
+    assert len(baseline.known) == 2
+    assert check_fleet(job(), Rules(limits=()), baseline, lambda file: None, TODAY).passed
+    assert len(check_fleet(even(), Rules(limits=()), baseline, lambda file: None, TODAY).unused) == 2
 
 
 def test_a_limit_by_owner_is_refused() -> None:

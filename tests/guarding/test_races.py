@@ -16,7 +16,7 @@ import syncscan
 from syncscan.capture import device
 from syncscan.dryrun.tensor_memory import DEVICE, place_of
 from syncscan.guarding import dispatch
-from syncscan.guarding.clocks import Clocks
+from syncscan.guarding.copy_order import CopyOrder
 from syncscan.model.race import RaceKind
 
 torch = pytest.importorskip("torch")
@@ -173,7 +173,7 @@ def test_what_reads_no_value_is_no_race(gpu: None, name: str) -> None:
 def test_to_print_is_a_read_though_torch_turns_its_modes_off_for_it(show: Callable[[Any], str]) -> None:
     """On torch's own tensors, without a dry run: `_tensor_str` runs its ops where no mode sees them."""
     seen: list[RaceKind] = []
-    owing = debts.Debts(Clocks(), lambda device: (0, device, 1), lambda kind, debt, frame: seen.append(kind))
+    owing = debts.Debts(CopyOrder(), lambda device: (0, device, 1), lambda kind, debt, frame: seen.append(kind))
     end = owing.begin()
     try:
         host = torch.arange(4.0)
@@ -290,7 +290,7 @@ def test_methods_of_classes_in_c_are_put_back() -> None:
     from syncscan.guarding import awaiting
 
     before = torch.Event.synchronize
-    stop = awaiting.Awaiting(Clocks(), lambda: (0, 0, 1), lambda: None).watch()
+    stop = awaiting.Awaiting(CopyOrder(), lambda: (0, 0, 1), lambda: None).watch()
     during = torch.Event.synchronize
     stop()
     assert torch.Event.synchronize is before

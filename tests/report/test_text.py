@@ -63,7 +63,7 @@ def test_phases_stand_in_a_table() -> None:
     assert "4 steps found (ranges named as SGLang names its steps)." in report(t)
 
 
-def test_what_repeats_is_said_to_be_a_guess() -> None:
+def test_a_repeated_interval_is_called_an_estimate() -> None:
     """Whoever reads a time per step has to know what a step is."""
     t = TraceBuilder()
     for k in range(4):

@@ -158,15 +158,15 @@ def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
     if site.equal is not None:
         alone = isinstance(file.parents[site.node], ast.Assign)
         test = f"{source}.amax() {'==' if site.equal else '!='} {source}.amin()"
-        return (test if alone else f"({test})") + (f"{_converted(site, how)}" if not alone else "")
+        return (test if alone else f"({test})") + (f"{_convert(site, how)}" if not alone else "")
     if site.tensor.dims:
         source += ".squeeze()"
     if (not site.detached and _needs_detach(file, site)) or (site.detached and not _is_data(site.of)):
         source += ".detach()"
-    return source + _converted(site, how)
+    return source + _convert(site, how)
 
 
-def _converted(site: NumberRead, how: Deferral) -> str:
+def _convert(site: NumberRead, how: Deferral) -> str:
     copied = ".clone()" if how.kept else ""
     if how.raw:
         return f"{how.cast}" or copied
@@ -231,10 +231,10 @@ def primary(node: ast.expr, render: Render) -> str:
 def callable_source(source: str) -> str:
     """Return the source of an expression so that a method can be called on it: in parentheses, where it needs them."""
     try:
-        whole, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
+        expression, part = ast.parse(source, mode="eval").body, ast.parse(f"{source}.x", mode="eval").body
     except SyntaxError:  # several lines, or a number
         return f"({source})"
-    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(whole)
+    binds = isinstance(part, ast.Attribute) and ast.dump(part.value) == ast.dump(expression)
     return source if binds else f"({source})"
 
 

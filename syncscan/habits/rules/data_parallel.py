@@ -51,10 +51,10 @@ import re
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="data-parallel",
