@@ -43,13 +43,13 @@ class UsesOfOps:
             return
         order = self._order
         writes = [*filter(_is_on_device, effect.writes(args, kwargs))]
-        made = () if writes or name.startswith(_EMPTY) else [*_on_device(result)]
+        allocated = () if writes or name.startswith(_EMPTY) else [*_on_device(result)]
         reads = [*_on_device((*args, *kwargs.values()))] if effect.reads and order.notes_reads else ()
         node = _node() if order.several else None
         if node is None:
-            order.device_work(reads, writes, made)
+            order.device_work(reads, writes, allocated)
         else:
-            order.backward_work(reads, writes, made, self._stream_of(node))
+            order.backward_work(reads, writes, allocated, self._stream_of(node))
 
     def _copies(self, target: Any, source: Any, non_blocking: bool = False) -> bool:
         """Note a copy between host and device; False for any other op."""

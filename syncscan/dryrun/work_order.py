@@ -365,10 +365,10 @@ class WorkOrder:
             if frame is None:
                 break
             file = frame.f_code.co_filename
-            own = self._is_own.get(file)
-            if own is None:
-                own = self._is_own[file] = self._own(file)
-            if own:
+            is_own = self._is_own.get(file)
+            if is_own is None:
+                is_own = self._is_own[file] = self._own(file)
+            if is_own:
                 return file, frame.f_lineno, frame.f_code.co_name
             frame = frame.f_back
         return None

@@ -60,13 +60,13 @@ class _Pair(NamedTuple):
 def refills_of(trace: Trace) -> tuple[Refill, ...]:
     """Return the refills of a recording that come before the copy is done, one for each site, by its first."""
     pairs: dict[_Site, list[_Pair]] = defaultdict(list)
-    for site, pair in _Threads(trace).pairs():
+    for site, pair in _CopyLoops(trace).pairs():
         pairs[site].append(pair)
     early = [[pair for pair in of if pair.early] for of in pairs.values() if not any(pair.apart for pair in of)]
     return tuple(Refill(of[0].copy, of[0].fill, len(of)) for of in early if of)
 
 
-class _Threads:
+class _CopyLoops:
     """The outermost ops of a trace's threads, and the copies from pinned memory among them."""
 
     def __init__(self, trace: Trace) -> None:
