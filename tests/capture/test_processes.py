@@ -58,7 +58,7 @@ def test_ranks_that_a_script_spawns_are_captured_and_end_at_one_step(tmp_path: P
     assert "not ended" not in done.stdout
     names = sorted(path.name.split(".")[0] for path in (tmp_path / "traces").iterdir())
     assert names == ["spawn_rank0", "spawn_rank1"]
-    assert "ended its 2 processes" in done.stderr
+    assert "stopped its 2 processes" in done.stderr
     assert "syncscan fleet traces joins the captures of the 2 processes" in done.stderr
 
 
@@ -93,7 +93,7 @@ def test_ranks_that_a_script_forks_are_captured_and_end_at_one_step(tmp_path: Pa
     assert "not ended" not in done.stdout
     names = sorted(path.name.split(".")[0] for path in (tmp_path / "traces").iterdir())
     assert names == ["fork_rank0", "fork_rank1"]
-    assert "ended its 2 processes" in done.stderr
+    assert "stopped its 2 processes" in done.stderr
 
 
 def test_a_child_that_comes_to_the_script_s_end_ends_as_under_python(tmp_path: Path) -> None:
