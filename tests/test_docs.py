@@ -363,15 +363,18 @@ def test_the_columns_of_a_page_are_those_of_the_frames() -> None:
 
 
 def test_what_the_tutorial_says_is_what_its_commands_print(desk: Path) -> None:
-    """The numbers of its sentences, in the outputs of the projection and of the diff."""
+    """The numbers of its sentences, in the output of the projection and in the proof."""
     page = " ".join((DOCS / "tutorial.md").read_text().split())
-    trace = "sample_traces/logged.pt.trace.json.gz"
+    trace = "sample_traces/pair/before.pt.trace.json.gz"
     printed = " ".join(invoked(["whatif", trace, "--remove", "rule:item"]).stdout.split())
-    for text in ("11.7 ms instead of 16.0 ms", "8.37 ms of device work", "the host is the limit"):
+    for text in ("9.11 ms instead of 13.7 ms", "9.00 ms of device work", "the device is the limit"):
         assert text in page
         assert text in printed
-    assert "13.5 and 9.75 ms" in (ROOT / "sample_traces" / "README.md").read_text()
-    assert "13.5 ms before and 9.75 ms after" in page
+    proof = json.loads((ROOT / "sample_traces" / "pair" / "proof.json").read_text())
+    (low, high), (least, most) = proof["gain"]["range"], proof["projected"]["range"]
+    measured = f"{proof['gain']['share']:.0%} less ({low:.0%} to {high:.0%}), where {proof['projected']['share']:.0%}"
+    assert f"{measured} ({least:.0%} to {most:.0%}) was projected".replace("%", " %") in page
+    assert (proof["proven"], proof["result"]["same"]) == (True, "same")
 
 
 def test_what_is_said_of_a_step_s_host_is_what_the_report_says() -> None:

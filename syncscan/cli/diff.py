@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli import linked_reports
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
+from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, say, warn
 from syncscan.cli.stdout import colors, width
@@ -33,10 +35,11 @@ FAILED = 1
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @page_option
+@linked_reports.option
 @click.option("--fleet", is_flag=True, help="Treat the traces of each state as the ranks of one job.")
 @options_of_several
 @format_by_name(FORMATS)
-@needs(Need("page", "form", ("brief",)))
+@needs(Need("page", "form", ("brief",)), Need("reports", "output"), Need("reports", "form", ("html",)))
 def command(
     states: tuple[str, ...],
     before: tuple[str, ...],
@@ -46,6 +49,7 @@ def command(
     output: str | None,
     force: bool,
     page: int,
+    reports: bool,
     fleet: bool,
     analysis_options: AnalysisOptions,
 ) -> None:
@@ -61,12 +65,20 @@ def command(
         _diff_jobs(named, analysis_options, fail_on, form, output, force)
         return
     sides = [api.find(side) for side in named]
+    beside = Reports(output, force) if reports and output else None
     refuse(output, force, *sides[0], *sides[1])
     analyses = [[analysis_options.analysis_of(path) for path in side] for side in sides]
     for analysis in (*analyses[0], *analyses[1]):
         warn(analysis.warnings)
     comparison = api.diff(*analyses)
-    deliver(_render(comparison, analyses, form, page, output is None), output, force)
+    if beside:
+        from syncscan.report import diff_html
+
+        links = [beside.write(side[0], name) for side, name in zip(analyses, ("before", "after"), strict=True)]
+        text = diff_html.render(comparison, analyses[0][0], analyses[1][0], links)
+    else:
+        text = _render(comparison, analyses, form, page, output is None)
+    deliver(text, output, force)
     if fail_on and (worse := comparison.worse):
         subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
         say(f"{subject} more often than before.")

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli import linked_reports
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
+from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
-    from syncscan.model.projection import Projection
+    from syncscan.model.analysis import Analysis
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -83,10 +85,11 @@ FORMATS = ("text", "json", "markdown", "html")
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@linked_reports.option
 @click.argument("before", metavar="BEFORE")
 @click.argument("words", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @format_by_name(FORMATS)
-@needs(Need("remove", "trace"))
+@needs(Need("remove", "trace"), Need("reports", "trace"), Need("reports", "output"), Need("reports", "form", ("html",)))
 def command(
     revisions: tuple[str, ...],
     limit: float,
@@ -99,6 +102,7 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    reports: bool,
     before: str,
     words: tuple[str, ...],
 ) -> None:
@@ -114,12 +118,14 @@ def command(
     from syncscan.proof.prove import prove
     from syncscan.report import proof as report
 
+    beside = Reports(output, force) if reports and output else None
     refuse(output, force, *((trace,) if trace else ()))
     if not revisions:
         _refuse_command(before)
     before, words = _split_command(before, words) if revisions else (before, words)
     after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
-    projected = _project(trace, remove) if trace else None
+    analysis = _analyzed(trace) if trace else None
+    projected = analysis.whatif(*(remove or ("all",))) if analysis else None
     proof = prove(
         before,
         after,
@@ -138,9 +144,11 @@ def command(
     elif form == "markdown":
         text = report.render_markdown(proof)
     elif form == "html":
-        from syncscan.report import proof_html
+        from syncscan.report import proof_html, step_picture
 
-        text = proof_html.render(proof)
+        picture = step_picture.projected(analysis, projected) if analysis and projected else None
+        link = beside.write(analysis, "before") if beside and analysis else None
+        text = proof_html.render(proof, picture, link)
     else:
         text = report.render_text(proof, width=width(), color=output is None and colors())
     deliver(text, output, force)
@@ -181,7 +189,7 @@ def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[
     return command.target, command.arguments
 
 
-def _project(trace: str, remove: tuple[str, ...]) -> Projection:
+def _analyzed(trace: str) -> Analysis:
     from syncscan import api
 
-    return api.analyze(trace).whatif(*(remove or ("all",)))
+    return api.analyze(trace)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import shlex
 import time
@@ -13,6 +12,7 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
+from syncscan.fixing.left_to_author import UNHANDLED, runs_once, runs_seldom, why_left
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
@@ -31,7 +31,6 @@ SELDOM = 3
 """Waits in the whole run below which a place isn't spoken of."""
 SHORTER = 20
 """Steps of a program that has come to no end within the limit."""
-UNHANDLED = "no rewrite handles this pattern"
 VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
 
 
@@ -146,6 +145,7 @@ class PatchBuilder:
             return None
         files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
+        self._note_seldom(files, now)
         if not wanted:
             return None
         trial = ProposalTrial(runs, files, Reference(now, probed), self._changed_job)
@@ -167,7 +167,7 @@ class PatchBuilder:
         """Return the proposals to try, and note what rewrites leave to the author."""
         result: list[Proposal] = []
         places = [place for place in now.places if place.file == path]
-        self._once |= {(path, self._was(path, place.line)) for place in places if _runs_once(file, place.line)}
+        self._once |= {(path, self._was(path, place.line)) for place in places if runs_once(file, place.line)}
         for rewrite in REWRITES:
             for candidate in rewrite.find(file):
                 if isinstance(candidate, Left):
@@ -179,6 +179,13 @@ class PatchBuilder:
                 if self._is_wanted(path, proposal):
                     result.append(proposal)
         return result
+
+    def _note_seldom(self, files: Mapping[str, File], now: RunResult) -> None:
+        """Note the lines that run too seldom to matter."""
+        for place in now.places:
+            file = files.get(place.file)
+            if file is not None and (why := runs_seldom(file, place)):
+                self._left.setdefault((place.file, self._was(place.file, place.line)), why)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
@@ -331,7 +338,7 @@ class PatchBuilder:
     def _is_setup(self, place: WaitingLine) -> bool:
         """Return whether a place runs once, and nothing is known of it that the author should hear."""
         key = place.file, place.line
-        return key in self._once and key not in self._left and _why(place) == UNHANDLED
+        return key in self._once and key not in self._left and why_left(place) == UNHANDLED
 
     def _manual(self, place: WaitingLine) -> Fix:
         return Fix(
@@ -343,7 +350,7 @@ class PatchBuilder:
             title=place.title,
             change=place.advice,
             safety=Safety.MANUAL,
-            why=self._left.get((place.file, place.line)) or _why(place),
+            why=self._left.get((place.file, place.line)) or why_left(place),
             verified=False,
             how="",
             waits=place.count,
@@ -365,28 +372,6 @@ def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
-
-
-def _runs_once(file: File, line: int) -> bool:
-    """Return whether the innermost statement of a line is in no loop, and its function was entered at most once."""
-    over = [n for n in file.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
-    if not over:
-        return False
-    statement = min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno)
-    function = file.function_of(statement)
-    entered = 1 if isinstance(function, ast.Module) else file.entered(function).count
-    return entered <= 1 and not file.loops_of(statement)
-
-
-def _why(place: WaitingLine) -> str:
-    """Return why a wait is left to the author when no rewrite handles it."""
-    if place.cause == "SHAPE":
-        return "the number of elements is the size of a later tensor, which the host needs"
-    if place.cause in ("CTRL", "CHECK"):
-        return "the value controls what the host runs next"
-    if place.cause == "LOG":
-        return "the value is printed or logged in every step; log it less often if that is enough"
-    return UNHANDLED
 
 
 def _short(path: str) -> str:

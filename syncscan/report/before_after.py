@@ -72,6 +72,8 @@ class BeforeAfter(msgspec.Struct, frozen=True, kw_only=True):
     device_us: float
     """The device's own work in it, below which no fix on the host leads, µs."""
     caption: str
+    measured: bool = False
+    """Whether the step after is a recording as well, not a replay."""
 
     def scene(self, *fixes: int) -> Scene | None:
         """Return the step after exactly these fixes; None where that set wasn't replayed."""

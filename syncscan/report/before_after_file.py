@@ -138,13 +138,5 @@ def _key(entries: Sequence[tuple[str, str]], y: int) -> Iterator[Markup]:
     x = float(LEFT)
     for look, label in entries:
         swatch = '<rect class="{}" x="{}" y="{}" width="12" height="9"/><text class="muted" x="{}" y="{}">{}</text>'
-        yield Markup(swatch).format(_SHAPES[look], x, y - 8, x + 16, y, label)
+        yield Markup(swatch).format(before_after_svg.SHAPES[look], x, y - 8, x + 16, y, label)
         x += 30 + LETTER * len(label)
-
-
-_SHAPES = {
-    "host": "ba-works",
-    "idle": "ba-rests",
-    "hatch": "projected",
-} | {look: f"ba-{look}" for look in ("sync", "call", "input", "pause", "queue", "work", "bubble")}
-"""Class of a swatch's shape."""

@@ -61,7 +61,8 @@ def spoken(drawn: BeforeAfter) -> str:
     words = [f"{drawn.name.capitalize()} over {duration(drawn.recorded.end / 1e3)}, host above device"]
     words += [f"the host waits {duration(waits / 1e3)}"] if waits else []
     words += [f"the device is then idle for {duration(idle / 1e3)}"] if idle else []
-    after = [f"after the fixes: {drawn.shown.sentence}"] if drawn.fixes else []
+    says = drawn.shown.sentence
+    after = [f"after the fixes: {says}" if says else "below it, the step after the change"] if drawn.fixes else []
     return shown("; ".join([*words, *after]), 600)
 
 
@@ -104,7 +105,7 @@ def _scene(drawn: BeforeAfter, scene: Scene) -> Iterator[Markup]:
     if not scene.fixes:
         return
     yield from _lanes(drawn, scene.lanes, ROWS["host after"], ROWS["device after"])
-    for top in (ROWS["host after"], ROWS["device after"]):
+    for top in () if drawn.measured else (ROWS["host after"], ROWS["device after"]):
         rect = '<rect class="ba-hatch" x="0" y="{}" width="{}" height="{}"/>'
         yield Markup(rect).format(top, _at(scene.lanes.end, drawn), ROW)
     least = -APART
@@ -185,11 +186,17 @@ KEYS = (
 """Swatch, meaning and look of what can be drawn."""
 
 
+SHAPES = {"host": "ba-works", "idle": "ba-rests", "hatch": "ba-hatch"} | {
+    look: f"ba-{look}" for look in ("sync", "call", "input", "pause", "queue", "work", "bubble")
+}
+"""Class of a swatch's shape."""
+
+
 def key(drawn: BeforeAfter) -> list[tuple[str, str]]:
     """Return swatches and meanings of what is drawn in any scene."""
     lanes = [drawn.recorded, *(s.lanes for s in drawn.scenes)]
     looks = {p.look for one in lanes for p in (*one.host, *one.idle)} | {"works"}
     looks |= {"work"} if any(one.device for one in lanes) else set()
     looks |= {"ahead"} if any(one.host_end < 0.99 * one.end for one in lanes) else set()
-    looks |= {"hatch"} if drawn.fixes else set()
+    looks |= {"hatch"} if drawn.fixes and not drawn.measured else set()
     return [(swatch, label) for swatch, label, look in KEYS if look in looks]

@@ -22,6 +22,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report import (
+    annotated,
     before_after_svg,
     causes,
     compile_breaks,
@@ -37,7 +38,7 @@ from syncscan.report import (
 from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, before_after
 from syncscan.report.habits import HabitText
-from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
+from syncscan.report.phrases import USES, certainty, chain, place, projected, sentences, waited
 from syncscan.report.remedies import RemedyText
 from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
@@ -67,6 +68,7 @@ _SCRIPTS = (
     "drawer.js",
     "keys.js",
     "icicle.js",
+    "in_view.js",
     "before_after.js",
     "page.js",
 )
@@ -86,11 +88,12 @@ class _Page(msgspec.Struct, frozen=True, eq=False):
     story: Story
 
 
-def render(analysis: Analysis) -> str:
+def render(analysis: Analysis, above: str = "") -> str:
     """Return the report as one HTML document.
 
     Args:
         analysis: any analysis. Projections are shown where it can replay the step.
+        above: address of a page that links this one, and that it links back to.
 
     Returns:
         Text that encodes as UTF-8, whatever the trace's names hold.
@@ -106,6 +109,7 @@ def render(analysis: Analysis) -> str:
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
+        above=above,
         facts=_facts(analysis),
         verdict=f"{story.verdict}.",
         reason=shown(story.opening, 1200),
@@ -136,6 +140,7 @@ def render(analysis: Analysis) -> str:
         host=_host(story, icicle is not None),
         kernels=_kernels(story),
         compiled=_compiled(story),
+        annotated=annotated.files(findings) if story.costed and not analysis.step.waits_withheld else [],
         timeline_note=_timeline_note(drawn),
         findings=[_finding(entry, page) for entry in findings],
         findings_note=_findings_note(story),
@@ -145,7 +150,7 @@ def render(analysis: Analysis) -> str:
         without=[step["name"] for step in drawn["without"]],
         no_findings=_nothing_found(analysis, story),
         warnings=[shown(w, 600) for w in story.warnings],
-        style=asset("report.css") + asset("before_after.css"),
+        style=asset("report.css") + asset("before_after.css") + asset("step_picture.css"),
         script=_script(),
         data=_json(
             {
@@ -206,7 +211,7 @@ def _todo(story: Story, page: _Page) -> dict[str, Any]:
     return {
         "title": story.to_do,
         "nothing": shown(story.nothing, 600),
-        "then": shown(story.then, 600),
+        "then": shown(sentences(story.then, story.stop), 600),
         "remedies": [_remedy(entry, cards.get(entry.habit), page) for entry in story.remedies],
     }
 

@@ -14,7 +14,7 @@ from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, races, remedies, source, states
 from syncscan.report.habits import HabitText
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.phrases import certainty, chain, facts, places
+from syncscan.report.phrases import certainty, chain, facts, places, sentences
 from syncscan.report.remedies import RemedyText
 from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
@@ -66,8 +66,8 @@ def _to_do(story: Story) -> Iterator[str]:
         yield "\n".join(_remedy(entry) for entry in story.remedies[: remedies.SHOWN])
     if len(story.remedies) > remedies.SHOWN:
         yield f"… and {len(story.remedies) - remedies.SHOWN} more."
-    if story.then:
-        yield f"→ {escaped(story.then)}"
+    if story.then or story.stop:
+        yield f"→ {escaped(sentences(story.then, story.stop))}"
 
 
 def _remedy(remedy: RemedyText) -> str:

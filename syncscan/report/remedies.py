@@ -206,6 +206,31 @@ def _left(after_us: float) -> str:
     return duration(after_us) if after_us else "nothing measurable"
 
 
+def stop(analysis: Analysis) -> str:
+    """Return from where on changes aren't worth making; empty where nothing is left, or what is left isn't little.
+
+    Little is what two measurements of a step can't tell apart, by the replay, of all that is left together.
+    """
+    step, listed = analysis.step, analysis.remedies
+    gains = [r.alone_us if r.after_us is None else r.after_us for r in listed]
+    if step.recoverable_us is None or any(habit.gain is None for habit in analysis.habits):
+        return ""
+    covered = {id for r in listed for id in r.findings}
+    others = max(0.0, step.recoverable_us - sum(us for us, r in zip(gains, listed, strict=True) if r.findings))
+    step_us = replayed(step)
+    small = (k for k in range(len(listed) + 1) if not measurable(sum(gains[k:]) + others, step_us))
+    count = next(small, 0)
+    unlisted = [f for f in real(analysis.findings) if f.id not in covered]
+    left = len(unlisted) + sum(max(1, len(r.findings)) for r in listed[count:])
+    if not count or not left:
+        return ""
+    rest = (
+        f"{left} changes save {saving(0.0, step_us)} in total" if left > 1 else f"change saves {saving(0.0, step_us)}"
+    )
+    after = "" if count == len(listed) else f"After the first {f'{count} changes' if count > 1 else 'change'}, "
+    return f"{after}{'the' if after else 'The'} other {rest}: stop there."
+
+
 def title(remedies: Sequence[RemedyText]) -> str:
     """Return the list's heading: what it is sorted by, where that was measured."""
     first = remedies[0] if remedies else None

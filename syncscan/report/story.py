@@ -81,11 +81,14 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """List of changes, largest gain first."""
     then: str
     """The step's limit without its syncs, shown after the list; empty where removing them gains nothing."""
+    stop: str
+    """The point in the list after which changes aren't worth making; empty where all are, or that is unknown."""
 
     @property
     def advice(self) -> tuple[str, ...]:
         """The advice, in sentences."""
-        return tuple(sentence for sentence in (self.nothing, *remedies.in_words(self.remedies), self.then) if sentence)
+        parts = (self.nothing, *remedies.in_words(self.remedies), self.then, self.stop)
+        return tuple(sentence for sentence in parts if sentence)
 
 
 class Story(Conclusion, frozen=True, kw_only=True):
@@ -167,6 +170,7 @@ def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
         nothing=_nothing(analysis, entries),
         remedies=tuple(r for r in entries if r.habit in listed or any(m.id in listed for m in r.members)),
         then=_then(analysis, entries),
+        stop="" if timeless else remedies.stop(analysis),
     )
 
 

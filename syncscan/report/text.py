@@ -20,7 +20,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.states import States
-from syncscan.report import before_after_blocks, races, states
+from syncscan.report import before_after_blocks, causes, races, states
 from syncscan.report.before_after import before_after
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.fixes import fitting, height
@@ -247,7 +247,8 @@ def _remedy(remedy: RemedyText, story: Story, terminal: Terminal) -> Text:
 
 
 def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    shown = story.ranked[: terminal.rows]
+    little = [] if terminal.rows is None else _little(story)
+    shown = [entry for entry in story.ranked if entry not in little][: terminal.rows]
     if not shown:
         return
     rows = [_row(entry, terminal) for entry in shown]
@@ -258,8 +259,22 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         yield _one_line_each(rows, terminal.width) or _two_lines_each(rows, terminal.width)
     else:
         yield _without_costs(rows, terminal.width)
+    if little:
+        each, waits = little[0].saves, sum(entry.of.wait_us for entry in little)
+        which = causes.title_of([entry.of for entry in little])
+        yield Padding(Text(f"{each} each: {which}; they wait {duration(waits)}", "dim"), (0, 0, 0, 1))
     if len(story.ranked) > len(shown):
         yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
+    if story.stop:
+        yield Text("")
+        yield _arrow(story.stop)
+
+
+def _little(story: Story) -> list[FindingText]:
+    """Return the findings that one line stands for: many that save too little, below others that save more."""
+    projected = [entry for entry in story.findings if entry.of.gain and not entry.share]
+    more = any(entry.share for entry in story.findings) or bool(story.habits)
+    return projected if more and len(projected) >= causes.MANY else []
 
 
 def _races(story: Story, terminal: Terminal) -> Iterator[RenderableType]:

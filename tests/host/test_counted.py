@@ -251,6 +251,21 @@ def test_backward_lies_in_its_forward_op_s_scope() -> None:
     assert {d.scope for d in counted(t).dearest} == {("head",)}
 
 
+def test_backward_lies_in_the_scope_around_it() -> None:
+    """The steps' thread has it open meanwhile: a scope around `loss.backward()`, the innermost that isn't over."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch(at=start + 10, lasts=5)
+        with t.scope("head", start + 100, start + 200):
+            t.op("aten::mm", start + 110, start + 120, sequence=7)
+        with t.scope("train", start + 250, start + 500), t.scope("zero", start + 255, start + 260):
+            pass
+        with t.thread("pt_autograd_0"), t.backward("MmBackward0", start + 300, start + 400, sequence=7):
+            t.op("aten::t", start + 310, start + 320)
+    assert {d.op: d.scope for d in counted(t).dearest if d.op != "aten::mm"}["aten::t"] == ("train",)
+    assert dear(counted(t), "aten::mm").scope == ("head",)
+
+
 @pytest.mark.parametrize("lacks", ["steps", "device work"])
 def test_without_steps_or_device_work_nothing_is_counted(lacks: str) -> None:
     """On a CPU ops do the work themselves, and without steps there is nothing to count it by."""

@@ -206,7 +206,7 @@ class NumberWalk:
             return
         name = ast.unparse(parent.func)
         shown = name in ("print", "str", "repr", "format") or name.endswith(
-            ("info", "debug", "log", "write", "add_scalar")
+            ("info", "debug", "log", "write", "add_scalar", ".format")
         )
         self.stuck(
             node, "is printed or logged in every step" if shown else f"is passed to {name}(), which may need it", origin

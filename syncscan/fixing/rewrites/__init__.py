@@ -15,12 +15,14 @@ from syncscan.fixing.rewrites import (
     index_fill,
     known_repeats,
     lengths_roundtrip,
+    library_settings,
     masked_assignment,
     masked_reduction,
     needless_sync,
     nonzero_assignment,
     predictions,
     same_read,
+    under_interval,
     without_waiting,
 )
 
@@ -32,6 +34,7 @@ REWRITES: tuple[Rewrite, ...] = (
     lengths_roundtrip,
     known_repeats,
     needless_sync,
+    under_interval,
     deferred,
     same_read,
     element_loop,
@@ -43,6 +46,7 @@ REWRITES: tuple[Rewrite, ...] = (
     distribution_checks,
     empty_cache,
     predictions,
+    library_settings,
 )
 
 __all__ = ["REWRITES"]

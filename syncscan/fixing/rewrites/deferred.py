@@ -7,6 +7,7 @@ later changed in place is copied.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads
@@ -44,7 +45,7 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
     if isinstance(way, Stuck):
         line = getattr(way.node, "lineno", site.node.lineno)
         where = f" (line {line})" if line != site.node.lineno else ""
-        return Left(site.node, f"its value {way.why}{where}")
+        return Left(site.node, f"its value {_when(file, site, way.why)}{where}")
     return Proposal(
         node=site.node,
         draft=way.draft,
@@ -54,3 +55,11 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
         waits=file.own_waits(site.node),
         reads=tuple(way.shown),
     )
+
+
+def _when(file: File, site: NumberRead, why: str) -> str:
+    """Return a reason that knows of the condition under which a number is shown."""
+    loops = file.loops_of(site.node)
+    around = file.ancestors(site.node)
+    conditional = bool(loops) and any(isinstance(n, ast.If) and file.within(n, loops[-1]) for n in around)
+    return why.replace(" in every step", " under a condition already") if conditional else why

@@ -38,10 +38,15 @@ AFTER = _CLASS.format(
 )
 FEWEST = 3
 _MAKES = frozenset("tensor as_tensor arange eye linspace zeros ones full tril triu".split())
+_HOLDS = frozenset("Tensor FloatTensor LongTensor".split())
+"""Types that hold the numbers of a list."""
+_VIEWS = frozenset("view reshape unsqueeze squeeze t expand flatten".split())
+_SHAPES = _VIEWS | frozenset("tril triu bool long float log sqrt exp neg flip cumsum".split())
+"""Methods that give the same for the same tensor."""
 _CASTS = frozenset("half bfloat16 double float type to_empty".split())
 _FORBIDDEN = frozenset(
-    "buffers named_buffers _buffers use_buffers setattr __dict__ DistributedDataParallel DDP FullyShardedDataParallel "
-    "fully_shard deepspeed meta".split()
+    "buffers named_buffers _buffers use_buffers setattr vars __dict__ DistributedDataParallel DDP "
+    "FullyShardedDataParallel fully_shard deepspeed meta".split()
 )
 """Names in a file that see buffers, or may change what a constant is made of."""
 
@@ -115,9 +120,11 @@ def _of(file: File, call: ast.Call, home: _Home) -> Iterator[Proposal]:
     inner = call.func.value if moves and isinstance(call.func, ast.Attribute) else call
     if not _is_free(file, call) or not _keeps_its_dtype(file, inner):
         return
-    draft = Draft(file.text)
-    if moves and isinstance(inner, ast.Attribute):
-        done = _registered(file, draft, inner, home)
+    draft, root = Draft(file.text), _root(inner)
+    if moves and isinstance(root, ast.Attribute):
+        done = _registered(file, draft, root, home)
+    elif moves and isinstance(inner, ast.Name):
+        done = _taken(file, draft, inner, home)
     elif isinstance(inner, ast.Call) and _is_constant(file, inner, home):
         done = _move_factory(file, draft, call, inner, home)
     else:
@@ -174,12 +181,21 @@ def _casts_a_module(file: File, call: ast.Call) -> bool:
 
 def _is_constant(file: File, factory: ast.Call, home: _Home) -> bool:
     """Return whether a call makes the same tensor whenever it runs."""
-    if not isinstance(factory.func, ast.Attribute) or not questions.is_torch(factory.func.value):
+    if not isinstance(factory.func, ast.Attribute):
         return False
-    if factory.func.attr not in _MAKES or any(k.arg not in ("device", "dtype", "diagonal") for k in factory.keywords):
-        return False
+    of, name = factory.func.value, factory.func.attr
     given = [*factory.args, *(k.value for k in factory.keywords if k.arg != "device")]
-    return bool(factory.args) and all(_is_same(file, argument, home) for argument in given)
+    if not all(_is_same(file, argument, home) for argument in given):
+        return False
+    if not questions.is_torch(of):
+        return name in _SHAPES and isinstance(of, ast.Call) and not factory.keywords and _is_constant(file, of, home)
+    if name in _HOLDS:
+        return len(factory.args) == 1 and isinstance(factory.args[0], ast.List) and not factory.keywords
+    return (
+        name in _MAKES
+        and bool(factory.args)
+        and all(k.arg in ("device", "dtype", "diagonal") for k in factory.keywords)
+    )
 
 
 def _is_same(file: File, node: ast.expr, home: _Home) -> bool:
@@ -193,12 +209,22 @@ def _is_same(file: File, node: ast.expr, home: _Home) -> bool:
 
 
 def _is_number_of_init(file: File, node: ast.Attribute, home: _Home) -> bool:
-    """Return whether an attribute of `self` is a number that `__init__` assigns, and nothing else."""
-    stores = [n for n in file.attributes(node.attr) if not isinstance(n.ctx, ast.Load)]
-    if not _is_of_self(node, home.method) or not file.is_number(node) or len(stores) != 1:
+    """Return whether an attribute of `self` is a number, or a list of literals, that only `__init__` assigns."""
+    uses = file.attributes(node.attr)
+    stores = [n for n in uses if not isinstance(n.ctx, ast.Load)]
+    if not _is_of_self(node, home.method) or len(stores) != 1:
         return False
     statement = file.parents[stores[0]]
-    return _is_of_self(stores[0], home.init) and isinstance(statement, ast.Assign) and statement in home.init.body
+    if (
+        not _is_of_self(stores[0], home.init)
+        or statement not in home.init.body
+        or not isinstance(statement, ast.Assign)
+    ):
+        return False
+    if file.is_number(node):
+        return True
+    alone = all(n is stores[0] or isinstance(file.parents[n], ast.Call) for n in uses)
+    return alone and isinstance(statement.value, ast.List | ast.Tuple) and questions.constant(file, statement.value)
 
 
 def _is_of_self(node: ast.Attribute, method: Function) -> bool:
@@ -222,6 +248,33 @@ def _move_factory(file: File, draft: Draft, call: ast.Call, factory: ast.Call, h
     moved = f".to({file.text.code(device.value)})" if device is not None else ""
     draft.replace(factory, f"{other}.{name}{moved}")
     return True
+
+
+def _taken(file: File, draft: Draft, name: ast.Name, home: _Home) -> bool:
+    """Register a tensor of the file's top level that nothing writes to, and use the buffer in its place."""
+    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+    assign = file.parents[stores[0]] if len(stores) == 1 and file.home_of(name) is file.tree else None
+    kinds = file.tensors(name)
+    if assign not in file.tree.body or not kinds or any(t.on_device or t.grad for t in kinds):
+        return False
+    if questions.is_written(file, name.id, file.tree) or file.seen(name).version:
+        return False
+    buffer = _name(file, name.id.lower())
+    own, other = home.init.args.args[0].arg, home.method.args.args[0].arg
+    draft.put_behind(home.begin, f'{own}.register_buffer("{buffer}", {name.id}, persistent=False)')
+    draft.replace(name, f"{other}.{buffer}")
+    return True
+
+
+def _root(node: ast.expr) -> ast.expr:
+    """Return what an expression is a part or a view of: `self.table` of `self.table[:n]`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+            node = node.func.value
+        else:
+            return node
 
 
 def _name(file: File, word: str) -> str:
@@ -253,6 +306,9 @@ def _is_moved(file: File, use: ast.Attribute) -> bool:
     if not isinstance(use.ctx, ast.Load):
         return True
     method = file.parents[use]
+    while isinstance(method, ast.Subscript) or (isinstance(method, ast.Attribute) and method.attr in _VIEWS):
+        called = file.parents[method]
+        method = file.parents[called if isinstance(called, ast.Call) and called.func is method else method]
     call = file.parents.get(method)
     moves = isinstance(method, ast.Attribute) and method.attr in ("to", "cuda")
     return moves and isinstance(call, ast.Call) and call.func is method and _is_free(file, call)
@@ -260,8 +316,7 @@ def _is_moved(file: File, use: ast.Attribute) -> bool:
 
 def _moved_modules(file: File) -> Iterator[ast.Call]:
     """Yield the calls that move modules to the device, where a buffer is one tensor more."""
-    for node in file.nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        if node.func.attr in ("to", "cuda") and file.seen(node).count and not file.tensors(node):
+    for node in (n for n in file.nodes if isinstance(n, ast.Call)):
+        moves = isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
+        if moves and file.seen(node).count and not file.tensors(node):
             yield node

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import questions
-from syncscan.fixing.edits import Draft, Render, Template
+from syncscan.fixing.edits import Draft, Render, with_argument
 from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.index_lists import index_list, moved
@@ -67,7 +67,7 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     ):
         return None
     draft = Draft(file.text)
-    draft.replace(call, _with_argument(call, "non_blocking=True"))
+    draft.replace(call, with_argument(call, "non_blocking=True"))
     if free:
         _pin(file, call, base, draft)
     return draft
@@ -93,21 +93,13 @@ def _is_over_loader(file: File, loop: ast.For) -> bool:
     return any(file.types(name) == {LOADER} for name in questions.names_in(loop.iter))
 
 
-def _with_argument(call: ast.Call, words: str) -> Template:
-    def source(render: Render) -> str:
-        arguments = [render(a) for a in call.args] + [f"{k.arg}={render(k.value)}" for k in call.keywords]
-        return f"{render(call.func)}({', '.join([*arguments, words])})"
-
-    return source
-
-
 def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
     """Make the loader pin the batch that is copied."""
     for loop in _loops_over(file, call, base):
         for name in questions.names_in(loop.iter):
             maker = _maker(file, name)
             if maker is not None and _lies_on_host(file, loop):
-                draft.replace(maker, _with_argument(maker, "pin_memory=torch.cuda.is_available()"))
+                draft.replace(maker, with_argument(maker, "pin_memory=torch.cuda.is_available()"))
 
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:

@@ -52,8 +52,35 @@ FIXED = {
         "return self.linear(x) * self.scale.to(x.device)",
         'self.register_buffer("scale", torch.tensor([0.5]), persistent=False)',
     ),
+    module("return self.linear(x) - torch.tensor([[0.5] * 6]).view(1, 6).to(x.device)"): made(
+        "return self.linear(x) - self.constant.to(x.device)", '"constant", torch.tensor([[0.5] * 6]).view(1, 6)'
+    ),
+    module(
+        "return self.linear(x) * torch.tensor(self.scales, device=x.device)",
+        "self.scales = [0.5, 2.0, 1.0, 0.1, 3.0, 4.0]",
+    ): module(
+        "return self.linear(x) * self.constant.to(x.device)",
+        "self.scales = [0.5, 2.0, 1.0, 0.1, 3.0, 4.0]\n"
+        'self.register_buffer("constant", torch.tensor(self.scales), persistent=False)',
+    ),
+    module("return self.linear(x) * self.scale[: x.shape[1]].to(x.device)", "self.scale = torch.arange(9.0)"): module(
+        "return self.linear(x) * self.scale[: x.shape[1]].to(x.device)",
+        'self.register_buffer("scale", torch.arange(9.0), persistent=False)',
+    ),
+    "SCALE = torch.tensor([0.5])\n" + module("return self.linear(x) * SCALE.to(x.device)"): (
+        "SCALE = torch.tensor([0.5])\n" + made("return self.linear(x) * self.scale.to(x.device)", '"scale", SCALE')
+    ),
 }
 KEPT = {
+    "a tensor of the file that changes": "SCALE = torch.tensor([0.5])\n"
+    + module("SCALE.add_(1)\nreturn self.linear(x) * SCALE.to(x.device)"),
+    "a tensor of the file that is replaced": "SCALE = torch.tensor([0.5])\n"
+    + module("return self.linear(x) * SCALE.to(x.device)", more="SCALE = torch.tensor([2.0])"),
+    "a list that grows": module(
+        "self.scales.append(1.0)\nreturn self.linear(x) * torch.tensor(self.scales, device=x.device).sum()",
+        "self.scales = [0.5, 2.0]",
+    ),
+    "memory without values": module("return self.linear(x) * (torch.Tensor(1).to(x.device) * 0)"),
     "it depends on an argument": module("return self.linear(x) * torch.tensor([float(len(x))], device=x.device)"),
     "a number that changes": module(
         "self.n += 1\nreturn self.linear(x) * torch.tensor([self.n], device=x.device)", "self.n = 6"

@@ -117,7 +117,7 @@ class Averages:
     def update(self, **values):
         for value in values.values():
             if isinstance(value, torch.Tensor):
-                value = value.item()  # GUESS item
+                value = value.item()  # WARNS item
             self.total += value
 
     def append(self, value):
@@ -137,7 +137,7 @@ def averaged(model, optimizer, loader):
 class Masked(torch.nn.Module):
     def forward(self, x):
         if self.mask is None or self.mask.size(0) != len(x):
-            self.mask = torch.tril(torch.ones(len(x), len(x))).to(x.device)  # GUESS to-device low
+            self.mask = torch.tril(torch.ones(len(x), len(x))).to(x.device)  # WARNS to-device low
         return x * self.mask
 
 
