@@ -224,11 +224,11 @@ def stop(analysis: Analysis) -> str:
     left = len(unlisted) + sum(max(1, len(r.findings)) for r in listed[count:])
     if not count or not left:
         return ""
-    rest = (
+    omitted = (
         f"{left} changes save {saving(0.0, step_us)} in total" if left > 1 else f"change saves {saving(0.0, step_us)}"
     )
     after = "" if count == len(listed) else f"After the first {f'{count} changes' if count > 1 else 'change'}, "
-    return f"{after}{'the' if after else 'The'} other {rest}: stop there."
+    return f"{after}{'the' if after else 'The'} other {omitted}: stop there."
 
 
 def title(remedies: Sequence[RemedyText]) -> str:

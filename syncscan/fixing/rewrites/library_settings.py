@@ -72,11 +72,11 @@ def find(file: File) -> Iterator[Proposal | Left]:
 def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
     candidates = [call.func, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
     for used in candidates:
-        made = _made(file, used)
-        types = file.types(used) or (file.types(made) if made is not None else set())
+        created = _made(file, used)
+        types = file.types(used) or (file.types(created) if created is not None else set())
         for setting in _SETTINGS:
             if types and all(name.startswith(setting.library) for name in types):
-                maker = _named(file, setting.made_by) if setting.made_by else _maker(made)
+                maker = _named(file, setting.made_by) if setting.made_by else _maker(created)
                 if maker is not None and _can_take(maker, setting):
                     yield _proposal(file, call, maker, setting)
                 return
