@@ -72,7 +72,7 @@ LIKELY = Costs(
     crossing=0.0, graph=1.0,
 )  # fmt: skip
 LEAST = Costs(
-    op=0.218, library=0.462, kernel=0.4, call=4.32, replay=4.43, gradient=0.317, stay=0.36, rest=0.8,
+    op=0.218, library=0.462, kernel=0.4, call=4.32, replay=4.43, gradient=0.2, stay=0.36, rest=0.8,
     crossing=0.0, graph=0.68,
 )  # fmt: skip
 MOST = Costs(
@@ -81,7 +81,7 @@ MOST = Costs(
 )  # fmt: skip
 """The host's costs are those that `python -m benchmarks.joint.fit` prints, of eleven programs. The ends are the
 narrowest of those tried that hold nine in ten of these programs' states: 15 % about what each op and launch takes, a
-fifth less and two fifths more of what a call does."""
+fifth less and two fifths more of what a call does; less of a gradient, as in a network of images (H200)."""
 CROSSING = 650, 1_100
 """Launches of graphs whose wrapper may end right at the edge of a chunk of Python's data stack (2,048 places, of which
 a wrapper takes about 1.5 for each launch, and its callers some 500): then each call out of it allocates a chunk and
