@@ -184,7 +184,7 @@ def record_plainly(step: Callable[[], None], path: Path, times: list[float], dev
             prof.step()
     prof.export_chrome_trace(str(raw))
     text = raw.read_text()
-    known = {
+    facts = {
         "schema": "syncscan.capture/1", "syncscan": "0.1.0", "unprofiled_step_us": statistics.median(times) * 1e3,
         "unprofiled_quartiles_us": [q * 1e3 for q in statistics.quantiles(times, n=4)[::2]],
         "unprofiled_mean_us": statistics.mean(times) * 1e3, "unprofiled_steps_us": [t * 1e3 for t in times],
@@ -192,7 +192,7 @@ def record_plainly(step: Callable[[], None], path: Path, times: list[float], dev
     }  # fmt: skip
     at = text.index("{") + 1
     with gzip.open(path, "wt", compresslevel=3) as file:
-        file.write(text[:at] + f'\n"syncscan": {json.dumps(known)},' + text[at:])
+        file.write(text[:at] + f'\n"syncscan": {json.dumps(facts)},' + text[at:])
     raw.unlink()
 
 

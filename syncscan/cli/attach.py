@@ -1,4 +1,4 @@
-"""`syncscan attach PID`: from a process that runs already to a capture of it, a watch, or where its threads stand."""
+"""`syncscan attach PID`: capture or watch a running process, or print where its threads are."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from syncscan.report.printable import printable
 
 @click.command("attach")
 @click.argument("pid", type=click.IntRange(1))
-@click.option("--dump", is_flag=True, help="Only say where each thread stands now, and whether it waits.")
-@click.option("--watch", is_flag=True, help="Begin a watch that goes on for as long as the process runs.")
-@click.option("--stop", is_flag=True, help="End the process's watch.")
+@click.option("--dump", is_flag=True, help="Only print what each thread is executing, and whether it waits.")
+@click.option("--watch", is_flag=True, help="Start a watch that runs as long as the process.")
+@click.option("--stop", is_flag=True, help="Stop the process's watch.")
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(1), help="Steps to record.")
 @click.option(
     "--warmup", default=4, show_default=True, type=click.IntRange(0), help="Steps for the profiler to warm up."
@@ -25,15 +25,17 @@ from syncscan.report.printable import printable
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
 @click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
-@click.option("--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Seconds of a window.")
-@click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps when a line waits more.")
+@click.option(
+    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a window in seconds."
+)
+@click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps on an alarm.")
 @click.option(
     "--timeout",
     "wait_s",
     default=600.0,
     show_default=True,
     type=click.FloatRange(1),
-    help="Seconds to wait for a step.",
+    help="How many seconds to wait for a step.",
 )
 @needs(
     Need("interval", "watch"),
@@ -61,15 +63,15 @@ def command(
     capture_on_alarm: bool,
     wait_s: float,
 ) -> None:
-    """Capture some steps of a Python process that runs already, by its PID; it was started as usual, and goes on after.
+    """Capture some steps of the running Python process PID, which then continues.
 
-    With --watch it is watched from now on, with --stop no longer; --dump says where its threads stand. A process of
-    Python 3.14 or later is reached by Python itself, an older one by gdb, which stops it for a moment. Its environment
-    needs what syncscan needs. Nothing is begun while the main thread is in a call of C's.
+    The process needs no preparation, but its environment needs syncscan's dependencies. --watch starts a watch instead,
+    --stop stops it, and --dump prints what each thread is executing. Python 3.14 and later can be attached to directly;
+    older versions need gdb, which stops the process for a moment. While the main thread is in a C call, nothing starts.
     """
     from syncscan.live.attaching.attach import attached
     from syncscan.live.attaching.injection import process_of
-    from syncscan.live.attaching.order import Action, Order
+    from syncscan.live.attaching.requests import Action, Order
 
     process = process_of(pid)
     if dump:
@@ -82,18 +84,18 @@ def command(
     with attached(process, order) as answers:
         paths = answers.until("done", _say)["done"]
     if stop:
-        _say(f"The watch of process {pid} has ended: {paths[0]}")
+        _say(f"Stopped the watch of process {pid}: {paths[0]}")
     elif watch:
-        _say(f"Process {pid} is watched; syncscan watch {paths[0]} shows it")
+        _say(f"Watching process {pid}; to view it: syncscan watch {paths[0]}")
     else:
         _report(paths)
 
 
 def _dump(pid: int) -> None:
-    """Print where each thread stands; of a process that doesn't hear, by its functions of C's."""
+    """Print where each thread is; for a process that doesn't answer, by its C functions."""
     from syncscan.live.attaching.attach import NotHeard, attached
     from syncscan.live.attaching.injection import native_frames, process_of
-    from syncscan.live.attaching.order import Order
+    from syncscan.live.attaching.requests import Order
 
     try:
         with attached(process_of(pid), Order("dump"), heard_s=5.0) as answers:
@@ -102,7 +104,7 @@ def _dump(pid: int) -> None:
         stacks = native_frames(pid)
         if not stacks:
             raise
-        click.echo(f"{error.message} Its threads stand in:")
+        click.echo(f"{error.message} Its threads are in:")
         for stack in reversed(stacks):
             waits = " (waits for the device)" if any(_of_device(frame) for frame in stack) else ""
             click.echo(f"  {printable(' < '.join(stack[:8]))}{waits}")
@@ -127,14 +129,14 @@ def _lines(thread: dict[str, Any]) -> list[str]:
     doing = {"device": "waits for the device", "input": "waits for the data loader", "peers": "waits for other ranks"}
     what = doing.get(thread["kind"], "doesn't wait for the device")
     rule = f" ({thread['rule']})" if thread["rule"] else ""
-    rows = [f"{printable(thread['name'] or 'a thread without a name')}: {what}{rule}"]
+    rows = [f"{printable(thread['name'] or 'unnamed thread')}: {what}{rule}"]
     return rows + [f"  {printable(file)}:{line} {printable(function)}" for file, line, function in thread["frames"]]
 
 
 def _report(paths: list[str]) -> None:
     from syncscan import api
     from syncscan.cli.output import deliver, warn
-    from syncscan.cli.terminal import colors, width
+    from syncscan.cli.stdout import colors, width
     from syncscan.report import text
 
     if not paths:

@@ -1,4 +1,4 @@
-"""`syncscan watch PATH`: from the file that a watch writes to a screen of the job as it runs."""
+"""`syncscan watch PATH`: show a watched job as it runs, from the file that the watch writes."""
 
 from __future__ import annotations
 
@@ -8,42 +8,44 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from syncscan.live.reading import Watched
+    from syncscan.live.reading import WatchRecords
 
 
 @click.command("watch")
-@click.argument("where", metavar="PATH")
-@click.option("--once", is_flag=True, help="Print the last window as text, and end.")
+@click.argument("location", metavar="PATH")
+@click.option("--once", is_flag=True, help="Print the last window as text, and exit.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
 )
-@click.option("--lines", default=15, show_default=True, type=click.IntRange(1), help="Lines of the program to list.")
 @click.option(
-    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks."
+    "--lines", default=15, show_default=True, type=click.IntRange(1), help="How many lines of the program to list."
+)
+@click.option(
+    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between updates."
 )
 @needs(Need("form", "once"), Need("seconds", "once", never=True))
-def command(where: str, once: bool, form: str, lines: int, seconds: float) -> None:
-    """Show a job that is watched, like top: its step's time, what of it is waiting, and at which lines.
+def command(location: str, once: bool, form: str, lines: int, seconds: float) -> None:
+    """Show a watched job, like top: its step time, the share that waits, and the lines that wait.
 
-    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or the folder that has it: then the newest one. A watch
-    is begun by `syncscan profile --watch`, by `syncscan attach PID --watch` or in Python by `syncscan.watch()`.
-    Ctrl-C ends the screen and not the job.
+    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. To start a
+    watch, use `syncscan profile --watch`, `syncscan attach PID --watch` or, in Python, `syncscan.watch()`. Ctrl-C ends
+    this view, not the job.
     """
     from syncscan.live.reading import files_of, read
 
-    path = files_of(where)[0]
+    path = files_of(location)[0]
     if once:
-        click.echo(_text(read(path, whole=False), form, lines), nl=False)
+        click.echo(_text(read(path, all_parts=False), form, lines), nl=False)
         return
     _show(path, lines, seconds)
 
 
-def _text(watched: Watched, form: str, lines: int) -> str:
+def _text(watched: WatchRecords, form: str, lines: int) -> str:
     from msgspec.structs import replace
     from rich.console import Console
 
@@ -77,7 +79,7 @@ def _show(path: Path, lines: int, seconds: float) -> None:
     console = Console(no_color=not colors(), highlight=False)
     with Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
-            watched = read(path, whole=False)
+            watched = read(path, all_parts=False)
             live.update(screen(watched, lines=lines), refresh=True)
             if watched.end is not None:
                 return

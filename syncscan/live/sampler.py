@@ -1,4 +1,4 @@
-"""Sample where a thread stands for as long as a program runs, without stopping it.
+"""Sample a thread's position for as long as a program runs, without stopping it.
 
 A thread asks for all frames. It needs the interpreter's lock, and gets it where the other lets go of it, which is in a
 wait rather than before: so it sees somewhat too much of waits, by Python's switch interval of 5 ms each at most.

@@ -23,7 +23,7 @@ from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
-from syncscan.model.names import is_loader
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.fusion import Fusion, fusion
 
@@ -141,7 +141,7 @@ class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.fusion(trace).generated + sum(op.heavy for op in self.ops)
 
     def may_cross(self, trace: Trace) -> bool:
-        """Whether its Python may end at the edge of a chunk of the interpreter's stack."""
+        """Return whether its Python may end at the edge of a chunk of the interpreter's stack."""
         least, most = CROSSING
         return least <= self.launches(trace) <= most
 
@@ -183,14 +183,14 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
     breaks = CompileBreaks(trace, findings, removed)
     pieces, eager, all_passes = list[CompiledPiece](), list[CompiledPiece](), list[Pass]()
-    known = trace.kept(_KnownPieces)
+    pieces_by_question = trace.kept(_KnownPieces)
     for step in steps:
-        each = passes(trace, step)
-        trains = any(one.backward for one in each)
-        all_passes += each
-        for at, one in enumerate(each):
-            for part in breaks.split(one, each[at - 1] if at else None):
-                (eager if part.eager else pieces).append(known.piece(part.ops, trains))
+        passes_of_step = passes(trace, step)
+        trains = any(one.backward for one in passes_of_step)
+        all_passes += passes_of_step
+        for at, one in enumerate(passes_of_step):
+            for part in breaks.split(one, passes_of_step[at - 1] if at else None):
+                (eager if part.eager else pieces).append(pieces_by_question.piece(part.ops, trains))
     return Reach(
         pieces=tuple(pieces),
         eager=tuple(eager),
@@ -221,16 +221,16 @@ def reach_of_graph(
     """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
     left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
     waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
-    pieces, count, whole = list[CompiledPiece](), 0, list[Interval]()
+    pieces, count, intervals = list[CompiledPiece](), 0, list[Interval]()
     for step in steps:
         ops = ops_of(trace, step)
         if ops:
             cuts = sorted(sync.ts for sync, _ in left if step.holds(sync.ts))
             pieces += [CompiledPiece(part, False) for part in _cut_at(tuple(ops), cuts)]
             count += sum(op.leaves for op in ops)
-            whole.append(Interval(ops[0].begin, max(op.end for op in ops)))
+            intervals.append(Interval(ops[0].begin, max(op.end for op in ops)))
     breaking = tuple({f.id: f for _, f in left}.values())
-    return Reach(tuple(pieces), (), breaking, count, _own_ns(whole, waits), 0.0)
+    return Reach(tuple(pieces), (), breaking, count, _own_ns(intervals, waits), 0.0)
 
 
 def _own_ns(intervals: Sequence[Interval], waits: Cover) -> float:
@@ -263,11 +263,11 @@ class CompileBreaks:
     """
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
-        known = any(f.where.module for f in findings)
+        has_modules = any(f.where.module for f in findings)
         self.inside: list[tuple[int, Finding]] = []
         self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
         for finding in findings:
-            inner = bool(finding.where.module) if known else finding.where.source is None
+            inner = bool(finding.where.module) if has_modules else finding.where.source is None
             for o in finding.occurrences:
                 if not inner:
                     self.outside.append(o.sync.ts)
@@ -276,24 +276,24 @@ class CompileBreaks:
         self.inside.sort(key=_time)
         self.outside.sort()
 
-    def split(self, one: Pass, before: Pass | None) -> Iterator[PassPart]:
+    def split(self, run: Pass, before: Pass | None) -> Iterator[PassPart]:
         """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
         Args:
-            one: the pass.
+            run: the pass.
             before: the one before it in its step, if there is any.
         """
-        if not one.backward:
-            yield from self._forward(one)
+        if not run.backward:
+            yield from self._forward(run)
         elif before is not None and not before.backward:
-            yield from _mirrored(one.ops, list(self._forward(before)))
+            yield from _mirrored(run.ops, list(self._forward(before)))
         else:
-            yield PassPart(one.ops, False)
+            yield PassPart(run.ops, False)
 
-    def _forward(self, one: Pass) -> Iterator[PassPart]:
-        begin, end = one.interval
+    def _forward(self, run: Pass) -> Iterator[PassPart]:
+        begin, end = run.interval
         cuts = self.outside[bisect_left(self.outside, begin) : bisect_left(self.outside, end)]
-        for call in _cut_at(one.ops, cuts):
+        for call in _cut_at(run.ops, cuts):
             yield from self._call(call)
 
     def _call(self, ops: tuple[OutermostOp, ...]) -> Iterator[PassPart]:
@@ -332,17 +332,17 @@ def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int
 
 
 def _in_forward(finding: Finding) -> bool:
-    """Whether the sync stands in the function that would be compiled, as far as is known."""
+    """Return whether the sync is in the function that would be compiled, as far as is known."""
     where = finding.where
     return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
 
 
 def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:
     """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
-    whole, at, past = sum(len(part.ops) for part in forward), 0, 0
+    op_count, at, past = sum(len(part.ops) for part in forward), 0, 0
     for part in reversed(forward):
         past += len(part.ops)
-        behind = round(len(ops) * past / whole)
+        behind = round(len(ops) * past / op_count)
         if any(op.work for op in ops[at:behind]):
             yield PassPart(tuple(ops[at:behind]), part.eager)
             at = behind
@@ -355,10 +355,10 @@ def _cut_at(ops: tuple[OutermostOp, ...], cuts: Sequence[int]) -> Iterator[tuple
             yield ops
         return
     parts: list[list[OutermostOp]] = [[]]
-    rest = list(cuts)
+    pending = list(cuts)
     for op in ops:
-        while rest and op.begin >= rest[0]:
-            rest.pop(0)
+        while pending and op.begin >= pending[0]:
+            pending.pop(0)
             parts.append([])
         parts[-1].append(op)
     yield from (tuple(part) for part in parts if any(op.work for op in part))

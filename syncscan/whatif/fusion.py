@@ -52,7 +52,7 @@ class Fusion(msgspec.Struct, frozen=True):
     stays of all that is fused with it."""
 
     def work(self, stay: float) -> list[tuple[int, float]]:
-        """Rows of device work that becomes shorter, and the part of it that is left.
+        """Return the rows of device work that becomes shorter, each with the part of it that is left.
 
         Args:
             stay: the part that stays of the time that fused work took.
@@ -93,14 +93,14 @@ _Work: TypeAlias = tuple[int, str, int]
 def _runs(trace: Trace, ops: Sequence[OutermostOp]) -> Iterator[tuple[bool, list[_Work]]]:
     """Device work in order of launch, in runs of such that stays and such that is fused."""
     s = trace.slices
-    each = (work for op in ops for work in zip(op.work, op.inner, op.leaf, strict=True))
+    works = (work for op in ops for work in zip(op.work, op.inner, op.leaf, strict=True))
 
     def stays(work: _Work) -> bool:
         row, name, _ = work
         to_host = int(s.category[row]) == int(Category.MEMCPY) and "DtoD" not in trace.name(row)
         return to_host or is_library(name)
 
-    for kind, run in itertools.groupby(each, stays):
+    for kind, run in itertools.groupby(works, stays):
         yield kind, list(run)
 
 
@@ -109,20 +109,20 @@ LAYOUT = -1
 
 @lru_cache(1 << 14)
 def _takes(kernel: str) -> int:
-    """How many kernels are generated for one of this name, beside what it is fused with; LAYOUT of one that goes."""
+    """Return how many kernels replace one of this name, besides those it is fused with; LAYOUT if it goes."""
     if _LAYOUT.search(kernel):
         return LAYOUT
     return 3 if _WEIGHTS.search(kernel) else 2 if _SPLIT.search(kernel) else 1 if _ROWS.search(kernel) else 0
 
 
 def _casts(ops: Sequence[OutermostOp]) -> int:
-    """How many casts of weights stay kernels of their own: of each heavy op's all but the last, its input's."""
+    """Return how many casts of weights stay kernels of their own: for each heavy op all but the last, its input's."""
     copies = [sum(name == "aten::copy_" for name in op.inner) for op in ops if op.name.startswith(_CASTS)]
     return sum(max(0, count - 1) for count in copies)
 
 
 def _writes(ops: Sequence[OutermostOp]) -> int:
-    """How many kernels more the writes at indices take, one each and two into views."""
+    """Return how many more kernels the writes at indices take: one each, and two into views."""
     more, view = 0, False
     for op in ops:
         if op.name in _WRITES:
@@ -135,8 +135,8 @@ def _longest(trace: Trace, rows: Sequence[int], kernels: int) -> tuple[list[int]
     """Return the rows of a run that go, and the longest, which stay with what is left of all."""
     took = trace.slices.dur[np.array(rows, np.int64)].astype(np.float64)
     order = np.argsort(-took, kind="stable").tolist()
-    longest, whole = float(took[order[:kernels]].sum()), float(took.sum())
+    longest, total = float(took[order[:kernels]].sum()), float(took.sum())
     if not longest:
         return [rows[at] for at in order[kernels:]], []
-    least = min(LEAST_NS * kernels, whole) / longest
-    return [rows[at] for at in order[kernels:]], [(rows[at], least, whole / longest) for at in order[:kernels]]
+    least = min(LEAST_NS * kernels, total) / longest
+    return [rows[at] for at in order[kernels:]], [(rows[at], least, total / longest) for at in order[:kernels]]

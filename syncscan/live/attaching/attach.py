@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.errors import ProgramFailed
-from syncscan.live.attaching.injection import Process, run_line
-from syncscan.live.attaching.order import Order, answers
+from syncscan.live.attaching.injection import PythonProcess, run_line
+from syncscan.live.attaching.requests import Order, answers
 
 LOOK_S = 0.05
 HEARD_S = 10.0
@@ -53,7 +53,9 @@ class NotHeard(ProgramFailed):
     slug = "not-heard"
 
 
-def attached(process: Process, order: Order, *, heard_s: float = HEARD_S) -> contextlib.AbstractContextManager[Answers]:
+def attached(
+    process: PythonProcess, order: Order, *, heard_s: float = HEARD_S
+) -> contextlib.AbstractContextManager[Answers]:
     """Return a context in which a process has been given an order, with its answers.
 
     An order that isn't heard is taken back at the context's end, and never carried out.
@@ -71,7 +73,7 @@ def attached(process: Process, order: Order, *, heard_s: float = HEARD_S) -> con
 
 
 @contextlib.contextmanager
-def _attached(process: Process, order: Order, heard_s: float) -> Iterator[Answers]:
+def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[Answers]:
     folder = Path(tempfile.mkdtemp(prefix="syncscan-attach-"))
     try:
         order.write(folder)
@@ -92,7 +94,7 @@ def _attached(process: Process, order: Order, heard_s: float) -> Iterator[Answer
 class Answers:
     """Answers of a process to one order."""
 
-    def __init__(self, process: Process, folder: Path) -> None:
+    def __init__(self, process: PythonProcess, folder: Path) -> None:
         self._process, self._folder = process, folder
 
     def wait(self, seconds: float) -> None:
@@ -107,9 +109,9 @@ class Answers:
             self._look()
             if time.monotonic() > until:
                 raise NotHeard(
-                    f"The main thread of process {self._process.pid} hasn't come back from a call of C's in"
-                    f" {seconds:.0f} s, so nothing was begun.",
-                    "syncscan attach PID --dump says where it is.",
+                    f"The main thread of process {self._process.pid} has been in a C call for {seconds:.0f} s, so"
+                    " nothing was started.",
+                    "syncscan attach PID --dump shows the call.",
                 )
             time.sleep(LOOK_S)
 
@@ -141,7 +143,7 @@ class Answers:
         if state in ("", "Z", "X"):
             time.sleep(4 * LOOK_S)
             if not any("done" in row or row.get("failed") for row in answers(self._folder)):
-                raise ProgramFailed(f"Process {self._process.pid} has ended meanwhile.", "")
+                raise ProgramFailed(f"Process {self._process.pid} ended before it answered.", "")
 
 
 __all__ = ["Answers", "NotHeard", "attached"]
