@@ -53,11 +53,11 @@ def states_of(recording: Path, ms: dict[str, float]) -> Iterator[Fitted]:
     step_ms, projector = ms["sync eager"], analysis.projector
     plain = projector.joint("eager", step_ms).likely_us(analysis.findings) / 1e3 if analysis.findings else step_ms
     for state, (launches, without) in STATES.items():
-        each = projector.joint(launches, step_ms)
+        joined = projector.joint(launches, step_ms)
         removed = analysis.findings if without else []
-        if launches != "eager" and not each._reach(removed).eager:
+        if launches != "eager" and not joined._reach(removed).eager:
             scale = plain / ms["none eager"] if without else 1.0
-            yield Fitted(each, removed, ms[state] * scale / step_ms)
+            yield Fitted(joined, removed, ms[state] * scale / step_ms)
 
 
 def off(states: Sequence[Fitted], costs: Costs) -> float:
