@@ -1,10 +1,10 @@
 """Compare what is projected for each state of each program with what was measured: `python -m benchmarks.joint.score`.
 
 A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of both halves alone.
-The programs are parted in two halves, every other one by name. The likely costs of a compiled network
-(`LIKELY` in `syncscan/whatif/compile_changes.py`) were fitted to the first half; the ends of the ranges, and which
-functions stay eager, were looked at beside all of them, so that the second half is held out from the fit of those costs
-alone.
+The programs are parted in two halves, every other one by name. What a compiled network costs its host (`LIKELY`, and
+the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_changes.py`) was fitted to the first half alone (`fit.py`).
+Which functions stay eager, and which kernels a compile leaves, was looked at beside all of them: the second half is
+held out from the costs, not from the mechanisms.
 A state is inside where the measured share of the step is within the projected range or 6 % of the step beside it,
 which is about how far two runs of the same program differ on these hosts. An order is wrong where a state that was
 measured to be faster by more than 12 % of the step is projected to be no faster.
@@ -84,16 +84,22 @@ def wrong_orders(of: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
     return [(a, b) for a, b in pairs if a.measured < b.measured - APART and a.projected >= b.projected]
 
 
+def fitted(programs: Sequence[str]) -> list[str]:
+    """Return the programs of the first half, every other one of these."""
+    return list(programs[::2])
+
+
 def halves(programs: Sequence[str] = ()) -> dict[str, list[Scored]]:
     """Return the states of the fitted and of the other programs, all or only the named ones."""
     truth, parts = measured(RECORDED / "results.jsonl"), {"fitted": list[Scored](), "not fitted": list[Scored]()}
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(RECORDED / "eager.tar") as tar:
             tar.extractall(folder, filter="data")
-        for at, program in enumerate(sorted(truth)):
+        first = fitted(sorted(truth))
+        for program in sorted(truth):
             if not programs or program in programs:
                 states = scored(Path(folder) / f"{program}.json.gz", program, truth[program])
-                parts["not fitted" if at % 2 else "fitted"] += states
+                parts["fitted" if program in first else "not fitted"] += states
     return parts
 
 
