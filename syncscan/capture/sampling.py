@@ -47,8 +47,8 @@ LONGEST_S = 10.0
 LEAST_SAMPLES = 100
 """Least samples; with fewer, a share of a half is known no better than to ±10 points."""
 TIMED = 40
-"""First sampled steps that are timed one by one. An event at each step's end makes steps 65 to 100 µs longer on an H100's
-host (12 % of 0.54 ms), half of it outside of the capture's own code; without events they take as long as in a plain run.
+"""First sampled steps that are timed one by one. An event at a step's end makes steps 65 to 100 µs longer on the host
+of an H100 (12 % of 0.54 ms), half of it outside of the capture's own code; without, they are as long as in a plain run.
 """
 MOST_NODES = 20_000
 """Most nodes; with endless recursion, deeper frames count for the callers."""

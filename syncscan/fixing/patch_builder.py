@@ -192,9 +192,12 @@ class PatchBuilder:
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
         key = path, proposal.rewrite, self._was(path, span(proposal.node)[0])
-        if key in self._tried or (proposal.safety is Safety.UNSAFE and not options.unsafe):
+        if key in self._tried:
             return False
         if (options.select and not matches(rule, options.select)) or matches(rule, options.ignore):
+            return False
+        if proposal.safety is Safety.UNSAFE and not options.unsafe:
+            self._left.setdefault((path, key[2]), f"with --unsafe: {proposal.change}, but {proposal.why}")
             return False
         gain = options.gains.get((path, key[2]))
         if gain is not None and gain.high_us <= 0 and not options.everything:

@@ -92,7 +92,7 @@ def _all_found(trace: Trace, count: int) -> str:
         return f"No step markers: the shortest repeating sequence ({calls}) counts as a step, {count} times."
     if steps.asked:
         return "The whole trace counts as one step, as requested."
-    whole = f"all from {_first(trace)} to last completion" if len(trace.device_rows) else "the whole trace"
+    whole = f"everything from {_first(trace)} to the last completion" if len(trace.device_rows) else "the whole trace"
     return f"No step markers and no repeating sequence found: {whole} counts as one step."
 
 
@@ -111,7 +111,7 @@ def _first(trace: Trace) -> str:
     """Return what begins the window of a trace without steps."""
     calls = trace.device_calls[trace.device_calls != NONE]
     loads = len(calls) and window(trace).begin < trace.slices.ts[calls].min()
-    return "the loader before the first launch" if loads else "first launch"
+    return "the loader before the first launch" if loads else "the first launch"
 
 
 def _across(analysis: Analysis) -> Iterator[str]:

@@ -87,24 +87,24 @@ def test_the_json_holds_all_of_it():
 
 def test_the_list_ends_where_the_rest_saves_too_little():
     """The other findings and changes together save less than two measurements can tell apart: 264 µs of 26.4 ms."""
-    others = tuple(finding(f"item-0000000{k}") for k in range(3))
+    small = tuple(finding(f"item-0000000{k}") for k in range(3))
     listed = (remedy(), remedy(findings=("item-00000000",), alone_us=400.0, after_us=100.0))
     step = replace(STEP, recoverable_us=9_150.0)
-    assert report.stop(replace(analysis(finding(), *others, step=step), remedies=listed)) == (
+    assert report.stop(replace(analysis(finding(), *small, step=step), remedies=listed)) == (
         "After the first change, the other 3 changes save less than 1% in total: stop there."
     )
-    assert report.stop(replace(analysis(finding(), *others[:1], step=step), remedies=listed[:1])) == (
+    assert report.stop(replace(analysis(finding(), *small[:1], step=step), remedies=listed[:1])) == (
         "The other change saves less than 1%: stop there."
     )
 
 
 def test_it_does_not_end_where_the_rest_saves_something_or_nothing_is_left():
     """Many small savings may come to a large one."""
-    others = tuple(finding(f"item-0000000{k}") for k in range(3))
+    small = tuple(finding(f"item-0000000{k}") for k in range(3))
     large = replace(STEP, recoverable_us=9_400.0)
-    assert report.stop(replace(analysis(finding(), *others, step=large), remedies=(remedy(),))) == ""
+    assert report.stop(replace(analysis(finding(), *small, step=large), remedies=(remedy(),))) == ""
     assert report.stop(replace(analysis(finding()), remedies=(remedy(),))) == ""
-    unknown = replace(analysis(finding(), *others), remedies=(remedy(),), habits=(TIMED,))
+    unknown = replace(analysis(finding(), *small), remedies=(remedy(),), habits=(TIMED,))
     assert report.stop(unknown) == ""
 
 
