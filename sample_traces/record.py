@@ -123,12 +123,12 @@ def relative_path(file: str) -> str:
 
 
 if __name__ == "__main__":
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("out", type=Path)
-    asked.add_argument("names", nargs="*")
-    asked.add_argument("--calibrate", type=int, default=10, help="steps timed without the profiler")
-    asked.add_argument("--turns", type=int, help="record two workloads in turns, so often")
-    options = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--calibrate", type=int, default=10, help="steps timed without the profiler")
+    parser.add_argument("--turns", type=int, help="record two workloads in turns, so often")
+    options = parser.parse_args()
     if options.turns:
         in_turns(options.out, options.turns, *options.names)
     else:
