@@ -3,8 +3,8 @@
 A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of both halves alone.
 The programs are parted in two halves, every other one by name. What a compiled network costs its host (`LIKELY`, and
 the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_changes.py`) was fitted to the first half alone (`fit.py`).
-Which functions stay eager, and which kernels a compile leaves, was looked at beside all of them: the second half is
-held out from the costs, not from the mechanisms.
+Which functions stay eager, which kernels a compile leaves, and how wide the ends are, was looked at beside all of them:
+the second half is held out from the likely costs alone.
 A state is inside where the measured share of the step is within the projected range or 6 % of the step beside it,
 which is about how far two runs of the same program differ on these hosts. An order is wrong where a state that was
 measured to be faster by more than 12 % of the step is projected to be no faster.

@@ -84,6 +84,7 @@ class CapturedRunDocument(Struct, frozen=True):
     sampled_us: Annotated[float, Meta(description="of those")]
     phases: tuple[CapturedPhase, ...]
     spans: Annotated[tuple[RunSpan, ...], Meta(description="what was sampled, in order")]
+    own_us: Annotated[float | UnsetType, Meta(description="the capture's own work in those; since 0.2")] = UNSET
 
 
 class CaptureDocument(Struct, frozen=True):

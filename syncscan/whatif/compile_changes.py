@@ -83,11 +83,11 @@ MOST = Costs(
 narrowest of those tried that hold nine in ten of these programs' states: 15 % about what each op and launch takes, a
 fifth less and two fifths more of what a call does; less of a gradient, as in a network of images (H200)."""
 CROSSING = 650, 1_100
-"""Launches of graphs whose wrapper may end right at the edge of a chunk of Python's data stack (2,048 places, of which
-a wrapper takes about 1.5 for each launch, and its callers some 500): then each call out of it allocates a chunk and
-frees it again, and a launch takes the host twice as long (12 and 29 µs in graphs of 432 and 864 launches, H100, torch
-2.11, Python 3.12). Whether it does depends on the program's own depth. CPython from 3.11 on, mended in spring 2026 in
-3.13 and later: https://github.com/python/cpython/issues/142183."""
+"""Launches of graphs for which a launch may take the host twice as long (12 and 29 µs in graphs of 432 and 864
+launches, H100, torch 2.11, Python 3.12). Likely because the wrapper's frame, about 1.5 places for each launch beside
+some 500 of its callers, ends at the edge of a chunk of Python's data stack (2,048 places): then each call out of it
+allocates a chunk and frees it again. CPython from 3.11 on, fixed in spring 2026 in 3.13 and later:
+https://github.com/python/cpython/issues/142183. Not confirmed on a GPU."""
 INFERENCE = 0.65
 """The part of a call's cost that is left where no backward pass follows."""
 WHOLE = 0.3
