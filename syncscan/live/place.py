@@ -3,11 +3,13 @@
 A line counts as a wait for the device by three signs, each of the innermost frame: torch's function that waits
 (`synchronize`), the name of what the instruction calls (`item`, which Python 3.11 and later tell exactly), and a
 pattern of `syncscan lint` on the line. What a sign can't tell is whether a tensor is on the device; but a read of a
-tensor on the CPU takes no time, and no sample meets it.
+tensor on the CPU takes no time, and no sample meets it. A name that numbers and lists have too (`float`, `if`) is less
+sure (`Stand.sure`): it is a wait where the sample shows that Python didn't run, as only a tensor's releases the GIL.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import time
 import warnings
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 from syncscan.capture.installed import naming
 from syncscan.capture.ticks import line_of
 from syncscan.facts.program_phases import name_of
-from syncscan.guarding.called import called
+from syncscan.guarding.called import called, expression_at
 from syncscan.lint.file_walk import FileWalk
 from syncscan.lint.shapes import ANYWHERE, SHAPES
 from syncscan.lint.sources import parsed, read
@@ -41,6 +43,21 @@ CALLS = {
     "bincount": "bincount",
 }
 """Names of calls that wait for the device on any tensor of its, with the rule of the catalogue."""
+UNSURE_CALLS = {
+    "float": "item",
+    "int": "item",
+    "complex": "item",
+    "bool": "tensor-bool",
+    "if": "tensor-bool",
+    "is_nonzero": "tensor-bool",
+    "in": "contains",
+    "cpu": "cpu",
+    "equal": "equal",
+    "allclose": "allclose",
+    "repeat_interleave": "repeat-interleave",
+    "one_hot": "one-hot",
+}
+"""Names of calls and operations that wait on a tensor of the device's, and that other values have too."""
 _FUNCTIONS = (
     ("torch/utils/data", ("_next_data", "_try_get_data", "_get_data", "__next__", "get"), INPUT),
     ("torch/distributed/distributed_c10d.py", (), PEERS),
@@ -61,7 +78,8 @@ class Stand(NamedTuple):
     """Where a thread stands: the innermost line of the program's own, and what it does there.
 
     `kind` is one of the kinds above, `rule` the rule of the catalogue for a wait for the device, "" where none is
-    known. A thread outside of the program's code stands at the library's innermost line.
+    known. A thread outside of the program's code stands at the library's innermost line. `sure` is whether the kind
+    holds whatever the sample shows.
     """
 
     file: str
@@ -69,6 +87,7 @@ class Stand(NamedTuple):
     function: str
     kind: str
     rule: str
+    sure: bool = True
 
 
 class Places:
@@ -85,16 +104,16 @@ class Places:
 
     def __call__(self, stack: Sequence[Any]) -> Stand | None:
         """Return where a thread with this stack stands; None for an empty one, or one of syncscan's own threads."""
-        kind, rule = "", ""
+        kind, rule, sure = HOST, "", True
         inner: Stand | None = None
         for code, at in zip(stack[::2], stack[1::2], strict=True):
             stand, own = self._at(code, at)
-            if not kind and stand.kind != HOST and (inner is None or _passes(inner)):
-                kind, rule = stand.kind, stand.rule
+            if kind == HOST and stand.kind != HOST and (inner is None or _passes(inner)):
+                kind, rule, sure = stand[3:]
             inner = inner or stand
             if own:
-                return stand._replace(kind=kind or HOST, rule=rule)
-        return None if inner is None else inner._replace(kind=kind or HOST, rule=rule)
+                return stand._replace(kind=kind, rule=rule, sure=sure)
+        return None if inner is None else inner._replace(kind=kind, rule=rule, sure=sure)
 
     @staticmethod
     def is_own(stand: Stand) -> bool:
@@ -113,24 +132,29 @@ class Places:
 
     def _stand(self, code: CodeType, at: int, own: bool) -> Stand:
         file, line = code.co_filename, line_of(code, at)
-        kind, rule = self._waits(code, at, line, own)
-        return Stand(file, line, name_of(code), kind, rule)
+        return Stand(file, line, name_of(code), *self._waits(code, at, line, own))
 
-    def _waits(self, code: CodeType, at: int, line: int, own: bool) -> tuple[str, str]:
-        """Return what a thread waits for that stands right here, with its rule."""
+    def _waits(self, code: CodeType, at: int, line: int, own: bool) -> tuple[str, str, bool]:
+        """Return what a thread waits for that stands right here, with its rule, and whether that is sure."""
         file, name = code.co_filename, code.co_name
         for package, names, kind in () if own else _FUNCTIONS:
             if in_package(file, package) and (not names or name in names):
-                return kind, "synchronize" if kind == DEVICE and name == "synchronize" else ""
+                return kind, "synchronize" if kind == DEVICE and name == "synchronize" else "", True
         if not self._readable(file):
-            return HOST, ""
+            return HOST, "", True
         call = ""
         with contextlib.suppress(Exception):  # positions that no source has
             call = called(code, at)
         if call in CALLS:
-            return DEVICE, CALLS[call]
+            return DEVICE, CALLS[call], True
         rule = self._guessed(file).get(line, "") if own else ""
-        return (DEVICE, rule) if rule else (HOST, "")
+        if rule:
+            return DEVICE, rule, True
+        if call in UNSURE_CALLS:
+            return DEVICE, UNSURE_CALLS[call], False
+        if call in ("[]", "to", "") and _reads_back(code, at):
+            return DEVICE, "", False
+        return HOST, "", True
 
     def _readable(self, file: str) -> bool:
         """Return whether a file's lines are still those that run."""
@@ -147,6 +171,18 @@ class Places:
             with contextlib.suppress(Exception):  # a file that can't be read or parsed tells nothing
                 self._guesses[file] = dict(_guesses(file))
         return self._guesses[file]
+
+
+def _reads_back(code: CodeType, at: int) -> bool:
+    """Return whether an expression may read a value of the device's: an index by a mask, or a copy to the CPU."""
+    with contextlib.suppress(Exception):  # positions that no source has
+        expression = expression_at(code, at)
+        if isinstance(expression, ast.Subscript):
+            return isinstance(expression.slice, ast.Name | ast.Attribute | ast.Compare | ast.UnaryOp | ast.BinOp)
+        if isinstance(expression, ast.Call):
+            words = [*expression.args, *(keyword.value for keyword in expression.keywords)]
+            return any("cpu" in ast.unparse(word) for word in words)
+    return False
 
 
 def _guesses(file: str) -> Iterator[tuple[int, str]]:

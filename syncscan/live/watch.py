@@ -36,7 +36,7 @@ from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
 from syncscan.live.journal import KEPT_FILES, MOST_BYTES, Journal
 from syncscan.live.metrics import Sink, close
-from syncscan.live.place import DEVICE, Places
+from syncscan.live.place import DEVICE, HOST, Places
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
 from syncscan.live.tally import HourTally, Key, Tally
@@ -335,6 +335,8 @@ class Watch:
         stand = self._places(tick.stack)
         if stand is None:
             return tick.at, None, 0
+        if tick.ran or (tick.brief and not stand.sure):
+            stand = stand._replace(kind=HOST, rule="")
         self.samples += tick.times
         self._tally.add(stand, tick.times)
         return tick.at, stand[:3] if stand.kind == DEVICE else None, tick.times

@@ -97,8 +97,8 @@ def _row(stack: Sequence[Any], stand: Stand | None) -> dict[str, Any]:
         (code.co_filename, line_of(code, at), name_of(code)) for code, at in zip(stack[::2], stack[1::2], strict=True)
     ]
     return {
-        "kind": stand.kind if stand else "host",
-        "rule": stand.rule if stand else "",
+        "kind": stand.kind if stand and stand.sure else "host",
+        "rule": stand.rule if stand and stand.sure else "",
         "frames": frames[:MOST_FRAMES],
     }
 
