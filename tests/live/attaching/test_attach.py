@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,6 +144,71 @@ def test_a_process_that_hangs_in_c_is_left_as_it_is(
     assert process.poll() is None
     if shutil.which("gdb"):
         assert any("sleep" in name for stack in native_frames(process.pid) for name in stack)
+
+
+@reachable
+def test_an_order_that_was_taken_back_is_never_carried_out(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process comes back from its call of C's later: it prints nothing, and no file of the order is left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    process = started(
+        "import ctypes, sys, time\nsys.stderr = open('errors', 'w', buffering=1)\nopen('state', 'w').write('x')\n"
+        "ctypes.CDLL(None).sleep(8)\nfor _ in range(20):\n    time.sleep(0.01)\nopen('over', 'w').write('x')\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(NotHeard), attached(process_of(process.pid), Order("dump"), heard_s=1):
+        pass
+    until = time.monotonic() + 60
+    while not (tmp_path / "over").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert process.poll() is None
+    assert (tmp_path / "errors").read_text() == ""
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@reachable
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root reaches another user's process")
+def test_root_reaches_another_user_s_process(tmp_path: Path) -> None:
+    """The answers' folder belongs to that user meanwhile."""
+    (tmp_path / "job.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    try:
+        process = subprocess.Popen([sys.executable, str(tmp_path / "job.py")], user=65534, cwd="/")
+    except PermissionError:
+        pytest.skip("that user can't run this Python")
+    try:
+        time.sleep(1)
+        if process.poll() is not None:
+            pytest.skip("that user can't run this Python")
+        with attached(process_of(process.pid), Order("dump")) as answers:
+            threads = answers.until("threads")["threads"]
+        assert threads[0]["frames"][-1][0].endswith("job.py")
+    finally:
+        process.kill()
+        process.wait()
+
+
+@reachable
+def test_a_process_that_forks_meanwhile_is_captured(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """Each step forks a child that steps too and ends: the trace is of the process itself."""
+    forks = (
+        "    child = os.fork()\n    if not child:\n        optimizer.step()\n        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+    )
+    process = started(
+        TRAIN.replace("    wait()\n", f"    wait()\n{forks}", 1).replace("import sys", "import os, sys", 1)
+    )
+    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=2, warmup=1)) as answers:
+        done = answers.until("done")
+    assert [Path(path).exists() for path in done["done"]] == [True]
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    assert settled(tmp_path)[1:] == [0, 0]
+    assert process.poll() is None
 
 
 @reachable
