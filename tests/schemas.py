@@ -23,7 +23,8 @@ import msgspec
 from syncscan.capture import capture_run
 from syncscan.capture.document import CaptureDocument
 from syncscan.gate.baseline import Baseline
-from syncscan.live import record
+from syncscan.live import compare, record
+from syncscan.live import ranks as watched_ranks
 from syncscan.live.record import Window
 from syncscan.model import fleet, saved_fleet
 from syncscan.report import (
@@ -84,6 +85,10 @@ KINDS = {
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: what was known before."),
     "watch": Kind(
         Window, record.SCHEMA, 0, "Each line of a watch's file that is of kind `window`: some seconds of a run."
+    ),
+    "watch-diff": Kind(compare.WatchDiff, compare.SCHEMA, 0, "`diff --format json` of two watches."),
+    "watch-ranks": Kind(
+        watched_ranks.Ranks, watched_ranks.SCHEMA, 0, "`fleet --watch --format json`: of a job's ranks."
     ),
     "capture": Kind(CaptureDocument, capture_run.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
 }

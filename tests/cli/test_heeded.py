@@ -66,6 +66,7 @@ INSTEAD = {
     ("profile", "module"): ["json.tool"],
     ("check", "held_up"): ["--fleet", "ranks"],
     ("check", "update_baseline"): ["t.json", "--baseline", "base.json"],
+    ("fleet", "watch"): ["watched"],
     ("diff", "before"): ["--after", "other.json"],
     ("diff", "after"): ["--before", "t.json"],
 }
@@ -154,10 +155,12 @@ def files(folder: Path) -> None:
     )
     (folder / "fixes.json").write_text(fix_json.render(FIXED))
     (folder / "there.out").write_text("")
-    journal = Journal(folder / "w.watch.jsonl")
-    for record in (begin(), window(1), window(2)):
-        journal.write(record)
-    journal.close()
+    watches = {"w": begin(), "watched/a": begin(0, 2), "watched/b": begin(1, 2)}
+    for path, first in watches.items():
+        journal = Journal(folder / f"{path}.watch.jsonl")
+        for record in (first, window(1), window(2)):
+            journal.write(record)
+        journal.close()
 
 
 def recorded(lasts: float, *more: str) -> TraceBuilder:
