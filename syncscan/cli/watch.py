@@ -1,7 +1,8 @@
-"""`syncscan watch PATH`: from the file that a watch writes to a screen of the job as it runs."""
+"""`syncscan watch PATH|URL`: from the file that a watch writes to a screen of the job as it runs."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,16 @@ import click
 
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.terminal import colors, width
+from syncscan.errors import TraceNotFound
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from syncscan.live.reading import Watched
 
 
 @click.command("watch")
-@click.argument("where", metavar="PATH")
+@click.argument("where", metavar="PATH|URL")
 @click.option("--once", is_flag=True, help="Print the last window as text, and end.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
@@ -30,17 +32,26 @@ if TYPE_CHECKING:
 def command(where: str, once: bool, form: str, lines: int, seconds: float) -> None:
     """Show a job that is watched, like top: its step's time, what of it is waiting, and at which lines.
 
-    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or the folder that has it: then the newest one. A watch
-    is begun by `syncscan profile --watch`, by `syncscan attach PID --watch` or in Python by `syncscan.watch()`.
-    Ctrl-C ends the screen and not the job.
+    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or the folder that has it: then the newest one. URL is
+    the address of a watch with `--export prometheus:PORT`, or of such a file. A watch is begun by `syncscan profile
+    --watch`, by `syncscan attach PID --watch` or in Python by `syncscan.watch()`. Ctrl-C ends the screen and not the
+    job.
     """
-    from syncscan.live.reading import files_of, read
-
-    path = files_of(where)[0]
+    look = _look(where)
     if once:
-        click.echo(_text(read(path, whole=False), form, lines), nl=False)
+        click.echo(_text(look(), form, lines), nl=False)
         return
-    _show(path, lines, seconds)
+    _show(look, lines, seconds)
+
+
+def _look(where: str) -> Callable[[], Watched]:
+    """Return a function that reads what a watch has written so far."""
+    from syncscan.live.reading import fetch, files_of, is_address, read
+
+    if is_address(where):
+        return lambda: fetch(where)
+    path = files_of(where)[0]
+    return lambda: read(path, whole=False)
 
 
 def _text(watched: Watched, form: str, lines: int) -> str:
@@ -66,22 +77,23 @@ def _text(watched: Watched, form: str, lines: int) -> str:
     return captured.get()
 
 
-def _show(path: Path, lines: int, seconds: float) -> None:
-    """Draw anew as long as the watch goes on, or until Ctrl-C."""
+def _show(look: Callable[[], Watched], lines: int, seconds: float) -> None:
+    """Draw anew as long as the watch goes on, or until Ctrl-C; a watch that doesn't answer for once is asked again."""
     from rich.console import Console
     from rich.live import Live
 
-    from syncscan.live.reading import read
     from syncscan.live.screen import screen
 
+    watched = look()
     console = Console(no_color=not colors(), highlight=False)
     with Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
-            watched = read(path, whole=False)
             live.update(screen(watched, lines=lines), refresh=True)
             if watched.end is not None:
                 return
             try:
                 time.sleep(seconds)
+                with contextlib.suppress(TraceNotFound):
+                    watched = look()
             except KeyboardInterrupt:
                 return

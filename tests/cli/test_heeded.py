@@ -30,7 +30,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
-from tests.live.example import begin, window
+from tests.live.example import ALARM, begin, window
 from tests.report.test_fix import FIXED
 from tests.report.test_proof import PROOF
 from tests.report.test_timing import timing
@@ -96,6 +96,7 @@ VALUES = {
     "margin_ms": "5",
     "max_memory": "4G",
     "min_saves": "1s",
+    "on_alarm": "true",
     "on_signal": "USR1",
     "out": "elsewhere",
     "output": "given.out",
@@ -265,6 +266,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     built.stand_in("syncscan.capture.script.run_script", captured)
     built.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
+    built.stand_in("syncscan.live.alarm_command.alarmed_since", lambda folder, since: [(None, ALARM)])
     built.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
     built.stand_in(
         "syncscan.live.attaching.attach.attached",
