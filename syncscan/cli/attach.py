@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,12 +11,17 @@ from syncscan.cli.needs import Need, needs
 from syncscan.errors import ProgramFailed
 from syncscan.report.printable import printable
 
+if TYPE_CHECKING:
+    from syncscan.live.attaching.injection import Process
+    from syncscan.live.attaching.order import Order
+
 
 @click.command("attach")
 @click.argument("pid", type=click.IntRange(1))
 @click.option("--dump", is_flag=True, help="Only say where each thread stands now, and whether it waits.")
 @click.option("--watch", is_flag=True, help="Begin a watch that goes on for as long as the process runs.")
 @click.option("--stop", is_flag=True, help="End the process's watch.")
+@click.option("--guard", is_flag=True, help="Record nothing, but count the syncs of some steps, by line.")
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(1), help="Steps to record.")
 @click.option(
     "--warmup", default=4, show_default=True, type=click.IntRange(0), help="Steps for the profiler to warm up."
@@ -27,6 +32,7 @@ from syncscan.report.printable import printable
 @click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
 @click.option("--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Seconds of a window.")
 @click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps when a line waits more.")
+@click.option("--on-alarm", metavar="COMMAND", help="Let the watch run this command on an alarm; see profile --watch.")
 @click.option(
     "--timeout",
     "wait_s",
@@ -38,34 +44,40 @@ from syncscan.report.printable import printable
 @needs(
     Need("interval", "watch"),
     Need("capture_on_alarm", "watch"),
+    Need("on_alarm", "watch"),
     *(
         Need(option, other, never=True)
         for option in ("steps", "warmup", "wait_s")
         for other in ("watch", "dump", "stop")
     ),
-    *(Need(option, other, never=True) for option in ("out", "prefix") for other in ("dump", "stop")),
+    *(Need(option, other, never=True) for option in ("out", "prefix") for other in ("dump", "stop", "guard")),
+    Need("warmup", "guard", never=True),
     Need("watch", "dump", never=True),
     Need("stop", "dump", never=True),
     Need("stop", "watch", never=True),
+    *(Need("guard", other, never=True) for other in ("dump", "watch", "stop")),
 )
 def command(
     pid: int,
     dump: bool,
     watch: bool,
     stop: bool,
+    guard: bool,
     steps: int,
     warmup: int,
     out: Path,
     prefix: str | None,
     interval: float,
     capture_on_alarm: bool,
+    on_alarm: str | None,
     wait_s: float,
 ) -> None:
     """Capture some steps of a Python process that runs already, by its PID; it was started as usual, and goes on after.
 
-    With --watch it is watched from now on, with --stop no longer; --dump says where its threads stand. A process of
-    Python 3.14 or later is reached by Python itself, an older one by gdb, which stops it for a moment. Its environment
-    needs what syncscan needs. Nothing is begun while the main thread is in a call of C's.
+    With --watch it is watched from now on, with --stop no longer; --dump says where its threads stand, and --guard how
+    often each line waits. A process of Python 3.14 or later is reached by Python itself, an older one by gdb, which
+    stops it for a moment. Its environment needs what syncscan needs. Nothing is begun while the main thread is in a
+    call of C's.
     """
     from syncscan.live.attaching.attach import attached
     from syncscan.live.attaching.injection import process_of
@@ -75,10 +87,14 @@ def command(
     if dump:
         _dump(pid)
         return
-    if not stop:
+    if not stop and not guard:
         out.mkdir(parents=True, exist_ok=True)
-    action: Action = "watch" if watch else "stop" if stop else "capture"
-    order = Order(action, str(out.absolute()), steps, warmup, prefix or "", interval, wait_s, capture_on_alarm)
+    action: Action = "watch" if watch else "stop" if stop else "guard" if guard else "capture"
+    where, name = str(out.absolute()), prefix or ""
+    order = Order(action, where, steps, warmup, name, interval, wait_s, capture_on_alarm, on_alarm or "")
+    if guard:
+        _guard(process, order)
+        return
     with attached(process, order) as answers:
         paths = answers.until("done", _say)["done"]
     if stop:
@@ -87,6 +103,23 @@ def command(
         _say(f"Process {pid} is watched; syncscan watch {paths[0]} shows it")
     else:
         _report(paths)
+
+
+def _guard(process: Process, order: Order) -> None:
+    """Print how often each line waited in some steps."""
+    from syncscan.live.attaching.attach import attached
+
+    with attached(process, order) as answers:
+        answer = answers.until("done", _say)
+    steps, syncs = answer["steps"], answer["syncs"]
+    over = (
+        f"{steps} step{'' if steps == 1 else 's'}" if steps else f"{order.wait_s:.0f} s, in which no optimizer stepped"
+    )
+    click.echo(f"{sum(row['count'] for row in syncs)} syncs in {over}" + (":" if syncs else "."))
+    for row in syncs:
+        place, function, what, thread = map(printable, row["where"])
+        often = f"{row['count'] / steps:.1f} per step" if steps else f"{row['count']} times"
+        click.echo(f"  {often}  {place} {function}  {what}  ({thread})")
 
 
 def _dump(pid: int) -> None:

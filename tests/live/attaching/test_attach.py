@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
 from syncscan.live.attaching.injection import native_frames, process_of
@@ -128,6 +131,57 @@ def test_a_dump_says_where_the_threads_are(tmp_path: Path, started: Callable[[st
     assert threads[0]["name"] == "MainThread"
     assert threads[0]["frames"][-1][0].endswith("job.py")
     assert threads[0]["kind"] == "host"
+
+
+GUARDED = """
+import sys, threading, time, torch
+from tests.as_on_a_gpu import Machine
+from syncscan.capture import device
+machine = Machine()
+device.vendor = lambda: "cuda"
+torch._C._cuda_set_sync_debug_mode = machine.set_mode
+torch._C._cuda_get_sync_debug_mode = lambda: machine.mode
+torch._C._cuda_synchronize = lambda: None
+parameter = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+number = 0
+while True:
+    parameter.sum().backward()
+    optimizer.step()
+    machine.sync()
+    time.sleep(0.01)
+    number += 1
+    hooks = len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks)
+    threads = sum("syncscan" in thread.name for thread in threading.enumerate()) + machine.mode
+    with open("state", "w") as file:
+        file.write(f"{number} {hooks} {threads}")
+"""
+
+
+@reachable
+def test_a_guard_counts_the_syncs_of_some_steps_by_line(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read-back per step, as torch warns of it; afterwards torch's debug mode, hooks and threads are as before."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    process = started(GUARDED)
+    result = CliRunner().invoke(group, ["attach", str(process.pid), "--guard", "--steps", "4"], catch_exceptions=False)
+    assert result.stdout.splitlines()[0] == "4 syncs in 4 steps:"
+    assert re.search(r"  1\.0 per step  .*job\.py:16 <module>", result.stdout)
+    assert settled(tmp_path)[1:] == [0, 0]
+    assert process.poll() is None
+
+
+@reachable
+def test_a_process_without_a_device_has_nothing_to_guard(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("has a GPU")
+    process = started(TRAIN)
+    with attached(process_of(process.pid), Order("guard")) as answers, pytest.raises(ProgramFailed, match="no device"):
+        answers.until("done")
+    assert settled(tmp_path)[1:] == [0, 0]
 
 
 @reachable
