@@ -75,9 +75,9 @@ def command(
     """Capture some steps of a Python process that runs already, by its PID; it was started as usual, and goes on after.
 
     With --watch it is watched from now on, with --stop no longer; --dump says where its threads stand, and --guard how
-    often each line waits. A process of Python 3.14 or later is reached by Python itself, an older one by gdb, which
-    stops it for a moment. Its environment needs what syncscan needs. Nothing is begun while the main thread is in a
-    call of C's.
+    often each line waits. A process of Python 3.14 or later is reached by Python itself, an older one by gdb or lldb,
+    which stops it for a moment. Its environment needs what syncscan needs. Nothing is begun while the main thread is in
+    a call of C's.
     """
     from syncscan.live.attaching.attach import attached
     from syncscan.live.attaching.injection import process_of

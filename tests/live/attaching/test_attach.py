@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
-from syncscan.live.attaching.injection import native_frames, process_of
+from syncscan.live.attaching.injection import native_frames, process_of, run_line
 from syncscan.live.attaching.order import Order, answer
 from syncscan.live.reading import read
 
@@ -320,8 +320,35 @@ def test_the_system_s_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_a_debugger_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     process = process_of(os.getpid())
-    with pytest.raises(UsageError, match="there is no gdb here"), attached(process, Order("dump")):
+    with pytest.raises(UsageError, match="there is no gdb here and no lldb"), attached(process, Order("dump")):
         pass
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python needs no debugger")
+@pytest.mark.skipif(shutil.which("lldb") is None, reason="needs lldb")
+def test_lldb_does_it_where_there_is_no_gdb(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "gdb" else which(name))
+    process = started(TRAIN)
+    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=2, warmup=1)) as answers:
+        done = answers.until("done")
+    assert [Path(path).exists() for path in done["done"]] == [True]
+    assert settled(tmp_path)[1:] == [0, 0]
+    assert process.poll() is None
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python needs no debugger")
+def test_lldb_s_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first error is the reason."""
+    lldb = tmp_path / "lldb"
+    lldb.write_text("#!/bin/sh\necho 'error: attach failed: Operation not permitted'\n")
+    lldb.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(lldb) if name == "lldb" else None)
+    process = process_of(os.getpid())
+    with pytest.raises(UsageError, match=r"lldb could not reach .*: attach failed: Operation not permitted\."):
+        run_line(process, tmp_path / "begin.py")
 
 
 def test_an_answer_to_nobody_is_lost(tmp_path: Path) -> None:
