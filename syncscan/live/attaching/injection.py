@@ -163,8 +163,8 @@ def _by_gdb(process: Process, script: Path) -> None:
     if gdb is None:
         version = ".".join(map(str, process.version))
         raise UsageError(
-            f"Process {process.pid} runs Python {version}, which only a debugger can reach, and there is no gdb here and"
-            " no lldb.",
+            f"Process {process.pid} runs Python {version}, which only a debugger can reach, and there is no gdb"
+            " here and no lldb.",
             "Install gdb or lldb; Python 3.14 and later need none.",
         )
     with tempfile.NamedTemporaryFile("w", suffix=".py") as commands:
