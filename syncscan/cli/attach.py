@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscan.cli.needs import Need, needs
-from syncscan.errors import ProgramFailed
+from syncscan.errors import ProgramFailed, SyncscanError
 from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
@@ -123,25 +123,43 @@ def _guard(process: Process, order: Order) -> None:
 
 
 def _dump(pid: int) -> None:
-    """Print where each thread stands; of a process that doesn't hear, by its functions of C's."""
+    """Print where each thread stands, also of a process that doesn't hear."""
     from syncscan.live.attaching.attach import NotHeard, attached
-    from syncscan.live.attaching.injection import native_frames, process_of
+    from syncscan.live.attaching.injection import process_of
     from syncscan.live.attaching.order import Order
 
+    process = process_of(pid)
     try:
-        with attached(process_of(pid), Order("dump"), heard_s=5.0) as answers:
+        with attached(process, Order("dump"), heard_s=5.0) as answers:
             threads = answers.until("threads")["threads"]
     except NotHeard as error:
-        stacks = native_frames(pid)
-        if not stacks:
-            raise
-        click.echo(f"{error.message} Its threads stand in:")
-        for stack in reversed(stacks):
-            waits = " (waits for the device)" if any(_of_device(frame) for frame in stack) else ""
-            click.echo(f"  {printable(' < '.join(stack[:8]))}{waits}")
+        _dump_from_outside(process, error)
         return
     for thread in threads:
         click.echo("\n".join(_lines(thread)))
+
+
+def _dump_from_outside(process: Process, error: SyncscanError) -> None:
+    """Print the frames of a process that runs no Python now, and the functions of C's in which it is.
+
+    Raises:
+        SyncscanError: the error, if neither can be read.
+    """
+    from syncscan.live.attaching.injection import native_frames
+    from syncscan.live.attaching.stuck import python_frames
+
+    threads, stacks = python_frames(process), native_frames(process.pid)
+    if not threads and not stacks:
+        raise error
+    click.echo(error.message)
+    for k, frames in enumerate(threads):
+        click.echo("the main thread:" if k == 0 else "another thread:")
+        click.echo("\n".join(f"  {printable(file)}:{line} {printable(name)}" for file, line, name in frames))
+    if stacks:
+        click.echo("Functions of C's, the main thread's first:")
+    for stack in reversed(stacks):
+        waits = " (waits for the device)" if any(_of_device(frame) for frame in stack) else ""
+        click.echo(f"  {printable(' < '.join(stack[:8]))}{waits}")
 
 
 _SYNCHRONIZES = tuple(

@@ -20,6 +20,7 @@ from syncscan.errors import ProgramFailed, UsageError
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
 from syncscan.live.attaching.injection import native_frames, process_of, run_line
 from syncscan.live.attaching.order import Order, answer
+from syncscan.live.attaching.stuck import _parsed
 from syncscan.live.reading import read
 
 torch = pytest.importorskip("torch")
@@ -198,6 +199,34 @@ def test_a_process_that_hangs_in_c_is_left_as_it_is(
     assert process.poll() is None
     if shutil.which("gdb"):
         assert any("sleep" in name for stack in native_frames(process.pid) for name in stack)
+
+
+@reachable
+def test_a_process_that_hangs_says_its_lines_without_running_any(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """Read from outside: the main thread's frames first, and the function of C's."""
+    text = STUCK.replace(
+        "ctypes.CDLL(None).sleep(120)", "def collective():\n    ctypes.CDLL(None).sleep(120)\ncollective()"
+    )
+    process = started(text)
+    shown = CliRunner().invoke(group, ["attach", str(process.pid), "--dump"], catch_exceptions=False).stdout
+    rows = shown.splitlines()
+    assert rows[1] == "the main thread:"
+    assert [re.sub(".*/", "", row) for row in rows[2:4]] == ["job.py:4 collective", "job.py:5 <module>"]
+    assert process.poll() is None
+    if shutil.which("gdb"):
+        assert any("sleep" in row for row in rows[5:])
+
+
+def test_the_frames_that_faulthandler_writes_are_read() -> None:
+    """The chosen thread's come first."""
+    text = (
+        'Thread 0x01 (most recent call first):\n  File "/a b.py", line 5 in other\n\n'
+        'Current thread 0x02 (most recent call first):\n  File "/job.py", line 3 in <module>\n'
+    )
+    assert _parsed(text) == [[("/job.py", 3, "<module>")], [("/a b.py", 5, "other")]]
+    assert _parsed("") == []
 
 
 @reachable

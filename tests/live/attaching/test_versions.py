@@ -14,8 +14,9 @@ import pytest
 from syncscan.live.attaching.attach import attached
 from syncscan.live.attaching.injection import process_of
 from syncscan.live.attaching.order import Order
+from syncscan.live.attaching.stuck import python_frames
 from syncscan.live.reading import read
-from tests.live.attaching.test_attach import TRAIN, settled, state
+from tests.live.attaching.test_attach import STUCK, TRAIN, settled, state
 
 ROOT = Path(__file__).parents[3]
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -63,6 +64,28 @@ def test_a_process_of_another_version(version: str, tmp_path: Path) -> None:
         after = state(tmp_path)
         assert before[1:] == after[1:] == [0, 0]
         assert after[0] > before[0]
+        assert job.poll() is None
+    finally:
+        job.kill()
+        job.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_process_of_another_version_that_hangs(version: str, tmp_path: Path) -> None:
+    """Its lines are read from outside, and it hangs on."""
+    path = interpreter(version)
+    if version != "3.14" and shutil.which("gdb") is None:
+        pytest.skip("needs gdb before Python 3.14")
+    (tmp_path / "job.py").write_text(STUCK)
+    job = subprocess.Popen([path, "job.py"], cwd=tmp_path)
+    try:
+        until = time.monotonic() + 120
+        while not (tmp_path / "state").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        ((file, line, function), *_) = python_frames(process_of(job.pid))[0]
+        assert (Path(file).name, line, function) == ("job.py", 3, "<module>")
         assert job.poll() is None
     finally:
         job.kill()
