@@ -23,6 +23,7 @@ from typing import Any
 
 from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.tally import Key
+from syncscan.live.watch import DRAIN_S
 
 Row = tuple[int, Key | None, int]
 """When a sample was taken (ns), the line that waited there, periods."""
@@ -38,6 +39,11 @@ class Noise:
 
     rows: list[Row]
     ends: list[int]
+
+    def until(self, seconds: float) -> Noise:
+        """Return its first seconds."""
+        last = self.ends[0] + int(seconds * SECOND)
+        return Noise([row for row in self.rows if row[0] < last], [end for end in self.ends if end < last])
 
     def intervals(self, seconds: float = INTERVAL_S) -> list[Noise]:
         """Return it in intervals of equal length, each from 0 on."""
@@ -93,13 +99,13 @@ def stored(ticks: list[Any], ends: list[int]) -> dict[str, Any]:
 
 
 def days(noise: list[Noise], seconds: float, draw: random.Random) -> Iterator[tuple[list[Row], list[int]]]:
-    """Yield second after second of one job's drawn intervals: its samples, and the ends of its steps."""
+    """Yield what a watch counts at a time of one job's drawn intervals: samples, and the ends of steps."""
     parts = [part for one in noise for part in one.intervals()]
     length, at = int(INTERVAL_S * SECOND), 0
     while at < seconds * SECOND:
         part = draw.choice(parts)
-        for k in range(int(INTERVAL_S)):
-            low, high = k * SECOND, (k + 1) * SECOND
+        for k in range(int(INTERVAL_S / DRAIN_S)):
+            low, high = int(k * DRAIN_S * SECOND), int((k + 1) * DRAIN_S * SECOND)
             yield (
                 [(at + t, key, periods) for t, key, periods in part.rows if low <= t < high],
                 [at + t for t in part.ends if low <= t < high],
@@ -113,7 +119,9 @@ def alarms_of(noise: list[Noise], hours: float, seed: int) -> list[tuple[float, 
     result = []
     for number, (rows, ends) in enumerate(days(noise, hours * 3600, random.Random(seed))):
         for growth in alarms.add(*usual.add(rows, ends)):
-            result.append((number / 3600, f"{growth.key[0]}:{growth.key[1]} {growth.before:.3f} → {growth.now:.3f}"))
+            result.append(
+                (number * DRAIN_S / 3600, f"{growth.key[0]}:{growth.key[1]} {growth.before:.3f} → {growth.now:.3f}")
+            )
     return result
 
 
@@ -209,6 +217,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the watch's file")
     parser.add_argument("--hours", type=float, default=24.0, help="to simulate")
     parser.add_argument("--days", type=int, default=1, help="how often those hours are simulated")
+    parser.add_argument("--until", type=float, default=1e9, help="seconds of the recording that are drawn from")
     parser.add_argument("--share", type=float, nargs="+", default=[0.1, 0.25, 0.5], help="of a step, of the new wait")
     arguments = parser.parse_args()
     if arguments.what == "record":
@@ -220,7 +229,7 @@ def main() -> None:
             json.dump([recording], file)
         print(f"{len(recording['ends'])} steps and {len(recording['rows'])} samples", flush=True)
         return
-    noise = load(arguments.file)
+    noise = [one.until(arguments.until) for one in load(arguments.file)]
     for day in range(arguments.days):
         alarms = alarms_of(noise, arguments.hours, day)
         print(f"{arguments.hours:g} hours: {len(alarms)} alarms", *(f"  at {at:.2f} h: {what}" for at, what in alarms))

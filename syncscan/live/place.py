@@ -67,6 +67,8 @@ _FUNCTIONS = (
 """Files or packages, names of functions in them (none: all), and what a thread in one waits for."""
 _STANDARD_INSIDE = ("queue.py", "threading.py", "connection.py", "selectors.py")
 """Files of the standard library in which a loader's consumer waits."""
+_WRAPPERS = ("torch/_tensor.py", "torch/functional.py", "torch/_jit_internal.py", "torch/_compile.py")
+"""Files of torch whose functions pass a call on to one of C's: `unique`."""
 _PACKAGE = str(Path(__file__).parent.parent)
 MOST_KNOWN = 4096
 """Most places whose answer is kept; a program that makes code without end begins anew."""
@@ -204,7 +206,9 @@ def _is_own(file: str) -> bool:
 
 def _passes(stand: Stand) -> bool:
     """Return whether a thread at this innermost place does nothing of its own: a frame further out tells more."""
-    return is_library(stand.file) and stand.kind == HOST and not stand.file.startswith("<") and _waiting(stand)
+    if stand.kind != HOST or stand.file.startswith("<") or not is_library(stand.file):
+        return False
+    return _waiting(stand) or any(in_package(stand.file, file) for file in _WRAPPERS)
 
 
 def _waiting(stand: Stand) -> bool:

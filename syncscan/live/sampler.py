@@ -6,14 +6,16 @@ Python when the sample was due. Such a sample doesn't count as a wait (`Tick.ran
 
 The kernel's timer (`capture.ticks`) sees the main thread wherever it is, as each tick that passes inside a call of C's
 counts for its line. But Python handles a signal at the next call or jump: a wait in a truth value (`if mask.any():`)
-counts for a later line. On an H100 (torch 2.11, Python 3.12, `benchmarks/watch_shares.py`, 485 samples each) eight
-lines of 2 to 97 % of the step were within 2.2 points by the thread; by the timer seven were within 0.8, and a truth
-value's 14 % were missed.
+counts for a later line. On an H100 (torch 2.11, Python 3.12, `benchmarks/watched_programs.py`) 37 of 39 lines in 30
+programs were within 3 points by either.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import dis
+import functools
 import os
 import sys
 import threading
@@ -25,7 +27,8 @@ from typing import NamedTuple, Protocol
 from syncscan.capture.ticks import NotSampled, Ticks
 
 RATE = 23
-"""Samples a second, each of 40 to 60 µs: a thousandth of the time. A prime, as no step's length is a multiple then."""
+"""Samples a second. A prime, as no step's length is a multiple then. On an H100 each cost a busy host 0.3 ms when it
+took the GIL twice (`benchmarks/watch_cost.py`)."""
 MOST_FRAMES = 200
 """Most frames of a stack that are read, innermost first."""
 
@@ -130,17 +133,34 @@ class FrameSampler:
             self._thread.join(1.0 + 2 * self._period / 1e9)
 
     def _run(self) -> None:
-        """Sample at a fixed rate; `time.sleep` holds the GIL for less time than an event that is waited for."""
+        """Sample at a fixed rate; between two sleeps nothing releases the GIL, which it would wait for again."""
         delay, wakes = RunDelay(), Wakes()
         due = time.monotonic_ns() + self._period
         while not self._over:
             time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
             now = time.monotonic_ns()
-            stack = stack_of(sys._current_frames().get(self._watched))
             late, count = now - due - delay.since_last(), 1 + max(0, now - due) // self._period
             due += count * self._period
-            self._rows.append(Tick(count, stack, now, late, wakes.waited_for_gil(late)))
+            self._rows.append(self._sample(now, late, count, wakes.waited_for_gil(late)))
         delay.close()
+
+    def _sample(self, now: int, late: int, count: int, waited: bool) -> Tick:
+        """Return a sample; it waited for the watched thread, unless another one ran Python."""
+        frames = sys._current_frames()
+        if waited:
+            own = (self._watched, threading.get_ident())
+            waited = not any(_runs_python(frame) for ident, frame in frames.items() if ident not in own)
+        return Tick(count, stack_of(frames.get(self._watched)), now, late, waited)
+
+
+def _runs_python(frame: FrameType) -> bool:
+    """Return whether a thread was interrupted between two instructions, and isn't in a call of C's."""
+    return _instruction(frame.f_code, frame.f_lasti).startswith(("JUMP", "POP_JUMP", "RESUME"))
+
+
+@functools.lru_cache(1024)
+def _instruction(code: CodeType, at: int) -> str:
+    return dis.opname[code.co_code[at]] if 0 <= at < len(code.co_code) else ""
 
 
 class Wakes:
@@ -169,17 +189,18 @@ class RunDelay:
 
     def __init__(self) -> None:
         self._file = -1
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):
+            self._read = ctypes.PyDLL(None).pread  # keeps the GIL, which os.pread releases
             self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        self._buffer = ctypes.create_string_buffer(64)
         self._last = 0
         self.since_last()
 
     def since_last(self) -> int:
         """Return the time in ns since the last call."""
-        if self._file < 0:
+        if self._file < 0 or self._read(self._file, self._buffer, 63, ctypes.c_long(0)) <= 0:
             return 0
-        words = os.pread(self._file, 64, 0).split()
-        before, self._last = self._last, int(words[1])
+        before, self._last = self._last, int(self._buffer.value.split()[1])
         return self._last - before
 
     def close(self) -> None:

@@ -43,9 +43,9 @@ from syncscan.live.tally import HourTally, Key, Tally
 
 INTERVAL_S = 20.0
 """Seconds of a window: 460 samples, so that a share of a half is known to 5 points and one of 5 % to 2."""
-DRAIN_S = 1.0
-"""How often samples are counted."""
-THREADS_EVERY = 3
+DRAIN_S = 0.5
+"""How often samples are counted, and lines judged."""
+THREADS_EVERY = 6
 """Counts of which one also reads where the other threads are."""
 MOST_ENDS = 1 << 16
 """Most ends of steps between two counts."""

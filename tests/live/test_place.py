@@ -159,3 +159,13 @@ def at_subscript(run: Callable[[], object]) -> Stand:
     stand = Places()([getattr(run, "__code__"), instruction(run, "BINARY_SUBSCR", "BINARY_SLICE", "BINARY_OP")])  # noqa: B009
     assert stand is not None
     return stand
+
+
+@exact
+def test_a_function_of_torch_s_that_only_passes_the_call_on_waits_as_the_call(tmp_path: Path) -> None:
+    """`Tensor.unique` is written in Python, in torch/_tensor.py."""
+    run = program(tmp_path, "def run():\n    return ints.unique()\n")
+    unique = sys.modules["torch"].Tensor.unique.__code__
+    stand = Places()([unique, 0, getattr(run, "__code__"), instruction(run, "CALL")])  # noqa: B009
+    assert stand is not None
+    assert (stand.line, stand.kind, stand.rule) == (2, "device", "unique")

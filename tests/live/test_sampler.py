@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from syncscan.capture.ticks import Ticks
 from syncscan.live.place import Stand
-from syncscan.live.sampler import FrameSampler, RunDelay, Tick, Wakes
+from syncscan.live.sampler import FrameSampler, RunDelay, Tick, Wakes, _runs_python
 from syncscan.live.watch import Watch
 
 US = 1000
@@ -93,3 +94,26 @@ def test_a_sample_that_ran_python_is_no_wait(tmp_path: Path, tick: Tick, sure: b
     stand = Stand("train.py", 3, "step", "device", "item", sure)
     watch._places = lambda stack: stand  # type: ignore[assignment]
     assert watch._placed(tick)[1] == (("train.py", 3, "step") if waits else None)
+
+
+def test_a_thread_that_was_interrupted_in_python_is_told_from_one_in_a_call() -> None:
+    """A late sample may have waited for the former, whatever the watched thread did."""
+
+    def loops() -> None:
+        while not over:
+            pass
+
+    over: list[int] = []
+    lock = threading.Lock()
+    lock.acquire()
+    threads = [threading.Thread(target=loops), threading.Thread(target=lock.acquire)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    frames = sys._current_frames()
+    runs = [_runs_python(frames[thread.ident or 0]) for thread in threads]
+    over.append(1)
+    lock.release()
+    for thread in threads:
+        thread.join()
+    assert runs == [True, False]
