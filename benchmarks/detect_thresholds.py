@@ -104,13 +104,18 @@ def streams_apart(trace: Trace) -> Iterator[int]:
     work, calls = work[order], calls[order]
     waits = set(trace.where(is_stream_wait, *CALLS).tolist())
     for wait, record in EventRecords(trace).stated.items():
-        own = work[s.track[calls] == s.track[wait]]
+        same_track = work[s.track[calls] == s.track[wait]]
         issued = s.ts[calls[s.track[calls] == s.track[wait]]]
         first, last = (int(issued.searchsorted(s.ts[row])) for row in (wait, record))
-        if wait in waits and last and first < len(own) and s.stream[own[first]] != s.stream[own[last - 1]]:
-            place = s.device.item(own[last - 1]), s.stream.item(own[last - 1])
+        if (
+            wait in waits
+            and last
+            and first < len(same_track)
+            and s.stream[same_track[first]] != s.stream[same_track[last - 1]]
+        ):
+            place = s.device.item(same_track[last - 1]), s.stream.item(same_track[last - 1])
             ends, _ = trace.kept(DeviceWork).last_ends([place], s.ts[[record]])
-            yield int(s.ts[own[first]] - ends[0])
+            yield int(s.ts[same_track[first]] - ends[0])
 
 
 def work_followed(trace: Trace) -> Iterator[int]:
@@ -150,12 +155,12 @@ def next_gap(call: Call) -> int:
     return low
 
 
-def show(what: str, ns: Sequence[int]) -> None:
+def show(label: str, ns: Sequence[int]) -> None:
     if not ns:
-        print(f"{what}: none")
+        print(f"{label}: none")
         return
     cuts = np.percentile(np.array(ns) / 1e3, [0, 1, 5, 50, 90, 95, 99, 100])
-    print(f"{what}: n {len(ns)}, 0/1/5/50/90/95/99/100 % " + " ".join(f"{cut:.1f}" for cut in cuts))
+    print(f"{label}: n {len(ns)}, 0/1/5/50/90/95/99/100 % " + " ".join(f"{cut:.1f}" for cut in cuts))
 
 
 def main() -> None:

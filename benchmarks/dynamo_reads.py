@@ -28,7 +28,7 @@ CASES = {
     "LoopPrint": "`print` in a loop of `forward`",
     "LoopModules": "a read in a loop of `forward` that calls modules of its own",
     "LoopHelper": "a loop of `forward` calls a function that reads",
-    "BreakThenLoop": "a read, and behind it a read in a loop",
+    "BreakThenLoop": "a read, followed by a read in a loop",
 }
 """Each network's class and what it does, in the order of the table."""
 CAPTURED = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
@@ -153,7 +153,7 @@ def networks() -> dict[str, Any]:
     return {name: made for name, made in locals().items() if name in CASES and inspect.isclass(made)}
 
 
-def case(name: str, made: Any, config: dict[str, bool]) -> dict[str, Any]:
+def case(name: str, network: Any, config: dict[str, bool]) -> dict[str, Any]:
     """Return what dynamo does with a network: the ops of each graph, its breaks, and the frames that it looked at."""
     import torch
     import torch._dynamo as dynamo
@@ -168,7 +168,7 @@ def case(name: str, made: Any, config: dict[str, bool]) -> dict[str, Any]:
     dynamo.reset()
     dynamo.utils.counters.clear()
     with options.patch(**config), torch.no_grad():
-        compiled = torch.compile(made().to(device), backend=backend)
+        compiled = torch.compile(network().to(device), backend=backend)
         for _ in range(2):
             compiled(torch.randn(4, 8, device=device))
     counters = dynamo.utils.counters
@@ -211,11 +211,11 @@ def main() -> None:
     if given.mode == "table":
         print(*table([json.loads(line) for line in given.file.read_text().splitlines()]), sep="\n")
         return
-    made = networks()
+    models = networks()
     for name in CASES:
-        print(json.dumps(case(name, made[name], {})), flush=True)
+        print(json.dumps(case(name, models[name], {})), flush=True)
     for name in ("Straight", "Nonzero", "Loop", "LoopModules", "LoopHelper"):
-        print(json.dumps(case(name, made[name], CAPTURED)), flush=True)
+        print(json.dumps(case(name, models[name], CAPTURED)), flush=True)
 
 
 if __name__ == "__main__":

@@ -221,24 +221,29 @@ def run(folder: Path, workers: int, kill: bool, out: Path | None) -> None:
         client.run(_imported)
         if kill:
             _kill_later(next(iter(pids.values())))
-        before, own, began = client.run(time.process_time), time.process_time(), time.perf_counter()
+        before, client_s, began = client.run(time.process_time), time.process_time(), time.perf_counter()
         ranks, unread = run_job(paths, store=out, scheduler=client.scheduler.address, progress=_Halfway())
-        took, own = time.perf_counter() - began, time.process_time() - own
+        took, client_s = time.perf_counter() - began, time.process_time() - client_s
         used = [now - before.get(worker, 0.0) for worker, now in client.run(time.process_time).items()]
         peaks = [size >> 10 for size in client.run(_peak_kb).values()]
     print(
         f"{len(ranks)} read, {len(unread)} not, by {workers} workers in {took:.1f} s: {len(ranks) / took:.1f} a second"
     )
     print(
-        f"CPU: {sum(used):.1f} s of the workers, {max(used):.1f} s of the busiest, {own:.1f} s of client and scheduler"
+        f"CPU: {sum(used):.1f} s of the workers, {max(used):.1f} s of the busiest, {client_s:.1f} s of client and"
+        " scheduler"
     )
-    print(f"a rank: {1e3 * sum(used) / len(ranks):.2f} ms of a worker, {1e3 * own / len(ranks):.2f} ms of the client")
+    print(
+        f"a rank: {1e3 * sum(used) / len(ranks):.2f} ms of a worker, {1e3 * client_s / len(ranks):.2f} ms of the client"
+    )
     print(f"peak memory: workers {peaks} MB, this process {_peak_kb() >> 10} MB")
     print(f"the ranks' digest: {hash_of(msgspec.json.encode(ranks))}", flush=True)
-    began, own = time.perf_counter(), time.process_time()
+    began, client_s = time.perf_counter(), time.process_time()
     fleet = join(ranks, unread)
-    took, own = time.perf_counter() - began, time.process_time() - own
-    print(f"joined in {took:.1f} s, {1e3 * own / len(ranks):.2f} ms of CPU a rank; peak memory {_peak_kb() >> 10} MB")
+    took, client_s = time.perf_counter() - began, time.process_time() - client_s
+    print(
+        f"joined in {took:.1f} s, {1e3 * client_s / len(ranks):.2f} ms of CPU a rank; peak memory {_peak_kb() >> 10} MB"
+    )
     _compare(folder, fleet)
 
 

@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 from syncscan import api
+from syncscan.model.duration import duration
 from syncscan.model.habit import Basis
-from syncscan.model.units import duration
 
 RECORDED = Path(__file__).parent.parent / "sample_traces" / "programs" / "recorded"
 PAIRS = (

@@ -390,15 +390,15 @@ def looping_average(device: str) -> tuple[Variant, Variant]:
     import torch
 
     net = network(device, 24)
-    own = [p.detach() for p in net.parameters()]
-    mean = [p.clone() for p in own]
+    averaged = [p.detach() for p in net.parameters()]
+    mean = [p.clone() for p in averaged]
     train = training(device, net)
 
     def loop() -> None:
-        for stored, now in zip(mean, own, strict=True):
+        for stored, now in zip(mean, averaged, strict=True):
             stored.mul_(0.999).add_(now, alpha=0.001)
 
-    return Variant(both(train, loop)), Variant(both(train, lambda: torch._foreach_lerp_(mean, own, 0.001)))
+    return Variant(both(train, loop)), Variant(both(train, lambda: torch._foreach_lerp_(mean, averaged, 0.001)))
 
 
 PROGRAMS: dict[str, Program] = {

@@ -194,12 +194,12 @@ def of_traces(folder: Path) -> Waits:
     return result
 
 
-def tell(what: str, text: Waits, true: Waits) -> None:
+def tell(title: str, text: Waits, true: Waits) -> None:
     """A line on samples beside the truth."""
     missed, more = apart(text, true)
     both = text.keys() & true.keys()
     waits = sum(true[key] > 0 for key in both)
-    print(f"{what}: {len(both)} samples, {waits} wait; missed {missed}; said besides {more}")
+    print(f"{title}: {len(both)} samples, {waits} wait; missed {missed}; said besides {more}")
 
 
 def table(folder: Path, few: bool) -> None:

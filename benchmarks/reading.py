@@ -135,12 +135,12 @@ def measure(command: tuple[str, ...]) -> Cost:
     start = time.perf_counter()
     with tempfile.TemporaryFile() as text:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=text, env=_installed())
-        together = own = 0
+        together = alone = 0
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
-            together, own = max(together, _resident(process.pid)), max(own, _peak(process.pid))
+            together, alone = max(together, _resident(process.pid)), max(alone, _peak(process.pid))
             time.sleep(0.01)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -148,8 +148,8 @@ def measure(command: tuple[str, ...]) -> Cost:
             text.seek(0)
             raise RuntimeError(text.read().decode("utf-8", "replace").strip().splitlines()[-1])
     # The kernel's count begins with what this process held when it started the other: it is for want of /proc alone.
-    own = own or usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Cost(seconds, max(together, own))
+    alone = alone or usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Cost(seconds, max(together, alone))
 
 
 def _peak(pid: int) -> int:

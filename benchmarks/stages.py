@@ -34,7 +34,7 @@ CEILINGS = {
     "whatif": 0.7,
     "host": 0.17,
     "habits": 0.58,
-    "states": 2.4,
+    "states": 1.8,
     "remedies": 0.07,
     "report": 1.1,
 }

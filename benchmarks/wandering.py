@@ -97,7 +97,7 @@ def process(captures: bool, report: Any) -> None:
 
 def record(file: Path, count: int, seconds: float) -> None:
     """Run so many processes of each kind, none begun after so many seconds; what is known is kept after each."""
-    fork, until, known = multiprocessing.get_context("fork"), time.monotonic() + seconds, list[Any]()
+    fork, until, samples = multiprocessing.get_context("fork"), time.monotonic() + seconds, list[Any]()
     for number in range(2 * count):
         if time.monotonic() > until:
             break
@@ -107,8 +107,8 @@ def record(file: Path, count: int, seconds: float) -> None:
         child.join()
         if child.exitcode:
             raise SystemExit("A process failed, see above.")
-        known.append(report.get())
-        file.write_text(json.dumps(known))
+        samples.append(report.get())
+        file.write_text(json.dumps(samples))
 
 
 def differ(a: Steps, b: Steps) -> float:

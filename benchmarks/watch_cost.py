@@ -106,11 +106,11 @@ def block(step: Callable[[], None], kind: str, seconds: float, rate: int) -> dic
 def by_samples(blocks: list[dict[str, Any]], rate: int) -> tuple[float, float]:
     """Return the part of the time that samples take, and twice its standard error."""
     beyond, all_ns, count = [], 0, 0
-    for one in blocks:
-        ends = one["ends"]
+    for block_row in blocks:
+        ends = block_row["ends"]
         all_ns += ends[-1] - ends[0]
         count += len(ends) - 1
-        for due in one["due"]:
+        for due in block_row["due"]:
             hit, other = (two_steps(ends, at) for at in (due, due + 500_000_000 // rate))
             if hit is not None and other is not None:
                 beyond.append(hit - other)
@@ -140,14 +140,14 @@ def table(blocks: list[dict[str, Any]], rate: int) -> None:
     """Print both estimates of all rounds so far."""
     means: dict[str, list[float]] = defaultdict(list)
     medians: dict[str, list[float]] = defaultdict(list)
-    for one in blocks:
-        ends = one["ends"]
-        means[one["kind"]].append((ends[-1] - ends[0]) / (len(ends) - 1))
-        medians[one["kind"]].append(statistics.median(b - a for a, b in itertools.pairwise(ends)))
+    for block_row in blocks:
+        ends = block_row["ends"]
+        means[block_row["kind"]].append((ends[-1] - ends[0]) / (len(ends) - 1))
+        medians[block_row["kind"]].append(statistics.median(b - a for a, b in itertools.pairwise(ends)))
     rounds = min(map(len, means.values()))
     for kind in [kind for kind in KINDS[1:] if kind in means]:
         of_mean, of_median = (ratio(v[kind][:rounds], v["none"][:rounds]) for v in (means, medians))
-        sampled = by_samples([one for one in blocks if one["kind"] == kind], rate)
+        sampled = by_samples([block_row for block_row in blocks if block_row["kind"] == kind], rate)
         print(
             f"  {kind:6} {rounds} rounds: mean step {of_mean[0]:+.2%} ± {of_mean[1]:.2%}, median step"
             f" {of_median[0]:+.2%} ± {of_median[1]:.2%}, by its samples {sampled[0]:+.3%} ± {sampled[1]:.3%}",

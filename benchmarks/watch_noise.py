@@ -51,13 +51,13 @@ class Noise:
         count = (self.ends[-1] - first) // length
         parts = [Noise([], []) for _ in range(count)]
         for at, key, periods in self.rows:
-            k, rest = divmod(at - first, length)
+            k, inside = divmod(at - first, length)
             if 0 <= k < count:
-                parts[k].rows.append((rest, key, periods))
+                parts[k].rows.append((inside, key, periods))
         for end in self.ends:
-            k, rest = divmod(end - first, length)
+            k, inside = divmod(end - first, length)
             if k < count:
-                parts[k].ends.append(rest)
+                parts[k].ends.append(inside)
         return parts
 
 
@@ -65,18 +65,18 @@ def load(path: Path) -> list[Noise]:
     """Return the recordings of a file."""
     with gzip.open(path, "rt") as file:
         stored = json.load(file)
-    return [of_stored(one) for one in stored]
+    return [of_stored(recording) for recording in stored]
 
 
-def of_stored(one: dict[str, Any]) -> Noise:
+def of_stored(recording: dict[str, Any]) -> Noise:
     """Return a recording as it was stored: times as differences in µs, lines by number."""
-    keys = [tuple(key) for key in one["keys"]]
+    keys = [tuple(key) for key in recording["keys"]]
     rows, at = [], 0
-    for step, key, periods in one["rows"]:
+    for step, key, periods in recording["rows"]:
         at += step * 1000
         rows.append((at, keys[key] if key >= 0 else None, periods))
     ends, end = [], 0
-    for step in one["ends"]:
+    for step in recording["ends"]:
         end += step * 1000
         ends.append(end)
     return Noise(rows, ends)
@@ -100,7 +100,7 @@ def stored(ticks: list[Any], ends: list[int]) -> dict[str, Any]:
 
 def days(noise: list[Noise], seconds: float, draw: random.Random) -> Iterator[tuple[list[Row], list[int]]]:
     """Yield what a watch counts at a time of one job's drawn intervals: samples, and the ends of steps."""
-    parts = [part for one in noise for part in one.intervals()]
+    parts = [part for recording in noise for part in recording.intervals()]
     length, at = int(INTERVAL_S * SECOND), 0
     while at < seconds * SECOND:
         part = draw.choice(parts)
@@ -229,7 +229,7 @@ def main() -> None:
             json.dump([recording], file)
         print(f"{len(recording['ends'])} steps and {len(recording['rows'])} samples", flush=True)
         return
-    noise = [one.until(arguments.until) for one in load(arguments.file)]
+    noise = [recording.until(arguments.until) for recording in load(arguments.file)]
     for day in range(arguments.days):
         alarms = alarms_of(noise, arguments.hours, day)
         print(f"{arguments.hours:g} hours: {len(alarms)} alarms", *(f"  at {at:.2f} h: {what}" for at, what in alarms))

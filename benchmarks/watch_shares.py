@@ -149,7 +149,7 @@ def shares(name: str, seconds: float, timer: bool) -> list[dict[str, Any]]:
         while clock() - began < seconds:
             step(spent)
             watch.step()
-        whole = clock() - began
+        total = clock() - began
         watch.stop()
         assert watch.path is not None
         window = read(watch.path).windows[-1]
@@ -161,7 +161,7 @@ def shares(name: str, seconds: float, timer: bool) -> list[dict[str, Any]]:
             {
                 "program": name,
                 "line": mark,
-                "measured": took / whole,
+                "measured": took / total,
                 "share": sum(line.share for line in lines),
                 "waiting": sum(line.waiting for line in lines),
                 "samples": window.samples,

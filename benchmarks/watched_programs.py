@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from syncscan.live.place import DEVICE
 from syncscan.live.reading import read
 from syncscan.live.sampler import RATE, Tick
+from syncscan.live.thread_position import DEVICE
 from syncscan.live.watch import Watch
 
 WAITS = {
@@ -151,13 +151,13 @@ class Recorded(Watch):
         super().__init__(out, **arguments)
         self.ticks: list[Sample] = []
 
-    def _placed(self, tick: Tick) -> tuple[int, Any, int]:
+    def _count_sample(self, tick: Tick) -> tuple[int, Any, int]:
         stand = self._places(tick.stack)
         if stand is not None:
             kind = stand.kind if stand.sure else f"{stand.kind}?"
             ran = tick.ran or tick.brief
             self.ticks.append((tick.at, tick.times, tick.late, ran, stand.file, stand.line, kind))
-        return super()._placed(tick)
+        return super()._count_sample(tick)
 
 
 @dataclass
@@ -193,7 +193,7 @@ def run(spec: Spec, seconds: float, rate: int, folder: Path, timer: bool = False
         program.step()
         watch.step()
         steps.append(time.monotonic_ns())
-    whole = time.monotonic_ns() - began
+    elapsed = time.monotonic_ns() - began
     watch.stop()
     program.over.set()
     other.join()
@@ -209,13 +209,13 @@ def run(spec: Spec, seconds: float, rate: int, folder: Path, timer: bool = False
             {
                 "program": spec.name,
                 "line": wait,
-                "measured": sum(e - b for b, e in inside) / whole,
+                "measured": sum(e - b for b, e in inside) / elapsed,
                 "waiting": sum(line.waiting for line in shown),
                 "share": sum(line.share for line in shown),
                 "due": within(inside, [at - late for at, _, late, *_ in watch.ticks]),
                 "samples": window.samples,
                 "steps": watch.steps,
-                "step_ms": whole / 1e6 / max(1, watch.steps),
+                "step_ms": elapsed / 1e6 / max(1, watch.steps),
             }
         )
     return Result(spec.name, rows, program.spent, watch.ticks, steps)

@@ -89,13 +89,13 @@ def _planned(plan: list[tuple[str, Any]], keeps: Keeps) -> Step:
 
     def step() -> None:
         number = 0
-        for kind, what in plan:
+        for kind, length in plan:
             if kind == "sync":
-                _kept(keeps, number, what, syncs[what])
+                _kept(keeps, number, length, syncs[length])
                 number += 1
             else:
-                host(what if kind == "host" else what / 2 if kind == "both" else 0.0)
-                device(what if kind == "device" else what / 2 if kind == "both" else 0.0)
+                host(length if kind == "host" else length / 2 if kind == "both" else 0.0)
+                device(length if kind == "device" else length / 2 if kind == "both" else 0.0)
 
     return step
 

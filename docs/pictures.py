@@ -13,16 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from docs import scatter
 from syncscan import api, report
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 STEPS = {
     "step-logged.svg": "logged.pt.trace.json.gz",
+    "step-pair.svg": "pair/before.pt.trace.json.gz",
     "step-masked-loss.svg": "maskedloss.v0.pt.trace.json.gz",
     "step-collector.svg": "stalls/gc.json.gz",
 }
 """Picture of a step before and after → recording below sample_traces."""
+SCATTER = "how-well.svg"
+"""Picture of all that was projected beside what was measured."""
 SHOTS = {
     "report.png": ("light", ""),
     "report-finding-dark.png": ("dark", "document.querySelector('#f0 .more').click()"),
@@ -32,9 +36,15 @@ SIZE = {"width": 1280, "height": 880}
 
 
 def steps() -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each SVG."""
+    """Yield the name and the text of each SVG of a step."""
     for name, trace in STEPS.items():
         yield name, report.render(api.analyze(ROOT / "sample_traces" / trace), "svg")
+
+
+def drawings() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each SVG."""
+    yield from steps()
+    yield SCATTER, scatter.svg(scatter.PAGE.read_text(encoding="utf-8"))
 
 
 def screenshots() -> Iterator[tuple[str, bytes]]:
@@ -63,7 +73,7 @@ def _reduced(png: bytes) -> Any:
 
 
 if __name__ == "__main__":
-    for written, text in steps():
+    for written, text in drawings():
         (IMAGES / written).write_text(text, encoding="utf-8")
     if "--screenshots" in sys.argv[1:]:
         for written, png in screenshots():

@@ -1,13 +1,19 @@
 """Records the sample traces on a GPU, with syncscan's own capture: `python sample_traces/record.py OUT [NAME…]`.
 
+`python sample_traces/record.py --turns 3 OUT NAME NAME` records two steps in turns, 100 timed in each, and leaves the
+turn with the median ratio: a host that is slower for a while is so for both.
+
 Beside each `NAME.pt.trace.json.gz`, `recorded.json` gets what they were recorded with, their sizes and checksums, and
 for each the lines that torch's sync debug mode warns of in one step, which is another witness than the callbacks.
 """
 
+import argparse
 import gzip
 import hashlib
 import json
 import platform
+import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -25,10 +31,10 @@ ACTIVE = {"lines": 2, "lines.stacks": 1}
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def main(out: Path, names: list[str]) -> None:
+def main(out: Path, names: list[str], calibrate: int = 10) -> None:
     """Record the named workloads, or all."""
     out.mkdir(parents=True, exist_ok=True)
-    traces = {name: record(name, out) for name in names or WORKLOADS}
+    traces = {name: record(name, out, calibrate) for name in names or WORKLOADS}
     facts = {
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
@@ -39,14 +45,40 @@ def main(out: Path, names: list[str]) -> None:
     (out / "recorded.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
-def record(name: str, out: Path) -> dict[str, object]:
+def in_turns(out: Path, turns: int, before: str, after: str) -> None:
+    """Record two workloads in turns, each in a process of its own, and leave the turn with the median ratio."""
+    taken = []
+    for turn in range(turns):
+        folder = out / f"turn{turn}"
+        for name in (before, after) if turn % 2 == 0 else (after, before):
+            command = [sys.executable, __file__, "--calibrate", "100", str(folder / name), name]
+            subprocess.run(command, check=True)
+        times = [_unprofiled_ms(folder / name, name) for name in (before, after)]
+        taken.append((times[1] / times[0], times, folder))
+        print(f"turn {turn}: {times[0]:.3f} ms, then {times[1]:.3f} ms", flush=True)
+    taken.sort(key=lambda turn: turn[0])
+    chosen = taken[len(taken) // 2][2]
+    for name in (before, after):
+        shutil.copy(chosen / name / f"{name}.pt.trace.json.gz", out)
+        facts = json.loads((chosen / name / "recorded.json").read_text())
+        (out / f"{name}.recorded.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (out / "turns.json").write_text(json.dumps([times for _, times, _ in taken], indent=1) + "\n")
+
+
+def _unprofiled_ms(folder: Path, name: str) -> float:
+    """What a step of a recorded workload took without the profiler."""
+    facts = json.loads((folder / "recorded.json").read_text())
+    return float(facts["traces"][name]["unprofiled_step_ms"])
+
+
+def record(name: str, out: Path, calibrate: int = 10) -> dict[str, object]:
     """Record one workload, and return its entry in `recorded.json`."""
     step = WORKLOADS[name]()
     target = out / f"{name}.pt.trace.json.gz"
     torch.cuda.reset_peak_memory_stats()
     with (
         tempfile.TemporaryDirectory() as folder,
-        profile(folder, name, active=ACTIVE.get(name, 3), stacks=name.endswith(".stacks")) as prof,
+        profile(folder, name, active=ACTIVE.get(name, 3), stacks=name.endswith(".stacks"), calibrate=calibrate) as prof,
     ):
         while not prof.done:
             step()
@@ -91,4 +123,13 @@ def relative_path(file: str) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("out", type=Path)
+    asked.add_argument("names", nargs="*")
+    asked.add_argument("--calibrate", type=int, default=10, help="steps timed without the profiler")
+    asked.add_argument("--turns", type=int, help="record two workloads in turns, so often")
+    options = asked.parse_args()
+    if options.turns:
+        in_turns(options.out, options.turns, *options.names)
+    else:
+        main(options.out, options.names, options.calibrate)

@@ -22,7 +22,7 @@ from syncscan.host import host_of
 from syncscan.host.run_summary import run_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Occurrence, Severity
-from syncscan.model.names import is_step
+from syncscan.model.slice_names import is_step
 from syncscan.model.stage_clock import StageClock
 from syncscan.model.trace import CALLS, Category, Trace
 from syncscan.model.view import matches
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from syncscan.model.check import Allowance, CheckVerdict, Rules
     from syncscan.model.diff import Diff
     from syncscan.model.fleet import Fleet
-    from syncscan.model.guess import Linted
+    from syncscan.model.lint_warning import LintResult
     from syncscan.model.picture import Picture
 
 Progress = Callable[[int, int], None]
@@ -82,7 +82,7 @@ def analyze(
             or `OLD=NEW` where the trace was recorded below OLD and its sources lie below NEW.
         cache: keep what was read in a file beside the trace, `.NAME.syncscan-cache`, and read that instead while the
             trace is unchanged. The analysis is the same.
-        clock: told when each stage is over.
+        clock: called at the end of each stage.
 
     Raises:
         UsageError: the trace holds no such process or no such steps, or a source root is no folder.
@@ -113,7 +113,7 @@ def analyze(
             if chosen is None and before.chosen:
                 chosen = slice(*before.chosen)
         if step_scope is not None or steps == "none":
-            trace = load.with_steps(trace, step_scope, whole=steps == "none")
+            trace = load.with_steps(trace, step_scope, as_one_step=steps == "none")
         clock.over("load")
         analysis = analyze_trace(trace, step_ms=step_ms, process=process, chosen=chosen, files=files, clock=clock)
         return _with_phases(analysis, files, max_memory)
@@ -193,7 +193,7 @@ def analyze_trace(
     clock: StageClock | None = None,
 ) -> Analysis:
     """Run the stages after loading on a trace in memory."""
-    whole, over = trace, (clock or StageClock()).over
+    unfiltered, over = trace, (clock or StageClock()).over
     trace, processes, lacks = cost.apart(trace, process)
     if chosen is not None:
         trace = load.with_chosen_steps(trace, chosen.start, chosen.stop)
@@ -235,13 +235,13 @@ def analyze_trace(
         remedies=whatif.remedies_of(projector, both.findings, gains.groups, both.habits, both.states, both.change),
         states=both.states,
         host_time=host_time,
-        races=races_of(trace.info.capture),
+        races=races_of(trace, files),
         run=run_of(trace.info.capture.run),
         integrity=integrity,
-        whole=whole if processes else None,
+        whole=unfiltered if processes else None,
         warnings=(*trace.info.warnings, *missing(trace), *broken_rules, *broken_habits, *([doubt] if doubt else [])),
         _projector=projector,
-        _renderer=_rendered,
+        _renderer=_render,
         _painter=_painted,
         _framer=_framed,
     )
@@ -330,7 +330,7 @@ def check(
 
 def lint(
     paths: Iterable[str], allowed: Sequence[Allowance] = (), *, select: Sequence[str] = (), ignore: Sequence[str] = ()
-) -> Linted:
+) -> LintResult:
     """Find possible syncs in source files, which are neither run nor imported.
 
     Args:
@@ -340,12 +340,12 @@ def lint(
         ignore: globs of rules.
     """
     from syncscan import gate
-    from syncscan.lint import lint as guess
+    from syncscan.lint import lint as lint_files
 
-    linted = gate.exempt(guess(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
-    chosen = (g for g in linted.guesses if not select or matches(g.rule, select))
+    linted = gate.exempt(lint_files(paths, {rule.id: rule for rule in rules()}), allowed, datetime.date.today())
+    chosen = (w for w in linted.warnings if not select or matches(w.rule, select))
     shown = tuple(g for g in chosen if not matches(g.rule, ignore))
-    return replace(linted, guesses=shown, hidden=len(linted.guesses) - len(shown))
+    return replace(linted, warnings=shown, hidden=len(linted.warnings) - len(shown))
 
 
 def check_fleet(
@@ -381,7 +381,7 @@ def baseline_of_fleet(fleet: Fleet, rules: Rules, source_roots: Sequence[str] = 
     return fleet_limits.baseline_of_fleet(fleet, rules, source_files(source_roots).text_of, datetime.date.today())
 
 
-def _rendered(analysis: Analysis, form: str, **options: Any) -> str:
+def _render(analysis: Analysis, form: str, **options: Any) -> str:
     """Return an analysis as text in one of its formats."""
     from syncscan import report
     from syncscan.report import saved

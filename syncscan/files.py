@@ -33,7 +33,7 @@ def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[
         UsageError: it is one of the sources, a folder, a file and `force` isn't set, or in no folder.
     """
     try:
-        there = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         if not Path(os.path.realpath(path)).parent.is_dir():
             why = f"{path} can't be written: the folder doesn't exist."
@@ -41,11 +41,11 @@ def refuse(path: Path, force: bool = False, sources: Iterable[str | os.PathLike[
         return
     except (OSError, ValueError) as e:
         raise UsageError(f"{path} can't be written: {getattr(e, 'strerror', None) or e}.", _SHORTER) from None
-    if any(os.path.samestat(there, known) for source in sources if (known := _status(os.fspath(source)))):
+    if any(os.path.samestat(status, known) for source in sources if (known := _status(os.fspath(source)))):
         raise UsageError(f"{path} is the trace itself.", "Give another name.")
-    if stat.S_ISDIR(there.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise UsageError(f"{path} is a folder.", "Give a file in it.")
-    if stat.S_ISREG(there.st_mode) and not force:
+    if stat.S_ISREG(status.st_mode) and not force:
         raise UsageError(f"{path} exists.", "Give another name, or replace it with --force.")
 
 
@@ -81,11 +81,11 @@ def write(path: Path, chunks: Iterable[bytes], force: bool = False) -> None:
     """
     refuse(path, force)
     target, packed = Path(os.path.realpath(path)), path.suffix == ".gz"
-    there = target.stat().st_mode if target.exists() else None
-    if there is not None and not stat.S_ISREG(there):
+    old_mode = target.stat().st_mode if target.exists() else None
+    if old_mode is not None and not stat.S_ISREG(old_mode):
         _write_into(target, path, chunks, packed)
         return
-    mode = 0o666 & ~_umask() if there is None else stat.S_IMODE(there)
+    mode = 0o666 & ~_umask() if old_mode is None else stat.S_IMODE(old_mode)
     _replace(target, path, chunks, packed, mode)
 
 

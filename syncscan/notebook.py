@@ -87,7 +87,7 @@ def _captured(run: Callable[[], None], options: argparse.Namespace, folder: Path
         stacks=options.stacks,
         notify=_say,
     )
-    with session, _Loop(session) as loop:
+    with session, _CellLoop(session) as loop:
         while not session.done:
             loop.count = 0
             run()
@@ -109,7 +109,7 @@ def _say(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
 
 
-class _Loop:
+class _CellLoop:
     """Detects whether a cell is a loop: then its optimizer's steps are the steps."""
 
     def __init__(self, session: Any) -> None:
@@ -121,7 +121,7 @@ class _Loop:
         self.count = 0
         self.found = False
 
-    def __enter__(self) -> _Loop:
+    def __enter__(self) -> _CellLoop:
         from syncscan.capture.imports import when_imported
 
         self._call_off = when_imported("torch.optim.optimizer", self._watch)

@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from syncscan.testing.limit import SyncLimit
-    from syncscan.testing.watched import Watched
+    from syncscan.testing.watched import WatchedTest
 
 MARKS = {
     "no_syncs": "no_syncs(allow=[], warmup=1): fail if the test's thread waits for its device",
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def syncscan(request: pytest.FixtureRequest) -> Watched:
+def syncscan(request: pytest.FixtureRequest) -> WatchedTest:
     """Return the syncs of this test: `step()` ends a step, `record()` records a block, `findings` has the results."""
     return _watched(request.node)
 
@@ -125,7 +125,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"syncscan: {len(reports)} report{'' if len(reports) == 1 else 's'} in {folder}")
 
 
-def _watching(item: pytest.Item, limit: SyncLimit, watched: Watched) -> AbstractContextManager[None]:
+def _watching(item: pytest.Item, limit: SyncLimit, watched: WatchedTest) -> AbstractContextManager[None]:
     folder = item.config.getoption("--syncscan-report")
     warmup = limit.warmup if _tells_steps(item) else 0
     if getattr(item, _DRY, False):
@@ -135,7 +135,7 @@ def _watching(item: pytest.Item, limit: SyncLimit, watched: Watched) -> Abstract
     return watched.record(folder, _name(item), warmup, guarded=True)
 
 
-def _verdict(item: pytest.Item, limit: SyncLimit, watched: Watched) -> None:
+def _verdict(item: pytest.Item, limit: SyncLimit, watched: WatchedTest) -> None:
     from syncscan.testing import failure
 
     if _tells_steps(item) and watched.steps <= limit.warmup:
@@ -158,7 +158,7 @@ def _tells_steps(item: pytest.Item) -> bool:
     return "syncscan" in getattr(item, "fixturenames", ())
 
 
-def _verdict_of_dry_run(item: pytest.Item, limit: SyncLimit, watched: Watched) -> None:
+def _verdict_of_dry_run(item: pytest.Item, limit: SyncLimit, watched: WatchedTest) -> None:
     """Apply a guard's limit; never pass a test silently with ops that weren't recognized."""
     from syncscan.testing import failure
 
@@ -175,7 +175,7 @@ def _verdict_of_dry_run(item: pytest.Item, limit: SyncLimit, watched: Watched) -
         item.warn(NotUnderstood(f"{item.nodeid} met its limit in a dry run, without a GPU. {dry.said}"))
 
 
-def _page(item: pytest.Item, watched: Watched) -> None:
+def _page(item: pytest.Item, watched: WatchedTest) -> None:
     """Write the HTML report of a dry run, which has no trace to keep."""
     folder = item.config.getoption("--syncscan-report")
     if folder is None or watched.analysis is None:
@@ -206,7 +206,7 @@ def _name(item: pytest.Item) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", item.nodeid).strip("_")
 
 
-def _report(item: pytest.Item, watched: Watched) -> None:
+def _report(item: pytest.Item, watched: WatchedTest) -> None:
     """Write the HTML report beside a trace that is kept."""
     if item.config.getoption("--syncscan-report") is None or watched.trace is None or watched.analysis is None:
         return
@@ -235,11 +235,11 @@ _KEY = "_syncscan_watched"
 _DRY = "_syncscan_dry"
 
 
-def _watched(item: pytest.Item) -> Watched:
+def _watched(item: pytest.Item) -> WatchedTest:
     """Return the state of one test, created on first use."""
-    from syncscan.testing.watched import Watched
+    from syncscan.testing.watched import WatchedTest
 
     if not hasattr(item, _KEY):
-        setattr(item, _KEY, Watched())
-    watched: Watched = getattr(item, _KEY)
+        setattr(item, _KEY, WatchedTest())
+    watched: WatchedTest = getattr(item, _KEY)
     return watched

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from syncscan.capture import capture_run
-from syncscan.capture.document import CaptureDocument
+from syncscan.capture.table_types import CaptureDocument
 from syncscan.gate.baseline import Baseline
 from syncscan.live import compare, record
 from syncscan.live import ranks as watched_ranks
@@ -33,7 +33,7 @@ from syncscan.report import (
     fix_json,
     fleet_diff_json,
     fleet_json,
-    guesses_json,
+    lint_json,
     proof,
     rules_json,
     timing,
@@ -64,33 +64,43 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 """Keys of a definition that no document has."""
 
 KINDS = {
-    "analysis": Kind(report_json.AnalysisDocument, report_json.SCHEMA, 4, "`analyze --format json`: of one trace."),
+    "analysis": Kind(
+        report_json.AnalysisDocument, report_json.SCHEMA, 5, "`analyze --format json`: the analysis of one trace."
+    ),
     "saved": Kind(
-        report_json.SavedDocument, report_json.SCHEMA, 4, "`analyze -o NAME.syncscan.json`: the same and more."
+        report_json.SavedDocument,
+        report_json.SCHEMA,
+        5,
+        "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
     "diff": Kind(diff_json.DiffDocument, diff_json.SCHEMA, 1, "`diff --format json`: what changed between recordings."),
-    "check": Kind(check_json.CheckDocument, check_json.SCHEMA, 1, "`check --format json`: whether limits are kept."),
+    "check": Kind(
+        check_json.CheckDocument,
+        check_json.SCHEMA,
+        2,
+        "`check --format json`: whether recordings are within the limits.",
+    ),
     "proof": Kind(proof.ProofDocument, proof.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
     "timing": Kind(timing.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
-    "fleet": Kind(FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: of the traces of all ranks of a job."),
+    "fleet": Kind(
+        FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: the analysis of a job with several ranks."
+    ),
     "fleet-diff": Kind(
         fleet_diff_json.FleetDiffDocument, fleet_diff_json.SCHEMA, 0, "`diff --format json` of two jobs."
     ),
-    "lint": Kind(
-        guesses_json.LintDocument, guesses_json.SCHEMA, 0, "`lint --format json`: guesses from the source alone."
-    ),
+    "lint": Kind(lint_json.LintDocument, lint_json.SCHEMA, 0, "`lint --format json`: lint warnings."),
     "fix": Kind(fix_json.PatchDocument, fix_json.SCHEMA, 0, "`fix --format json`: a patch that removes waits."),
-    "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: the catalogue."),
-    "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: what was known before."),
-    "watch": Kind(
-        Window, record.SCHEMA, 0, "Each line of a watch's file that is of kind `window`: some seconds of a run."
+    "rules": Kind(rules_json.RulesDocument, rules_json.SCHEMA, 0, "`rules --format json`: all rules and habits."),
+    "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),
+    "watch": Kind(Window, record.SCHEMA, 0, "A line of kind `window` in a watch's file: some seconds of a run."),
+    "capture": Kind(
+        CaptureDocument, capture_run.SCHEMA, 2, "The data that a capture stores in its trace under the key `syncscan`."
     ),
     "watch-diff": Kind(compare.WatchDiff, compare.SCHEMA, 0, "`diff --format json` of two watches."),
     "watch-ranks": Kind(
         watched_ranks.Ranks, watched_ranks.SCHEMA, 0, "`fleet --watch --format json`: of a job's ranks."
     ),
-    "capture": Kind(CaptureDocument, capture_run.SCHEMA, 2, "What a capture stores in its trace, key `syncscan`."),
 }
 """Name of the file → what it is made of."""
 

@@ -165,12 +165,12 @@ def test_every_benchmark_command_of_a_page_prints_a_table_of_it() -> None:
 def test_what_the_debug_mode_is_said_to_have_warned_of_was_recorded() -> None:
     """One line of the step that gains, six of the one that gains nothing."""
     row = next(r for r in (DOCS / "comparison.md").read_text().splitlines() if r.startswith("| **sync debug mode**"))
-    one, six = (
+    single, six = (
         list(comparison.sync_debug_mode(Path(f"{name}.pt.trace.json.gz"))) for name in ("logged", "maskedloss.v0")
     )
-    assert (len(one), len(six)) == (1, 6)
+    assert (len(single), len(six)) == (1, 6)
     assert "| one line, `logged_step.py:47` | six lines |" in row
-    assert one[0].startswith("capture/logged_step.py:47 ")
+    assert single[0].startswith("capture/logged_step.py:47 ")
 
 
 def names() -> dict[str, Any]:
@@ -231,12 +231,12 @@ def test_every_other_block_is_what_it_says() -> None:
 
 def test_every_block_is_run_or_says_why_not() -> None:
     """With a reason that is known, and words behind it; a language that nothing here runs has to say so."""
-    known = {"console", "python", "toml", "json", "yaml", "diff"}
+    languages = {"console", "python", "toml", "json", "yaml", "diff"}
     for block in BLOCKS:
         if block.language.startswith("{") or block.mark.startswith("run:"):
             continue
         if block.reason is None:
-            assert block.language in known or (block.language == "text" and block.text.startswith("$ ")), block.name
+            assert block.language in languages or (block.language == "text" and block.text.startswith("$ ")), block.name
         else:
             assert block.reason in REASONS, block.name
             assert len(block.mark.split(":", 2)[2].strip()) > 10, block.name
@@ -295,15 +295,15 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
 
 def test_what_contributors_are_sent_to_is_there() -> None:
     """Files and folders that CONTRIBUTING.md names, but for those that its examples write; targets of make it calls."""
-    own = (ROOT / "CONTRIBUTING.md").read_text()
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
     for heading in ("Adding a rule", "Adding a habit"):
-        before, _, page = own.partition(f"## {heading}\n")
-        own = before + page.partition(f"<!-- /{heading.lower().replace(' ', '-')} -->")[2]
-    named = set(re.findall(r"(?:syncscan|tests|docs|benchmarks|sample_traces)/[\w/.-]*\w", own))
+        before, _, page = contributing.partition(f"## {heading}\n")
+        contributing = before + page.partition(f"<!-- /{heading.lower().replace(' ', '-')} -->")[2]
+    named = set(re.findall(r"(?:syncscan|tests|docs|benchmarks|sample_traces)/[\w/.-]*\w", contributing))
     assert len(named) > 30
     assert [name for name in named if not (ROOT / name).exists()] == []
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M)
-    called = re.findall(r"(?:`|^    |^\$ )make ([a-z]+)", own, re.M)
+    called = re.findall(r"(?:`|^    |^\$ )make ([a-z]+)", contributing, re.M)
     assert len(called) > 8
     assert set(called) <= set(targets)
 
@@ -345,10 +345,10 @@ def test_every_option_of_a_page_is_one(page: Path) -> None:
     """Each is an option of some command, so that a renamed one is renamed here too."""
     context = click.Context(group)
     of = [group.get_command(context, name) for name in COMMANDS]
-    known = {
+    options = {
         option for command in of if command for one in command.params for option in (*one.opts, *one.secondary_opts)
     }
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) - known - OTHERS == set()
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) - options - OTHERS == set()
 
 
 def test_the_columns_of_a_page_are_those_of_the_frames() -> None:
@@ -363,15 +363,18 @@ def test_the_columns_of_a_page_are_those_of_the_frames() -> None:
 
 
 def test_what_the_tutorial_says_is_what_its_commands_print(desk: Path) -> None:
-    """The numbers of its sentences, in the outputs of the projection and of the diff."""
+    """The numbers of its sentences, in the output of the projection and in the proof."""
     page = " ".join((DOCS / "tutorial.md").read_text().split())
-    trace = "sample_traces/logged.pt.trace.json.gz"
+    trace = "sample_traces/pair/before.pt.trace.json.gz"
     printed = " ".join(invoked(["whatif", trace, "--remove", "rule:item"]).stdout.split())
-    for text in ("11.7 ms instead of 16.0 ms", "8.37 ms of device work", "the host is the limit"):
+    for text in ("9.11 ms instead of 13.7 ms", "9.00 ms of device work", "the device is the limit"):
         assert text in page
         assert text in printed
-    assert "13.5 and 9.75 ms" in (ROOT / "sample_traces" / "README.md").read_text()
-    assert "13.5 ms before and 9.75 ms after" in page
+    proof = json.loads((ROOT / "sample_traces" / "pair" / "proof.json").read_text())
+    (low, high), (least, most) = proof["gain"]["range"], proof["projected"]["range"]
+    measured = f"{proof['gain']['share']:.0%} less ({low:.0%} to {high:.0%}), where {proof['projected']['share']:.0%}"
+    assert f"{measured} ({least:.0%} to {most:.0%}) was projected".replace("%", " %") in page
+    assert (proof["proven"], proof["result"]["same"]) == (True, "same")
 
 
 def test_what_is_said_of_a_step_s_host_is_what_the_report_says() -> None:

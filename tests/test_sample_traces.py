@@ -119,3 +119,14 @@ def test_the_unprofiled_step_is_shorter_than_the_recorded_one() -> None:
         step = syncscan.analyze(path(name)).step
         own = json.loads(gzip.decompress(path(name).read_bytes()))["syncscan"]
         assert 0 < own["unprofiled_step_us"] <= step.observed_us * 1.02
+
+
+def test_the_tutorial_s_pair_is_the_turn_in_the_middle() -> None:
+    """Sorted by their ratios; both recordings are of one device, and as they were written."""
+    recorded = json.loads((FOLDER / "pair" / "recorded.json").read_text())
+    turns = sorted(recorded["turns_ms"], key=lambda times: times[1] / times[0])
+    for name, ms in zip(("before", "after"), turns[len(turns) // 2], strict=True):
+        content = (FOLDER / "pair" / f"{name}.pt.trace.json.gz").read_bytes()
+        assert hashlib.sha256(content).hexdigest() == recorded["traces"][name]["sha256"]
+        assert recorded["traces"][name]["unprofiled_step_ms"] == ms
+        assert recorded["gpu"] in syncscan.analyze(FOLDER / "pair" / f"{name}.pt.trace.json.gz").trace.info.devices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +18,18 @@ SAMPLES = (Path(__file__), ROOT / "tests" / "lint" / "code")
 """This file, which spells out what it refuses, and programs that lint is tried on."""
 OPENINGS = re.compile(r"(What |The same|That of |Of |From )")
 """Openings of docstrings that don't say what a function does or returns."""
-NAMES = frozenset("told said found kept asked mine gone".split())
+NO_VERBS = re.compile(
+    r"(`|(Whether|Where|When|Why|How|Who|Which|An?|The|All|As|By|With|Those|These|Each|Another|No|Nothing|Behind) )"
+)
+"""Openings of functions' docstrings that name no verb."""
+NAMES = frozenset(
+    "told said found kept asked mine gone made each others here there known one whole rest what such own where".split()
+)
+"""Names that don't say what a value is."""
 LONGEST_SCOPE = 3
-"""Lines of a scope in which such a name may stand."""
+"""Lines in which such a name may be used."""
+PARAMETERS = {"analyze_fleet": "where", "build": "where"}
+"""Parameters of public functions, and of programs that recordings show, that keep such a name."""
 BRITISH = re.compile(
     r"\b\w*(?:nchronis|nalys[ei]|okenis|olour|ehaviour|onour)(?:e[ds]?|ing|ation|ed)?\w*\b", re.IGNORECASE
 )
@@ -71,16 +81,63 @@ def bad_openings(tree: ast.Module) -> list[str]:
     return [doc.splitlines()[0] for doc in docs if OPENINGS.match(doc)]
 
 
+def without_verb(tree: ast.Module) -> list[str]:
+    """First lines of functions' docstrings that don't say what the function does; properties may name their value."""
+    plain = (f for f in functions(tree) if not any("property" in ast.unparse(d) for d in f.decorator_list))
+    docs = ((ast.get_docstring(function) or "").partition("\n")[0] for function in plain)
+    return [doc for doc in docs if NO_VERBS.match(doc)]
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without functions and classes inside of it and short comprehensions."""
+    for node in ast.iter_child_nodes(function):
+        short = isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) and lines_of(node) <= 3
+        if not short and not isinstance(node, ast.ClassDef | FUNCTIONS):
+            yield node
+            yield from own_nodes(node)
+
+
+def lines_of(node: ast.AST) -> int:
+    return node.end_lineno - node.lineno + 1  # type: ignore[attr-defined,no-any-return]
+
+
 def bad_names(tree: ast.Module) -> list[str]:
-    """Names of `NAMES` that a function with more than `LONGEST_SCOPE` lines binds."""
-    long = (f for f in functions(tree) if f.body[-1].end_lineno - f.body[0].lineno >= LONGEST_SCOPE)  # type: ignore[operator]
-    bound = (n for f in long for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return [f"{node.id}, line {node.lineno}" for node in bound if node.id in NAMES]
+    """Parameters and locals of `NAMES` that are used over more than `LONGEST_SCOPE` lines."""
+    wrong = []
+    for function in functions(tree):
+        names = [node for node in own_nodes(function) if isinstance(node, ast.Name) and node.id in NAMES]
+        for name in dict.fromkeys(node.id for node in names):
+            bound = [n.lineno for n in names if n.id == name and isinstance(n.ctx, ast.Store)]
+            last = max(n.lineno for n in names if n.id == name)
+            if bound and last - min(bound) >= LONGEST_SCOPE:
+                wrong.append(f"{name}, line {min(bound)}")
+        body = function.body[ast.get_docstring(function) is not None :]
+        long = body and body[-1].end_lineno - body[0].lineno >= LONGEST_SCOPE  # type: ignore[operator]
+        arguments = (*function.args.args, *function.args.kwonlyargs, *function.args.posonlyargs) if long else ()
+        named = (a for a in arguments if a.arg in NAMES and PARAMETERS.get(function.name) != a.arg)
+        wrong += [f"{argument.arg}, line {argument.lineno}" for argument in named]
+    return wrong
 
 
 def british(text: str) -> list[str]:
     """British spellings of the words that CUDA and torch spell the American way."""
     return [word for word in BRITISH.findall(PUBLIC.sub("", text)) if not AMERICAN_TOO.search(word)]
+
+
+SHARED_TYPES = {"CaptureCallback"}
+"""Names of types that occur twice on purpose: one callback per framework, imported from its own module."""
+SHARED_SUBJECTS = {"api", "races", "warned", "remedies", "compile_breaks", "dry_run"}
+"""Subjects of files in several rooms that are neither a value of `model`, nor a command, nor a call that syncs."""
+
+
+def types_by_name(paths: Iterator[Path]) -> dict[str, list[Path]]:
+    """Group the files that define a type by the type's name."""
+    files: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].append(path.relative_to(ROOT))
+    return files
 
 
 def faults(path: Path) -> list[str]:
@@ -150,6 +207,17 @@ def test_a_docstring_that_says_nothing_is_refused() -> None:
     assert bad_openings(tree) == ["The same, of all."]
 
 
+def test_a_docstring_without_a_verb_is_refused() -> None:
+    tree = ast.parse('def f():\n    """Whether it runs."""\n@property\ndef g():\n    """The rows."""')
+    assert without_verb(tree) == ["Whether it runs."]
+
+
+def test_functions_of_the_package_say_what_they_do() -> None:
+    paths = sorted(set((ROOT / "syncscan").rglob("*.py")) - RECORDED)
+    wrong = [f"{path.relative_to(ROOT)}: {doc}" for path in paths for doc in without_verb(ast.parse(path.read_text()))]
+    assert wrong == []
+
+
 def test_an_attribute_s_docstring_that_says_nothing_is_refused() -> None:
     tree = ast.parse(
         'N = 3\n"""Of those."""\nclass C:\n    n: int\n    """What it has."""\n    m: int\n    """Rows."""'
@@ -163,6 +231,15 @@ def test_a_listed_name_is_refused_beyond_three_lines() -> None:
         "def g():\n    told = 1\n    a = 1\n    b = 2\n    return told\n",
     )
     assert bad_names(ast.parse(short + long)) == ["told, line 5"]
+
+
+def test_a_listed_parameter_is_refused_in_a_long_function() -> None:
+    """A short one says by its body what the parameter is."""
+    short, long = (
+        "def f(what):\n    return what\n",
+        'def g(what):\n    """Draw."""\n    a = 1\n    b = 2\n    c = 3\n    return what\n',
+    )
+    assert bad_names(ast.parse(short + long)) == ["what, line 3"]
 
 
 def test_british_spelling_is_refused() -> None:
@@ -187,3 +264,20 @@ def test_tests_and_benchmarks_keep_to_the_style(folder: str) -> None:
     """Their docstrings and names are held to the same rules as the package's."""
     paths = sorted(path for path in (ROOT / folder).rglob("*.py") if not set(SAMPLES) & {path, *path.parents})
     assert [fault for path in paths for fault in faults(path)] == []
+
+
+def test_no_two_types_have_one_name() -> None:
+    """A reader who looks a type up finds one definition."""
+    files = types_by_name(path for path in (ROOT / "syncscan").rglob("*.py"))
+    twice = {name: paths for name, paths in files.items() if len(paths) > 1}
+    assert {name: paths for name, paths in twice.items() if name not in SHARED_TYPES} == {}
+
+
+def test_files_of_one_name_have_one_subject() -> None:
+    """They are a value of `model` or a command, with what renders it, or parts about one call that syncs."""
+    rooms = defaultdict(list)
+    for path in (ROOT / "syncscan").rglob("*.py"):
+        rooms[path.stem].append(path.relative_to(ROOT / "syncscan").parent.as_posix())
+    folders = {"model", "cli", "detect/rules"}
+    strangers = {name: at for name, at in rooms.items() if len(at) > 1 and not folders & set(at)}
+    assert sorted(strangers.keys() - {"__init__"} - SHARED_SUBJECTS) == []

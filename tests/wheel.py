@@ -32,19 +32,19 @@ def main() -> None:
     """Install the folder's one wheel, and use it."""
     (wheel,) = Path(sys.argv[1]).resolve().glob("*.whl")
     with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        venv.create(here / "bare", with_pip=True)
-        programs = here / "bare" / "bin"
-        run(here, programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
-        run(here, programs / "python", "-c", CHECK)
-        run(here, programs / "syncscan", "--version")
-        run(here, programs / "syncscan", "demo")
+        root = Path(folder)
+        venv.create(root / "bare", with_pip=True)
+        programs = root / "bare" / "bin"
+        run(root, programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+        run(root, programs / "python", "-c", CHECK)
+        run(root, programs / "syncscan", "--version")
+        run(root, programs / "syncscan", "demo")
 
 
-def run(where: Path, *command: Path | str) -> None:
+def run(folder: Path, *command: Path | str) -> None:
     """A command there, without what this environment would lend it; its failure is ours."""
     own = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    done = subprocess.run([str(word) for word in command], cwd=where, env=own, check=False)
+    done = subprocess.run([str(word) for word in command], cwd=folder, env=own, check=False)
     if done.returncode:
         sys.exit(f"{Path(command[0]).name} {' '.join(map(str, command[1:]))[:200]} ended with {done.returncode}")
 

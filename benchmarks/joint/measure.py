@@ -39,12 +39,12 @@ State = tuple[str, str]
 # A program's own process
 
 
-def load(name: str, state: State, device: str) -> Callable[[], None]:
+def load(name: str, state: State, device: str, programs: Path) -> Callable[[], None]:
     """A step of this program in this state, with code of its own: dynamo keeps what it knows on the code."""
     import torch
 
     torch.manual_seed(0)
-    spec = importlib.util.spec_from_file_location(f"programs_{'_'.join(state)}", HERE / "programs.py")
+    spec = importlib.util.spec_from_file_location(f"programs_{'_'.join(state)}", programs)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -70,7 +70,9 @@ def drain(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def prepared(name: str, device: str, warm: int) -> tuple[dict[State, Callable[[], None]], dict[str, Any]]:
+def prepared(
+    name: str, device: str, warm: int, programs: Path
+) -> tuple[dict[State, Callable[[], None]], dict[str, Any]]:
     """All states that run, and what dynamo counted while each was compiled, or how it failed."""
     import torch._dynamo.utils as dynamo
 
@@ -79,7 +81,7 @@ def prepared(name: str, device: str, warm: int) -> tuple[dict[State, Callable[[]
         key, began = " ".join(state), time.time()
         dynamo.counters.clear()
         try:
-            step = load(name, state, device)
+            step = load(name, state, device, programs)
             for _ in range(warm):
                 step()
             drain(device)
@@ -182,7 +184,7 @@ def record_plainly(step: Callable[[], None], path: Path, times: list[float], dev
             prof.step()
     prof.export_chrome_trace(str(raw))
     text = raw.read_text()
-    known = {
+    facts = {
         "schema": "syncscan.capture/1", "syncscan": "0.1.0", "unprofiled_step_us": statistics.median(times) * 1e3,
         "unprofiled_quartiles_us": [q * 1e3 for q in statistics.quantiles(times, n=4)[::2]],
         "unprofiled_mean_us": statistics.mean(times) * 1e3, "unprofiled_steps_us": [t * 1e3 for t in times],
@@ -190,14 +192,14 @@ def record_plainly(step: Callable[[], None], path: Path, times: list[float], dev
     }  # fmt: skip
     at = text.index("{") + 1
     with gzip.open(path, "wt", compresslevel=3) as file:
-        file.write(text[:at] + f'\n"syncscan": {json.dumps(known)},' + text[at:])
+        file.write(text[:at] + f'\n"syncscan": {json.dumps(facts)},' + text[at:])
     raw.unlink()
 
 
-def worker(name: str, out: Path, device: str, quick: bool) -> None:
+def worker(name: str, out: Path, device: str, quick: bool, programs: Path) -> None:
     """Prepare all states, wait to be let loose, measure, leave `NAME.json`."""
     began = time.time()
-    steps, notes = prepared(name, device, 3 if quick else WARM)
+    steps, notes = prepared(name, device, 3 if quick else WARM, programs)
     (out / f"{name}.ready").write_text(json.dumps({"seconds": time.time() - began}))
     while not (out / f"{name}.go").exists():
         time.sleep(0.05)
@@ -251,6 +253,7 @@ class Driver:
 
     def start(self, name: str) -> None:
         words = [sys.executable, __file__, str(self.work), "--worker", name, "--device", self.args.device]
+        words += ["--programs", str(self.args.programs)]
         log = (self.work / f"{name}.txt").open("w")
         self.processes[name] = subprocess.Popen(
             [*words, *(["--quick"] if self.args.quick else [])], stdout=log, stderr=subprocess.STDOUT
@@ -352,21 +355,22 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--programs", type=Path, default=HERE / "programs.py", help="the file that has them")
     parser.add_argument("--worker")
     parser.add_argument("--deadline", type=float, default=318)
     parser.add_argument("--compile-s", type=float, default=150)
     parser.add_argument("--each-s", type=float, default=40)
     args = parser.parse_args()
     if args.worker:
-        worker(args.worker, Path(args.out), args.device, args.quick)
+        worker(args.worker, Path(args.out), args.device, args.quick, args.programs)
         return
-    names = args.only or list(names_of())
+    names = args.only or list(names_of(args.programs))
     Driver(args).run(names)
 
 
-def names_of() -> Iterator[str]:
-    """The programs, without importing torch; those that take longest to compile first."""
-    text = (HERE / "programs.py").read_text()
+def names_of(programs: Path) -> Iterator[str]:
+    """The programs of this file, without importing torch; those that take longest to compile first."""
+    text = programs.read_text()
     listed = text[text.rindex("for make in (") :].split("(", 1)[1].split(")")[0]
     yield from (word.strip() for word in listed.split(",") if word.strip())
 

@@ -34,7 +34,7 @@ PUBLIC = {
 }
 """Each program's pull request, and what is said there of its gain; the five that gained first."""
 HEAD = (
-    "| pull request | said there | limited by | waits | step, ms | projected, % | measured, % | medians |",
+    "| pull request | reported there | limited by | waits | step, ms | projected, % | measured, % | medians |",
     "|---|---|---|--:|--:|--:|--:|---|",
 )
 

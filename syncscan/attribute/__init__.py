@@ -15,8 +15,8 @@ from syncscan.attribute.candidate_lines import candidates
 from syncscan.attribute.excerpts import at_hand, with_excerpts
 from syncscan.attribute.indexed import settled
 from syncscan.attribute.phase import Phases
-from syncscan.attribute.place import PickedLines, modules, parse, pick
 from syncscan.attribute.source_file import OWN, SourceFiles, kept_sources, source_files
+from syncscan.attribute.source_lines import PickedLines, modules, parse, pick
 from syncscan.attribute.start_folder import path_in_program, program_root
 from syncscan.attribute.use import use_of
 from syncscan.attribute.warned import WarnedLines
@@ -26,7 +26,7 @@ from syncscan.facts.recorded_stacks import RecordedStack, RecordedStacks
 from syncscan.model.arrays import Int64
 from syncscan.model.capture import Frame
 from syncscan.model.finding import Attribution, Confidence, Source, SyncPoint, Use
-from syncscan.model.names import program_op
+from syncscan.model.slice_names import program_op
 from syncscan.model.trace import NONE, Trace
 
 
@@ -142,12 +142,12 @@ class _Attributor:
         homes = np.where(forward == NONE, self._host_rows(points, columns), forward)
         names, recorded = self._frames_around(homes), self._recorded(columns, forward)
         warned = self._warned(points, recorded)
-        known: dict[tuple[_Names, RecordedStack | None, tuple[Frame, ...]], _Stack] = {}
+        stacks_by_key: dict[tuple[_Names, RecordedStack | None, tuple[Frame, ...]], _Stack] = {}
         stacks = []
         for parts in zip(names, recorded, warned, strict=True):
-            if parts not in known:
-                known[parts] = _Stack(*parts)
-            stacks.append(known[parts])
+            if parts not in stacks_by_key:
+                stacks_by_key[parts] = _Stack(*parts)
+            stacks.append(stacks_by_key[parts])
         return _Origins(forward, homes, stacks)
 
     def attributions(
@@ -155,11 +155,11 @@ class _Attributor:
     ) -> Iterator[Attribution]:
         """Yield the attribution of each sync point, in a program that was started in the folder `root`."""
         path_of, parent = self.trace.kept(Paths).to, self.trace.slices.parent
-        own, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
-        steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, own)
+        paths, home = (list(map(path_of, parent[rows].tolist())) for rows in (columns.first, origins.homes))
+        steps, phases = self.trace.steps_at(columns.begins), self.phases.of_each(columns.begins, paths)
         forward = origins.forward.tolist()
         for point, led, stack, path, place, phase, step in zip(
-            points, forward, origins.stacks, own, home, phases, steps, strict=True
+            points, forward, origins.stacks, paths, home, phases, steps, strict=True
         ):
             ops = path.names.ops if path.ops == point.ops else tuple(map(self.trace.name, point.ops))
             site = self._site_of(point, led, stack, ops, place.names.scopes, root)
@@ -176,7 +176,7 @@ class _Attributor:
 
     def _site(self, point: SyncPoint, forward: int, stack: _Stack, ops: _Names, scopes: _Names, root: str) -> _Site:
         place = stack.place
-        source = self._guessed(place.user, point, forward, stack, ops)
+        source = self._with_candidates(place.user, point, forward, stack, ops)
         confidence = Confidence.HIGH if stack.recorded or place.user else Confidence.MEDIUM
         path = self.path_in_program(place.user.file, root) if place.user else ""
         return _Site(
@@ -196,7 +196,7 @@ class _Attributor:
             calls[place] = points[place].ops[-1] if points[place].ops else calls[place]
         return calls
 
-    def _guessed(
+    def _with_candidates(
         self, source: Source | None, point: SyncPoint, forward: int, stack: _Stack, ops: _Names
     ) -> Source | None:
         """Return the source with the candidate lines; a single candidate becomes its line, still inexact."""

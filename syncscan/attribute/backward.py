@@ -10,7 +10,7 @@ from syncscan.facts.engine import nodes
 from syncscan.facts.forward_ops import forward_ops
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import SyncPoint
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 from syncscan.model.trace import NONE, Category, Trace
 
 

@@ -32,11 +32,11 @@ def with_excerpts(trace: Trace, findings: Iterable[Finding], files: SourceFiles)
 
 
 def _excerpt(where: Attribution, files: SourceFiles, recorded_ns: int) -> Excerpt | None:
-    source = _flagged(where)
+    source = _flagged_line(where)
     return files.excerpt(source, recorded_ns) if source else None
 
 
-def _flagged(where: Attribution) -> Source | None:
+def _flagged_line(where: Attribution) -> Source | None:
     """Return the user's line, or the library's where the user's line only starts a training loop."""
     return where.in_library if where.in_loop else where.source
 

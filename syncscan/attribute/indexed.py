@@ -25,16 +25,16 @@ def settled(
         files: source files that may be read.
     """
     known: dict[Source, bool] = {}
-    return tuple(_settled(point, place.source, files, known) for point, place in zip(points, places, strict=True))
+    return tuple(_settle(point, place.source, files, known) for point, place in zip(points, places, strict=True))
 
 
-def _settled(point: SyncPoint, source: Source | None, files: SourceFiles, known: dict[Source, bool]) -> SyncPoint:
+def _settle(point: SyncPoint, source: Source | None, files: SourceFiles, decided: dict[Source, bool]) -> SyncPoint:
     other = point.diagnosis.copied
     if other is None or source is None:
         return point
-    if source not in known:
-        known[source] = copies_what_it_indexes(source, files)
-    if not known[source]:
+    if source not in decided:
+        decided[source] = copies_what_it_indexes(source, files)
+    if not decided[source]:
         return point
     return replace(point, diagnosis=replace(other, intended=point.diagnosis.intended))
 

@@ -10,7 +10,7 @@ from syncscan.facts.engine import node_begins
 from syncscan.facts.paths import Path, PathNames
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Phase
-from syncscan.model.names import is_backward, is_loader, is_optimizer
+from syncscan.model.slice_names import is_backward, is_loader, is_optimizer
 from syncscan.model.trace import NONE, Trace
 
 _LAST = int(np.iinfo(np.int64).max)

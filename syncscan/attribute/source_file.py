@@ -16,7 +16,7 @@ from syncscan.errors import UsageError
 from syncscan.model.finding import Excerpt, Source
 
 MAX_BYTES = 4_000_000
-"""Size limit of source files; nobody writes longer ones."""
+"""Size limit of source files; larger files aren't read."""
 AROUND = 2
 """Lines shown above and below a flagged line."""
 MOST_LINES = 12
@@ -102,7 +102,7 @@ class SourceFiles(msgspec.Struct, frozen=True):
     def tree_of(self, file: str) -> ast.Module | None:
         """Return the syntax tree of a source file; None if it isn't available or isn't Python."""
         text = self.text_of(file)
-        return None if text is None else _parsed(text)
+        return None if text is None else _parse(text)
 
     def excerpt(self, source: Source, recorded_ns: int = 0) -> Excerpt | None:
         """Return the flagged line with the lines around it.
@@ -117,7 +117,7 @@ class SourceFiles(msgspec.Struct, frozen=True):
         """
         lines = (source.line,) if source.exact else source.candidates
         text = self.text_of(source.file) if lines else None
-        tree = None if text is None else _parsed(text)
+        tree = None if text is None else _parse(text)
         if text is None or tree is None or not (source.function.startswith("<") or function_with(tree, source)):
             return None
         marked = tuple(line for line in lines if line - lines[0] < MOST_LINES - 2 * AROUND)
@@ -219,7 +219,7 @@ def _read(path: Path, written_ns: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str) -> ast.Module | None:
+def _parse(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):

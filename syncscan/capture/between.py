@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncscan.capture.plan import Plan
 from syncscan.capture.rounds import LinePasses, Rounds, can_watch
-from syncscan.capture.watch import KnownRun, Watch, key_of
+from syncscan.capture.run_watch import KnownRun, RunWatch, key_of
 from syncscan.facts.loops import Loops
 from syncscan.facts.program_phases import SeenPhase, rounds_of
 from syncscan.model.program_run import PhaseKind
@@ -57,13 +57,13 @@ class PhaseRecording:
     """
 
     def __init__(
-        self, order: CaptureOrder, watch: Watch, make: Make, guarded: Callable[[Callable[[], None]], None]
+        self, order: CaptureOrder, watch: RunWatch, make: Make, guarded: Callable[[Callable[[], None]], None]
     ) -> None:
         self._order, self._watch, self._make, self._guarded = order, watch, make, guarded
         self.written: dict[tuple[Any, ...], str] = {}
         self.missing: dict[tuple[Any, ...], str] = {}
         self._left = list(self._wanted(watch.seen()))
-        self._at: _Loop | _Piece | None = None
+        self._at: _LoopRounds | _Piece | None = None
         self._until = 0.0
         self._next()
 
@@ -85,7 +85,7 @@ class PhaseRecording:
         at.step()
         if at.over:
             self._took(at)
-        elif isinstance(at, _Loop) and at.few:
+        elif isinstance(at, _LoopRounds) and at.few:
             at.close()
             self._begin(_Piece(at.wanted, self._order, self._watch, self._make, self._guarded))
         elif time.monotonic() > self._until:
@@ -100,7 +100,7 @@ class PhaseRecording:
         if at is not None:
             at.close()
 
-    def _took(self, at: _Loop | _Piece) -> None:
+    def _took(self, at: _LoopRounds | _Piece) -> None:
         self.written[key_of(at.wanted.phase)] = at.path.name if at.path else ""
         at.close()
         self._next()
@@ -109,10 +109,10 @@ class PhaseRecording:
         self._at = None
         while self._left and self._at is None:
             wanted = self._left.pop(0)
-            kind = _Piece if wanted.rounds is None else _Loop
+            kind = _Piece if wanted.rounds is None else _LoopRounds
             self._begin(kind(wanted, self._order, self._watch, self._make, self._guarded))
 
-    def _begin(self, at: _Loop | _Piece) -> None:
+    def _begin(self, at: _LoopRounds | _Piece) -> None:
         if at.start():
             self._at, self._until = at, time.monotonic() + at.wanted.patience_s
         else:
@@ -147,14 +147,14 @@ class WantedPhase:
     patience_s: float
 
 
-class _Loop:
+class _LoopRounds:
     """Records rounds of a phase that is a loop."""
 
     def __init__(
         self,
         wanted: WantedPhase,
         order: CaptureOrder,
-        watch: Watch,
+        watch: RunWatch,
         make: Make,
         guarded: Callable[[Callable[[], None]], None],
     ) -> None:
@@ -204,7 +204,7 @@ class _Loop:
                 self._ended(cut=False)
         elif not self.over and self._due():
             self._watch.disturb("profiler")
-            self.course = self._make(_order_of(self._order, self.wanted.phase, self._plan()), self._stored())
+            self.course = self._make(_order_of(self._order, self.wanted.phase, self._plan()), self._as_stored())
             self.course.start()
 
     def _due(self) -> bool:
@@ -218,7 +218,7 @@ class _Loop:
         timed = min(self._order.plan.calibrate, rounds - active - warmup - 1)
         return Plan(wait=0, warmup=warmup, active=active, calibrate=timed if timed > 2 else 0, settle=1)
 
-    def _stored(self) -> dict[str, Any]:
+    def _as_stored(self) -> dict[str, Any]:
         return {
             **self._watch.place_of(self.wanted.phase),
             "rounds": self._once,
@@ -244,7 +244,7 @@ class _Piece:
         self,
         wanted: WantedPhase,
         order: CaptureOrder,
-        watch: Watch,
+        watch: RunWatch,
         make: Make,
         guarded: Callable[[Callable[[], None]], None],
     ) -> None:

@@ -1,7 +1,7 @@
 """Time steps that run without a profiler, and the uncertainty of their median.
 
 The device isn't drained between them: that would part what host and device do at the same time across steps, and
-throughput is what counts. Instead an event is recorded at each step's end, and nobody waits for it until all are over;
+throughput is what counts. Instead an event is recorded at each step's end, and read only when all are over;
 the distance of two such events is the period of one step. That holds where the device is the limit (its own clock
 says when it was done with each step, though the host had long gone on), where the host is (the last kernel ends a
 constant while after its launch), and where a sync makes them equal. The host's clock would do in the last two alone.

@@ -45,7 +45,7 @@ def registries(vendor: str) -> dict[str, list[Callable[..., None]]] | None:
         vendor: `cuda` (ROCm's too) or `xpu`, as torch names its module.
 
     Returns:
-        None where this torch calls nobody, or could not be told to stop: then nothing may be started.
+        None where this torch has no callbacks, or can't stop them: then nothing may be started.
     """
     try:
         module = importlib.import_module(f"torch.{vendor}._gpu_trace")
@@ -65,7 +65,7 @@ def start(lists: Mapping[str, list[Callable[..., None]]], functions: Mapping[str
             has its address, a record or wait has the event's and the stream's.
 
     Returns:
-        A function that puts everything back: torch calls only those that it called before, or nobody.
+        A function that puts everything back: torch then calls only earlier callbacks, or none.
     """
     on = switch()
     if on is None:

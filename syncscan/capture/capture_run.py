@@ -16,9 +16,9 @@ from syncscan.capture.between import PhaseRecording
 from syncscan.capture.calibration import StepTimer
 from syncscan.capture.cycle_recorder import Cycle, CycleRecorder
 from syncscan.capture.plan import Plan, StepPurpose
-from syncscan.capture.sampling import PERIOD_NS, NotSampled, Sampling
+from syncscan.capture.run_watch import RunWatch
+from syncscan.capture.sampling import NotSampled, Sampling
 from syncscan.capture.ticks import Row
-from syncscan.capture.watch import Watch
 from syncscan.model.step_times import StepTimes
 
 SCHEMA = "syncscan.capture/1"
@@ -84,7 +84,7 @@ class CaptureRun:
         self._undisturbed = True
         self._recorder: CycleRecorder | None = None
         self._sampling: Sampling | None = None
-        self._watch = Watch(sampled=order.plan.sample > 0)
+        self._watch = RunWatch(sampled=order.plan.sample > 0)
         self._between: PhaseRecording | None = None
         self._looked = False
         self._traces: list[tuple[Path, dict[str, Any]]] = []
@@ -143,7 +143,7 @@ class CaptureRun:
         elif phase is StepPurpose.ACTIVE:
             self.save(cut=False)
         elif phase is StepPurpose.SAMPLE:
-            self._sampled()
+            self._add_samples()
         elif phase is StepPurpose.BETWEEN:
             self._end_between()
         if phase in (StepPurpose.CALIBRATE, StepPurpose.LOOK):
@@ -158,7 +158,7 @@ class CaptureRun:
             self._end_between()
         elif self._sampling is not None:
             self._phases.clear()
-            self._sampled()
+            self._add_samples()
         else:
             self.save(cut=True)
             self._watch.close()
@@ -290,12 +290,12 @@ class CaptureRun:
             if cycle_recorder.profiling():
                 raise NotSampled("the program runs its own profiler.")
             self._watch.rest()
-            self._sampling = Sampling(self.order.plan.sample, self.times.typical if self.times else None)
+            self._sampling = Sampling(self.order.plan.sample, self._watch.sample_ns())
         except NotSampled as reason:
             self._phases.clear()
             self._say(UNSAMPLED.format(reason))
 
-    def _sampled(self) -> None:
+    def _add_samples(self) -> None:
         """Add the samples to the traces of this capture."""
         sampling, self._sampling = self._sampling, None
         if sampling is None:
@@ -303,15 +303,15 @@ class CaptureRun:
         self._watch.disturb("counting")
         more: dict[str, Any] = {}
         try:
-            more["host"] = sampling.finish(lambda rows: self._between_steps(rows, sampling.spent))
+            more["host"] = sampling.finish(lambda rows: self._between_steps(sampling, rows))
         except NotSampled as reason:
             self._say(UNSAMPLED.format(reason))
         more["run"] = self._watch.record()
         self.add(more)
 
-    def _between_steps(self, rows: Sequence[Row], spent: Sequence[tuple[int, int]]) -> set[int]:
+    def _between_steps(self, sampling: Sampling, rows: Sequence[Row]) -> set[int]:
         """Return when samples of phases between the steps were taken; the watch gets all samples."""
-        self._watch.add(rows, PERIOD_NS, spent)
+        self._watch.add(rows, sampling.period_ns, sampling.spent)
         return {sample.at for phase in self._watch.seen().phases for sample in phase.samples}
 
     def add(self, more: dict[str, Any], failed: str = UNSAMPLED) -> None:

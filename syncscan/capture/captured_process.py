@@ -1,4 +1,4 @@
-"""A process of a captured command goes in; if it steps, traces of its steps come out, and it ends with the others.
+"""Capture the steps of one process of a captured command, and end it together with the others.
 
 Ranks step together: one that ended alone would leave the others waiting for ever. So each says when its capture is
 complete, and goes on; when all have, the first says at which step all end. A command may start several programs, one
@@ -7,6 +7,7 @@ after the other or at a time: each has a group of its own, and what is older tha
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import json
@@ -14,10 +15,12 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from syncscan.capture import fork
 from syncscan.capture.demand import Demand
 from syncscan.capture.main_script import Exit
 from syncscan.capture.plan import Plan
@@ -28,7 +31,7 @@ from syncscan.capture.session import Session, clean_name
 LOOK_S = 0.1
 """How often the first rank looks whether all captures are complete."""
 AHEAD, AHEAD_S = 3, 0.5
-"""Steps, and seconds, from when the end is said to when it comes: all ranks must have read it by then."""
+"""Steps, and seconds, between announcing the end and ending: all ranks must have read it by then."""
 
 
 class ChildRunner(Runner):
@@ -36,9 +39,10 @@ class ChildRunner(Runner):
 
     Args:
         wanted: the captures to make.
+        forked: this process was forked: a loader's worker as well as a rank, so only an optimizer's steps count.
     """
 
-    def __init__(self, wanted: WantedCaptures) -> None:
+    def __init__(self, wanted: WantedCaptures, *, forked: bool = False) -> None:
         self._wanted = wanted
         self._seen = Path(wanted.seen)
         self._reported = False
@@ -46,8 +50,9 @@ class ChildRunner(Runner):
         self._ended_at: int | None = None
         """The step at whose end the program was ended; it may have caught that, and gone on."""
         self._looked = 0.0
+        self._ranks: tuple[int, int] | None = None
         self._began = time.time()
-        super().__init__(self._made, wanted.keep_running, self._tell, main=False)
+        super().__init__(self._open_session, wanted.keep_running, self._tell, main=False, loops=not forked)
 
     def end(self) -> None:
         """Finish the capture as far as it got, as the process ends, and say so."""
@@ -57,8 +62,8 @@ class ChildRunner(Runner):
         if self._ended_at == self._steps:
             _leave()
 
-    def _made(self) -> Session:
-        rank, world = ranks()
+    def _open_session(self) -> Session:
+        rank, world = self._ranks = ranks()
         name = self._wanted.name or clean_name(program_name())
         name += f"_rank{rank}" if world > 1 else ""
         plan, demand = Plan(**self._wanted.plan), Demand(**self._wanted.demand)
@@ -76,7 +81,7 @@ class ChildRunner(Runner):
 
     def _tell(self, sentence: str) -> None:
         """Say it for all ranks, once."""
-        if ranks()[0] == 0:
+        if (self._ranks or ranks())[0] == 0:
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.write(f"syncscan: {sentence}\n")
 
@@ -95,8 +100,8 @@ class ChildRunner(Runner):
             raise SystemExit(0)
 
     def _agreed(self) -> int | None:
-        """Return the step at whose end all ranks end; None where that isn't said yet."""
-        rank, world = ranks()
+        """Return the step at whose end all ranks end; None if that isn't decided yet."""
+        rank, world = self._ranks or ranks()
         group = group_of_ranks()
         file = self._seen / f"{group}.stop"
         if rank:
@@ -117,12 +122,12 @@ class ChildRunner(Runner):
         return end
 
     def _complete(self, group: str) -> int:
-        """How many ranks of a group have said that they are complete since this one began."""
+        """Return how many ranks of a group have reported completion since this one began."""
         return sum(report.stat().st_mtime >= self._began for report in self._seen.glob(f"{group}.*.json"))
 
     def _report(self) -> None:
         self._reported = True
-        rank, world = ranks()
+        rank, world = self._ranks or ranks()
         run = self.result(Exit(0))
         report = ProcessRun(
             pid=os.getpid(),
@@ -141,10 +146,47 @@ class ChildRunner(Runner):
             draft.replace(draft.with_suffix(".json"))
 
 
+def follow_forks(wanted: WantedCaptures) -> Callable[[], None]:
+    """Have each child that this process forks from now on capture itself, if it steps an optimizer.
+
+    Args:
+        wanted: the captures to make.
+
+    Returns:
+        A function that calls it off.
+    """
+    return fork.in_child(lambda: _follow(wanted))
+
+
+_forked: list[ChildRunner] = []
+"""The runner of this process, if it was forked."""
+
+
+def _follow(wanted: WantedCaptures) -> None:
+    """Set up the capture of a process that was just forked, and of those that it forks itself."""
+    follow_forks(wanted)
+    try:
+        _forked[:] = [ChildRunner(wanted, forked=True)]
+    except Exception as error:
+        sys.stderr.write(f"syncscan: this process isn't captured ({type(error).__name__}: {error}).\n")
+        return
+    atexit.register(_end_forked)
+    multiprocessing: Any = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:  # its processes end without exit handlers, and forget what was registered before
+        multiprocessing.register_after_fork(
+            _forked[0], lambda runner: multiprocessing.Finalize(None, runner.end, exitpriority=0)
+        )
+
+
+def _end_forked() -> None:
+    for runner in _forked:
+        runner.end()
+
+
 def _leave() -> None:
     """End the process here, behind all exit handlers of the program, if a process group of torch's is left.
 
-    The threads of a gloo group that nobody destroyed can abort the process while the interpreter is torn down.
+    The threads of a gloo group that wasn't destroyed can abort the process while the interpreter is torn down.
     """
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -169,22 +211,23 @@ def group_of_ranks() -> str:
 
 
 def on_one_machine() -> bool:
-    """Whether all ranks run here: those of other machines can't be told when to end."""
+    """Return whether all ranks run here: those on other machines can't be ended together."""
     here, world = os.environ.get("LOCAL_WORLD_SIZE", ""), os.environ.get("WORLD_SIZE", "")
     return not here or here == world
 
 
 def ranks() -> tuple[int, int]:
-    """Return this process's rank, and how many there are: by the environment, else by torch's process group."""
-    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    if rank.isdigit() and world.isdigit():
-        return int(rank), int(world)
+    """Return this process's rank, and how many there are: by torch's process group, else by the environment.
+
+    The environment of forked ranks may be that of the process that forked them (`accelerate.debug_launcher`).
+    """
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is not None:
         with contextlib.suppress(Exception):
             if distributed.is_available() and distributed.is_initialized():
                 return int(distributed.get_rank()), int(distributed.get_world_size())
-    return 0, 1
+    rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return (int(rank), int(world)) if rank.isdigit() and world.isdigit() else (0, 1)
 
 
-__all__ = ["ChildRunner", "group_of_ranks", "on_one_machine", "program_name", "ranks"]
+__all__ = ["ChildRunner", "follow_forks", "group_of_ranks", "on_one_machine", "program_name", "ranks"]

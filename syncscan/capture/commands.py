@@ -1,4 +1,4 @@
-"""A command as a user types it goes in; what of it is a program of Python's, and who starts it, comes out."""
+"""Resolve a command as a user types it to the Python program in it, and to what starts that program."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _PLAIN = frozenset({"-u", "-B", "-s", "-E", "-q", "-b"})
 """Options of Python's that change nothing of what the program does."""
 _SHEBANG = re.compile(rb"#!.*\bpython|#!/bin/sh\n'''exec' ")
 """How a script of Python's begins; the second is pip's where the interpreter's path is too long."""
+_HINTS = {"lightning": "Lightning's command is called fabric by now: fabric run SCRIPT ARGS."}
+"""Hints for commands that packages no longer have."""
 HINT = "Give a script, -m MODULE, or a command: python, torchrun, accelerate launch, the name of a console script."
 
 
@@ -50,27 +52,29 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     Raises:
         UsageError: the script or command doesn't exist, or is incomplete.
     """
-    first, rest = words[0], tuple(words[1:])
+    first, arguments = words[0], tuple(words[1:])
     if module:
-        return _module(first, rest, (sys.executable, "-m", *words))
+        return _module(first, arguments, (sys.executable, "-m", *words))
     name = PurePath(first).name.removesuffix(".exe")
     if not Path(first).is_dir() and _PYTHON.fullmatch(name) and shutil.which(first):
         return _python(words)
     if Path(first).exists():
         if not Path(first).is_dir() and not _is_python(Path(first)):
-            return Command("", (), (_runnable(first), *rest), launcher=name)
+            return Command("", (), (_runnable(first), *arguments), launcher=name)
         return (
-            Command(first, rest, tuple(words)) if Path(first).is_dir() or Path(first).suffix else _console(first, rest)
+            Command(first, arguments, tuple(words))
+            if Path(first).is_dir() or Path(first).suffix
+            else _console(first, arguments)
         )
     path = shutil.which(first)
     if path is None:
         what = "script at" if first.endswith(".py") or os.sep in first else "script or command"
-        raise UsageError(f"There is no {what} {first}.", HINT)
+        raise UsageError(f"There is no {what} {first}.", _HINTS.get(first, HINT))
     if name in _LAUNCHERS or name in NOTEBOOKS:
-        return Command("", rest, (path, *rest), launcher=name)
+        return Command("", arguments, (path, *arguments), launcher=name)
     if _is_python(Path(path)):
-        return _console(path, rest)
-    return Command("", (), (path, *rest), launcher=name)
+        return _console(path, arguments)
+    return Command("", (), (path, *arguments), launcher=name)
 
 
 def _runnable(path: str) -> str:
@@ -81,7 +85,7 @@ def _runnable(path: str) -> str:
 
 
 def _is_python(path: Path) -> bool:
-    """Whether a file is a program of Python's: by its name, or by how it begins."""
+    """Return whether a file is a program of Python's: by its name, or by how it begins."""
     if path.suffix in (".py", ".pyw", ".pyz", ".zip", ".pyc"):
         return True
     try:
@@ -92,39 +96,39 @@ def _is_python(path: Path) -> bool:
     return _SHEBANG.match(head) is not None or not (head.startswith(b"#!") or b"\0" in head or os.access(path, os.X_OK))
 
 
-def _console(path: str, rest: tuple[str, ...]) -> Command:
+def _console(path: str, arguments: tuple[str, ...]) -> Command:
     """Read a script without a suffix; it runs here unless its first line names the Python of another environment."""
     with Path(path).open("rb") as file:
         head = file.readline() + file.readline()
     interpreter = re.match(rb"#!\s*(/\S*python[\d.]*)\s*\n|#!/bin/sh\n\W+exec\W+(/[^\"\n]*python[\d.]*)\W", head)
     if interpreter and not _same_python(os.fsdecode(interpreter[1] or interpreter[2])) and os.access(path, os.X_OK):
-        return Command("", (), (str(Path(path).absolute()), *rest), launcher=Path(path).name, console=True)
-    return Command(path, rest, (path, *rest), console=True)
+        return Command("", (), (str(Path(path).absolute()), *arguments), launcher=Path(path).name, console=True)
+    return Command(path, arguments, (path, *arguments), console=True)
 
 
 def _python(words: Sequence[str]) -> Command:
-    """`python [-u] SCRIPT …`, `python -m MODULE …`; other options or another Python run it without syncscan."""
-    rest = list(words[1:])
-    while rest and rest[0] in _PLAIN:
-        rest.pop(0)
-    if not rest:
+    """Resolve `python [-u] SCRIPT …` and `python -m MODULE …`; other options or Pythons run without syncscan."""
+    remaining = list(words[1:])
+    while remaining and remaining[0] in _PLAIN:
+        remaining.pop(0)
+    if not remaining:
         raise UsageError(f"{words[0]} without a script has no steps.", "Give the script: python train.py.")
-    if rest[0] == "-c":
+    if remaining[0] == "-c":
         raise UsageError("python -c has no file, so its lines can't be reported.", "Put the code into a script.")
     path = shutil.which(words[0]) or words[0]
-    if not _same_python(path) or (rest[0].startswith("-") and rest[0] != "-m"):
+    if not _same_python(path) or (remaining[0].startswith("-") and remaining[0] != "-m"):
         return Command("", (), (path, *words[1:]), launcher=PurePath(words[0]).name)
-    if rest[0] == "-m":
-        if len(rest) < 2:
+    if remaining[0] == "-m":
+        if len(remaining) < 2:
             raise UsageError("python -m needs the name of a module.", HINT)
-        return _module(rest[1], tuple(rest[2:]), (path, *words[1:]))
-    if not Path(rest[0]).exists():
-        raise UsageError(f"There is no script at {rest[0]}.", HINT)
-    return Command(rest[0], tuple(rest[1:]), (path, *words[1:]))
+        return _module(remaining[1], tuple(remaining[2:]), (path, *words[1:]))
+    if not Path(remaining[0]).exists():
+        raise UsageError(f"There is no script at {remaining[0]}.", HINT)
+    return Command(remaining[0], tuple(remaining[1:]), (path, *words[1:]))
 
 
 def _same_python(path: str) -> bool:
-    """Whether this is the interpreter that runs here, with the same environment."""
+    """Return whether this is the interpreter that runs here, with the same environment."""
     here, there = Path(sys.executable), Path(path)
     return here.absolute() == there.absolute() or (
         here.resolve() == there.resolve() and here.absolute().parent == there.absolute().parent
@@ -221,13 +225,13 @@ def ranks_wanted(command: Command) -> int | None:
     if options is None:
         return None
     words = _own_words(command)
-    ranks, known = 1, False
+    ranks, is_known = 1, False
     for names in options:
         given = next((words[k + 1] for k, word in enumerate(words[:-1]) if word in names), "")
         given = given.rpartition(":")[2]  # of 1:4 nodes the most
-        known = known or given.isdigit()
+        is_known = is_known or given.isdigit()
         ranks *= int(given) if given.isdigit() else 1
-    return ranks if known else None
+    return ranks if is_known else None
 
 
 _RANKS: dict[str, tuple[frozenset[str], ...]] = {
@@ -264,12 +268,21 @@ def _alone() -> dict[str, str]:
     return {**{key: str(value) for key, value in names.items()}, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
-def in_this_process(command: Command, what: str) -> Command:
+def _alone_hint(command: Command, subcommand: str) -> str:
+    """Return how a program is given by itself, instead of to a launcher that starts others."""
+    name = notebook(command)
+    if name is None:
+        return f"Give it the program itself: syncscan {subcommand} SCRIPT ARGS."
+    convert = f"jupyter nbconvert --to script {name}.ipynb"
+    return f"Convert the notebook first: {convert}, then syncscan {subcommand} {name}.py."
+
+
+def in_this_process(command: Command, subcommand: str) -> Command:
     """Return the command as one that this process can run: the launcher's program alone.
 
     Args:
         command: the command, as resolved.
-        what: the command of syncscan's that runs it.
+        subcommand: the command of syncscan's that runs it.
 
     Raises:
         UsageError: the words don't tell which of them is the program.
@@ -280,13 +293,12 @@ def in_this_process(command: Command, what: str) -> Command:
     if command.console:
         raise UsageError(
             f"{command.words[0]} is from a different environment than this syncscan.",
-            f"Install syncscan there, and run it from there: syncscan {what} {command.launcher} ARGS.",
+            f"Install syncscan there, and run it from there: syncscan {subcommand} {command.launcher} ARGS.",
         )
     if not alone.target:
-        known = "the notebook's code as a script" if command.launcher in NOTEBOOKS else "the program itself"
         raise UsageError(
-            f"{what} runs a single Python program, but {command.launcher} starts others.",
-            f"Give it {known}: syncscan {what} SCRIPT ARGS.",
+            f"{subcommand} runs a single Python program, but {command.launcher} starts others.",
+            _alone_hint(command, subcommand),
         )
     os.environ.update(_alone())
     return alone

@@ -64,7 +64,7 @@ class Compiling:
         self._listed = 0
         self._before: dict[tuple[str, str], int] = {}
         """The counters' values when listening began."""
-        self._handler = _Handler(self._heard)
+        self._handler = _DynamoLogHandler(self._heard)
         self._call_off = when_imported("torch._dynamo", self._listen)
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Compiling:
             logger.addHandler(self._handler)
 
     def record(self, *, tried: bool = False, notes: Sequence[str] = ()) -> CompileRecord:
-        """Return all that dynamo said so far.
+        """Return all that dynamo has reported so far.
 
         Args:
             tried: whether the modules were given to it, and not by the program.
@@ -220,7 +220,7 @@ class Compiling:
         return dict(counters.get(group, {}))
 
     def _gaps(self, version: str) -> list[str]:
-        """Sentences on what this version of torch doesn't tell."""
+        """Return sentences on what this version of torch doesn't report."""
         if "torch._dynamo.utils" not in sys.modules:
             return []
         logs = importlib.import_module("torch._logging")
@@ -229,7 +229,7 @@ class Compiling:
         return [*gaps, *([MORE.format(self._left_out)] if self._left_out else [])]
 
 
-class _Handler(logging.Handler):
+class _DynamoLogHandler(logging.Handler):
     """Hands on the structured part of each record; the record's text is never made."""
 
     def __init__(self, heard: Callable[[Mapping[str, Any], str | None], None]) -> None:

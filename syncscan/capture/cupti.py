@@ -85,8 +85,8 @@ class Attachment:
     def release(self) -> None:
         """Wait until CUPTI is detached after the profiler has stopped, and restore the environment.
 
-        The variable has to stand until then: kineto reads it again after detaching, and attaches again without it.
-        Where kineto hasn't come to that in time it stands on, until the next profiler begins.
+        The variable has to stay set until then: kineto reads it again after detaching, and attaches again without it.
+        If kineto hasn't read it in time, it stays set until the next profiler begins.
         """
         global stays_attached
         if not self._stopping:

@@ -1,6 +1,6 @@
 """Record the steps of one cycle with torch's profiler, and the facts that it can't see.
 
-Everything that makes a step dearer is switched on and off here: torch's profiler, the callbacks at synchronizations and
+Everything that makes a step slower is switched on and off here: torch's profiler, the callbacks at synchronizations and
 at garbage collections, the debug mode, CUPTI. Whatever way a cycle ends, all of it is off afterwards.
 """
 
@@ -68,7 +68,7 @@ class CycleRecorder:
         """Begin with the first step."""
         self._undo.callback(fork.in_child(self._forked))
         self._undo.callback(self.cupti.release)
-        self._profiler = self._made()
+        self._profiler = self._make_profiler()
         self._undo.callback(self._stop)
         self._do(self._profiler.__enter__)
         self._undo.callback(self._alone())
@@ -107,7 +107,7 @@ class CycleRecorder:
         finally:
             self._profiler = None
 
-    def _made(self) -> Any:
+    def _make_profiler(self) -> Any:
         torch_profiler = importlib.import_module("torch.profiler")
         profiler = torch_profiler.profile(
             schedule=functools.partial(_action, torch_profiler.ProfilerAction, self.cycle),

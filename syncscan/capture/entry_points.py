@@ -31,7 +31,7 @@ def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Me
     """Replace functions of torch.
 
     Args:
-        places: where a name lives (a dotted path that begins with `torch`), the name, and what makes the new function
+        places: where a name lives (a dotted path from a module on), the name, and what makes the new function
             out of the old one. Places that this torch doesn't have, or doesn't let anybody change, are passed over.
 
     Returns:
@@ -43,32 +43,33 @@ def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Me
         original = getattr(owner, name, None)
         if original is None:
             continue
-        own = vars(owner).get(name)
+        previous = vars(owner).get(name)
         try:
             new = wrap(original)
             functools.update_wrapper(new, original)  # type: ignore[arg-type]
             setattr(owner, name, new)
         except TypeError:  # a class of C's that can't be changed
             continue
-        undo.callback(_put_back, owner, name, new, own)
+        undo.callback(_put_back, owner, name, new, previous)
     return undo.close
 
 
 def _owner(path: str) -> Any:
     try:
-        return functools.reduce(getattr, path.split(".")[1:], importlib.import_module("torch"))
+        module, *names = path.split(".")
+        return functools.reduce(getattr, names, importlib.import_module(module))
     except AttributeError:
         return None
 
 
-def _put_back(owner: Any, name: str, new: Any, own: Any) -> None:
+def _put_back(owner: Any, name: str, new: Any, original: Any) -> None:
     """Restore an owner's attribute, or remove it where it was inherited.
 
     What somebody else has put there meanwhile stays: taking theirs away would bring back ours when they have gone.
     """
     if vars(owner).get(name) is not new:
         return
-    if own is None:
+    if original is None:
         delattr(owner, name)
     else:
-        setattr(owner, name, own)
+        setattr(owner, name, original)

@@ -1,4 +1,4 @@
-"""The captures of a script go in; what dynamo said while it ran, or of one further step, is added to their traces."""
+"""Add dynamo's reports, from the run or from one further step, to the traces of a script's captures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Explained:
         self._pid = os.getpid()
 
     def takes_a_step(self) -> bool:
-        """Whether one more step is wanted, now that the captures are over; the first time it begins with that."""
+        """Return whether one more step is wanted after the captures; the first call begins the explanation."""
         self._compiling.refresh()
         if self._over or (self._given is None and self._compiling.heard):
             return False
@@ -52,7 +52,7 @@ class Explained:
         return True
 
     def close(self, sessions: Sequence[Session]) -> None:
-        """Stop, and add what dynamo said to the traces of these sessions."""
+        """Stop, and add dynamo's reports to the traces of these sessions."""
         if self._given is not None:
             self._given.end()
         record = self._compiling.record(tried=self._tried, notes=self._notes())

@@ -32,10 +32,10 @@ def watch(notes: dict[str, Callable[[int], None]]) -> Callable[[], None]:
     Returns:
         A function that puts everything back.
     """
-    return replaced((path, name, _noted(kind, notes[kind])) for path, name, kind in ENTRY_POINTS)
+    return replaced((path, name, _noting(kind, notes[kind])) for path, name, kind in ENTRY_POINTS)
 
 
-def _noted(kind: str, note: Callable[[int], None]) -> Callable[[Function], Function]:
+def _noting(kind: str, note: Callable[[int], None]) -> Callable[[Function], Function]:
     def wrap(original: Function) -> Function:
         # The note looks two frames up for the caller, as under torch's own callbacks: it must be called from here.
         def noted(*arguments: Any, **keywords: Any) -> Any:

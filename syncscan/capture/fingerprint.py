@@ -65,7 +65,7 @@ class Fingerprinting:
         modules = importlib.import_module("torch.nn.modules.module")
         places = [("torch.autograd", "backward", self._backward)]
         if self._rounded:
-            places.append(("torch.optim.Optimizer", "__init__", self._made))
+            places.append(("torch.optim.Optimizer", "__init__", self._make_hook))
         self._undo += [
             replaced(places),
             optimizers.register_optimizer_step_pre_hook(self._stepping).remove,
@@ -81,7 +81,7 @@ class Fingerprinting:
 
         return backward
 
-    def _made(self, original: Function) -> Function:
+    def _make_hook(self, original: Function) -> Function:
         def initialize(optimizer: Any, *arguments: Any, **keywords: Any) -> None:
             original(optimizer, *arguments, **keywords)
             round_off(_parameters([optimizer]))

@@ -28,5 +28,7 @@ _registered: list[bool] = []
 
 
 def _act() -> None:
-    while _actions:
-        _actions.pop()()
+    """Call the actions, the last first; what they register in turn is for the child's own children."""
+    actions, _actions[:] = _actions[::-1], []
+    for action in actions:
+        action()

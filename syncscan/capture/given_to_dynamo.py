@@ -75,7 +75,7 @@ class GivenToDynamo:
         self.modules += 1
         self._inside.now = True
         kind = importlib.import_module("torch").nn.Module
-        kind.__call__ = self._original  # dynamo would trace into what stands in its place
+        kind.__call__ = self._original  # dynamo would trace into its replacement
         try:
             return importlib.import_module("torch").compile(module, backend="eager")(*args, **kwargs)
         finally:

@@ -57,7 +57,7 @@ class RecordedWaits:
         return stack
 
 
-class _Thread(threading.local):
+class _NativeThread(threading.local):
     """The calling thread's native id, which is kineto's `tid`; one system call per thread."""
 
     def __init__(self) -> None:
@@ -69,13 +69,13 @@ _REACH = range(20)
 
 
 @dataclass(slots=True)
-class _State:
+class _RecordingState:
     recording: RecordedWaits | None = None
     undo: ExitStack = field(default_factory=ExitStack)
-    thread: _Thread = field(default_factory=_Thread)
+    thread: _NativeThread = field(default_factory=_NativeThread)
 
 
-_state = _State()
+_state = _RecordingState()
 
 
 def exact() -> bool:
@@ -87,7 +87,7 @@ def exact() -> bool:
 def begin() -> None:
     """Open a recording, unless one is open, and start the callbacks; the calling thread counts as the training one.
 
-    Without callbacks, the synchronizations that Python code asks for by name are recorded all the same.
+    Without callbacks, the synchronizations that Python code asks for by name are still recorded.
     """
     if _state.recording is not None:
         return
@@ -175,7 +175,7 @@ def on_event(kind: str) -> Callable[[int, int], None]:
 def _innermost(frame: FrameType | None, module_call: CodeType) -> Any:
     """Return the `nn.Module` whose call is nearest around this frame.
 
-    Its frame is asked, not a forward hook: a global hook would make every module call dearer, and make dynamo compile
+    Its frame is asked, not a forward hook: a global hook would make every module call slower, and make dynamo compile
     the model anew, with the hook in it.
     """
     for _ in _REACH:

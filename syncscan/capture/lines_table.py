@@ -73,7 +73,7 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
         rows.append([at, tid, kind, stack_id, module_id, handle, tid if borrowed is None else recording.trainer])
     calls = [
         [begin, end, tid, number(stack)]
-        for (begin, end, tid, _), stack in zip(timed, _resolved([c[-1] for c in timed]), strict=True)
+        for (begin, end, tid, _), stack in zip(timed, _resolve([c[-1] for c in timed]), strict=True)
     ]
     seen = [[tid, number(stack)] for tid, stack in warned or ()]
     return {
@@ -90,26 +90,30 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
 
 def trimmed(stack: Iterable[Frame]) -> list[Frame]:
     """Return the program's frames of a stack: without the callback inside and the script runner outside."""
-    own: list[Frame] = []
+    program_frames: list[Frame] = []
     for frame in stack:
         file, _, function = frame
         if file == _RUNNER:
             break
-        if not own and (file in _OURS or function == "fire_callbacks"):
+        if not program_frames and (file in _OURS or function == "fire_callbacks"):
             continue
-        own.append(frame)
-    while own and only_starts(own[-1][0]):
-        own.pop()
-    return own if len(own) <= INNERMOST + OUTERMOST else own[:INNERMOST] + own[-OUTERMOST:]
+        program_frames.append(frame)
+    while program_frames and only_starts(program_frames[-1][0]):
+        program_frames.pop()
+    return (
+        program_frames
+        if len(program_frames) <= INNERMOST + OUTERMOST
+        else program_frames[:INNERMOST] + program_frames[-OUTERMOST:]
+    )
 
 
 def _stacks(syncs: Sequence[Sync]) -> list[list[Frame]]:
     """Return the trimmed stack of each sync, its own or the borrowed one."""
-    resolved = iter(_resolved([traceback for *_, traceback, _, borrowed in syncs if borrowed is None]))
+    resolved = iter(_resolve([traceback for *_, traceback, _, borrowed in syncs if borrowed is None]))
     return [trimmed(borrowed) if borrowed is not None else next(resolved) for *_, borrowed in syncs]
 
 
-def _resolved(captured: list[Any]) -> list[list[Frame]]:
+def _resolve(captured: list[Any]) -> list[list[Frame]]:
     """Return the trimmed stacks of captured tracebacks, which torch symbolizes all at once."""
     resolve = importlib.import_module("torch")._C._profiler.symbolize_tracebacks
     stacks = resolve(captured) if captured else []

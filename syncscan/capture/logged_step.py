@@ -32,7 +32,7 @@ def build(where: str = "cuda", reads: bool = True) -> Callable[[], None]:
     labels = torch.randint(0, 100, (ROWS,), device=where)
     history: list[float] = []
     running = torch.zeros((), device=where)
-    batch = [_batch(torch, 0).to(where)]
+    batch, made = [_batch(torch, 0).to(where)], [0]
 
     def step() -> None:
         with scope("forward"):
@@ -48,7 +48,8 @@ def build(where: str = "cuda", reads: bool = True) -> Callable[[], None]:
             else:
                 running.add_(loss.detach())
         with scope("next batch"):
-            batch[:] = [_batch(torch, len(history)).to(where, non_blocking=True)]
+            made[0] += 1
+            batch[:] = [_batch(torch, made[0]).to(where, non_blocking=True)]
 
     return step
 

@@ -1,4 +1,4 @@
-"""A process of a captured command goes in; if it imports torch, what captures its steps is set up.
+"""Set up the capture in a process of a captured command, once it imports torch.
 
 Nothing else is imported before: the process may be a launcher, a shell's helper, a loader's worker.
 """
@@ -22,10 +22,12 @@ def _install() -> None:
     import sys
 
     try:
-        from syncscan.capture.captured_process import ChildRunner
+        from syncscan.capture.captured_process import ChildRunner, follow_forks
         from syncscan.capture.processes import WantedCaptures
 
-        runner = ChildRunner(WantedCaptures.read(os.environ[VARIABLE]))
+        wanted = WantedCaptures.read(os.environ[VARIABLE])
+        follow_forks(wanted)
+        runner = ChildRunner(wanted)
     except Exception as error:  # the program's import of torch must not fail by it
         sys.stderr.write(
             f"syncscan: this process isn't captured ({type(error).__name__}: {error}):"

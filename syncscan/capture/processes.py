@@ -1,4 +1,4 @@
-"""A command as a user types it goes in; its processes run as they would, and what was captured in each comes out.
+"""Run a command unchanged, and collect what was captured in each of its processes.
 
 `torchrun`, `accelerate launch`, `deepspeed`, a shell script, `mp.spawn`: whoever starts a process of Python's gives it
 the environment, and with it a folder on Python's path whose `sitecustomize` looks on (`startup`, `child`). A process
@@ -133,11 +133,11 @@ def inheriting(given: Mapping[str, str]) -> Iterator[None]:
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
     """Yield a folder in which processes say what they captured, for as long as they run."""
-    made = Path(tempfile.mkdtemp(prefix="syncscan-"))
+    path = Path(tempfile.mkdtemp(prefix="syncscan-"))
     try:
-        yield made
+        yield path
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def run_command(words: Sequence[str], wanted: WantedCaptures) -> int:
@@ -164,7 +164,7 @@ def run_with(words: Sequence[str], given: Mapping[str, str]) -> int:
             process.send_signal(number)
 
     before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGHUP)}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal has told it too
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal has interrupted it too
     try:
         code = process.wait()
     finally:

@@ -21,7 +21,7 @@ from typing import Any
 
 from syncscan.capture import device
 from syncscan.capture.rounds import Rounds, can_watch
-from syncscan.capture.watch import of_program
+from syncscan.capture.run_watch import of_program
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Frame
 from syncscan.model.libraries import in_package, package_of
@@ -39,7 +39,7 @@ OFTEN, ENOUGH = 5, 3
 HELD = 0.5
 """Fraction of the looks in which a loop must be active."""
 SAY_S = 10.0
-"""Time after which the user is told that no step has been seen."""
+"""Time after which a message reports that no step has been seen."""
 
 
 class Repeats:

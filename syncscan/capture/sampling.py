@@ -7,12 +7,11 @@ takes as long as before it. The trace is written first and gets the tree added, 
 can cost it.
 
 The timed steps come long before and stay without a sampler, so their time is undisturbed. The sampled ones are timed by
-the same clock: what sampling cost can be told from both.
+the same clock: the cost of sampling follows from both.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -29,12 +28,17 @@ from syncscan.capture.usage import between as spans
 from syncscan.facts.program_phases import name_of
 from syncscan.model.entry_script import only_starts
 from syncscan.model.libraries import is_library
+from syncscan.model.step_times import StepTimes
 
 RATE = 193
 """Samples per second. Each costs 40 to 60 µs (2 cores, a virtual machine), together 0.7 to 1.1 % of a step; five
 seconds of them determine a share of 50 % to within 3.2 points and one of 5 % to within 1.4 (twice the binomial
 deviation). A prime, so that no step's length is a multiple of its period."""
-PERIOD_NS = 1_000_000_000 // RATE
+RATES = (RATE, 139, 97, 67)
+"""Rates to choose from: the highest at which the samples' own work takes at most `COST` of the time, else the lowest.
+On a host that handles signals slowly, 193 samples would lengthen a step by several percent; 67 determine a share of
+50 % to within 5.5 points in five seconds."""
+COST = 0.01
 SETTLE = 3
 """Uncounted steps at first: the device ran dry while the trace was written."""
 LEAST_STEPS = 3
@@ -42,7 +46,10 @@ LONGEST_S = 10.0
 """Sampling time from which one whole step is enough."""
 LEAST_SAMPLES = 100
 """Least samples; with fewer, a share of a half is known no better than to ±10 points."""
-MOST_TIMED = 4000
+TIMED = 40
+"""First sampled steps that are timed one by one. An event at a step's end makes steps 65 to 100 µs longer on the host
+of an H100 (12 % of 0.54 ms), half of it outside of the capture's own code; without, they are as long as in a plain run.
+"""
 MOST_NODES = 20_000
 """Most nodes; with endless recursion, deeper frames count for the callers."""
 
@@ -65,18 +72,19 @@ class Sampling:
 
     Args:
         seconds: how long is sampled at least, from a step's end to a step's end.
-        step_us: what a step is expected to take, in µs, if that is known.
+        stack_ns: how long the thread is busy with the stack of a sample, as far as known.
 
     Raises:
         NotSampled: this process can't be sampled.
     """
 
-    def __init__(self, seconds: float, step_us: float | None) -> None:
+    def __init__(self, seconds: float, stack_ns: float = 0.0) -> None:
         self._seconds = seconds
         self._meter = Meter()
-        self._ticks = Ticks(RATE, self._meter.read)
-        expected = 2e6 * seconds / step_us if step_us else 0
-        self._clock = StepTimer(min(MOST_TIMED, max(100, math.ceil(expected))), begin=False)
+        self.rate = rate_of(stack_ns + self._meter.cost_ns())
+        self._ticks = Ticks(self.rate, self._meter.read)
+        self._clock = StepTimer(TIMED, begin=False)
+        self._times: StepTimes | None = None
         self._settle = SETTLE
         self._steps = -1
         self._began = 0.0
@@ -87,6 +95,11 @@ class Sampling:
         self.spent = self._ticks.spent
         """When each tick came, and how long the thread was busy with it, as in `Ticks`."""
 
+    @property
+    def period_ns(self) -> int:
+        """Return the time between two samples."""
+        return 1_000_000_000 // self.rate
+
     def step(self) -> bool:
         """Handle the end of a step; return whether the next one is sampled too."""
         if self._settle:
@@ -94,7 +107,10 @@ class Sampling:
         if self._settle:
             return True
         self._steps += 1
-        self._clock.mark()
+        if self._times is None:
+            self._clock.mark()
+            if self._steps == TIMED:
+                self._times = self._clock.end()
         self._ended = time.monotonic_ns()
         if self._steps:
             self._meter.follow()
@@ -125,8 +141,8 @@ class Sampling:
         self.rows = self._ticks.stop()
         if self._steps < 1 or self._first is None:
             raise NotSampled("the program ended before a step was sampled.")
-        rows, without = list(_until(self._ended, self.rows)), between(self.rows)
-        times = self._clock.end()
+        rows, without = list(_until(self._ended, self.period_ns, self.rows)), between(self.rows)
+        times = self._times or self._clock.end()
         whole = zip(rows, spans([self._first, *(read for *_, read in rows)]), strict=True)
         pairs = [(row, part) for row, part in whole if row[2].at not in without]
         samples, parts = [row for row, _ in pairs], [part for _, part in pairs]
@@ -135,17 +151,17 @@ class Sampling:
         if count < LEAST_SAMPLES:
             raise NotSampled(f"{count} samples are too few; {LEAST_SAMPLES} are needed. Let it run longer.")
         return {
-            "rate": RATE,
+            "rate": self.rate,
             "steps": self._steps,
             "samples": count,
             "step_us": round(times.typical, 3),
             "frames": frames,
             "nodes": nodes,
-            "used": self._used(parts),
+            "used": self._thread_use(parts),
             "threads": _threads(self._meter.names, samples, parts),
         }
 
-    def _used(self, parts: Sequence[UsageDifference]) -> Json:
+    def _thread_use(self, parts: Sequence[UsageDifference]) -> Json:
         """Return what the thread used from the first sample to the last.
 
         Returns:
@@ -167,10 +183,15 @@ class Sampling:
         self._ticks.close()
 
 
-def _until(end: int, rows: Iterable[Row]) -> Iterator[Row]:
+def rate_of(work_ns: float) -> int:
+    """Return how many samples a second are taken where each takes so many ns of the thread."""
+    return next((rate for rate in RATES if rate * work_ns <= COST * 1e9), RATES[-1])
+
+
+def _until(end: int, period_ns: int, rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows up to a time: what the program does after its last step belongs to no step."""
     for count, stack, read in rows:
-        late = max(0, read.at - end) // PERIOD_NS
+        late = max(0, read.at - end) // period_ns
         if late < count:
             yield count - late, stack, read
 
@@ -184,7 +205,7 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
     """
     frames: Interned[tuple[str, str]] = Interned()
     nodes: dict[tuple[int, int, int], int] = {}
-    own: list[list[int]] = []
+    self_counts: list[list[int]] = []
     named = naming()
     for counts, stack in samples:
         at = -1
@@ -193,10 +214,10 @@ def tree(samples: Iterable[tuple[Sequence[int], Sequence[Place]]]) -> tuple[list
             if key not in nodes and len(nodes) >= MOST_NODES:
                 break
             at = nodes.setdefault(key, len(nodes))
-            own += [[0] * len(counts) for _ in range(len(nodes) - len(own))]
+            self_counts += [[0] * len(counts) for _ in range(len(nodes) - len(self_counts))]
         if at >= 0:
-            own[at] = [a + b for a, b in zip(own[at], counts, strict=True)]
-    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, own, strict=True)]
+            self_counts[at] = [a + b for a, b in zip(self_counts[at], counts, strict=True)]
+    return [list(frame) for frame in frames.values()], [[*key, *n] for key, n in zip(nodes, self_counts, strict=True)]
 
 
 def _places(samples: Sequence[Row], parts: Sequence[UsageDifference]) -> list[tuple[list[int], tuple[Place, ...]]]:

@@ -6,14 +6,17 @@ all optimizers), or where the script says so, if it uses `syncscan.profile` itse
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from syncscan.capture import fork
 from syncscan.capture.explained import Explained
@@ -22,12 +25,12 @@ from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.capture.repeats import Repeats
-from syncscan.capture.scopes import ScopeWatch
 from syncscan.capture.session import Session
+from syncscan.capture.step_ends import ScopeWatch
 from syncscan.errors import SyncscanError, UsageError
 
 STOPS = 3
-"""Times the script is told to stop before it counts as one that catches everything, and is left alone."""
+"""Attempts to stop the script before it counts as one that catches everything, and is left alone."""
 
 
 class CaptureComplete(BaseException):
@@ -83,15 +86,36 @@ def run_script(
     if not module and not Path(target).exists():
         raise UsageError(f"There is no script at {target}.")
     runner = Runner(make_session, keep_running, say, explain=explain_compile)
+    pid = os.getpid()
     try:
         ended = run_main(target, arguments, module=module, ends_quietly=CaptureComplete)
     finally:
         runner.close()
+    if os.getpid() != pid:
+        _end_of_child(ended.code)
     return runner.result(ended)
 
 
+def _end_of_child(code: int) -> NoReturn:
+    """End a child that the script forked and that came to the script's end, as Python would end it."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
 class Runner:
-    """Connects the script's steps with a capture, and ends the script when that is complete."""
+    """Connects the script's steps with a capture, and ends the script when that is complete.
+
+    Args:
+        make_session: makes the capture.
+        keep_running: let the script run on after it.
+        say: function that reports a sentence to the user while no step has been seen.
+        main: this process runs the script itself.
+        explain: ask dynamo too.
+        loops: take the rounds of a loop as steps where no optimizer steps.
+    """
 
     def __init__(
         self,
@@ -101,6 +125,7 @@ class Runner:
         *,
         main: bool = True,
         explain: bool = False,
+        loops: bool = True,
     ) -> None:
         self._explained = Explained(self._finish) if explain else None
         self._make_session, self._keep_running, self._say = make_session, keep_running, say
@@ -115,8 +140,8 @@ class Runner:
         self._scopes = ScopeWatch(self._step)
         self._hook = OptimizerHook(self._stepped)
         self._call_off = when_imported("torch._dynamo", self._hide)
-        self._repeats = Repeats(self._chosen, self._round_ended, say, impatient=main)
-        self._look_no_more = when_imported("torch", lambda torch: self._repeats.start())
+        self._repeats = Repeats(self._use_rounds, self._round_ended, say, impatient=main)
+        self._look_no_more = when_imported("torch", lambda torch: self._repeats.start()) if loops else lambda: None
         self._stay_here = fork.in_child(self._unhook)
         Session.opened = self._adopt
 
@@ -191,7 +216,7 @@ class Runner:
             else:
                 self._step()
 
-    def _chosen(self, what: str) -> None:
+    def _use_rounds(self, what: str) -> None:
         """Use the rounds of a loop as steps, since no optimizer steps."""
         self._rounds_of = what
         self._say(f"No optimizer has stepped so far: {what} counts as a step.")

@@ -1,6 +1,6 @@
 """Capture a few steps of a loop: `with syncscan.profile(...) as prof: … prof.step()`.
 
-A capture runs `settle` and `calibrate` steps without the profiler, to know what a step takes when nobody looks, and
+A capture runs `settle` and `calibrate` steps without the profiler, to know a step's time without it, and
 then `repeat` cycles of wait, warmup and active steps, with the source line of every sync, and samples some more steps
 if asked to. Before, between and after captures a step costs a comparison. Nothing that goes wrong in a capture reaches
 the loop.
@@ -65,8 +65,8 @@ def profile(
         shapes: record the shapes of inputs.
         calibrate: steps that are timed before the first cycle, without the profiler; 0 leaves this out.
         settle: steps before those, untimed.
-        sample: seconds after the last cycle in which it is sampled where the steps' thread is, 193 times a second and
-            without the profiler; 0 leaves this out. On Linux, in the main thread.
+        sample: seconds after the last cycle in which it is sampled where the steps' thread is, 67 to 193 times a second
+            and without the profiler; 0 leaves this out. On Linux, in the main thread.
         start_at: steps before the capture begins.
         every: begin another capture each time that so many steps have passed since the last began.
         on_signal: begin a capture whenever this signal has come, e.g. `"USR2"`.
@@ -124,7 +124,7 @@ class Session:
         shapes: bool = False,
         notify: Callable[[str], None] | None = None,
     ) -> None:
-        # A loop that changes its folder writes where it was asked to all the same.
+        # A loop that changes its folder still writes to the requested one.
         self.order = CaptureOrder(plan, out.absolute(), clean_name(name), stacks, shapes)
         self.demand = demand or Demand()
         self.paths: list[Path] = []
@@ -168,7 +168,7 @@ class Session:
         elif not lines.exact():
             self._say(NO_CALLBACKS)
         if self.demand.due(0):
-            self._guarded(self._begin)
+            self._run_guarded(self._begin)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -203,7 +203,7 @@ class Session:
         """
         course = self._last
         if course is not None:
-            self._guarded(lambda: course.add(more, failed))
+            self._run_guarded(lambda: course.add(more, failed))
 
     def trigger(self) -> None:
         """Request one more capture, which begins when the current step has ended; safe on any thread.
@@ -221,12 +221,12 @@ class Session:
             return
         self.steps += 1
         if self._course is not None:
-            self._guarded(self._advance)
+            self._run_guarded(self._advance)
         else:
             if self._wish is not None:
                 self._wish.keep()
             if self.demand.due(self.steps):
-                self._guarded(self._begin)
+                self._run_guarded(self._begin)
         if self.done and self.finished is not None:
             self.finished()
 
@@ -236,24 +236,24 @@ class Session:
             return False
         self.steps = 0
         if self._course is not None:
-            self._guarded(self._begin)
+            self._run_guarded(self._begin)
         return True
 
     def close(self) -> None:
         """End the session now, and write what is recorded of an incomplete cycle.
 
-        Nothing is raised: what fails is told, and everything is off afterwards.
+        Nothing is raised: failures are reported, and everything is off afterwards.
         """
         if os.getpid() != self._pid:
             return
         if self._course is not None:
-            self._guarded(self._cut)
+            self._run_guarded(self._cut)
         self.done, self._entered = True, False
         self._leave()
 
-    # What follows runs inside `_guarded`, or on the way out.
+    # What follows runs inside `_run_guarded`, or on the way out.
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _run_guarded(self, action: Callable[[], None]) -> None:
         """Run a part of a capture, so that none of its failures reaches the loop, and no signal interrupts it."""
         self._busy = True
         try:
@@ -279,7 +279,7 @@ class Session:
         if self._ending is None and can_handle():
             self._ending = TerminationHandler(self._end_by)
         self._course = self._last = CaptureRun(
-            self.order, self.steps, self._say, self._written, self._give_way, self._guarded, grows=self.grows
+            self.order, self.steps, self._say, self._write, self._give_way, self._run_guarded, grows=self.grows
         )
         self._course.start()
 
@@ -302,7 +302,7 @@ class Session:
             self.captures += self._course.over
         self._idle()
 
-    def _written(self, path: Path, cut: bool) -> None:
+    def _write(self, path: Path, cut: bool) -> None:
         self.paths.append(path)
         self._cut_short = cut
         if self.wrote is not None:
@@ -340,7 +340,7 @@ class Session:
         if self._busy or not self.profiling:
             return
         self._say("The program starts its own profiler, so the capture stops and keeps its data.")
-        self._guarded(self._cut)
+        self._run_guarded(self._cut)
 
     def _end_by(self, signal_name: str, resume: Callable[[], None]) -> bool:
         """End the capture before a signal ends the process; return False where that must wait a little."""
@@ -348,7 +348,7 @@ class Session:
             self._resume = self._resume or resume
             return False
         if self._course is not None:
-            self._guarded(self._cut)
+            self._run_guarded(self._cut)
         course = self._last
         outcome = f"kept {course.paths[-1]}" if course and course.paths else "nothing was recorded yet"
         step = course.ended + 1 if course else 1

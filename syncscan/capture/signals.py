@@ -93,7 +93,7 @@ class TerminationHandler:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
                 self._program[number] = signal.signal(number, self._came)
         self._watchdog = _Watchdog(self._acting)
-        # A worker that is told to end would write its signal into the pipe that it shares with this process.
+        # A worker that receives SIGTERM would write its signal into the pipe that it shares with this process.
         self._stay_here = fork.in_child(self.leave)
 
     def leave(self) -> None:

@@ -1,6 +1,6 @@
 """Sketch tensors as a few numbers each, whose distance approximates the distance of the tensors.
 
-A tensor of up to `NUMBERS` elements is told whole. Of a larger one each element is added, with a sign drawn by lot, to
+A tensor of up to `NUMBERS` elements is stored whole. Of a larger one each element is added, with a random sign, to
 one of as many sums: a count sketch (Charikar, Chen, Farach-Colton 2002), linear, so that the difference of two sketches
 is the sketch of the difference, and its length within 2 / sqrt(2 * NUMBERS) = 18 % of the true one (twice the standard
 error). It is taken on the CPU in float64, so that it is the same whatever device the tensors lie on.

@@ -11,7 +11,7 @@ What other samplers do was tried on a transformer's step of 5 ms on an idle mach
   read, and 6 % of its samples are lost, nearly all of them there; 24 % where it does, for 4 % of the step at 100
   samples per second, since it stops every thread.
 - a thread that asks for all frames sees only the places where the interpreter's lock is let go, for 2 to 5 %.
-- a hook on each call (pyinstrument) makes the step 8 to 35 % longer, and calls dearer than all else.
+- a hook on each call (pyinstrument) makes the step 8 to 35 % longer, and calls slower than everything else.
 - this: 23 to 25 %, for 0.7 to 1.1 % at 193 samples per second (`benchmarks/sampling_cost.py`). Of 58 branches above 5 %
   of two steps, each told by all its lines, the farthest was 3 points from what py-spy said that stopped the process.
 """
@@ -34,7 +34,7 @@ from typing import Any
 from syncscan.capture.signals import can_handle, unwatched
 
 SIGNAL = int(getattr(signal, "SIGURG", 0))
-"""A signal that nobody uses (it reports a socket's urgent data), and that a process ignores if it comes too late."""
+"""An otherwise unused signal (it reports a socket's urgent data), and that a process ignores if it comes too late."""
 
 _MONOTONIC = 1
 _TO_THREAD = 4
@@ -77,7 +77,7 @@ class Ticks:
             raise NotSampled(f"the program uses {signal.Signals(SIGNAL).name} itself.")
         self._library = _library()
         self._timer = ctypes.c_void_p()
-        event = _Event(None, SIGNAL, _TO_THREAD, threading.get_native_id())
+        event = _SigEvent(None, SIGNAL, _TO_THREAD, threading.get_native_id())
         if self._library.timer_create(_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
             raise NotSampled("the system provides no timer.")
         self._undo.callback(self._library.timer_delete, self._timer)
@@ -139,7 +139,7 @@ class _Interval(ctypes.Structure):
     _fields_ = (("interval", _Span), ("first", _Span))
 
 
-class _Event(ctypes.Structure):
+class _SigEvent(ctypes.Structure):
     """`struct sigevent`, with the thread to signal."""
 
     _fields_ = (

@@ -65,8 +65,8 @@ def time_step(
         MissingExtra: torch isn't installed.
     """
     torch = _torch()
-    where, watch = _clock(torch, device)
-    prepared = _Made(torch, fn, inputs, where, watch, sized=throughput)
+    device_name, watch = _clock(torch, device)
+    prepared = _PreparedCall(torch, fn, inputs, device_name, watch, sized=throughput)
     call, one_offs = prepared.call(), prepared.one_offs
     first = alone(watch, call, 1)[0]
     stable, calls, warmup_us = _warm_up(watch, call)
@@ -79,7 +79,7 @@ def time_step(
     return Timing(
         name=name or str(getattr(fn, "__name__", type(fn).__name__)),
         clock=clock,
-        device=_device_name(torch, where),
+        device=_device_name(torch, device_name),
         samples_us=tuple(samples),
         block=block,
         alone_us=lone,
@@ -91,13 +91,13 @@ def time_step(
     )
 
 
-class _Made:
+class _PreparedCall:
     """The call to time, with its inputs and module on the device; the time to move them there is separate."""
 
     def __init__(
-        self, torch: Any, fn: Callable[..., Any], inputs: Inputs, where: str, watch: Stopwatch, *, sized: bool
+        self, torch: Any, fn: Callable[..., Any], inputs: Inputs, device_name: str, watch: Stopwatch, *, sized: bool
     ) -> None:
-        self.torch, self.fn, self.inputs, self.where, self.watch = torch, fn, inputs, where, watch
+        self.torch, self.fn, self.inputs, self.where, self.watch = torch, fn, inputs, device_name, watch
         self.sized = sized
         self.one_offs: list[OneOff] = []
         self.moved: tuple[Any, ...] | None = None
@@ -237,10 +237,10 @@ def _sample(watch: Stopwatch, call: Call, repetitions: int, seconds: float) -> t
     if watch.clock is Clock.HOST or spent <= UNSEEN * sum(samples) * block + UNSEEN_US:
         return samples, block, watch.clock
     length = max(RUN, repetitions)
-    return [_drained(watch, call, length) for _ in range(RUNS)], length, Clock.HOST
+    return [_mean_until_drained(watch, call, length) for _ in range(RUNS)], length, Clock.HOST
 
 
-def _drained(watch: Stopwatch, call: Call, calls: int) -> float:
+def _mean_until_drained(watch: Stopwatch, call: Call, calls: int) -> float:
     """Return the mean time of a call in one run, until the device has finished, in µs of the host's clock."""
     watch.drain()
     began = time.perf_counter_ns()
@@ -250,7 +250,7 @@ def _drained(watch: Stopwatch, call: Call, calls: int) -> float:
     return (time.perf_counter_ns() - began) / 1e3 / calls
 
 
-def _naive(prepared: _Made, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
+def _naive(prepared: _PreparedCall, call: Call, watch: Stopwatch, first: float, right: float) -> tuple[Naive, ...]:
     mistakes = [Naive("a single call, no warm-up", first, "it includes one-time costs")]
     if watch.clock is Clock.DEVICE:
         launches = statistics.fmean(unsynchronized(watch, call, 10))

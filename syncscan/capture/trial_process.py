@@ -33,7 +33,7 @@ from syncscan.errors import SyncscanError
 
 SEED = 0
 STOPS = 3
-"""Times a script is told to end before its process is ended."""
+"""Attempts to end a script before its process is ended."""
 
 
 class TrialComplete(BaseException):
@@ -46,7 +46,7 @@ class TrialOrder:
 
     `function` is empty for a script. `fingerprint` is how many seeded steps are wanted of it, 0 where steps are to be
     timed; `rounded` moves the parameters by a rounding error first, `delayed` delays each non-blocking copy. `moved`
-    leads from a folder of the user's to the one that stands in its place.
+    leads from a folder of the user's to the one that replaces it.
     """
 
     target: str
@@ -70,7 +70,7 @@ class Watches(Protocol):
         ...
 
 
-class _Counted:
+class _StepFingerprints:
     """Takes the fingerprint of a number of steps, and sends it."""
 
     def __init__(self, channel: Channel, order: TrialOrder) -> None:
@@ -183,7 +183,7 @@ def main() -> None:
     _seed()
     if order.delayed:
         when_imported("torch", _delay_copies)
-    steps = Steps(_Counted(channel, order) if order.fingerprint else _Paced(channel))
+    steps = Steps(_StepFingerprints(channel, order) if order.fingerprint else _Paced(channel))
     try:
         code = _run_function(order, steps) if order.function else _run_script(order, steps)
     except SyncscanError as error:

@@ -29,6 +29,8 @@ BUSY = 0.2
 _TRIED, _TRIES = 4 << 20, 3
 """Bytes of fresh memory that are touched to measure a page fault, and how often: 2 ms each on a slow machine."""
 _PAGE = 4096
+_READS = 9
+"""Reads that are timed to know what one takes: 2 to 10 µs each."""
 
 
 class Read(NamedTuple):
@@ -117,6 +119,16 @@ class Meter:
         self._last, self._last_at = used, now
         return Read(now, cpu, faults, system, used, self._stacks(ran) if ran else {})
 
+    def cost_ns(self) -> float:
+        """Return how long a read takes at present, in ns."""
+        self.start()
+        clock, costs = time.monotonic_ns, []
+        for _ in range(_READS):
+            began = clock()
+            self.read()
+            costs.append(clock() - began)
+        return float(sorted(costs)[len(costs) // 2])
+
     def delayed_ns(self) -> int | None:
         """Return how long the thread has waited for a core since the start; None where unknown."""
         now = self._waited()
@@ -130,7 +142,7 @@ class Meter:
     def fault_ns(self) -> float | None:
         """Return the current cost of touching and releasing a page on this machine; None where none is counted."""
         costs = [cost for cost in (self._tried() for _ in range(_TRIES)) if cost is not None]
-        return min(costs, default=None)  # what others do meanwhile only makes it dearer
+        return min(costs, default=None)  # other threads' work in between only adds to it
 
     def _tried(self) -> float | None:
         cpu, faults, _ = self._usage()

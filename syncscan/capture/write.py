@@ -89,7 +89,7 @@ def _pack(raw: Path, packed: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def _repack(path: Path, packed: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Copy a trace with other metadata; raise if somebody else has changed it."""
+    """Copy a trace with other metadata; raise if another program has changed it."""
     old, new = _member("syncscan", before), _member("syncscan", after)
     with igzip.open(path, "rb") as source, igzip.open(packed, "wb", compresslevel=3) as target:
         head = source.read(CHUNK)

@@ -1,4 +1,4 @@
-"""The command line: from arguments to the api and a renderer; each command is a file, imported when it is called."""
+"""Define the command line: each command is a module that calls the api and a renderer, imported on first use."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from syncscan.version import __version__
 COMMANDS = {
     "demo": "See syncscan at work: two recorded steps, and one captured on this machine.",
     "profile": "Run an unchanged training script under the profiler and report its syncs.",
-    "attach": "Capture or watch a process that runs already, or say where it stands.",
-    "watch": "Show a job that is watched as it runs: step time, waits, lines.",
+    "attach": "Capture or watch a running process, or show what it is executing.",
+    "watch": "Show a watched job as it runs: step time, waits, lines.",
     "analyze": "Find the host-device syncs in a trace, with their causes and costs.",
     "fleet": "Join all ranks of a job: which one delays it, and what removing a sync gains.",
     "whatif": "Project the step without chosen syncs: what removing them would really gain.",

@@ -37,7 +37,7 @@ class AnalysisOptions(msgspec.Struct, frozen=True):
 
         Args:
             trace: its path.
-            clock: told when each stage is over.
+            clock: called at the end of each stage.
         """
         from syncscan import api
 
@@ -66,7 +66,7 @@ class AnalysisOptions(msgspec.Struct, frozen=True):
         }
 
 
-class _Steps(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+class _StepsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "steps"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -120,7 +120,7 @@ def _of_steps(command: Callable[..., Any]) -> Callable[..., Any]:
     scope = click.option("--step-scope", metavar="GLOB", help="Treat every range with this name as a step.")
     steps = click.option(
         "--steps",
-        type=_Steps(),
+        type=_StepsType(),
         default="auto",
         show_default=True,
         metavar="auto|none|A:B",

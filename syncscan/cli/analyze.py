@@ -1,4 +1,4 @@
-"""`syncscan analyze TRACE…`: from trace files to a report on stdout or in a file."""
+"""`syncscan analyze TRACE…`: analyze trace files, and write a report to stdout or a file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import msgspec
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
+from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
-from syncscan.cli.suggested import option, with_fixes
-from syncscan.cli.terminal import blocks, colors, links, width
+from syncscan.cli.stdout import blocks, colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
 from syncscan.errors import TraceError, UsageError
@@ -94,7 +94,7 @@ def command(
     form = _form(form, output, evidence)
     paths = api.find(traces)
     if len(paths) > 1 and form not in ("text", "json", "csv", "markdown", "github"):
-        raise UsageError(f"{_asked_for(form)} takes one trace; {len(paths)} were given.")
+        raise UsageError(f"{_requested_format(form)} takes one trace; {len(paths)} were given.")
     refuse_unknown(view)
     refuse(output, force, *paths)
     reports, rows, failed = [], [], 0
@@ -120,13 +120,13 @@ def command(
     if len(paths) > 1 and form in ("text", "markdown") and not evidence:
         reports.append(_table(rows, form, output is None))
     if reports:
-        deliver(_joined(reports, form, len(paths) > 1), output, force)
+        deliver(_join(reports, form, len(paths) > 1), output, force)
     if failed:
         click.get_current_context().exit(failed)
 
 
 def _say_timings(clock: StageClock, waits: int) -> None:
-    """One line a stage; `start` is Python's own and all that was imported for the command."""
+    """Print one line per stage; `start` is Python's own start and the imports of the command."""
     from syncscan.model.stage_clock import cpu_seconds
 
     start = cpu_seconds() - sum(cost.cpu_seconds for cost in clock.costs)
@@ -198,7 +198,7 @@ def _table(rows: Sequence[TraceRow], form: str, to_terminal: bool) -> str:
     return traces.markdown(rows) if form == "markdown" else traces.render(rows, width(), to_terminal and colors())
 
 
-def _asked_for(form: str) -> str:
+def _requested_format(form: str) -> str:
     return "A saved analysis" if form == "saved" else f"--format {form}"
 
 
@@ -208,7 +208,7 @@ def _evidence(analysis: Analysis, name: str) -> str:
     return evidence.of_named(analysis, name)
 
 
-def _joined(reports: list[str], form: str, several: bool) -> str:
+def _join(reports: list[str], form: str, several: bool) -> str:
     """Join reports of several traces: a JSON array, a CSV with one header, or one text after another."""
     if not several:
         return reports[0]

@@ -1,4 +1,4 @@
-"""`syncscan annotate TRACE`: from a trace file to the same trace with findings drawn on tracks of their own."""
+"""`syncscan annotate TRACE`: copy a trace, with its findings drawn on added tracks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`syncscan attach PID`: from a process that runs already to a capture of it, a watch, or where its threads stand."""
+"""`syncscan attach PID`: capture or watch a running process, or print where its threads are."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from syncscan.errors import ProgramFailed, SyncscanError
 from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
-    from syncscan.live.attaching.injection import Process
-    from syncscan.live.attaching.order import Order
+    from syncscan.live.attaching.injection import PythonProcess
+    from syncscan.live.attaching.requests import Order
 
 
 @click.command("attach")
 @click.argument("pid", type=click.IntRange(1))
-@click.option("--dump", is_flag=True, help="Only say where each thread stands now, and whether it waits.")
-@click.option("--watch", is_flag=True, help="Begin a watch that goes on for as long as the process runs.")
-@click.option("--stop", is_flag=True, help="End the process's watch.")
-@click.option("--guard", is_flag=True, help="Record nothing, but count the syncs of some steps, by line.")
+@click.option("--dump", is_flag=True, help="Only print what each thread is executing, and whether it waits.")
+@click.option("--watch", is_flag=True, help="Start a watch that runs as long as the process.")
+@click.option("--stop", is_flag=True, help="Stop the process's watch.")
+@click.option("--guard", is_flag=True, help="Record nothing, but count the syncs of some steps by line.")
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(1), help="Steps to record.")
 @click.option(
     "--warmup", default=4, show_default=True, type=click.IntRange(0), help="Steps for the profiler to warm up."
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("syncscan-out"), show_default=True
 )
 @click.option("--name", "prefix", help="Prefix of the file name.  [default: the script's name]")
-@click.option("--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Seconds of a window.")
-@click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps when a line waits more.")
+@click.option(
+    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a window in seconds."
+)
+@click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps on an alarm.")
 @click.option("--on-alarm", metavar="COMMAND", help="Let the watch run this command on an alarm; see profile --watch.")
 @click.option(
     "--timeout",
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     default=600.0,
     show_default=True,
     type=click.FloatRange(1),
-    help="Seconds to wait for a step.",
+    help="How many seconds to wait for a step.",
 )
 @needs(
     Need("interval", "watch"),
@@ -72,16 +74,16 @@ def command(
     on_alarm: str | None,
     wait_s: float,
 ) -> None:
-    """Capture some steps of a Python process that runs already, by its PID; it was started as usual, and goes on after.
+    """Capture some steps of the running Python process PID, which then continues.
 
-    With --watch it is watched from now on, with --stop no longer; --dump says where its threads stand, and --guard how
-    often each line waits. A process of Python 3.14 or later is reached by Python itself, an older one by gdb or lldb,
-    which stops it for a moment. Its environment needs what syncscan needs. Nothing is begun while the main thread is in
-    a call of C's.
+    The process needs no preparation, but its environment needs syncscan's dependencies. --watch starts a watch instead,
+    --stop stops it, --dump prints what each thread is executing, and --guard how often each line waits. Python 3.14 and
+    later can be attached to directly; older versions need gdb or lldb, which stops the process for a moment. While the
+    main thread is in a C call, nothing starts.
     """
     from syncscan.live.attaching.attach import attached
     from syncscan.live.attaching.injection import process_of
-    from syncscan.live.attaching.order import Action, Order
+    from syncscan.live.attaching.requests import Action, Order
 
     process = process_of(pid)
     if dump:
@@ -98,14 +100,14 @@ def command(
     with attached(process, order) as answers:
         paths = answers.until("done", _say)["done"]
     if stop:
-        _say(f"The watch of process {pid} has ended: {paths[0]}")
+        _say(f"Stopped the watch of process {pid}: {paths[0]}")
     elif watch:
-        _say(f"Process {pid} is watched; syncscan watch {paths[0]} shows it")
+        _say(f"Watching process {pid}; to view it: syncscan watch {paths[0]}")
     else:
         _report(paths)
 
 
-def _guard(process: Process, order: Order) -> None:
+def _guard(process: PythonProcess, order: Order) -> None:
     """Print how often each line waited in some steps."""
     from syncscan.live.attaching.attach import attached
 
@@ -126,7 +128,7 @@ def _dump(pid: int) -> None:
     """Print where each thread stands, also of a process that doesn't hear."""
     from syncscan.live.attaching.attach import NotHeard, attached
     from syncscan.live.attaching.injection import process_of
-    from syncscan.live.attaching.order import Order
+    from syncscan.live.attaching.requests import Order
 
     process = process_of(pid)
     try:
@@ -139,7 +141,7 @@ def _dump(pid: int) -> None:
         click.echo("\n".join(_lines(thread)))
 
 
-def _dump_from_outside(process: Process, error: SyncscanError) -> None:
+def _dump_from_outside(process: PythonProcess, error: SyncscanError) -> None:
     """Print the frames of a process that runs no Python now, and the functions of C's in which it is.
 
     Raises:
@@ -178,14 +180,14 @@ def _lines(thread: dict[str, Any]) -> list[str]:
     doing = {"device": "waits for the device", "input": "waits for the data loader", "peers": "waits for other ranks"}
     what = doing.get(thread["kind"], "doesn't wait for the device")
     rule = f" ({thread['rule']})" if thread["rule"] else ""
-    rows = [f"{printable(thread['name'] or 'a thread without a name')}: {what}{rule}"]
+    rows = [f"{printable(thread['name'] or 'unnamed thread')}: {what}{rule}"]
     return rows + [f"  {printable(file)}:{line} {printable(function)}" for file, line, function in thread["frames"]]
 
 
 def _report(paths: list[str]) -> None:
     from syncscan import api
     from syncscan.cli.output import deliver, warn
-    from syncscan.cli.terminal import colors, width
+    from syncscan.cli.stdout import colors, width
     from syncscan.report import text
 
     if not paths:

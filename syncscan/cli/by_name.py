@@ -29,7 +29,7 @@ _SAVED = (".syncscan.json", ".syncscan.json.gz", ".fleet.json", ".fleet.json.gz"
 
 
 def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have `-o NAME.html` mean `--format html`; to stand above `needs`.
+    """Have `-o NAME.html` mean `--format html`; to be applied above `needs`.
 
     Args:
         formats: those that the command writes.

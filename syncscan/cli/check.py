@@ -1,4 +1,4 @@
-"""`syncscan check TRACE…`: from recordings and a project's limits to passed or failed, for CI."""
+"""`syncscan check TRACE…`: compare recordings with a project's limits, and pass or fail in CI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncscan.cli.finite import Finite
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def command(
         _update(rules.baseline, analyses, [api.check(a, rules, source_roots=roots) for a in analyses])
         return
     source = rules.source or "the default: no syncs"
-    deliver(_rendered(verdicts, analyses, source, form, output is None), output, force)
+    deliver(_render(verdicts, analyses, source, form, output is None), output, force)
     if not all(verdict.passed for verdict in verdicts):
         click.get_current_context().exit(FAILED)
 
@@ -126,7 +126,7 @@ def _check_job(
     if update and not rules.baseline:
         raise UsageError("--update-baseline needs --baseline FILE.", "Add it, or set baseline in [tool.syncscan].")
     refuse(output, force, *traces)
-    known = _known(rules.baseline, update)
+    known_syncs = _known(rules.baseline, update)
     job = fleet_from(traces, analysis_options)
     roots = analysis_options.source_root or ()
     if update:
@@ -135,9 +135,9 @@ def _check_job(
         files.write(Path(rules.baseline), [gate.text_of(baseline).encode()], force=True)
         say(f"Wrote {rules.baseline}: {len(baseline.known)} known sync{'s' * (len(baseline.known) != 1)}.")
         return
-    verdict = api.check_fleet(job, rules, known, source_roots=roots)
+    verdict = api.check_fleet(job, rules, known_syncs, source_roots=roots)
     source = rules.source or "the default: no syncs"
-    deliver(_rendered([verdict], [], source, form, output is None), output, force)
+    deliver(_render([verdict], [], source, form, output is None), output, force)
     if not verdict.passed:
         click.get_current_context().exit(FAILED)
 
@@ -210,7 +210,7 @@ def _replaceable(path: str) -> Path:
     return target
 
 
-def _rendered(verdicts: list[CheckVerdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:
+def _render(verdicts: list[CheckVerdict], analyses: list[Analysis], source: str, form: str, to_terminal: bool) -> str:
     from syncscan import report
     from syncscan.report import check_json, check_text, github, junit
     from syncscan.report.flagged_limits import flagged_limits
@@ -218,14 +218,14 @@ def _rendered(verdicts: list[CheckVerdict], analyses: list[Analysis], source: st
     if form == "text":
         return check_text.render(verdicts, source, width=width(), color=to_terminal and colors())
     if form == "sarif":
-        return report.render(_judged(analyses[0], verdicts[0]), form)
+        return report.render(_with_verdict(analyses[0], verdicts[0]), form)
     if form == "json":
         return check_json.render(verdicts, source)
     flagged = [flagged_limits(verdict, source) for verdict in verdicts]
     return github.drawn(flagged) if form == "github" else junit.drawn(flagged)
 
 
-def _judged(analysis: Analysis, verdict: CheckVerdict) -> Analysis:
+def _with_verdict(analysis: Analysis, verdict: CheckVerdict) -> Analysis:
     """Return the analysis as SARIF shows a verdict: violations are errors, everything else is left out."""
     from syncscan.model.finding import Severity
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.output import warn
-from syncscan.cli.terminal import colors, links, width
+from syncscan.cli.stdout import colors, links, width
 
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
@@ -81,15 +81,15 @@ def _show(analysis: Analysis) -> None:
 
 
 def _conclusion(gains: Analysis, nothing: Analysis) -> str:
-    """In one sentence, with the numbers of both reports."""
-    first, second = (_told(analysis) for analysis in (gains, nothing))
+    """Return a sentence with the numbers of both reports."""
+    first, second = (_describe(analysis) for analysis in (gains, nothing))
     return (
-        f"So the first step waits {first[0]} of its time and would be {first[1]} shorter without its wait; the second "
-        f"waits {second[0]} and would be {second[1]} shorter. The length of a wait doesn't show its cost."
+        f"So the first step waits for {first[0]} of its time and would be {first[1]} shorter without its wait; the "
+        f"second waits for {second[0]} and would be {second[1]} shorter. The length of a wait doesn't show its cost."
     )
 
 
-def _told(analysis: Analysis) -> tuple[str, str]:
+def _describe(analysis: Analysis) -> tuple[str, str]:
     """Return the parts of a step spent waiting, and saved by the fix."""
     from syncscan.report.phrases import measurable, replayed, saving
     from syncscan.report.units import percent

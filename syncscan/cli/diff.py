@@ -1,4 +1,4 @@
-"""`syncscan diff BEFORE AFTER`: from recordings of two states of a program to what differs between them."""
+"""`syncscan diff BEFORE AFTER`: compare recordings of two states of a program."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli import linked_reports
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_several
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
+from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, say, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,10 +35,11 @@ FAILED = 1
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @page_option
+@linked_reports.option
 @click.option("--fleet", is_flag=True, help="Treat the traces of each state as the ranks of one job.")
 @options_of_several
 @format_by_name(FORMATS)
-@needs(Need("page", "form", ("brief",)))
+@needs(Need("page", "form", ("brief",)), Need("reports", "output"), Need("reports", "form", ("html",)))
 def command(
     states: tuple[str, ...],
     before: tuple[str, ...],
@@ -46,6 +49,7 @@ def command(
     output: str | None,
     force: bool,
     page: int,
+    reports: bool,
     fleet: bool,
     analysis_options: AnalysisOptions,
 ) -> None:
@@ -66,14 +70,23 @@ def command(
         _diff_jobs(named, analysis_options, fail_on, form, output, force)
         return
     sides = [api.find(side) for side in named]
+    beside = Reports(output, force) if reports and output else None
     refuse(output, force, *sides[0], *sides[1])
     analyses = [[analysis_options.analysis_of(path) for path in side] for side in sides]
     for analysis in (*analyses[0], *analyses[1]):
         warn(analysis.warnings)
     comparison = api.diff(*analyses)
-    deliver(_rendered(comparison, analyses, form, page, output is None), output, force)
+    if beside:
+        from syncscan.report import diff_html
+
+        links = [beside.write(side[0], name) for side, name in zip(analyses, ("before", "after"), strict=True)]
+        text = diff_html.render(comparison, analyses[0][0], analyses[1][0], links)
+    else:
+        text = _render(comparison, analyses, form, page, output is None)
+    deliver(text, output, force)
     if fail_on and (worse := comparison.worse):
-        say(f"{len(worse)} sync{'s are' if len(worse) > 1 else ' is'} new, or waits more often than before.")
+        subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
+        say(f"{subject} more often than before.")
         click.get_current_context().exit(FAILED)
 
 
@@ -115,21 +128,21 @@ def _diff_jobs(
     refuse(output, force, *sides[0], *sides[1])
     before, after = (fleet_from(side, analysis_options) for side in sides)
     comparison = diff_fleets(before, after)
-    deliver(_rendered_of_jobs(comparison, form, output is None), output, force)
+    deliver(_render_jobs(comparison, form, output is None), output, force)
     if fail_on and (worse := comparison.worse):
-        subject = "sync is" if len(worse) == 1 else "syncs are"
-        say(f"{len(worse)} {subject} new, or waits more often or on more ranks than before.")
+        subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
+        say(f"{subject} more often or on more ranks than before.")
         click.get_current_context().exit(FAILED)
 
 
-def _rendered_of_jobs(found: FleetDiff, form: str, to_terminal: bool) -> str:
+def _render_jobs(diff: FleetDiff, form: str, to_terminal: bool) -> str:
     from syncscan.report import fleet_diff_json, fleet_diff_markdown, fleet_diff_text
 
     if form == "json":
-        return fleet_diff_json.render(found)
+        return fleet_diff_json.render(diff)
     if form == "markdown":
-        return fleet_diff_markdown.render(found)
-    return fleet_diff_text.render(found, width(), to_terminal and colors())
+        return fleet_diff_markdown.render(diff)
+    return fleet_diff_text.render(diff, width(), to_terminal and colors())
 
 
 def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -140,21 +153,21 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
     raise UsageError("diff needs BEFORE and AFTER, or at least one --before and one --after.")
 
 
-def _rendered(found: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
+def _render(diff: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
     if form == "json":
         from syncscan.report import diff_json
 
-        return diff_json.render(found)
+        return diff_json.render(diff)
     if form == "markdown":
         from syncscan.report import diff_markdown
 
-        return diff_markdown.render(found)
+        return diff_markdown.render(diff)
     if form == "html":
         from syncscan.report import diff_html
 
-        return diff_html.render(found, analyses[0][0], analyses[1][0])
+        return diff_html.render(diff, analyses[0][0], analyses[1][0])
     from syncscan.report import brief, diff_text
 
     if form == "brief":
-        return brief.paged(diff_text.render(found, brief.LINE).splitlines(), page)
-    return diff_text.render(found, width=width(), color=to_terminal and colors())
+        return brief.paged(diff_text.render(diff, brief.LINE).splitlines(), page)
+    return diff_text.render(diff, width=width(), color=to_terminal and colors())

@@ -1,4 +1,4 @@
-"""`syncscan dryrun SCRIPT [ARGS]` and `FILE.py:FUNCTION`: from a program to the waits that it would have on a GPU."""
+"""`syncscan dryrun SCRIPT [ARGS]` and `FILE.py:FUNCTION`: find the waits that a program would have on a GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ EXPLAIN_COMPILE = """Report where torch.compile would break its graphs, and dyna
 the compiled functions, or of the modules if nothing is compiled, are repeated on the CPU."""
 
 
-class _Enough(BaseException):
+class _DryRunComplete(BaseException):
     """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
 
 
@@ -177,7 +177,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
         say(f"runs {program.target} as a single rank, without {command.launcher}")
         command = program
     with _steps_of_optimizers(steps, pretended):
-        ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_Enough)
+        ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_DryRunComplete)
     failed = ended.code != 0
     if failed:
         pretended.failed()
@@ -199,7 +199,7 @@ def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
         done += 1
         if done > steps:
             pretended.end_step()
-            raise _Enough
+            raise _DryRunComplete
         pretended.step()
 
     with after_steps(stepped):

@@ -1,4 +1,4 @@
-"""`syncscan explain NAME [TRACE]`: from the name of a rule, a finding or a habit to what there is to read about it."""
+"""`syncscan explain NAME [TRACE]`: print the page of a rule, a finding or a habit."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.fixes_option import option, with_suggestions
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import warn
-from syncscan.cli.suggested import option, with_guesses
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 
@@ -38,11 +38,11 @@ def command(name: str, trace: str | None, form: str, fixes: str | None, analysis
     from syncscan import api
     from syncscan.model.renamed_rules import deprecation
 
-    analysis = with_guesses(analysis_options.analysis_of(trace), fixes) if trace is not None else None
+    analysis = with_suggestions(analysis_options.analysis_of(trace), fixes) if trace is not None else None
     warn((*(analysis.warnings if analysis else ()), *filter(None, (deprecation(name),))))
     text = api.explanation(name, analysis)
     text += _fixes(text)
-    click.echo(_rendered(text) if form == "text" and colors() else text, nl=False)
+    click.echo(_render(text) if form == "text" and colors() else text, nl=False)
 
 
 def _fixes(page: str) -> str:
@@ -53,8 +53,8 @@ def _fixes(page: str) -> str:
     return section(heading[1]) if heading else ""
 
 
-def _rendered(markdown: str) -> str:
-    """With headings and highlighted code, as wide as the terminal; without one Markdown reads better as it is."""
+def _render(markdown: str) -> str:
+    """Return the page with headings and highlighted code as wide as the terminal; as Markdown without a terminal."""
     from rich.console import Console
     from rich.markdown import Markdown
 

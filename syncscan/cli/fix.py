@@ -9,7 +9,7 @@ import click
 
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 
 if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
@@ -128,7 +128,7 @@ def command(
             limit_s=float(limit),
             progress=say if sys.stderr.isatty() else None,
         )
-    proof = _proof(fixed, module, prove_limit) if prove and fixed.files else None
+    proof = _proof(fixed, module, prove_limit, trace) if prove and fixed.files else None
     deliver(_text(fixed, form, output, pr, proof), output, force)
     if write:
         _write(fixed, proof, force)
@@ -162,7 +162,7 @@ def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | 
     return renderers[form](fixed)
 
 
-def _proof(fixed: Fixed, module: bool, limit: int) -> Proof:
+def _proof(fixed: Fixed, module: bool, limit: int, trace: str | None) -> Proof:
     from syncscan.errors import UsageError
     from syncscan.fixing.proving import prove_patch
 
@@ -171,4 +171,4 @@ def _proof(fixed: Fixed, module: bool, limit: int) -> Proof:
             "--prove doesn't support modules.", "Give its script, or compare revisions: syncscan prove --rev."
         )
     say(f"Measuring the patch, for {limit} s at most.")
-    return prove_patch(fixed, float(limit), say)
+    return prove_patch(fixed, float(limit), say, trace)

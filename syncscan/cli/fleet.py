@@ -1,4 +1,4 @@
-"""`syncscan fleet FOLDER|GLOB|URL…`: from the traces of all ranks of a job to one report about the job."""
+"""`syncscan fleet FOLDER|GLOB|URL…`: report on a job from the traces of all its ranks."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli import linked_reports
 from syncscan.cli.analysis_options import AnalysisOptions, options_of_a_job
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
+from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, deliver_bytes, refuse
-from syncscan.cli.terminal import colors, width
-from syncscan.errors import UsageError
+from syncscan.cli.output import deliver, deliver_bytes, explain, refuse
+from syncscan.cli.stdout import colors, width
+from syncscan.errors import TraceError, UsageError
 from syncscan.model.saved_fleet import named_as_fleet
 
 if TYPE_CHECKING:
     from syncscan.model.fleet import Fleet
+    from syncscan.report.linked import LinkedReport
 
-FORMATS = ("text", "json", "html", "markdown", "csv", "parquet")
-OF_TRACES = ("store", "jobs", "scheduler", "step_ms", "step_scope", "steps", "source_root")
+FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit", "parquet")
+OF_TRACES = ("store", "jobs", "scheduler", "reports", "step_ms", "step_scope", "steps", "source_root")
 """Options that mean nothing for watches."""
 
 
 @click.command("fleet")
-@click.argument("where", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
+@click.argument("locations", nargs=-1, required=True, metavar="FOLDER|GLOB|URL...")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE. NAME.fleet.json saves the job.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@linked_reports.option
 @click.option("--store", metavar="DIR", help="Cache each rank's result in DIR, and reuse it next time.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
@@ -36,13 +40,16 @@ OF_TRACES = ("store", "jobs", "scheduler", "step_ms", "step_scope", "steps", "so
 @format_by_name(FORMATS)
 @needs(
     Need("jobs", "scheduler", never=True),
+    Need("reports", "output"),
+    Need("reports", "form", ("html",)),
     *(Need(option, "watch", never=True) for option in OF_TRACES),
 )
 def command(
-    where: tuple[str, ...],
+    locations: tuple[str, ...],
     form: str,
     output: str | None,
     force: bool,
+    reports: bool,
     store: str | None,
     jobs: int | None,
     scheduler: str | None,
@@ -57,25 +64,44 @@ def command(
     has files of watched ranks, *.watch.jsonl: which rank the others wait for, and since when.
     """
     if watch:
-        _watched(where, form, output, force)
+        _watched(locations, form, output, force)
         return
     form = _form(form, output)
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs an output file.", "Add -o FILE.")
-    if is_saved(where) and (store or jobs or scheduler):
+    if is_saved(locations) and (store or jobs or scheduler):
         option = "--store" if store else "--jobs" if jobs else "--scheduler"
         raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
-    refuse(output, force, *where)
-    fleet = fleet_from(where, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
+    beside = Reports(output, force) if reports and output else None
+    refuse(output, force, *locations)
+    fleet = fleet_from(locations, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
     if form == "parquet":
         from syncscan.report import fleet_parquet
 
         deliver_bytes(fleet_parquet.render(fleet), str(output), force)
         return
-    deliver(_rendered(fleet, form, output is None), output, force)
+    if beside:
+        from syncscan.report import fleet_html
+
+        deliver(fleet_html.render(fleet, _written(fleet, beside, analysis_options)), output, force)
+        return
+    deliver(_render(fleet, form, output is None), output, force)
 
 
-def _watched(where: tuple[str, ...], form: str, output: str | None, force: bool) -> None:
+def _written(fleet: Fleet, beside: Reports, options: AnalysisOptions) -> dict[int, LinkedReport]:
+    """Write the reports of the ranks that the page lists, and return the links; a trace that is away has none."""
+    from syncscan.report.fleet_story import story_of
+
+    links = {}
+    for rank in story_of(fleet).ranks:
+        try:
+            links[rank.rank] = beside.write(options.analysis_of(rank.path), f"rank{rank.rank}")
+        except TraceError as error:
+            explain(error)
+    return links
+
+
+def _watched(locations: tuple[str, ...], form: str, output: str | None, force: bool) -> None:
     """Print the join of watched ranks."""
     from syncscan.live.comparison_text import ranks_text
     from syncscan.live.ranks import joined
@@ -84,9 +110,9 @@ def _watched(where: tuple[str, ...], form: str, output: str | None, force: bool)
 
     if form not in ("text", "json"):
         raise UsageError(f"--format {form} doesn't support watches.", "Use text or json.")
-    files = [path for name in where for path in files_of(name)]
+    files = [path for name in locations for path in files_of(name)]
     refuse(output, force, *map(str, files))
-    ranks = joined([read(path, whole=False) for path in files])
+    ranks = joined([read(path, all_parts=False) for path in files])
     deliver(
         indented(ranks) if form == "json" else ranks_text(ranks, width(), output is None and colors()), output, force
     )
@@ -101,16 +127,28 @@ def _form(form: str, output: str | None) -> str:
     return "json"
 
 
-def _rendered(fleet: Fleet, form: str, to_terminal: bool) -> str:
-    from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_table, fleet_text
+def _render(fleet: Fleet, form: str, to_terminal: bool) -> str:
+    from syncscan.report import fleet_html, fleet_json, fleet_markdown, fleet_text
 
     if form == "text":
         return fleet_text.render(fleet, width=width(), color=to_terminal and colors())
-    if form == "csv":
-        return csv.table(fleet_table.COLUMNS, fleet_table.fleet_rows(fleet))
+    if form in ("csv", "sarif", "github", "junit"):
+        return _render_flagged(fleet, form)
     renderers = {
         "json": fleet_json.render,
         "html": fleet_html.render,
         "markdown": fleet_markdown.render,
     }
     return renderers[form](fleet)
+
+
+def _render_flagged(fleet: Fleet, form: str) -> str:
+    from syncscan.report import csv, github, junit, sarif
+    from syncscan.report.flagged_job import flagged_job
+
+    flagged = flagged_job(fleet)
+    if form == "github":
+        return github.drawn([flagged])
+    if form == "junit":
+        return junit.drawn([flagged])
+    return csv.drawn(flagged) if form == "csv" else sarif.drawn(flagged)

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from syncscan.model.fleet import Fleet
 
 WARNINGS = 5
-"""Different warnings of the traces that are said."""
+"""Most different warnings about traces that are printed."""
 
 
-def is_saved(where: Sequence[str]) -> bool:
+def is_saved(paths: Sequence[str]) -> bool:
     """Return whether this names a saved fleet, and not traces.
 
     Raises:
         UsageError: it names one among others.
     """
-    saved = [name for name in where if named_as_fleet(name)]
-    if saved and len(where) > 1:
+    saved = [name for name in paths if named_as_fleet(name)]
+    if saved and len(paths) > 1:
         raise UsageError(f"{saved[0]} already holds a whole job.", "Give it alone.")
     return bool(saved)
 
 
 def fleet_from(
-    where: Sequence[str],
+    paths: Sequence[str],
     analysis_options: AnalysisOptions,
     *,
     store: str | None = None,
@@ -42,7 +42,7 @@ def fleet_from(
     """Return the job of these traces, or the saved one.
 
     Args:
-        where: folders, globs, URLs or traces; or one saved fleet.
+        paths: folders, globs, URLs or traces; or one saved fleet.
         analysis_options: of each trace's analysis.
         store: where what is kept of each rank is written.
         jobs: processes of this machine.
@@ -51,13 +51,13 @@ def fleet_from(
     Raises:
         SyncscanError: as `syncscan.analyze_fleet` does, or the saved fleet can't be read.
     """
-    if is_saved(where):
-        return _saved(where[0])
+    if is_saved(paths):
+        return _read_saved(paths[0])
     from syncscan.fleet import analyze_fleet
 
     with counting("analyzing", "traces") as progress:
         fleet = analyze_fleet(
-            where,
+            paths,
             out=store,
             jobs=jobs,
             scheduler=scheduler,
@@ -69,7 +69,7 @@ def fleet_from(
     return fleet
 
 
-def _saved(path: str) -> Fleet:
+def _read_saved(path: str) -> Fleet:
     from pathlib import Path
 
     again = "Write it with `syncscan fleet … -o NAME.fleet.json`."

@@ -1,4 +1,4 @@
-"""`syncscan lint PATHS`: from source files that nothing runs to guesses at their syncs, by line."""
+"""`syncscan lint PATHS`: warn of likely syncs in source files, by line, without running them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import click
 
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.output import deliver, refuse, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 
 if TYPE_CHECKING:
     from syncscan.model.check import Allowance
-    from syncscan.model.guess import Linted
+    from syncscan.model.lint_warning import LintResult
 
 FORMATS = ("text", "json", "github", "sarif", "csv", "markdown")
 FAILED, UNREADABLE = 1, 3
@@ -54,7 +54,7 @@ def command(
     from syncscan import api
     from syncscan.cli.view import globs, refuse_unknown
     from syncscan.model.view import View
-    from syncscan.report import guesses
+    from syncscan.report import lint_report
 
     refuse(output, force, *paths)
     view = View(select=globs(select), ignore=globs(ignore))
@@ -62,7 +62,7 @@ def command(
     linted = api.lint(paths, _allowed(config), select=view.select, ignore=view.ignore)
     warn((*linted.unread, *linted.notes))
     options: dict[str, Any] = {"width": width(), "color": output is None and colors()} if form == "text" else {}
-    deliver(guesses.render(linted, form, **options), output, force)
+    deliver(lint_report.render(linted, form, **options), output, force)
     click.get_current_context().exit(_code(linted, fail_on))
 
 
@@ -73,8 +73,8 @@ def _allowed(config: str | None) -> tuple[Allowance, ...]:
     return gate.read_config(path, tuple(rule.id for rule in api.rules())).allowed if path else ()
 
 
-def _code(linted: Linted, fail_on: str | None) -> int:
+def _code(linted: LintResult, fail_on: str | None) -> int:
     if linted.unread_named:
         return UNREADABLE
-    failing = [g for g in linted.guesses if fail_on == "guess" or (fail_on == "medium" and g.severity == "medium")]
+    failing = [g for g in linted.warnings if fail_on == "guess" or (fail_on == "medium" and g.severity == "medium")]
     return FAILED if failing else 0

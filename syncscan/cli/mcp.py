@@ -1,4 +1,4 @@
-"""`syncscan mcp`: from a folder to a server that answers one program on standard input and output."""
+"""`syncscan mcp`: serve the traces of a folder to one program, over standard input and output."""
 
 from __future__ import annotations
 

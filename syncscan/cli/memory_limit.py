@@ -41,14 +41,14 @@ def option_of_processes(command: Callable[..., Any]) -> Callable[..., Any]:
     return _option(command, "all processes together, or a cluster's worker for one trace,", None)
 
 
-def _option(command: Callable[..., Any], what: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
+def _option(command: Callable[..., Any], help_text: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
     more = "a trace that needs more is refused.  [default: most of the free memory]"
     return click.option(
         "--max-memory",
         type=_Size(),
         metavar="SIZE",
         callback=callback,
-        help=f"Memory that {what} may use, such as 4G; {more}",
+        help=f"Memory that {help_text} may use, such as 4G; {more}",
     )(command)
 
 

@@ -27,7 +27,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 def needs(*all_of_them: Need) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have a command refuse options that would be ignored; to stand right above it, below its options.
+    """Have a command refuse options that would be ignored; to be applied right above it, below its options.
 
     Raises:
         UsageError: when the command is called with one of these options and without what it needs.
@@ -53,7 +53,7 @@ def given(context: click.Context, parameter: str) -> bool:
 
 
 def name(command: click.Command, parameter: str) -> str:
-    """How the user writes an option or an argument: the longest of its names."""
+    """Return how the user writes an option or an argument: the longest of its names."""
     option = next(p for p in command.params if p.name == parameter)
     if not isinstance(option, click.Option):
         return parameter.upper()

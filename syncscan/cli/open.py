@@ -1,4 +1,4 @@
-"""`syncscan open TRACE`: from a trace file to a browser that shows it with its findings, until Ctrl-C."""
+"""`syncscan open TRACE`: show a trace with its findings in a browser, until Ctrl-C."""
 
 from __future__ import annotations
 

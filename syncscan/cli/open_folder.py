@@ -1,4 +1,4 @@
-"""`syncscan open DIR`: from a folder of recordings to a page that lists them, with a trend and a report of each."""
+"""`syncscan open DIR`: serve a page that lists a folder's recordings, with a trend and a report of each."""
 
 from __future__ import annotations
 

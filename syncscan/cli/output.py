@@ -23,7 +23,7 @@ def deliver(text: str, output: str | None, force: bool = False, about: str = "")
         text: the result.
         output: the file; None for stdout.
         force: replace a file that is there.
-        about: said of the file, right behind its name.
+        about: text about the file, printed right after its name.
 
     Raises:
         UsageError: the file exists and `force` isn't set, or its folder can't be written to.

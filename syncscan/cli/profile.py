@@ -1,4 +1,4 @@
-"""`syncscan profile SCRIPT [ARGS]`: from a training script to traces of a few steps and a report."""
+"""`syncscan profile SCRIPT [ARGS]`: record a few steps of a training script, and report their syncs."""
 
 from __future__ import annotations
 
@@ -61,11 +61,10 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
     return int(value)
 
 
-WATCH = """Record nothing, but watch the script for as long as it runs: which of its lines wait, for below a percent of
-the step."""
+WATCH = """Record nothing, but watch which lines wait, as long as the script runs."""
 
-EXPORT = """Where each window of --watch goes too: prometheus:[HOST:]PORT, prometheus:FILE, opentelemetry or
-tensorboard:FOLDER; may be given more than once."""
+EXPORT = """With --watch, also export each window: prometheus:[HOST:]PORT, prometheus:FILE, opentelemetry or
+tensorboard:FOLDER (repeatable)."""
 
 ON_ALARM = """With --watch, run this command on an alarm, with the alarm as JSON on its standard input."""
 
@@ -116,10 +115,14 @@ OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "fail_on_alarm", "expo
 )
 @click.option("--watch", is_flag=True, help=WATCH)
 @click.option(
-    "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Seconds of a window of --watch."
+    "--interval",
+    default=20.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Length of a --watch window in seconds.",
 )
 @click.option(
-    "--capture-on-alarm", is_flag=True, help="With --watch, capture some steps when a line waits more than it used to."
+    "--capture-on-alarm", is_flag=True, help="With --watch, capture some steps if a line waits more than before."
 )
 @click.option("--on-alarm", metavar="COMMAND", help=ON_ALARM)
 @click.option("--fail-on-alarm", is_flag=True, help="With --watch, exit 1 at the job's end if there was an alarm.")
@@ -162,7 +165,7 @@ def command(
     """Run SCRIPT with ARGS, record a few of its steps, and report their syncs.
 
     SCRIPT is a Python file, or a command as you would type it: python, torchrun, accelerate launch, deepspeed, the name
-    of a console script, a shell script. Neither it nor the processes that it starts are changed; each process that
+    of a console script, a shell script. SCRIPT and the processes that it starts aren't changed. Each process that runs
     steps is captured, by rank.
 
     A step ends when an optimizer's step() returns; without an optimizer, after each iteration of the outermost loop
@@ -171,10 +174,10 @@ def command(
     than a few percent has been recorded. Options of syncscan come before SCRIPT, options of the script after it. The
     exit code is the script's.
 
-    A job runs at full speed until --start-at, --every or --on-signal starts a capture, and again after it.
+    With --start-at, --every or --on-signal, the job runs at full speed before and after each capture.
 
-    With --watch nothing is recorded: for as long as the script runs a sampler tells where its steps' host stands, by
-    line, and writes that to a file in --out, which `syncscan watch` shows.
+    With --watch, nothing is recorded. As long as the script runs, a sampler writes to a file in --out which lines wait;
+    `syncscan watch` shows it.
     """
     if watch:
         from syncscan.live.start import Wanted
@@ -182,6 +185,7 @@ def command(
         watched = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
         _watch((script, *args), module, watched, fail_on_alarm)
     from syncscan.capture import processes
+    from syncscan.capture.captured_process import follow_forks
     from syncscan.capture.commands import notebook, resolved
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
@@ -218,13 +222,14 @@ def command(
         if command.launcher:
             if explain_compile:
                 raise UsageError(
-                    f"--explain-compile doesn't reach processes that {script} starts.",
+                    f"--explain-compile doesn't reach the processes that {script} starts.",
                     "Give the script itself, or leave out --explain-compile.",
                 )
             code = processes.run_command(command.words, wanted)
             run = ScriptRun(code, (), 0, "", False, False)
         else:
-            with processes.inherited(wanted):
+            with contextlib.ExitStack() as over, processes.inherited(wanted):
+                over.callback(follow_forks(wanted))
                 run = run_script(
                     command.target,
                     command.arguments,
@@ -257,14 +262,14 @@ def _watch(words: tuple[str, ...], module: bool, wanted: Wanted, fail_on_alarm: 
     if command.launcher:
         code = run_command_watched(command.words, wanted)
     else:
-        ended, made = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
-        if made.path is None:
+        ended, running = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
+        if running.path is None:
             streams.say(
-                "No step was seen in this process, so it has no file of a watch. A loop marks its steps with step()."
+                "No step ended in this process, so there is no watch file. Mark steps with step() of syncscan.watch."
             )
         else:
-            path = _shown(made.path)
-            streams.say(f"Wrote {path}; syncscan watch {path} shows it")
+            path = _shown(running.path)
+            streams.say(f"Wrote {path}; to view it: syncscan watch {path}")
         dies.now, code = ended.interrupted, ended.code
     sys.exit(code or (_alarmed(wanted, began, streams.say) if fail_on_alarm else 0))
 
@@ -311,7 +316,7 @@ class _Streams:
         self._out, self._err = sys.stdout, sys.stderr
         self._spare = _duplicate(sys.stdout)
         self.said: set[str] = set()
-        """The sentences that the user was told while the script ran."""
+        """Sentences that were printed while the script ran."""
 
     def say(self, sentence: str) -> None:
         """Write a sentence to the user, on stderr, if the script has left it open."""
@@ -341,7 +346,7 @@ class _Streams:
 
 
 def _duplicate(stream: TextIO) -> int | None:
-    """Another number of the same file, which stays open when the script closes its own."""
+    """Return another descriptor of the same file, which stays open when the script closes its own."""
     try:
         return os.dup(stream.fileno())
     except (OSError, ValueError, AttributeError, io.UnsupportedOperation):
@@ -367,26 +372,26 @@ class _DiesOfInterrupt:
 def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
     """Say on stderr what came of it, and where nothing was captured, why and what to do."""
     if len(run.paths) > run.ranks:
-        others = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
+        other_traces = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
         _say(
             f"this report covers the last of {len(run.paths)} traces, {run.paths[-1].name}; use syncscan analyze for "
-            f"{others}"
+            f"{other_traces}"
         )
     if run.failed:
         return
     if run.stopped:
         what = "the script" if run.ranks == 1 else f"its {run.ranks} processes"
         done = "capture is" if run.ranks == 1 else "captures are"
-        _say(f"ended {what} after {run.steps} steps: the {done} complete (--keep-running lets it run on)")
+        _say(f"stopped {what} after {run.steps} steps: the {done} complete (--keep-running lets it run on)")
     if not run.marked_by and run.exit_code == 0:
         _say(NO_STEPS)
     elif run.marked_by and not run.paths and demand.standing:
-        _say(f"The script ended after {run.steps} steps ({run.marked_by}), and no capture was requested in time.")
+        _say(f"The script ended after {run.steps} steps ({run.marked_by}), but no capture was requested before.")
     elif run.marked_by and not run.paths:
         # The first step ends before anything can be captured: it is what shows where steps end.
         needed = plan.steps + (demand.start_at or 0) + (run.marked_by != "prof.step()")
         _say(
-            f"The script ended after {_steps(run.steps)} ({run.marked_by}), before the first that is recorded:"
+            f"The script ended after {_steps(run.steps)} ({run.marked_by}), before the first recorded step:"
             f" {needed} are needed. Let it run longer, or record fewer steps:"
             " --calibrate 0 --wait 0 --warmup 1 --active 1."
         )
@@ -431,24 +436,24 @@ def _say(sentence: str) -> None:
     click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)
 
 
-def _report(path: Path, viewer: str | None, max_memory: int | None, said: Collection[str]) -> None:
+def _report(path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str]) -> None:
     """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
 
     Args:
         path: the trace.
         viewer: what it is opened in.
         max_memory: how much memory reading it may take, in bytes.
-        said: warnings that the user has had already.
+        warned: warnings that the user has had already.
     """
     from syncscan import api
     from syncscan.cli.open import show
     from syncscan.cli.output import deliver, warn
-    from syncscan.cli.terminal import colors, width
+    from syncscan.cli.stdout import colors, width
     from syncscan.report import text
 
     with memory_limit.limited(max_memory) as most:
         analysis = api.analyze(path, max_memory=most)
-        warn(warning for warning in analysis.warnings if warning not in said)
+        warn(warning for warning in analysis.warnings if warning not in warned)
         deliver(text.render(analysis, width=width(), color=colors()), None)
     if viewer:
         show(analysis, str(path), viewer)

@@ -20,12 +20,12 @@ EVERY = 60.0
 
 
 @contextmanager
-def reading(path: str, what: str = "reading") -> Iterator[Progress | None]:
+def reading(path: str, activity: str = "reading") -> Iterator[Progress | None]:
     """Give a callback `(bytes read, bytes in all)` that draws a bar; None where none is wanted.
 
     Args:
         path: of the trace.
-        what: what is done meanwhile, said beside the bar.
+        activity: name of the work, shown beside the bar.
     """
     # Path.is_file raises for names that are too long.
     if not sys.stderr.isatty() or not os.path.isfile(path) or Path(path).stat().st_size < BIG:  # noqa: PTH113
@@ -37,7 +37,7 @@ def reading(path: str, what: str = "reading") -> Iterator[Progress | None]:
 
     console = Console(stderr=True)
     with Bar(
-        TextColumn(what), BarColumn(), DownloadColumn(), console=console, transient=True, auto_refresh=False
+        TextColumn(activity), BarColumn(), DownloadColumn(), console=console, transient=True, auto_refresh=False
     ) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)
@@ -64,14 +64,14 @@ def counting(doing: str, things: str) -> Iterator[Counted]:
         task = bar.add_task("", total=None)
 
         def counted(done: int, failed: int, total: int, name: str) -> None:
-            description = _said(done, failed, time.monotonic() - began, things)
+            description = _speed_text(done, failed, time.monotonic() - began, things)
             bar.update(task, completed=done, total=total, description=description, refresh=True)
 
         yield counted
 
 
-def _said(done: int, failed: int, seconds: float, things: str) -> str:
-    """`2.4 traces/s, 1 not read`."""
+def _speed_text(done: int, failed: int, seconds: float, things: str) -> str:
+    """Return the speed as `2.4 traces/s, 1 not read`."""
     rate = done / seconds if seconds else 0.0
     pace = f"{rate:.1f} {things}/s" if rate >= 1 else f"{60 * rate:.1f} {things}/min"
     return f"{pace}, {failed} not read" if failed else pace
@@ -88,7 +88,7 @@ def _lines(doing: str, things: str) -> Counted:
             return
         last = now
         left = (now - began) / done * (total - done)
-        pace = _said(done, failed, now - began, things)
+        pace = _speed_text(done, failed, now - began, things)
         print(f"{doing}: {done} of {total} {things}, {pace}, {left / 60:.0f} min left", file=sys.stderr, flush=True)
 
     return counted

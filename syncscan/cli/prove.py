@@ -1,21 +1,26 @@
-"""`syncscan prove BEFORE AFTER`: from two programs to whether the second is faster and computes the same."""
+"""`syncscan prove BEFORE AFTER`: measure whether the second program is faster and computes the same."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli import linked_reports
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
+from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
+from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
-    from syncscan.model.projection import Projection
+    from syncscan.model.analysis import Analysis
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -80,10 +85,11 @@ FORMATS = ("text", "json", "markdown", "html")
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@linked_reports.option
 @click.argument("before", metavar="BEFORE")
-@click.argument("rest", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", metavar="[AFTER] [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @format_by_name(FORMATS)
-@needs(Need("remove", "trace"))
+@needs(Need("remove", "trace"), Need("reports", "trace"), Need("reports", "output"), Need("reports", "form", ("html",)))
 def command(
     revisions: tuple[str, ...],
     limit: float,
@@ -96,8 +102,9 @@ def command(
     form: str,
     output: str | None,
     force: bool,
+    reports: bool,
     before: str,
-    rest: tuple[str, ...],
+    words: tuple[str, ...],
 ) -> None:
     """Measure whether AFTER is faster than BEFORE, and whether both compute the same results.
 
@@ -111,10 +118,14 @@ def command(
     from syncscan.proof.prove import prove
     from syncscan.report import proof as report
 
+    beside = Reports(output, force) if reports and output else None
     refuse(output, force, *((trace,) if trace else ()))
-    before, rest = _typed(before, rest) if revisions else (before, rest)
-    after, arguments = (None, rest) if revisions else (rest[0] if rest else None, rest[1:])
-    projected = _projected(trace, remove) if trace else None
+    if not revisions:
+        _refuse_command(before)
+    before, words = _split_command(before, words) if revisions else (before, words)
+    after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
+    analysis = _analyzed(trace) if trace else None
+    projected = analysis.whatif(*(remove or ("all",))) if analysis else None
     proof = prove(
         before,
         after,
@@ -133,33 +144,43 @@ def command(
     elif form == "markdown":
         text = report.render_markdown(proof)
     elif form == "html":
-        from syncscan.report import proof_html
+        from syncscan.report import proof_html, step_picture
 
-        text = proof_html.render(proof)
+        picture = step_picture.projected(analysis, projected) if analysis and projected else None
+        link = beside.write(analysis, "before") if beside and analysis else None
+        text = proof_html.render(proof, picture, link)
     else:
         text = report.render_text(proof, width=width(), color=output is None and colors())
     deliver(text, output, force)
     sys.exit(0 if proof.proven else 1)
 
 
-def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _refuse_command(before: str) -> None:
+    """Refuse a command where a script stands, with how two revisions of its program are compared."""
+    if ":" not in before and not Path(before).exists() and shutil.which(before):
+        raise UsageError(
+            f"{before} is a command, and prove BEFORE AFTER takes two scripts or functions.",
+            f"Give two scripts, or compare two revisions of the command's program: syncscan prove --rev REV {before} …",
+        )
+
+
+def _split_command(before: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the script of a command, and its arguments; what a launcher starts runs as one rank of one."""
     from syncscan.capture.commands import in_this_process, ranks_wanted, resolved
-    from syncscan.errors import UsageError
 
     if ":" in before or before.endswith(".py"):  # a function in a file, or the script itself
-        return before, rest
-    typed = resolved((before, *rest))
+        return before, arguments
+    typed = resolved((before, *arguments))
     ranks = ranks_wanted(typed)
     if ranks is not None and ranks > 1:
         raise UsageError(
-            f"prove times one process, and {typed.launcher} would start {ranks} ranks, which can only go on together.",
-            "For one rank give the script: syncscan prove --rev REV SCRIPT. For all, capture both states"
-            f" (syncscan profile --out DIR {typed.launcher} …) and compare them: syncscan diff --fleet DIR1 DIR2.",
+            f"prove times one process, but {typed.launcher} would start {ranks} ranks that depend on each other.",
+            "To time one rank, give the script: syncscan prove --rev REV SCRIPT. For all ranks, capture both states"
+            f" (syncscan profile --out DIR {typed.launcher} …) and compare them with syncscan diff --fleet DIR1 DIR2.",
         )
     command = in_this_process(typed, "prove")
     if typed.launcher and not command.module:
-        say(f"runs {command.target} as one rank of one, without {typed.launcher}")
+        say(f"runs {command.target} as a single rank, without {typed.launcher}")
     if command.module:
         raise UsageError(
             "prove runs scripts and functions, not modules.",
@@ -168,7 +189,7 @@ def _typed(before: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     return command.target, command.arguments
 
 
-def _projected(trace: str, remove: tuple[str, ...]) -> Projection:
+def _analyzed(trace: str) -> Analysis:
     from syncscan import api
 
-    return api.analyze(trace).whatif(*(remove or ("all",)))
+    return api.analyze(trace)

@@ -1,4 +1,4 @@
-"""`syncscan repair TRACE -o OUT`: from a broken trace to a valid one that any viewer reads."""
+"""`syncscan repair TRACE -o OUT`: write a valid copy of a broken trace that any viewer reads."""
 
 from __future__ import annotations
 

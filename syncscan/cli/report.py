@@ -1,4 +1,4 @@
-"""`syncscan report TRACE -o report.html`: from a trace to one self-contained HTML file."""
+"""`syncscan report TRACE -o report.html`: write the analysis of a trace as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.analysis_options import AnalysisOptions, options
+from syncscan.cli.fixes_option import option, with_suggestions
 from syncscan.cli.output import deliver, refuse, say, warn
-from syncscan.cli.suggested import option, with_guesses
 from syncscan.cli.view import options as view_options
 from syncscan.cli.view import refuse_unknown, viewed
 from syncscan.errors import UsageError
@@ -48,7 +48,7 @@ def command(
     if opened and target is None:
         raise UsageError("--open needs a file, but -o - writes to stdout.", "Give a file with -o, or leave out --open.")
     refuse(target, force, trace, *([fixes] if fixes else []))
-    analysis = with_guesses(viewed(analysis_options.analysis_of(trace), view), fixes)
+    analysis = with_suggestions(viewed(analysis_options.analysis_of(trace), view), fixes)
     warn(analysis.warnings)
     text = html.render(analysis)
     deliver(text, target, force, f", {len(text) / 1e6:.1f} MB. Open it in any browser; it needs no network")

@@ -1,4 +1,4 @@
-"""`syncscan rules`: from the catalogs of rules to a list on stdout."""
+"""`syncscan rules`: list all rules on stdout."""
 
 from __future__ import annotations
 

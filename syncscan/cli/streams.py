@@ -61,7 +61,7 @@ def refuse_pipe(trace: str) -> None:
     Raises:
         UsageError: it is standard input or a pipe, or anything else that is there and no file.
     """
-    # Path.exists raises for names that are too long. What a folder is, is said where it is opened.
+    # Path.exists raises for names that are too long. A folder is reported where it is opened.
     is_stream = os.path.exists(trace) and not os.path.isfile(trace) and not os.path.isdir(trace)  # noqa: PTH110, PTH112, PTH113
     if trace == "-" or is_stream:
         name = "Standard input" if trace == "-" else trace
@@ -75,7 +75,7 @@ def ended_by_signals(handled: bool = False) -> Iterator[None]:
     What is ignored stays ignored: nohup is asked for.
 
     Args:
-        handled: also those that somebody else handles, who has them back afterwards.
+        handled: also signals with another handler, which is restored afterwards.
     """
     before = {}
     for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
@@ -90,7 +90,7 @@ def ended_by_signals(handled: bool = False) -> Iterator[None]:
 
 
 class Ended(SystemExit):
-    """A signal ends the command; said once everything is cleared away."""
+    """A signal ends the command; raised once everything is cleaned up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)

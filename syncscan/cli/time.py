@@ -1,4 +1,4 @@
-"""`syncscan time SCRIPT:FUNCTION`: from a function of a script to its latency and throughput on stdout."""
+"""`syncscan time SCRIPT:FUNCTION`: measure the latency and throughput of a script's function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import SyncscanError
 
 _PACKAGE = Path(__file__).parent.parent
@@ -86,7 +86,7 @@ def command(
 
 @contextlib.contextmanager
 def _its_own_traceback(script: str) -> Iterator[None]:
-    """If the script raises, show the traceback from its first frame on, as Python would, and exit with 1."""
+    """Show a script's traceback from its own first frame on, as Python would, and exit with 1, if it raises."""
     try:
         yield
     except SyncscanError:

@@ -27,7 +27,7 @@ class _Saving(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "saving"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        """As (µs, part of a step), one of them 0."""
+        """Return the limit as (µs, part of a step), one of them 0."""
         match = _LEAST.fullmatch(str(value).strip())
         if match is None:
             self.fail(f"{value} is neither a time (such as 100us) nor a share of the step (such as 2%).")

@@ -1,4 +1,4 @@
-"""`syncscan watch PATH|URL`: from the file that a watch writes to a screen of the job as it runs."""
+"""`syncscan watch PATH|URL`: show a watched job as it runs, from the file that the watch writes or serves."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from typing import TYPE_CHECKING
 import click
 
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
 from syncscan.errors import TraceNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from syncscan.live.reading import Watched
+    from syncscan.live.reading import WatchRecords
 
 
 @click.command("watch")
-@click.argument("where", metavar="PATH|URL")
-@click.option("--once", is_flag=True, help="Print the last window as text, and end.")
+@click.argument("location", metavar="PATH|URL")
+@click.option("--once", is_flag=True, help="Print the last window as text, and exit.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
 )
-@click.option("--lines", default=15, show_default=True, type=click.IntRange(1), help="Lines of the program to list.")
 @click.option(
-    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between looks."
+    "--lines", default=15, show_default=True, type=click.IntRange(1), help="How many lines of the program to list."
+)
+@click.option(
+    "--every", "seconds", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between updates."
 )
 @needs(Need("form", "once"), Need("seconds", "once", never=True))
-def command(where: str, once: bool, form: str, lines: int, seconds: float) -> None:
-    """Show a job that is watched, like top: its step's time, what of it is waiting, and at which lines.
+def command(location: str, once: bool, form: str, lines: int, seconds: float) -> None:
+    """Show a watched job, like top: its step time, the share that waits, and the lines that wait.
 
-    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or the folder that has it: then the newest one. URL is
-    the address of a watch with `--export prometheus:PORT`, or of such a file. A watch is begun by `syncscan profile
-    --watch`, by `syncscan attach PID --watch` or in Python by `syncscan.watch()`. Ctrl-C ends the screen and not the
-    job.
+    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. URL is the
+    address of a watch with `--export prometheus:PORT`, or of such a file. To start a watch, use `syncscan profile
+    --watch`, `syncscan attach PID --watch` or, in Python, `syncscan.watch()`. Ctrl-C ends this view, not the job.
     """
-    look = _look(where)
+    look = _look(location)
     if once:
         click.echo(_text(look(), form, lines), nl=False)
         return
     _show(look, lines, seconds)
 
 
-def _look(where: str) -> Callable[[], Watched]:
+def _look(location: str) -> Callable[[], WatchRecords]:
     """Return a function that reads what a watch has written so far."""
     from syncscan.live.reading import fetch, files_of, is_address, read
 
-    if is_address(where):
-        return lambda: fetch(where)
-    path = files_of(where)[0]
-    return lambda: read(path, whole=False)
+    if is_address(location):
+        return lambda: fetch(location)
+    path = files_of(location)[0]
+    return lambda: read(path, all_parts=False)
 
 
-def _text(watched: Watched, form: str, lines: int) -> str:
+def _text(watched: WatchRecords, form: str, lines: int) -> str:
     from msgspec.structs import replace
     from rich.console import Console
 
@@ -77,7 +78,7 @@ def _text(watched: Watched, form: str, lines: int) -> str:
     return captured.get()
 
 
-def _show(look: Callable[[], Watched], lines: int, seconds: float) -> None:
+def _show(look: Callable[[], WatchRecords], lines: int, seconds: float) -> None:
     """Draw anew as long as the watch goes on, or until Ctrl-C; a watch that doesn't answer for once is asked again."""
     from rich.console import Console
     from rich.live import Live

@@ -1,4 +1,4 @@
-"""`syncscan whatif TRACE`: from a trace and selectors to the step without the chosen syncs."""
+"""`syncscan whatif TRACE`: project the step of a trace without the selected syncs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, page_option, refuse, warn
-from syncscan.cli.terminal import colors, width
+from syncscan.cli.stdout import colors, width
+
+FORMATS = ("text", "json", "html", "brief")
 
 
 @click.command("whatif")
@@ -24,12 +26,12 @@ from syncscan.cli.terminal import colors, width
     "--pipeline", multiple=True, metavar="SCOPE", help="Give an upper bound for running SCOPE one step ahead."
 )
 @click.option("--beside", metavar="SCOPE", default="", help="With --pipeline: overlap with this scope only.")
-@click.option("--format", "form", type=click.Choice(("text", "json", "brief")), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @page_option
 @options
-@format_by_name(("text", "json", "brief"))
+@format_by_name(FORMATS)
 @needs(Need("beside", "pipeline"), Need("page", "form", ("brief",)))
 def command(
     trace: str,
@@ -59,6 +61,10 @@ def command(
     pipelines = [analysis.pipeline(scope, beside) for scope in pipeline]
     if form == "json":
         deliver(whatif.render_json(analysis, projection, pipelines), output, force)
+    elif form == "html":
+        from syncscan.report import whatif_html
+
+        deliver(whatif_html.render(analysis, projection, pipelines), output, force)
     elif form == "brief":
         deliver(whatif.render_brief(analysis, projection, pipelines, page), output, force)
     else:

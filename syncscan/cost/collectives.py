@@ -12,8 +12,8 @@ from syncscan.facts.device_work import DeviceWork, communicating
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Finding
 from syncscan.model.interval import Interval
-from syncscan.model.names import is_loader
 from syncscan.model.rank import RankCollective
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import NONE, Trace
 
 _KIND = re.compile(r"(?:nccl|rccl)\w*?Kernel_([A-Za-z]+)|^\W*(\w+)")

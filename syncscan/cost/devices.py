@@ -9,8 +9,8 @@ import numpy as np
 from syncscan.facts.device_work import communicating
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import cover_of, union
-from syncscan.model.names import is_host_collective
 from syncscan.model.runtime_calls import is_launch
+from syncscan.model.slice_names import is_host_collective
 from syncscan.model.step import DeviceTime
 from syncscan.model.trace import HOST, Category, Trace, once
 

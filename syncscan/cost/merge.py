@@ -17,13 +17,13 @@ _ORDER = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
 def merged_findings(occurrences: Iterable[Occurrence], step: StepSummary) -> tuple[Finding, ...]:
     """Merge sync points across steps to findings, ordered by bubble and wait, worst first and `info` last."""
     groups: dict[tuple[Any, ...], list[Occurrence]] = {}
-    known: dict[tuple[Any, ...], list[Occurrence]] = {}
+    occurrences_by_key: dict[tuple[Any, ...], list[Occurrence]] = {}
     for o in occurrences:
         d, w = o.sync.diagnosis, o.where
         told_by = d, w.scope, w.op, w.path, w.source, w.framework, w.owner, w.phase  # the parts of the key
-        group = known.get(told_by)
+        group = occurrences_by_key.get(told_by)
         if group is None:
-            group = known[told_by] = groups.setdefault(_key(o), [])
+            group = occurrences_by_key[told_by] = groups.setdefault(_key(o), [])
         group.append(o)
     held = times_held([*groups.values()])
     findings = [_finding(key, group, ns, step) for (key, group), ns in zip(groups.items(), held, strict=True)]
@@ -42,10 +42,10 @@ def _key(o: Occurrence) -> tuple[Any, ...]:
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
     if inner := w.in_library:  # one line of the program, `train()`, covers many lines of a library
         place = (*place, path_in_package(inner.file), inner.line, inner.function)
-    return d.rule, w.scope, w.op, place, _told_phase(w.phase), d.intended
+    return d.rule, w.scope, w.op, place, _merge_phase(w.phase), d.intended
 
 
-def _told_phase(phase: Phase) -> Phase:
+def _merge_phase(phase: Phase) -> Phase:
     """Return the phase to merge by: OTHER counts as FORWARD, as the next batch's forward pass can follow backward."""
     return Phase.FORWARD if phase is Phase.OTHER else phase
 

@@ -30,16 +30,16 @@ def name_repeated_reads(trace: Trace, findings: Iterable[Finding]) -> tuple[Find
     """Return the findings; those that read one value several times per step get a title and a fix that say so."""
     base = trace.info.base_ns
     known = {mark.epoch_ns - base: mark.value for mark in trace.info.capture.values}
-    return tuple(_named(trace, finding, known) for finding in findings)
+    return tuple(_with_name(trace, finding, known) for finding in findings)
 
 
-def _named(trace: Trace, finding: Finding, known: dict[int, str]) -> Finding:
+def _with_name(trace: Trace, finding: Finding, names: dict[int, str]) -> Finding:
     diagnosis = finding.diagnosis
     if diagnosis.intended or diagnosis.cause not in (Cause.READBACK, Cause.SHAPE, Cause.CTRL):
         return finding
     steps = _by_step(finding.occurrences)
     if trace.info.capture.pretended:
-        reads = min((_same(step, known) for step in steps), default=0)
+        reads = min((_same(step, names) for step in steps), default=0)
         if reads < LEAST_KNOWN:
             return finding
         title = f"{reads} reads of the same value: read it once"

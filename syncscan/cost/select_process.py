@@ -52,13 +52,13 @@ def _steps(pid: str, trace: Trace) -> ProcessSteps:
 
 
 def _sentence(processes: Sequence[ProcessSteps], count: int) -> str:
-    rest = "; ".join(_described(process) for process in processes[1:])
+    described = "; ".join(_describe(process) for process in processes[1:])
     more = f"; and {count - len(processes)} more" if count > len(processes) else ""
     sentence = f"The trace holds {count} processes: this report covers process {processes[0].process} only"
-    return f"{sentence} (--process PID chooses another). Others: {rest}{more}."
+    return f"{sentence} (--process PID chooses another). Others: {described}{more}."
 
 
-def _described(process: ProcessSteps) -> str:
+def _describe(process: ProcessSteps) -> str:
     took = f"{process.process} takes {process.observed_us / 1e3:.3g} ms"
     if not process.count:
         return f"{took} in total"

@@ -14,7 +14,7 @@ from syncscan.facts.period import step_intervals, step_period
 from syncscan.model.finding import Occurrence
 from syncscan.model.integrity import Integrity
 from syncscan.model.interval import cover_of
-from syncscan.model.names import is_loader
+from syncscan.model.slice_names import is_loader
 from syncscan.model.step import NOT_MEASURED, Bound, DeviceTime, ProcessSteps, StepSummary
 from syncscan.model.trace import HOST, NONE, Step, Trace
 
@@ -44,7 +44,7 @@ def step_summary(
     steps = steps_of(trace)
     if trace.info.capture.pretended:
         return replace(NOT_MEASURED, count=len(trace.main_steps), reason=integrity.reason(), waits_withheld=True)
-    own = [o for o in occurrences if not o.sync.diagnosis.intended]
+    unintended = [o for o in occurrences if not o.sync.diagnosis.intended]
     devices = device_times(trace, [(step.ts, step.end) for step in steps])
     busy, communication = (devices[0].busy_us, devices[0].communication_us) if devices else (0.0, 0.0)
     observed = max(step_period(trace) / 1e3, busy + communication)
@@ -54,10 +54,10 @@ def step_summary(
         count=len(steps),
         observed_us=observed,
         host_us=float(np.mean([s.end - s.ts for s in steps])) / 1e3 if steps else 0.0,
-        wait_us=times_held([own])[0] / count / 1e3,
+        wait_us=times_held([unintended])[0] / count / 1e3,
         device_busy_us=busy,
         device_idle_us=idle,
-        bubble_us=min(_bubbles(own, devices) / count / 1e3, idle),
+        bubble_us=min(_bubbles(unintended, devices) / count / 1e3, idle),
         input_us=_input(trace, steps) / count / 1e3,
         bound=Bound.UNKNOWN,
         reason=integrity.reason(),

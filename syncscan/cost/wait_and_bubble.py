@@ -34,13 +34,13 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
     points = tuple(points)
     if not integrity.waits:
         return (Cost(0, 0),) * len(points)
-    ruler = _Ruler(trace, points)
+    ruler = _WaitMeter(trace, points)
     waits = ruler.waits()
     columns = ruler.in_steps(waits), ruler.bubbles(waits), ruler.communication(waits)
     return tuple(map(Cost, *(column.tolist() for column in columns)))
 
 
-class _Ruler:
+class _WaitMeter:
     """Measures the sync points of a trace; columns have one entry per sync point."""
 
     def __init__(self, trace: Trace, points: Sequence[SyncPoint]) -> None:
@@ -88,14 +88,14 @@ class _Ruler:
     def _each(self, calls: Int64, point_of: Int64) -> Int64:
         """Return how long each call blocked the host; `point_of` has the index of each call's sync point."""
         s = self.trace.slices
-        start, length, own = s.ts[calls], s.dur[calls], self.trace.works_of(calls)
-        done = np.maximum(self._done(start, point_of), np.where(own == NONE, 0, self.copy_held[point_of]))
+        start, length, works = s.ts[calls], s.dur[calls], self.trace.works_of(calls)
+        done = np.maximum(self._done(start, point_of), np.where(works == NONE, 0, self.copy_held[point_of]))
         held = np.minimum(np.maximum(done - start, 0), length)
-        since = np.maximum(start + held, s.ts[own])
-        with_own = held + np.maximum(0, np.minimum(start + length, s.end[own]) - since)
+        since = np.maximum(start + held, s.ts[works])
+        with_own = held + np.maximum(0, np.minimum(start + length, s.end[works]) - since)
         # With pinned memory it returns at once, and the synchronize behind it waits.
-        pinned = self.trace.called(own, _is_pinned) & self.trace.called(calls, is_async_copy)
-        held = np.where(own == NONE, held, np.where(pinned, 0, with_own))
+        pinned = self.trace.called(works, _is_pinned) & self.trace.called(calls, is_async_copy)
+        held = np.where(works == NONE, held, np.where(pinned, 0, with_own))
         return np.where(self.known[point_of], held, length)
 
     def _done(self, start: Int64, point_of: Int64) -> Int64:

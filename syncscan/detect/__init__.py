@@ -24,8 +24,8 @@ from syncscan.facts.period import window
 from syncscan.model.arrays import Bool, distinct
 from syncscan.model.finding import Diagnosis, SyncPoint
 from syncscan.model.interval import cover_of
-from syncscan.model.names import is_service_thread
 from syncscan.model.rule_doc import RuleDoc
+from syncscan.model.slice_names import is_service_thread
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 
 
@@ -105,16 +105,16 @@ def _intended(point: SyncPoint) -> SyncPoint:
 
 
 def _program_threads(trace: Trace) -> set[int]:
-    """Return the tracks with ops or steps of the program; waits elsewhere (pinning, NCCL's watchdog) delay nobody.
+    """Return the tracks with ops or steps of the program; waits elsewhere (pinning, NCCL's watchdog) delay no step.
 
     Without ops, these are the threads that launch device work, since a thread that only waits can't be late.
     """
-    own = _tracks(trace, trace.is_category(Category.CPU_OP, Category.ANNOTATION))
+    threads = _tracks(trace, trace.is_category(Category.CPU_OP, Category.ANNOTATION))
     calling = _tracks(trace, trace.is_category(*CALLS))
-    if not own & calling:
+    if not threads & calling:
         calls = trace.device_calls
-        own |= set(distinct(trace.slices.track[calls[calls != NONE]]).tolist()) or calling
-    return {t for t in own if not is_service_thread(trace.tracks[t].thread)}
+        threads |= set(distinct(trace.slices.track[calls[calls != NONE]]).tolist()) or calling
+    return {t for t in threads if not is_service_thread(trace.tracks[t].thread)}
 
 
 def _tracks(trace: Trace, rows: Bool) -> set[int]:

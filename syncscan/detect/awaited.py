@@ -95,7 +95,7 @@ class AwaitedWork:
         earliest, latest = max(before_last - HOST_NS, slices.ts.item(first)), slices.end.item(last) + slack
         records = self.records.before(first, TRIES, track=track) if of_event else []
         marked = (mark for record in records for mark in self.marked(record))
-        possible = itertools.chain(marked, self._drained(first, track, one_stream=True))
+        possible = itertools.chain(marked, self._drained_work(first, track, one_stream=True))
         return next((one for one in possible if one.done is not None and earliest <= one.done <= latest), None)
 
     # streams and devices
@@ -116,7 +116,7 @@ class AwaitedWork:
             return named
         if not waits_by_nature(api) and api != STREAM_ROW:
             return self._done_by_return(named, row)
-        return self._latest(self._drained(row, track, one_stream), row) or self._unexplained(named, row)
+        return self._latest(self._drained_work(row, track, one_stream), row) or self._unexplained(named, row)
 
     def _streams(self, device: int, stream: int = NONE) -> tuple[Place, ...]:
         if stream != NONE:
@@ -132,7 +132,7 @@ class AwaitedWork:
         each = (self._work.of(*place).last_ends(at) for place in streams)
         return Awaited(streams, before, max((end.item() for end, some in each if some), default=None), of_event)
 
-    def _drained(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
+    def _drained_work(self, row: int, track: int, one_stream: bool) -> Iterator[Awaited]:
         """Yield what a call may have waited for: each stream of its process, or each device as a whole."""
         foreign = self.of_other_processes(track)
         for device in self._work.devices:
@@ -180,7 +180,7 @@ class AwaitedWork:
 
     def _of_event(self, row: int, track: int, supposed: Place) -> Awaited:
         """Return the work before the named record, else one that explains the block, else of a drained stream."""
-        named = self._named_record(row)
+        named = self._record_by_name(row)
         if named != NONE:
             marked = self.marked(named)
             return self._likeliest(marked, row) or next(iter(marked), self._nothing(row))
@@ -189,7 +189,7 @@ class AwaitedWork:
         if nearest is not None and self._explains(nearest, row):
             return nearest
         beside = (marked for record in self._beside(self.records.before(row), track) for marked in self.marked(record))
-        latest = self._latest(beside, row) or self._latest(self._drained(row, track, one_stream=True), row)
+        latest = self._latest(beside, row) or self._latest(self._drained_work(row, track, one_stream=True), row)
         return latest or nearest or self._unexplained(self._launched_before(row, self._streams(*supposed)), row)
 
     def _likeliest(self, possible: Iterable[Awaited], row: int) -> Awaited | None:
@@ -205,22 +205,22 @@ class AwaitedWork:
     def _nothing(self, row: int) -> Awaited:
         return Awaited((), int(self._trace.slices.ts[row]), None, of_event=True)
 
-    def _named_record(self, row: int) -> int:
+    def _record_by_name(self, row: int) -> int:
         """Return the row of the record that a synchronization row or capture names, or NONE."""
         if row in self.records.stated:
             return self.records.stated[row]
         return int(self._trace.calls_with(self._trace.slices.awaits[[row]])[0])
 
-    def marked(self, record: int) -> _Marks:
+    def marked(self, record: int) -> _MarkedWork:
         """Return what a record marks on each stream that it may be on: those its thread used, the latest first."""
         if record not in self._marks:  # successive waits search the same records
             at, track = self._trace.slices.ts.item(record), self._trace.slices.track.item(record)
             places = [self._launched.places[number] for number in self._launched.used.before(track, at)]
-            self._marks[record] = _Marks(self._awaited((place,), at, of_event=True) for place in places)
+            self._marks[record] = _MarkedWork(self._awaited((place,), at, of_event=True) for place in places)
         return self._marks[record]
 
     @cached_property
-    def _marks(self) -> dict[int, _Marks]:
+    def _marks(self) -> dict[int, _MarkedWork]:
         """Row of each requested record → what it marks."""
         return {}
 
@@ -272,7 +272,7 @@ class _Launched(NamedTuple):
     used: UsedStreams
 
 
-class _Marks:
+class _MarkedWork:
     """The work that a record marks, evaluated lazily: of fifty streams, usually the first explains a wait."""
 
     def __init__(self, source: Iterator[Awaited]) -> None:

@@ -12,8 +12,8 @@ from syncscan.detect.code_place import CodePlace
 from syncscan.detect.neighbours import Neighbours
 from syncscan.detect.ops_around import OpsAround
 from syncscan.facts.paths import Path
-from syncscan.model.names import is_optimizer_step
 from syncscan.model.runtime_calls import is_synchronize
+from syncscan.model.slice_names import is_optimizer_step
 from syncscan.model.trace import NONE, Category, Trace
 
 _NEAR = 64
@@ -160,9 +160,9 @@ class Call(msgspec.Struct, frozen=True, dict=True):
         """Return whether the function of a library frame has, or begins with, one of these names."""
         return self.place.in_library_function(*names)
 
-    def in_library_function_of(self, *names: str) -> bool:
+    def in_library_function_of(self, *names: str, files: tuple[str, ...] = ("",)) -> bool:
         """Return whether the function of a library frame has one of these names."""
-        return self.place.in_library_function_of(*names)
+        return self.place.in_library_function_of(*names, files=files)
 
     def functions_in_library(self, package: str) -> tuple[str, ...]:
         """Return the functions of the library frames in this package, outermost first."""

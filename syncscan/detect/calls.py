@@ -162,12 +162,12 @@ class _RuntimeCalls:
         Vendors' runtimes wrap their synchronizes in longer calls of unknown names; then the inner one counts.
         """
         slices, rows = self._trace.slices, self._rows
-        known = self._named(_may_wait)
-        unknown = np.flatnonzero(self._named(runtime_calls.may_drain) & ~known)
+        may_wait = self._named(_may_wait)
+        unknown = np.flatnonzero(self._named(runtime_calls.may_drain) & ~may_wait)
         long = unknown[slices.dur[rows[unknown]] >= _LONG_NS]
-        known_rows = rows[known]
+        known_rows = rows[may_wait]
         wraps_known = among(rows[long], np.sort(slices.parent[known_rows]))
-        at = np.sort(np.concatenate([np.flatnonzero(known), long[~wraps_known]]))
+        at = np.sort(np.concatenate([np.flatnonzero(may_wait), long[~wraps_known]]))
         inside_known = among(slices.parent[rows[at]], known_rows)
         chosen: Int64 = at[~inside_known & ~among(rows[at], np.sort(profiler_syncs(self._trace)))]
         return chosen

@@ -14,7 +14,7 @@ from syncscan.facts.paths import Path
 from syncscan.facts.recorded_stacks import RecordedStacks
 from syncscan.model.capture import Frame
 from syncscan.model.libraries import in_package, is_library, passes_on, path_in_package
-from syncscan.model.names import frame_parts
+from syncscan.model.slice_names import frame_parts
 from syncscan.model.trace import NONE, Trace
 
 
@@ -78,9 +78,16 @@ class CodePlace:
         """Return whether the function of a library frame has, or begins with, one of these names."""
         return _runs(self.frames_in_libraries, names)
 
-    def in_library_function_of(self, *names: str) -> bool:
-        """Return whether the function of a library frame has one of these names."""
-        return any(frame.function in names for frame in self.frames_in_libraries)
+    def in_library_function_of(self, *names: str, files: tuple[str, ...] = ("",)) -> bool:
+        """Return whether the function of a library frame has one of these names.
+
+        Args:
+            names: the names.
+            files: texts of which the path of its file contains one.
+        """
+        return any(
+            frame.function in names and any(text in frame.file for text in files) for frame in self.frames_in_libraries
+        )
 
     def functions_in_library(self, package: str) -> tuple[str, ...]:
         """Return the functions of the library frames in this package, outermost first."""

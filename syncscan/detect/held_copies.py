@@ -75,10 +75,10 @@ class HeldCopies:
 
     def _reached(self, wait: int, begin: int, place: Place) -> int:
         """Return when the event of this wait was reached; 0 if no record can be meant."""
-        times = [done for done in self._marked(wait, begin, place) if done <= begin + HOST_NS]
+        times = [done for done in self._marked_ends(wait, begin, place) if done <= begin + HOST_NS]
         return next((done for done in times if begin - done <= AT_ONCE_NS), next(iter(times), 0))
 
-    def _marked(self, wait: int, begin: int, place: Place) -> Iterator[int]:
+    def _marked_ends(self, wait: int, begin: int, place: Place) -> Iterator[int]:
         """Yield when work on other streams ended that the event of this wait may mark, the likeliest first."""
         known, track = self._awaited.records, self._trace.slices.track.item(wait)
         records = [known.stated[wait]] if wait in known.stated else known.before(wait, TRIES, track=track)

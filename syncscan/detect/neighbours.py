@@ -12,7 +12,7 @@ import numpy as np
 from syncscan.facts.engine import node_begins
 from syncscan.facts.nesting import innermost_that
 from syncscan.model.arrays import Int32, Int64, grouped
-from syncscan.model.names import is_loader, is_step, is_wrapper
+from syncscan.model.slice_names import is_loader, is_step, is_wrapper
 from syncscan.model.trace import CALLS, DEEPEST, HOST, NONE, Category, Trace
 
 _MOST = 64
@@ -42,7 +42,7 @@ class Neighbours:
         self._is_step = np.zeros(len(trace.strings), np.bool_)
         ranges = (number for category in _RANGES for number in trace.names_of(category))
         self._is_step[[number for number in ranges if is_step(trace.strings[number])]] = True
-        self._known_threads: dict[tuple[bool, int], _Thread] = {}
+        self._known_threads: dict[tuple[bool, int], _ThreadRows] = {}
 
     def around_each(self, rows: Int32 | Int64) -> Arounds:
         """Return what is going on around some calls, as needed for windows.
@@ -158,18 +158,18 @@ class Neighbours:
         places[self._before] = np.arange(len(self._before))
         return places
 
-    def _threads(self, tracks: Int64, *, after: bool = False) -> list[tuple[Int64, _Thread]]:
+    def _threads(self, tracks: Int64, *, after: bool = False) -> list[tuple[Int64, _ThreadRows]]:
         """Return for each distinct track the indices of its entries, and its thread's slices; see `_thread`."""
         return [(places, self._thread(track, after=after)) for track, places in grouped(tracks)]
 
-    def _thread(self, track: int, *, after: bool = False) -> _Thread:
+    def _thread(self, track: int, *, after: bool = False) -> _ThreadRows:
         """Return the slices of a track that may come before or after a call; cached, as every call needs them."""
         key = after, track
         if key not in self._known_threads:
             rows, run = self._after if after else self._before, self._trace.track_rows(track)
             first, behind = np.searchsorted(rows, [run.start, run.stop]).tolist()
             own = rows[first:behind]
-            self._known_threads[key] = _Thread(first, self._trace.slices.ts[own], self._trace.slices.name[own])
+            self._known_threads[key] = _ThreadRows(first, self._trace.slices.ts[own], self._trace.slices.name[own])
         return self._known_threads[key]
 
 
@@ -197,7 +197,7 @@ class Windows(NamedTuple):
     """For some calls, the indices in their windows of slices that don't count."""
 
 
-class _Thread(NamedTuple):
+class _ThreadRows(NamedTuple):
     """Some rows of one thread."""
 
     first: int

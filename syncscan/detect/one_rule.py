@@ -6,7 +6,7 @@ named differently from the others.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +31,7 @@ class OneRule:
             call: calls in the same order as the sync points of `settled`.
             diagnosis: the rules' diagnosis.
         """
-        if call.place.has_frames:  # without frames, two lines can't be told apart
+        if call.place.has_frames:  # without frames, two lines can't be distinguished
             self._sites.setdefault((call.place, call.path.names), []).append(self._count)
         self._count += 1
         return diagnosis
@@ -39,13 +39,19 @@ class OneRule:
     def settled(self, points: Sequence[SyncPoint]) -> list[SyncPoint]:
         """Return the sync points, those of one line with one rule if another was inferred.
 
+        Calls of one rule and title get the fix that most of them have: of a replay buffer's copies, a small one isn't
+        taken as a constant.
+
         Args:
             points: sync points of the calls.
         """
         settled = list(points)
         for numbers in self._sites.values():
             rules = Counter(points[number].diagnosis.rule for number in numbers)
-            if len(rules) < 2 or all(points[n].diagnosis.confidence is Confidence.HIGH for n in numbers):
+            if len(rules) < 2:
+                _with_one_fix(settled, numbers)
+                continue
+            if all(points[n].diagnosis.confidence is Confidence.HIGH for n in numbers):
                 continue
             most = rules.most_common(1)[0][0]
             chosen = next(points[n].diagnosis for n in numbers if points[n].diagnosis.rule == most)
@@ -53,3 +59,18 @@ class OneRule:
                 if points[number].diagnosis.rule != most:
                     settled[number] = replace(points[number], diagnosis=chosen)
         return settled
+
+
+def _with_one_fix(points: list[SyncPoint], numbers: Sequence[int]) -> None:
+    """Give those of these sync points that have one title the diagnosis that most of them have."""
+    by_title: defaultdict[str, list[int]] = defaultdict(list)
+    for number in numbers:
+        by_title[points[number].diagnosis.title].append(number)
+    for alike in by_title.values():
+        fixes = Counter(points[number].diagnosis.fix for number in alike)
+        if len(fixes) > 1:
+            most = fixes.most_common(1)[0][0]
+            chosen = next(points[n].diagnosis for n in alike if points[n].diagnosis.fix == most)
+            for number in alike:
+                if points[number].diagnosis.fix != most:
+                    points[number] = replace(points[number], diagnosis=chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from syncscan.facts.paths import PathNames
-from syncscan.model.names import is_backward_node, program_op
+from syncscan.model.slice_names import is_backward_node, program_op
 from syncscan.model.trace import NONE
 
 

@@ -1,6 +1,6 @@
 """Find loops of event and stream queries in which a program waits for its device.
 
-`while not event.query(): ...` never blocks in a call, but blocks the host all the same. A single query isn't a wait:
+`while not event.query(): ...` never blocks in a call, but still blocks the host. A single query isn't a wait:
 torch's allocator queries each stored event, within an op, and NCCL's watchdog queries on a thread of its own.
 """
 

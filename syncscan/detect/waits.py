@@ -15,7 +15,7 @@ from syncscan.model.runtime_calls import is_of_a_stream, waits_by_nature
 from syncscan.model.trace import NONE, Trace
 
 SHORTEST_NS = 20_000
-"""Shorter waits can't be told from the call's own time: with nothing queued, 90 % of 459 calls took up to 19.5 µs.
+"""Shorter waits look like the call itself: with nothing queued, 90 % of 459 calls took up to 19.5 µs.
 
 All figures in this file: H200, torch 2.11, sample_traces, printed by benchmarks/detect_thresholds.py.
 """

@@ -79,11 +79,11 @@ class Compiles:
         for key, (function, calls) in self._calls.items():
             if self._compiled and key not in self._compiled:
                 continue
-            made = torch.compile(function, backend="eager")
+            compiled = torch.compile(function, backend="eager")
             for args, kwargs in calls.values():
                 try:
                     with dynamo.config.patch(suppress_errors=True):
-                        made(*args, **kwargs)
+                        compiled(*args, **kwargs)
                 except Exception as error:
                     name = getattr(function, "__qualname__", type(function).__name__)
                     notes.append(FAILED.format(name, str(error).partition("\n")[0][:200]))

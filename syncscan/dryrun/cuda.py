@@ -1,6 +1,6 @@
-"""A session goes in, `torch.cuda` and its like answer as on a machine with one GPU, until the patches are restored.
+"""Make `torch.cuda` and related modules answer as on a machine with one GPU, until the patches are restored.
 
-What waits there tells the session: synchronizes of the device, of streams and events, `empty_cache`.
+Whatever waits there is reported to the session: synchronizes of the device, of streams and events, `empty_cache`.
 """
 
 from __future__ import annotations
@@ -8,16 +8,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 from syncscan.dryrun import stand_ins
-from syncscan.dryrun.order import DEFAULT
 from syncscan.dryrun.patches import Patches
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.recording import DryWait
-from syncscan.dryrun.session import DryRunSession
 from syncscan.dryrun.wait_table import synchronize
+from syncscan.dryrun.work_order import DEFAULT
 
 torch: Any = importlib.import_module("torch")
 CUDA = torch.device("cuda", 0)
@@ -56,10 +57,16 @@ class _Device:
         self.default = self.stream()
         self.default.number = DEFAULT
         session.order.several = False
+        self._current = threading.local()
         self._set_stream(self.default)
 
+    @property
+    def current(self) -> Any:
+        """The running thread's current stream."""
+        return getattr(self._current, "stream", self.default)
+
     def set_all(self) -> None:
-        """All of it."""
+        """Replace all functions of `torch.cuda`."""
         self._answers()
         self._streams()
         self._memory()
@@ -134,7 +141,7 @@ class _Device:
             _accelerator_synchronizeDevice=self._synchronize,
         )
         parse = torch._C._nn._parse_to
-        self._on(torch._C._nn, _parse_to=lambda *args, **kwargs: parse(*map(_named, args), **kwargs))
+        self._on(torch._C._nn, _parse_to=lambda *args, **kwargs: parse(*map(_device_of, args), **kwargs))
 
     def _synchronize(self, device: Any = None) -> None:
         self._wait(synchronize(call="cudaDeviceSynchronize"))
@@ -147,7 +154,7 @@ class _Device:
         self.session.wait(wait)
 
     def _set_stream(self, stream: Any) -> None:
-        self.current = stream
+        self._current.stream = stream
         self.session.order.current = getattr(stream, "number", DEFAULT)
 
     def _streams(self) -> None:
@@ -296,6 +303,6 @@ _available.pretended = True  # type: ignore[attr-defined]
 """By this `capture.device` knows that nothing can be recorded or guarded."""
 
 
-def _named(value: Any) -> Any:
+def _device_of(value: Any) -> Any:
     """Return a device's number as a device; anything else as it is."""
     return torch.device("cuda", value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -1,4 +1,4 @@
-"""A session goes in; torch's own machinery, which would look for a device or go around the modes, is led through them.
+"""Patch the parts of torch that would look for a device or bypass the modes.
 
 That is autocast, hooks and custom functions that C++ calls, optimizers that group tensors by device, and compilers.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.tensor_memory import DEVICE
 
 torch: Any = importlib.import_module("torch")
@@ -45,13 +45,13 @@ class _Machinery:
         init = autocast.__init__
 
         @functools.wraps(init)
-        def on_cpu(this: Any, device_type: str, dtype: Any = None, enabled: bool = True, **kwargs: Any) -> None:
+        def on_cpu(autocast: Any, device_type: str, dtype: Any = None, enabled: bool = True, **kwargs: Any) -> None:
             if device_type == "cuda":
                 device_type, dtype = "cpu", dtype or torch.float16
                 if enabled and dtype == torch.float16:
                     dtype = torch.bfloat16
                     self.session.say("Autocast to float16 ran in bfloat16, which is much faster on a CPU.")
-            init(this, device_type, dtype, enabled, **kwargs)
+            init(autocast, device_type, dtype, enabled, **kwargs)
 
         self.patches.set(autocast, "__init__", on_cpu)
         for name in ("is_autocast_enabled", "get_autocast_dtype", "set_autocast_enabled", "set_autocast_dtype"):
@@ -85,7 +85,7 @@ class _Machinery:
         self.patches.set(function, "apply", classmethod(applied))
 
     def _in_program(self, hook: Callable[..., Any]) -> Callable[..., Any]:
-        functions = importlib.import_module("syncscan.dryrun.functions").Functions
+        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions
 
         @functools.wraps(hook)
         def called(*args: Any) -> Any:

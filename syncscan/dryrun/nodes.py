@@ -17,14 +17,14 @@ def _of_factors(wait: DryWait, least: int) -> Callable[[Any], Iterable[DryWait]]
     return lambda node: (wait,) if node._saved_self.numel() >= least and node._saved_self.dim() else ()
 
 
-def _filled(node: Any) -> Iterable[DryWait]:
+def _fill_reads(node: Any) -> Iterable[DryWait]:
     """Yield the read for the gradient of a fill's value, if that is needed."""
     if node.next_functions[1][0] is not None:
         yield read().inside("aten::masked_select", "aten::nonzero")
 
 
 WAITS: dict[str, Callable[[Any], Iterable[DryWait]]] = {
-    "MaskedFillBackward1": _filled,
+    "MaskedFillBackward1": _fill_reads,
     "ProdBackward0": _of_factors(read().inside("aten::nonzero"), 0),
     "ProdBackward1": _of_factors(item(), 0),
     "CumprodBackward0": _of_factors(item(), 2),

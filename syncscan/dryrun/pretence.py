@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.errors import MissingExtra, UsageError, installing
 
 _one_at_a_time = threading.Lock()
@@ -48,11 +48,11 @@ class Pretence:
 
     def _switch_on(self) -> DryRunSession:
         self.session = session = DryRunSession()
-        ops = importlib.import_module("syncscan.dryrun.ops").Ops(session)
-        functions = importlib.import_module("syncscan.dryrun.functions").Functions(session)
+        ops = importlib.import_module("syncscan.dryrun.dispatch_mode").Ops(session)
+        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions(session)
         patches = Patches()
         self._undo.callback(patches.restore)
-        for part in ("cuda", "tensors", "machinery", "threads", "skipped_kernels", "shared_arrays"):
+        for part in ("cuda", "tensors", "machinery", "thread_modes", "skipped_kernels", "shared_arrays"):
             importlib.import_module(f"syncscan.dryrun.{part}").pretend(session, patches)
         if self._compiles is not None:
             self._compiles.watch(patches)

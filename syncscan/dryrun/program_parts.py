@@ -1,4 +1,4 @@
-"""The ways to a dry run's waits and steps go in, what the program does between its steps comes out, round by round."""
+"""Find what a program does between its steps, round by round, by the paths to a dry run's waits and steps."""
 
 from __future__ import annotations
 
@@ -99,12 +99,14 @@ def _lines(way: Way) -> tuple[tuple[CodeType, int], ...]:
 
 
 def _part(phase: SeenPhase, places: Sequence[int], ways: Ways, loops: Loops) -> ProgramPart:
-    own = rounds_of(phase, loops)
+    round_loops = rounds_of(phase, loops)
     begins, came = [], 0
     for before, now in pairwise([-2, *places]):
         anew = now != before + 1
         came += anew
-        if anew or (own is not None and _goes_round(ways.met[before].way, ways.met[now].way, own, loops)):
+        if anew or (
+            round_loops is not None and _goes_round(ways.met[before].way, ways.met[now].way, round_loops, loops)
+        ):
             begins.append(now)
     ends = [max(p for p in places if p < then) for then in [*begins[1:], places[-1] + 1]]
     rounds = tuple((_since(ways.met, begin), ways.met[end].end + 1) for begin, end in zip(begins, ends, strict=True))
@@ -112,7 +114,7 @@ def _part(phase: SeenPhase, places: Sequence[int], ways: Ways, loops: Loops) -> 
 
 
 def _since(met: Sequence[WaitOnThread], place: int) -> int:
-    """When the wait before this one was over: what lies between leads to this one."""
+    """Return when the previous wait was over: the work after it leads to this one."""
     return met[place - 1].end + 2 if place else 0
 
 
@@ -122,12 +124,12 @@ def _steps(phase: SeenPhase, ways: Ways) -> Iterator[int]:
     yield from sorted(step for step in times if 0 <= step < len(ways.ends) - 1)
 
 
-def _goes_round(before: Way, now: Way, own: tuple[CodeType, Loop], loops: Loops) -> bool:
+def _goes_round(before: Way, now: Way, round_loop: tuple[CodeType, Loop], loops: Loops) -> bool:
     """Return whether a loop began another round between two waits.
 
     Where the program went back, or came to the same instruction again, the innermost loop around both did that.
     """
-    depth, same = _depth(before, own), _depth(now, own)
+    depth, same = _depth(before, round_loop), _depth(now, round_loop)
     if depth is None or depth != same:
         return False
     at = depth
@@ -140,8 +142,8 @@ def _goes_round(before: Way, now: Way, own: tuple[CodeType, Loop], loops: Loops)
         around = [] if in_package(file, _CONTAINERS) else loops.around(file, now[k][1])
         if any(loop.holds(before[k][1]) for loop in around):
             return False
-    around = [loop for loop in loops.around(own[0].co_filename, now[depth][1]) if loop.holds(before[depth][1])]
-    return around[-1:] == [own[1]]
+    around = [loop for loop in loops.around(round_loop[0].co_filename, now[depth][1]) if loop.holds(before[depth][1])]
+    return around[-1:] == [round_loop[1]]
 
 
 def _depth(way: Way, own: tuple[CodeType, Loop]) -> int | None:

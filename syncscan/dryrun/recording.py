@@ -1,4 +1,4 @@
-"""Waits, ops and scopes as a program meets them go in, a trace as torch.profiler would have written it comes out.
+"""Record waits, ops and scopes of a program as a trace such as torch.profiler would have written.
 
 The clock is none: it only counts, so that ranges nest and follow each other as they did. A call from Python begins
 `CALL_NS` after the one before, ops of one call `OP_NS` after each other, as the rules for traces expect it.
@@ -236,7 +236,7 @@ class DryRecording:
         """Return the recording as a trace's JSON.
 
         Args:
-            notes: sentences that a reader should know of it.
+            notes: sentences about the run that a reader should know.
             ops: how many ran on the simulated device.
             gaps: those that weren't understood: name, how often, file and line.
             races: kind, line of the earlier use, line of the later one, and how often.
@@ -248,7 +248,7 @@ class DryRecording:
             while self._scopes if tid == MAIN else self._elsewhere[tid]:
                 self.close_scope(tid)
         self._begin_step(None)
-        events = self._chosen(rounds, without)
+        events = self._choose_rows(rounds, without)
         return json.dumps(
             {
                 "schemaVersion": 1,
@@ -268,7 +268,7 @@ class DryRecording:
             }
         ).encode()
 
-    def _chosen(self, rounds: Iterable[tuple[int, int]] | None, without: Iterable[int]) -> list[dict[str, Any]]:
+    def _choose_rows(self, rounds: Iterable[tuple[int, int]] | None, without: Iterable[int]) -> list[dict[str, Any]]:
         """Return the rows but for those of some waits, with other steps where they are given."""
         left_out = {at for number in without for at in self._rows[number]}
         rows = [row for at, row in enumerate(self.events) if at not in left_out]

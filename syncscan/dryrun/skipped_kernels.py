@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 
 _LAUNCHERS = {"triton.runtime.jit": ("JITFunction",), "triton.runtime.autotuner": ("Autotuner", "Heuristics")}
 

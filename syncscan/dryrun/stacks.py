@@ -38,7 +38,7 @@ class Stacks:
         """
         frames: list[Frame] = []
         module, root = None, None
-        own: int | None = None
+        innermost_own: int | None = None
         ours = True
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
@@ -49,16 +49,21 @@ class Stacks:
             if code is self._call:
                 root = frame.f_locals.get("self")
                 module = root if module is None else module
-            if backward and own is None and code.co_name == _ENGINE[0] and file.replace("\\", "/").endswith(_ENGINE[1]):
-                own = len(frames)
+            if (
+                backward
+                and innermost_own is None
+                and code.co_name == _ENGINE[0]
+                and file.replace("\\", "/").endswith(_ENGINE[1])
+            ):
+                innermost_own = len(frames)
             skipped = file.startswith(_HERE) or file == _PRETENCE or (ours and file.endswith(_WRAPPER))
             if not skipped:
                 frames.append((file, frame.f_lineno, code.co_name))
             ours = skipped
             frame = frame.f_back
-        if own:
-            return trimmed(frames[:own]), self._path(module, root), False
-        return trimmed(frames), self._path(module, root), own is not None
+        if innermost_own:
+            return trimmed(frames[:innermost_own]), self._path(module, root), False
+        return trimmed(frames), self._path(module, root), innermost_own is not None
 
     def _path(self, module: Any, root: Any) -> str:
         """Return the outermost module's class and the names below it."""

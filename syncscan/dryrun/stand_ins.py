@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.dryrun.wait_table import synchronize
 
 torch: Any = importlib.import_module("torch")
@@ -64,13 +64,18 @@ def device_context() -> Any:
             """Do nothing: there is one device."""
 
         def __exit__(self, *raised: object) -> None:
-            """Do nothing."""
+            """Do nothing: nothing was changed."""
 
     return device
 
 
 def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
     """Return replacements for `torch.cuda.Stream` and `torch.cuda.Event`."""
+    event = _event_type(session)
+    return _stream_type(session, event), event
+
+
+def _event_type(session: DryRunSession) -> Any:
     order = session.order
 
     class Event:
@@ -107,8 +112,14 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
             return ((other.recorded or 0.0) - (self.recorded or 0.0)) * 1e3
 
         def ipc_handle(self) -> bytes:
-            """No other process can see it."""
+            """Return nothing: no other process can see it."""
             return b""
+
+    return Event
+
+
+def _stream_type(session: DryRunSession, event_type: Any) -> Any:
+    order = session.order
 
     class Stream:
         """A queue of work in order."""
@@ -143,17 +154,20 @@ def stream_and_event(session: DryRunSession) -> tuple[Any, Any]:
 
         def record_event(self, event: Any = None) -> Any:
             """Mark what was launched on it."""
-            event = Event() if event is None else event
+            event = event_type() if event is None else event
             event.record(self)
             return event
 
         def __enter__(self) -> Any:
+            self.before = torch.cuda.current_stream()
+            torch.cuda.set_stream(self)
             return self
 
         def __exit__(self, *raised: object) -> None:
-            """Nothing was changed."""
+            """Make the stream that was current before current again."""
+            torch.cuda.set_stream(self.before)
 
-    return Stream, Event
+    return Stream
 
 
 def _number(stream: Any) -> int | None:

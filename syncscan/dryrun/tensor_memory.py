@@ -1,6 +1,6 @@
 """Track the simulated memory of tensors: the device's, pinned or pageable host memory.
 
-The note stands at the storage, which all views of a tensor share and torch keeps one Python object of: it is found
+The note is kept at the storage, which all views of a tensor share and torch keeps one Python object of: it is found
 without a registry, and dies with the values.
 """
 

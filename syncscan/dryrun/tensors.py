@@ -8,7 +8,7 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
-from syncscan.dryrun.session import DryRunSession, TorchCall
+from syncscan.dryrun.recorder import DryRunSession, TorchCall
 from syncscan.dryrun.tensor_memory import DEVICE, HOST, PINNED
 from syncscan.dryrun.wait_table import to_device, to_host
 
@@ -22,15 +22,15 @@ def pretend(session: DryRunSession, patches: Patches) -> None:
 
 
 def _tensors(session: DryRunSession, patches: Patches) -> None:
-    """Methods that work in every thread, as the loader's that pins does."""
+    """Replace methods in a way that works in every thread, as in the loader's that pins."""
     tensor = torch.Tensor
-    deep_copied, pickled = tensor.__deepcopy__, tensor._reduce_ex_internal
+    deep_copied, pickled, taken = tensor.__deepcopy__, tensor._reduce_ex_internal, tensor.__array__
 
-    def pin_memory(this: Any, device: Any = None) -> Any:
+    def pin_memory(tensor: Any, device: Any = None) -> Any:
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
-            if tensor_memory.place_of(this) == PINNED:  # torch returns the tensor itself
-                return this
-            pinned = this.detach().clone()
+            if tensor_memory.place_of(tensor) == PINNED:  # torch returns the tensor itself
+                return tensor
+            pinned = tensor.detach().clone()
             tensor_memory.put(pinned, PINNED)
         return pinned
 
@@ -42,14 +42,14 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
         with torch._C.DisableTorchFunction():
             return tensor_memory.place_of(this) == PINNED
 
-    def deepcopy(this: Any, memo: Any) -> Any:
+    def deepcopy(tensor: Any, memo: Any) -> Any:
         with torch._C.DisableTorchFunction():
-            place = tensor_memory.place_of(this)
+            place = tensor_memory.place_of(tensor)
         if place != DEVICE:
-            read(this)
-            return deep_copied(this, memo)
+            read(tensor)
+            return deep_copied(tensor, memo)
         with session.calling(TorchCall("deepcopy", moving=True)):  # it stays on the device
-            copied = deep_copied(this, memo)
+            copied = deep_copied(tensor, memo)
         with torch._C.DisableTorchFunction():
             tensor_memory.put(copied, DEVICE)
         return copied
@@ -64,11 +64,15 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
         read(this)
         return pickled(this, protocol)
 
-    def shown(this: Any, *, tensor_contents: Any = None) -> str:
+    def as_array(this: Any, dtype: Any = None, *, copy: bool | None = None) -> Any:
+        read(this)  # by C, which makes a plain array of it; `numpy.asarray` takes `Tensor.numpy` (shared_arrays)
+        return taken(this, dtype).copy() if copy else taken(this, dtype)
+
+    def shown(tensor: Any, *, tensor_contents: Any = None) -> str:
         modes = torch.utils._python_dispatch
         turning_off, modes._disable_current_modes = modes._disable_current_modes, contextlib.nullcontext
         try:
-            return str(torch._tensor_str._str(this, tensor_contents=tensor_contents))
+            return str(torch._tensor_str._str(tensor, tensor_contents=tensor_contents))
         finally:
             modes._disable_current_modes = turning_off
 
@@ -77,6 +81,7 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
     patches.set(tensor, "record_stream", record_stream)
     patches.set(tensor, "__deepcopy__", deepcopy)
     patches.set(tensor, "_reduce_ex_internal", reduced)
+    patches.set(tensor, "__array__", as_array)
     patches.set(tensor, "__repr__", shown)
 
 
@@ -94,10 +99,10 @@ def _storages(session: DryRunSession, patches: Patches) -> None:
     def onto(storage: Any) -> Any:
         if tensor_memory.of_storage(storage) == DEVICE:
             return storage
-        made = storage.clone()
+        copy = storage.clone()
         session.wait(to_device(size=storage.nbytes()))
-        tensor_memory.note(made, DEVICE)
-        return made
+        tensor_memory.note(copy, DEVICE)
+        return copy
 
     def to(storage: Any, *, device: Any, non_blocking: bool = False) -> Any:
         if torch.device(device).type == "cuda":

@@ -57,18 +57,18 @@ class WatchedArray(np.ndarray[Any, Any]):
         result = super().__getitem__(key)
         if isinstance(result, WatchedArray) and np.may_share_memory(result, self):
             return result
-        self._noted(key)
+        self._note(key)
         return result.view(np.ndarray) if isinstance(result, WatchedArray) else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._noted(key, written=True)
+        self._note(key, written=True)
         np.ndarray.__setitem__(self.view(np.ndarray), key, _plain(value))
 
     def __iter__(self) -> Any:
         """Go through rows, which are views, or values."""
         return (self[at] for at in range(len(self)))
 
-    def _noted(self, key: Any = ..., *, written: bool = False) -> None:
+    def _note(self, key: Any = ..., *, written: bool = False) -> None:
         if self._use is not None:
             self._use(self.tensor, _part(self.view(np.ndarray), key), written)
 
@@ -119,14 +119,14 @@ def _part(array: Any, key: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, WatchedArray):
-        value._noted()
+        value._note()
         return value.view(np.ndarray)
     return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
 
 
 def _written(value: Any) -> Any:
     if isinstance(value, WatchedArray):
-        value._noted(written=True)
+        value._note(written=True)
         return value.view(np.ndarray)
     return value
 
@@ -135,7 +135,7 @@ def _noting(name: str, *, written: bool) -> Any:
     method = getattr(np.ndarray, name)
 
     def used(self: WatchedArray, *args: Any, **kwargs: Any) -> Any:
-        self._noted(written=written)
+        self._note(written=written)
         return method(self.view(np.ndarray), *map(_plain, args), **kwargs)
 
     used.__name__ = name

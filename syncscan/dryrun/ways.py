@@ -1,4 +1,4 @@
-"""The frames that run at each wait and at each step's end go in, the program's way there comes out."""
+"""Record the program's path to each wait and to each step's end, from the running frames."""
 
 from __future__ import annotations
 

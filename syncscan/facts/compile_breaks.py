@@ -24,13 +24,13 @@ _ORDER = {CompileKind.SKIPPED: 0, CompileKind.BREAK: 1, CompileKind.RECOMPILED: 
 
 
 def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[CompileBreak, ...]:
-    """Return what dynamo said, with the findings at each: those where the host waits first, the costliest before.
+    """Return dynamo's reports, with the findings at each: those where the host waits first, the costliest before.
 
     Args:
         record: the record, as capture stored it.
         findings: the findings in the order of a report; what comes first there comes first here.
     """
-    joined = [_joined(event, findings) for event in record.events]
+    joined = [_join(event, findings) for event in record.events]
     place = {finding.id: number for number, finding in enumerate(findings)}
 
     def order(found: CompileBreak) -> tuple[int, int]:
@@ -40,14 +40,14 @@ def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[
     return tuple(sorted(joined, key=order))
 
 
-def _joined(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
+def _join(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
     if event.kind is CompileKind.RECOMPILED:
         return CompileBreak(event)
-    here = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))
+    ids = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))
     if event.kind is CompileKind.BREAK:
-        return CompileBreak(event, here)
+        return CompileBreak(event, ids)
     inside = (f.id for f in findings if any(_is_in_frame(source, event) for source in _sources(f)))
-    return CompileBreak(event, here, tuple(id for id in inside if id not in here))
+    return CompileBreak(event, ids, tuple(id for id in inside if id not in ids))
 
 
 def _sources(finding: Finding) -> Iterator[Source]:
@@ -61,7 +61,7 @@ def _is_at(source: Source, event: CompileEvent) -> bool:
 
 
 def _is_in_frame(source: Source, event: CompileEvent) -> bool:
-    """Whether a line is the frame's own; without the frame's last line its name has to do."""
+    """Return whether a line is the frame's own; without the frame's last line its name has to do."""
     if source.file != event.frame_file:
         return False
     if event.frame_last >= 0:

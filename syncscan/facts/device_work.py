@@ -13,7 +13,7 @@ from syncscan.facts.device_names import DeviceNames
 from syncscan.model.arrays import Bool, Int64, distinct
 from syncscan.model.finding import Place
 from syncscan.model.interval import union
-from syncscan.model.names import COLLECTIVE_WORDS, is_collective_kernel
+from syncscan.model.slice_names import COLLECTIVE_WORDS, is_collective_kernel
 from syncscan.model.trace import NONE, Trace, once
 
 
@@ -97,13 +97,13 @@ class DeviceWork:
                 mask = self._device == device
                 if stream != NONE:
                     mask &= self._stream == stream
-                self._cache[key] = self._sorted(mask)
+                self._cache[key] = self._sort_work(mask)
         return self._cache[key]
 
     def by_stream(self, device: int) -> dict[int, Work]:
         """Return the work of each stream of this device by number; work without a stream counts as one of its own."""
         nameless = (self._device == device) & (self._stream == NONE)
-        return {k: self._sorted(nameless) if k == NONE else self.of(device, k) for k in self.streams(device)}
+        return {k: self._sort_work(nameless) if k == NONE else self.of(device, k) for k in self.streams(device)}
 
     def last_ends(self, places: Sequence[Place], launched_before: Int64) -> tuple[Int64, Bool]:
         """Return when the work launched at each place before each time ends, and whether there is any.
@@ -122,7 +122,7 @@ class DeviceWork:
             ends[chosen], some[chosen] = np.where(any_, done, ends[chosen]), any_ & (device != NONE)
         return ends, some
 
-    def _sorted(self, mask: Bool) -> Work:
+    def _sort_work(self, mask: Bool) -> Work:
         rows, launched = (self._rows, self._launched) if mask.all() else (self._rows[mask], self._launched[mask])
         s = self._slices
         begins, done = s.ts[rows], s.end[rows]

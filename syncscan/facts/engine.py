@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncscan.model.arrays import Int64
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 from syncscan.model.trace import HOST, Trace, once
 
 

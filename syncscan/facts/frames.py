@@ -21,12 +21,12 @@ def frames_around(trace: Trace, tracks: Int32 | Int64, begins: Int64, ends: Int6
         begins, ends: intervals in ns; a frame counts if it lasts from the begin or before to the end or after.
     """
     names_of: list[tuple[str, ...]] = [()] * len(tracks)
-    frames, known = trace.frames, trace.kept(_Threads).known
+    frames, cache = trace.frames, trace.kept(_Threads).known
     for track, places in grouped(tracks) if len(frames) else ():
-        if track not in known:
+        if track not in cache:
             own = slice(*np.searchsorted(frames.track, [track, track + 1]).tolist())
-            known[track] = FrameChains(trace.strings, frames.name[own], frames.ts[own], frames.end[own])
-        names = known[track].around(begins[places], ends[places])
+            cache[track] = FrameChains(trace.strings, frames.name[own], frames.ts[own], frames.end[own])
+        names = cache[track].around(begins[places], ends[places])
         for place, around in zip(places.tolist(), names, strict=True):
             names_of[place] = around
     return names_of

@@ -10,7 +10,14 @@ import numpy as np
 
 from syncscan.facts.engine import nodes
 from syncscan.model.arrays import Bool, Int64, distinct
-from syncscan.model.names import is_autograd_thread, is_backward, is_loader, is_optimizer, is_service_thread, is_step
+from syncscan.model.slice_names import (
+    is_autograd_thread,
+    is_backward,
+    is_loader,
+    is_optimizer,
+    is_service_thread,
+    is_step,
+)
 from syncscan.model.trace import HOST, NONE, Category, Trace, once
 
 ENGINE_SHARE = 0.3

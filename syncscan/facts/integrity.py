@@ -12,8 +12,8 @@ from syncscan.facts.graph_replays import partly_recorded
 from syncscan.model.arrays import Int64, median
 from syncscan.model.integrity import SOUND, Integrity, Lack
 from syncscan.model.interval import union
-from syncscan.model.names import waits_for_event
 from syncscan.model.runtime_calls import is_graph_launch, is_launch
+from syncscan.model.slice_names import waits_for_event
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace, Vendor
 
 RECORDED = 0.9

@@ -14,7 +14,7 @@ from syncscan.facts.frames import frames_around
 from syncscan.facts.paths import Path, Paths
 from syncscan.facts.period import step_intervals, work_of_steps
 from syncscan.model.arrays import Int64, among
-from syncscan.model.names import is_backward_node, is_compiled_graph, is_wrapper
+from syncscan.model.slice_names import is_backward_node, is_compiled_graph, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, once
 
 COMPILED = "a compiled graph"
@@ -34,13 +34,13 @@ class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
     """That launched most of it: the nn.Modules around, outermost first, where frames were recorded; else the scopes.
     Of a backward pass those of the forward op. Empty where nothing tells it."""
     op: str
-    """That launched most of it, as a reader would name it; empty where the trace doesn't tell."""
+    """The module and op that launched most of it, as a reader would name them; empty if unknown."""
     us: float
     share: float
     """Part of device time in a step, with all streams added up and collectives left out."""
     per_step: float
     others: int
-    """Modules and ops besides that launched such kernels."""
+    """Number of other modules and ops that launched such kernels."""
 
 
 def kernel_shares(trace: Trace, most: int) -> tuple[KernelShare, ...]:
@@ -102,12 +102,12 @@ def _launchers(trace: Trace, kernels: Int64) -> list[tuple[tuple[str, ...], str]
     forward = _forward(trace, chains)
     at = np.where(forward != NONE, forward, calls)
     led = [paths.to(row) if row != NONE else chain for row, chain in zip(forward.tolist(), chains, strict=True)]
-    s, known = trace.slices, at != NONE
-    rows = np.where(known, at, 0)
+    s, has_call = trace.slices, at != NONE
+    rows = np.where(has_call, at, 0)
     frames = frames_around(trace, s.track[rows], s.ts[rows], s.end[rows]) if len(rows) else []
     return [
         (_module(names if is_known else (), chain), _op(own))
-        for names, is_known, chain, own in zip(frames, known.tolist(), led, chains, strict=True)
+        for names, is_known, chain, own in zip(frames, has_call.tolist(), led, chains, strict=True)
     ]
 
 

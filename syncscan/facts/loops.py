@@ -44,7 +44,7 @@ class Loops:
             file: the file, as a code object names it.
             line: counted from 1.
         """
-        return [loop for loop in self._parsed(file)[0] if loop.holds(line)]
+        return [loop for loop in self._parse(file)[0] if loop.holds(line)]
 
     def chosen(self, file: str, line: int, other: int) -> bool:
         """Return whether a line depends on a condition that another line doesn't depend on.
@@ -54,7 +54,7 @@ class Loops:
             line: counted from 1.
             other: of the same function.
         """
-        return any(b.holds(line) and not b.holds(other) for b in self._parsed(file)[1])
+        return any(b.holds(line) and not b.holds(other) for b in self._parse(file)[1])
 
     def calls(self, file: str, first: int, last: int) -> list[str]:
         """Return what is called in these lines, as it is written: `envs.step`.
@@ -63,9 +63,9 @@ class Loops:
             file: the file, as a code object names it.
             first, last: the lines, counted from 1.
         """
-        return [name for line, name in self._parsed(file)[2] if first <= line <= last]
+        return [name for line, name in self._parse(file)[2] if first <= line <= last]
 
-    def _parsed(self, file: str) -> tuple[list[Loop], list[Branch], list[tuple[int, str]]]:
+    def _parse(self, file: str) -> tuple[list[Loop], list[Branch], list[tuple[int, str]]]:
         if file not in self._of:
             tree = _tree("".join(linecache.getlines(file)))
             self._of[file] = _loops(tree), list(_branches(tree)), list(_calls(tree))

@@ -16,8 +16,8 @@ import numpy as np
 
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import Interval
-from syncscan.model.names import is_backward, is_compiled_graph, is_compiled_region, is_gradient, is_optimizer
 from syncscan.model.runtime_calls import is_graph_launch
+from syncscan.model.slice_names import is_backward, is_compiled_graph, is_compiled_region, is_gradient, is_optimizer
 from syncscan.model.trace import CALLS, NONE, Category, Trace, once
 
 LIBRARY = (
@@ -82,13 +82,13 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 def is_library(name: str) -> bool:
-    """Whether a compile calls this op's kernels as they are."""
+    """Return whether a compile calls this op's kernels as they are."""
     return name.startswith(LIBRARY)
 
 
 @once
 def is_compiled(trace: Trace) -> bool:
-    """Whether a part of the steps runs compiled already, by Dynamo's, Inductor's or a CUDA graph's own marks."""
+    """Return whether a part of the steps runs compiled already, by Dynamo's, Inductor's or a CUDA graph's own marks."""
     marks = trace.where(_compiled, Category.CPU_OP, Category.ANNOTATION)
     return bool(len(marks) or len(trace.where(is_graph_launch, *CALLS)))
 
@@ -103,7 +103,17 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
     Args:
         trace: the trace whose step it is.
         step: from its begin to the next one's, ns.
+
+    Returns:
+        A list that isn't to be changed: it is kept for the next to ask.
     """
+    cached = trace.kept(_Known).passes
+    if step not in cached:
+        cached[step] = _passes(trace, step)
+    return cached[step]
+
+
+def _passes(trace: Trace, step: Interval) -> list[Pass]:
     stretches = [list(ops) for _, ops in itertools.groupby(ops_of(trace, step), _kind)]
     trains = any(ops[0].backward for ops in stretches)
     chosen = []
@@ -130,14 +140,14 @@ def _pass(ops: Sequence[OutermostOp], trains: bool) -> Pass:
 
 def ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
     """Return the ops of this step that lie in no other, on all launching threads, in time order; not to be changed."""
-    known = trace.kept(_Known).ops
-    if step not in known:
-        known[step] = _ops_of(trace, step)
-    return known[step]
+    cached = trace.kept(_Known).ops
+    if step not in cached:
+        cached[step] = _ops_of(trace, step)
+    return cached[step]
 
 
 def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
-    """When an optimizer runs, of these rows; a scope that holds a backward pass is a trainer's closure, and none."""
+    """Return when an optimizer runs, of these rows; a scope around a backward pass is a trainer's closure, and none."""
     s = trace.slices
     scopes = rows[np.isin(rows, trace.where(is_optimizer, Category.ANNOTATION))]
     passes = np.sort(s.ts[trace.where(is_backward, Category.CPU_OP)])
@@ -146,10 +156,11 @@ def _optimizers(trace: Trace, rows: Int64) -> list[tuple[int, int]]:
 
 
 class _Known:
-    """The ops of those steps of a trace that were looked up."""
+    """The ops and passes of those steps of a trace that were looked up."""
 
     def __init__(self, _: Trace) -> None:
         self.ops: dict[Interval, list[OutermostOp]] = {}
+        self.passes: dict[Interval, list[Pass]] = {}
 
 
 def _ops_of(trace: Trace, step: Interval) -> list[OutermostOp]:
@@ -167,12 +178,12 @@ def _on_track(trace: Trace, step: Interval, track: int, rows: Int64, calls: Int6
     s = trace.slices
     on = trace.track_rows(track)
     first, behind = (on.start + int(at) for at in np.searchsorted(s.ts[on], step))
-    here = np.arange(first, behind)
-    ops = here[s.category[here] == int(Category.CPU_OP)]
+    slice_rows = np.arange(first, behind)
+    ops = slice_rows[s.category[slice_rows] == int(Category.CPU_OP)]
     reached = np.maximum.accumulate(s.end[ops]) if len(ops) else ops
     outer = ops[np.append(True, s.ts[ops][1:] >= reached[:-1])] if len(ops) else ops
     gradients = np.sort(s.ts[ops[np.isin(ops, trace.where(is_gradient, Category.CPU_OP))]])
-    optimizers = _optimizers(trace, here)
+    optimizers = _optimizers(trace, slice_rows)
     here_too = s.track[calls] == track
     at, work, parents = s.ts[calls][here_too], rows[here_too], s.parent[calls[here_too]].tolist()
     inner = [trace.name(row) if row != NONE else "" for row in parents]

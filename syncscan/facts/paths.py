@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
-from syncscan.model.names import is_step, is_wrapper
+from syncscan.model.slice_names import is_step, is_wrapper
 from syncscan.model.trace import NONE, Category, Trace, outwards
 
 _KINDS = 16
@@ -60,12 +60,12 @@ class Paths:
 
     def to(self, row: int) -> Path:
         """Return the chain that ends with the slice in this row; an empty one for NONE."""
-        known = self._known.get(row)
-        if known is None:
+        path = self._known.get(row)
+        if path is None:
             rows = tuple(outwards(self._slices.parent, row)[::-1])
-            names = self._named(tuple(self._codes(np.array(rows)).tolist()))
-            known = self._known[row] = Path(rows, tuple(compress(rows, names.is_op)), names)
-        return known
+            names = self._names_of(tuple(self._codes(np.array(rows)).tolist()))
+            path = self._known[row] = Path(rows, tuple(compress(rows, names.is_op)), names)
+        return path
 
     def outermost_op(self, row: int) -> int:
         """Return the row of the outermost op around this row, or NONE."""
@@ -77,21 +77,21 @@ class Paths:
         codes: Int64 = np.where(category == int(Category.ANNOTATION), self._same[name], name)
         return codes * _KINDS + category
 
-    def _named(self, codes: tuple[int, ...]) -> PathNames:
-        known = self._names.get(codes)
-        if known is None:
+    def _names_of(self, codes: tuple[int, ...]) -> PathNames:
+        path_names = self._names.get(codes)
+        if path_names is None:
             every = tuple(self._strings[code // _KINDS] for code in codes)
             is_op = tuple(code % _KINDS == Category.CPU_OP for code in codes)
             is_scope = (code % _KINDS == Category.ANNOTATION for code in codes)
             ops = tuple(compress(every, is_op))
-            known = self._names[codes] = PathNames(
+            path_names = self._names[codes] = PathNames(
                 every=every,
                 ops=ops,
                 scopes=tuple(name for name in compress(every, is_scope) if not is_step(name)),
                 is_op=is_op,
                 worker=next((at for at, op in enumerate(ops) if not is_wrapper(op)), NONE),
             )
-        return known
+        return path_names
 
 
 __all__ = ["NOWHERE", "Path", "PathNames", "Paths"]

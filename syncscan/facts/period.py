@@ -12,8 +12,8 @@ from syncscan.facts.paths import Paths
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_loader
 from syncscan.model.runtime_calls import is_synchronize, waits_by_nature
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
 BEHIND = 0.05
@@ -61,8 +61,8 @@ def window(trace: Trace) -> Interval:
     begin = min(int(s.ts[first]), _loader_before(trace, first))
     waits = trace.where(is_synchronize, *CALLS)
     waits = waits[np.isin(s.track[waits], distinct(s.track[calls])) & ~np.isin(waits, profiler_syncs(trace))]
-    meeting = np.concatenate([calls, waits[s.ts[waits] >= begin]])
-    last = meeting[s.end[meeting] == s.end[meeting].max()]
+    together = np.concatenate([calls, waits[s.ts[waits] >= begin]])
+    last = together[s.end[together] == s.end[together].max()]
     ops = [op for op in map(trace.kept(Paths).outermost_op, last.tolist()) if op != NONE]
     return Interval(begin, int(s.end[np.append(last, ops).astype(np.int64)].max()))
 
@@ -85,27 +85,27 @@ def earlier_work(trace: Trace) -> Interval | None:
     if not steps or not len(trace.device_rows):
         return None
     s, begin = trace.slices, steps[0].begin
-    own = trace.device_rows[trace.launched_within(begin, steps[-1].end)]
-    earlier = s.end[_before_on_its_stream(trace, trace.device_rows[trace.launched_at < begin], own)]
+    step_work = trace.device_rows[trace.launched_within(begin, steps[-1].end)]
+    earlier = s.end[_before_on_its_stream(trace, trace.device_rows[trace.launched_at < begin], step_work)]
     if (earlier > begin).any():
         return Interval(begin, int(earlier.max()))
-    call = int(trace.calls_of(own[:1])[0]) if len(own) else NONE
-    held = call != NONE and int(s.ts[own[0]] - s.end[call]) > HELD_NS
-    return Interval(begin, int(s.ts[own[0]])) if held else None
+    call = int(trace.calls_of(step_work[:1])[0]) if len(step_work) else NONE
+    held = call != NONE and int(s.ts[step_work[0]] - s.end[call]) > HELD_NS
+    return Interval(begin, int(s.ts[step_work[0]])) if held else None
 
 
-def _before_on_its_stream(trace: Trace, rows: Int64, own: Int64) -> Int64:
+def _before_on_its_stream(trace: Trace, rows: Int64, step_work: Int64) -> Int64:
     """Return those of these rows of device work that begin before any work of the steps on their stream.
 
     A stream works in order, so work without a launch after the steps' work has lost its launch. On a stream without
     work of the steps, rows count that begin before all work of the steps.
     """
     s = trace.slices
-    if not len(own):
+    if not len(step_work):
         return rows[:0]
-    streams, first = np.unique(_streams(trace, own), return_index=True)  # own work is ordered by start
+    streams, first = np.unique(_streams(trace, step_work), return_index=True)  # own work is ordered by start
     at = np.minimum(np.searchsorted(streams, _streams(trace, rows)), len(streams) - 1)
-    until = np.where(streams[at] == _streams(trace, rows), s.ts[own[first[at]]], s.ts[own[0]])
+    until = np.where(streams[at] == _streams(trace, rows), s.ts[step_work[first[at]]], s.ts[step_work[0]])
     before: Int64 = rows[s.ts[rows] < until]
     return before
 

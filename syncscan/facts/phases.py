@@ -20,7 +20,7 @@ class PhaseSummary(msgspec.Struct, frozen=True):
     """Number of requests, None if the marks don't state it."""
     count: int
     median_us: float
-    """Time from a step's begin to the next one's."""
+    """Time from the start of a step to the start of the next."""
 
 
 def phases_of(trace: Trace) -> tuple[PhaseSummary, ...]:

@@ -49,10 +49,10 @@ def profilers_own_within(trace: Trace, intervals: Iterable[Interval]) -> list[in
     main = _steps_track(trace)
     own = [(begin, end) for track, begin, end in profilers_own(trace) if track == main]
     cover, listed = cover_of(own) if own else None, list(intervals)
-    return [_covered(cover, one) for one in listed] if cover else [0] * len(listed)
+    return [_covered_ns(cover, one) for one in listed] if cover else [0] * len(listed)
 
 
-def _covered(cover: Cover, interval: Interval) -> int:
+def _covered_ns(cover: Cover, interval: Interval) -> int:
     overlap = np.minimum(cover.ends, interval.end) - np.maximum(cover.starts, interval.begin)
     return int(overlap[overlap > 0].sum())
 

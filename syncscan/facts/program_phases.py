@@ -117,7 +117,7 @@ def phases_of(
         The phases with their samples; and the loop with the place in the path of the function that it stands in, None
         without such a loop.
     """
-    steps = _Steps(course)
+    steps = _StepNumbers(course)
     around = _steps_loop(steps, samples, loops)
     groups: defaultdict[object, list[Sample]] = defaultdict(list)
     inside: defaultdict[_Branch, list[Sample]] = defaultdict(list)
@@ -129,16 +129,16 @@ def phases_of(
             groups[branch.phase].append(sample)
         elif branch.place is not None:
             inside[branch].append(sample)
-    for branch, those in inside.items():
-        if steps.seldom(branch, those):
-            groups[branch.phase] += those
+    for branch, samples_inside in inside.items():
+        if steps.seldom(branch, samples_inside):
+            groups[branch.phase] += samples_inside
         else:
-            _first_batches(groups, those, steps)
-    seen = [_seen(those, course, around, loops) for those in groups.values()]
+            _first_batches(groups, samples_inside, steps)
+    seen = [_seen(samples_inside, course, around, loops) for samples_inside in groups.values()]
     return sorted(seen, key=lambda phase: -phase.ns), around
 
 
-class _Steps:
+class _StepNumbers:
     """Step numbers by time, and which steps are ordinary."""
 
     def __init__(self, course: WatchedSteps) -> None:
@@ -217,18 +217,18 @@ class _Branch(NamedTuple):
 _ON_THE_WAY = _Branch(False, False, None, None, PhaseKind.OTHER)
 
 
-def _steps_loop(steps: _Steps, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
+def _steps_loop(steps: _StepNumbers, samples: Sequence[Sample], loops: Loops) -> tuple[int, Loop] | None:
     """Return the innermost loop around a step's end that holds most of the ordinary steps' samples."""
     path = steps.course.path
     ordinary = [sample for sample in samples if steps.ordinary(sample.at)]
-    whole = sum(sample.ns for sample in ordinary)
+    total_ns = sum(sample.ns for sample in ordinary)
     for depth in range(len(path) - 1, -1, -1):
         code, line = path[depth]
         if in_package(code.co_filename, "torch"):
             continue
         for loop in reversed(loops.around(code.co_filename, line)):
             held = sum(s.ns for s in ordinary if _in_loop(path, s.stack, depth, loop))
-            if whole == 0 or held >= INSIDE * whole:
+            if total_ns == 0 or held >= INSIDE * total_ns:
                 return depth, loop
     return None
 
@@ -279,15 +279,15 @@ def _seen(samples: list[Sample], course: WatchedSteps, around: tuple[int, Loop] 
     shown = [kind for kind, ns in kinds.most_common() if kind is not PhaseKind.OTHER and ns >= least]
     kind = shown[0] if shown else PhaseKind.OTHER
     place = most.place or PhaseLines(*samples[0].stack[-1], samples[0].stack[-1][1])
-    return SeenPhase(kind, _named(kind, most.callee, place), place, samples)
+    return SeenPhase(kind, _phase_name(kind, most.callee, place), place, samples)
 
 
-def _first_batches(groups: dict[object, list[Sample]], those: list[Sample], steps: _Steps) -> None:
+def _first_batches(groups: dict[object, list[Sample]], samples: list[Sample], steps: _StepNumbers) -> None:
     """Attribute the wait for an epoch's first batch to the start of the loader."""
     starting = groups.get(PhaseKind.LOADER)
     if starting is not None:
         begun = {steps.at(sample.at) for sample in starting}
-        starting += [s for s in those if steps.at(s.at) in begun and _in_loader(s.stack)]
+        starting += [s for s in samples if steps.at(s.at) in begun and _in_loader(s.stack)]
 
 
 _LOADER = "torch/utils/data/dataloader.py"
@@ -376,7 +376,7 @@ def name_of(code: CodeType) -> str:
     return getattr(code, "co_qualname", code.co_name)
 
 
-def _named(kind: PhaseKind, callee: CodeType | None, place: PhaseLines) -> str:
+def _phase_name(kind: PhaseKind, callee: CodeType | None, place: PhaseLines) -> str:
     """Return the phase's name: that of its kind, or of the function that is called."""
     if kind is not PhaseKind.OTHER:
         return str(kind.value)

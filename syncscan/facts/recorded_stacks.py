@@ -12,8 +12,8 @@ import numpy as np
 
 from syncscan.model.arrays import Bool, Int32, Int64, among, grouped, numbered
 from syncscan.model.capture import Frame, TimedCall
-from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import is_memcpy, is_synchronize
+from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Trace
 
 _BEFORE_NS = 1_000_000
@@ -67,7 +67,7 @@ class RecordedStacks:
             op: row of the outermost op around each, or NONE.
 
         A record lies within the op that synchronizes; an older one belongs to something else. An op that waits more
-        often than it calls back has one line all the same. Waits in the allocator have no record.
+        often than it calls back still has one line. Waits in the allocator have no record.
         """
         if not len(first) or not (self._syncs or self._lines.calls):
             return [None] * len(first)

@@ -35,11 +35,11 @@ def period_of(times: Sequence[float]) -> int:
     if len(times) < 2 * ROUNDS:
         return 1
     times = times[-LOOKED:]
-    whole = median(times)
+    typical = median(times)
     for period in range(2, min(MOST, len(times) // ROUNDS) + 1):
         expected = places(times, period)
         spread = max(expected) - min(expected)
-        if spread > UNEVEN * whole and _away(times, period, spread) <= LEFT * _away(times, 1, spread):
+        if spread > UNEVEN * typical and _away(times, period, spread) <= LEFT * _away(times, 1, spread):
             return period
     return 1
 

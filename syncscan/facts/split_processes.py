@@ -37,15 +37,15 @@ def of_process(trace: Trace, pid: str) -> Trace:
 
     Device work without a known launch goes to the process that launched most work on its device.
     """
-    own = np.array([track.pid == pid for track in trace.tracks], np.bool_)
+    is_own = np.array([track.pid == pid for track in trace.tracks], np.bool_)
     s = trace.slices
-    chosen = np.where(trace.is_category(*HOST), own[s.track], True)
+    chosen = np.where(trace.is_category(*HOST), is_own[s.track], True)
     chosen[trace.device_rows] = _launched_by(trace, pid)
     number = np.cumsum(chosen) - 1
     parent = np.where(s.parent[chosen] == NONE, NONE, number[s.parent[chosen]])
     columns = {name: getattr(s, name)[chosen] for name in Slices.__struct_fields__}
-    flows = own[trace.flows.from_track] & own[trace.flows.to_track] if len(trace.flows) else np.zeros(0, np.bool_)
-    frames = own[trace.frames.track] if len(trace.frames) else np.zeros(0, np.bool_)
+    flows = is_own[trace.flows.from_track] & is_own[trace.flows.to_track] if len(trace.flows) else np.zeros(0, np.bool_)
+    frames = is_own[trace.frames.track] if len(trace.frames) else np.zeros(0, np.bool_)
     return replace(
         trace,
         slices=Slices(**{**columns, "parent": parent.astype(s.parent.dtype)}),
@@ -54,7 +54,7 @@ def of_process(trace: Trace, pid: str) -> Trace:
         steps=tuple(
             replace(step, row=NONE if step.row == NONE else int(number[step.row]))
             for step in trace.steps
-            if own[step.track]
+            if is_own[step.track]
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 
 _CLOCKS = frozenset(
@@ -18,7 +18,7 @@ def is_timed(file: File, node: ast.expr) -> bool:
     calls = [node]
     function = file.function_of(node)
     if not isinstance(function, ast.Module):
-        calls += functions.calls_of(file, function) or []
+        calls += callees.calls_of(file, function) or []
     return any(_is_inside(file, call, loop) for call in calls for loop in file.loops_of(call))
 
 
@@ -37,7 +37,7 @@ def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name in _CLOCKS or name in _names_of_clocks(file) or "timer" in ast.unparse(call.func).lower():
         return True
-    function = functions.callee(file, call) if depth else None
+    function = callees.callee(file, call) if depth else None
     inner = (n for n in ast.walk(function) if isinstance(n, ast.Call)) if function is not None else ()
     return any(is_clock(file, n, depth - 1) for n in inner)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 
 
 class Edit(msgspec.Struct, frozen=True, order=True):
@@ -99,9 +99,9 @@ class Draft:
         end = self.text.starts[end_line] if end_line < len(self.text.starts) else len(self.text.text)
         self.other.append(Edit(begin, end, 0, ""))
 
-    def render(self, node: ast.AST, own: bool = True) -> str:
+    def render(self, node: ast.AST, with_own: bool = True) -> str:
         """Return the new source of a node: what replaces it, or its source with its parts' changes."""
-        if own and node in self.nodes:
+        if with_own and node in self.nodes:
             return self.nodes[node](lambda part: self.render(part, part is not node))
         begin, _ = self.text.span(node)
         return _applied(self.text.code(node), (_moved(edit, -begin) for edit in self._inside(node)))
@@ -150,6 +150,30 @@ class Draft:
         return not rest or rest.startswith("#")
 
 
+def with_argument(call: ast.Call, words: str) -> Template:
+    """Return a call's source with one argument more, and its lines and comments as they are.
+
+    Args:
+        call: the call, without `*` and `**`.
+        words: the argument: `pin_memory=True`.
+    """
+
+    def source(render: Render) -> str:
+        code = render(call)
+        text = Text("", code)
+        parsed = ast.parse(code, mode="eval").body
+        assert isinstance(parsed, ast.Call)
+        given = [text.span(part)[1] for part in (*parsed.args, *parsed.keywords)]
+        if not given:
+            return f"{code[:-1].rstrip()}{words})"
+        last = max(given)
+        while code[last:].lstrip().startswith(")") and code.index(")", last) < len(code) - 1:
+            last = code.index(")", last) + 1  # of parentheses around the last argument
+        return f"{code[:last]}, {words}{code[last:]}"
+
+    return source
+
+
 def first_line(statement: ast.stmt) -> int:
     """Return the first line of a statement, its decorators too."""
     decorators = getattr(statement, "decorator_list", [])
@@ -193,4 +217,4 @@ def _holds(text: Text, outer: ast.AST, inner: ast.AST) -> bool:
     return a[0] <= b[0] and b[1] <= a[1] and a != b
 
 
-__all__ = ["Clash", "Draft", "Edit", "applied", "checked"]
+__all__ = ["Clash", "Draft", "Edit", "applied", "checked", "with_argument"]

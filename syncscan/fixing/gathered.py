@@ -10,9 +10,9 @@ from syncscan.fixing import questions
 from syncscan.fixing.program_file import File
 
 _LINEAR = frozenset("neg float double detach clone".split())
-_METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid".split())
+_METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid exp log1p sin cos clamp clamp_min clamp_max".split())
 """They have a finite gradient at 0."""
-_WITHOUT_GRADIENTS = frozenset("sqrt exp log log1p clamp pow sin cos half bfloat16 long int".split())
+_WITHOUT_GRADIENTS = frozenset("sqrt log pow half bfloat16 long int".split())
 
 
 class Gathered(msgspec.Struct, frozen=True):
@@ -36,10 +36,10 @@ def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gather
         node: the expression.
         mask: the mask that it has to be of; None for whichever it is of.
     """
-    return _Reader(file, mask).whole(node)
+    return _GatherReader(file, mask).whole(node)
 
 
-class _Reader:
+class _GatherReader:
     def __init__(self, file: File, mask: ast.expr | None) -> None:
         self._file, self._mask = file, mask
         self._tensors: list[ast.expr] = []
@@ -68,7 +68,7 @@ class _Reader:
 
     def _of(self, node: ast.expr) -> str | None:
         if isinstance(node, ast.Subscript):
-            return self._picked(node)
+            return self._source_of_subscript(node)
         if isinstance(node, ast.BinOp):
             return self._of_operation(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -78,7 +78,7 @@ class _Reader:
             return self._of_call(node)
         return self._number(node)
 
-    def _picked(self, node: ast.Subscript) -> str | None:
+    def _source_of_subscript(self, node: ast.Subscript) -> str | None:
         file = self._file
         tensor, mask = file.device_tensor(node.value), questions.mask_of(file, node.slice)
         if tensor is None or mask is None or not questions.is_pure(file, node):
@@ -111,9 +111,11 @@ class _Reader:
         if not isinstance(function, ast.Attribute) or function.attr not in _METHODS | _WITHOUT_GRADIENTS:
             return self._number(node)
         inner = self._of(function.value)
-        if inner is None or not all(questions.constant(self._file, a) for a in node.args) or node.keywords:
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if inner is None or not all(questions.constant(self._file, a) for a in given):
             return None
-        arguments = ", ".join(self._file.text.code(a) for a in node.args)
+        names = ["" for _ in node.args] + [f"{keyword.arg}=" for keyword in node.keywords]
+        arguments = ", ".join(name + self._file.text.code(a) for name, a in zip(names, given, strict=True))
         whole = inner if questions.is_simple(function.value) else f"({inner})"
         return f"{whole}.{function.attr}({arguments})"
 

@@ -63,7 +63,7 @@ class _Prober(ast.NodeTransformer):
         number = self._numbers[id(node)]
         loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
         inner = self._inner(node)
-        return _wrapped(inner, number) if loaded and _showable(node) else inner
+        return _wrap(inner, number) if loaded and _showable(node) else inner
 
     def _inner(self, node: ast.expr) -> ast.expr:
         """Return an expression with probes around its parts; a called name or method stays as it is."""
@@ -103,17 +103,17 @@ class _Prober(ast.NodeTransformer):
         node.target = self.visit(node.target)  # type: ignore[assignment]
         if node.value is not None:
             node.value = self.visit(node.value)  # type: ignore[assignment]
-        return self._marked(node)
+        return self._mark(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
-        return self._marked(node)
+        return self._mark(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
-        return self._marked(node)
+        return self._mark(node)
 
-    def _marked(self, node: ast.stmt) -> ast.AST:
+    def _mark(self, node: ast.stmt) -> ast.AST:
         """Return a statement between two marks if its target can wait by itself."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
         if not any(isinstance(t, ast.Subscript) for t in targets):
@@ -174,7 +174,7 @@ def _showable(node: ast.expr) -> bool:
     return not (isinstance(node, ast.Name) and node.id in ("super", "__class__", "__debug__"))
 
 
-def _wrapped(node: ast.expr, number: int) -> ast.expr:
+def _wrap(node: ast.expr, number: int) -> ast.expr:
     begin = ast.Call(ast.Name(BEGIN, ast.Load()), [], [])
     call = ast.Call(ast.Name(SEEN, ast.Load()), [ast.Constant(number), begin, node], [])
     return ast.fix_missing_locations(ast.copy_location(call, node))

@@ -26,7 +26,7 @@ from syncscan.capture.main_script import run_main
 from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.dryrun.optimizers import after_steps
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.session import DryRunSession
+from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
 from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
 from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
@@ -45,7 +45,7 @@ BEHIND = 10
 """Steps that a program may make after the last one that is wanted, until its loops have ended."""
 
 
-class _Enough(BaseException):
+class _ComparisonComplete(BaseException):
     """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
 
 
@@ -75,7 +75,7 @@ def run(job: ProgramJob) -> RunResult:
     recorder = ProbeRecorder(lambda: session.recording.waits)
     recorder.install()
     _seed()
-    steps = _Steps(job, session, winding)
+    steps = _OptimizerSteps(job, session, winding)
     with codes.used(), _covered(job.covered) as lines:
         code = steps.followed(lambda: _run(job, codes, steps))
         if isinstance(sys.stdout, object):
@@ -142,12 +142,12 @@ class _Codes:
 
 
 def _text_of(path: str) -> str:
-    from syncscan.fixing.text import read
+    from syncscan.fixing.source_text import read
 
     return read(path).text
 
 
-class _Steps:
+class _OptimizerSteps:
     """Counts the optimizer's steps, and fingerprints what they compute."""
 
     def __init__(self, job: ProgramJob, session: DryRunSession, winding: Winding | None) -> None:
@@ -170,7 +170,7 @@ class _Steps:
         """End a step.
 
         Raises:
-            _Enough: it was the last.
+            _ComparisonComplete: it was the last.
         """
         with _unseen():
             if self.count < FINGERPRINTED:
@@ -188,12 +188,12 @@ class _Steps:
         """Have the running loops end with this turn.
 
         Raises:
-            _Enough: there are none, or the steps go on.
+            _ComparisonComplete: there are none, or the steps go on.
         """
         ends = self._winding is not None and (self.ended_early or self._winding.end())
         self.ended_early = True
         if not ends or self.count > self._most + BEHIND:
-            raise _Enough
+            raise _ComparisonComplete
 
     def _stepped(self, optimizer: Any) -> None:
         if self._by_calls:
@@ -220,14 +220,15 @@ def _alive() -> int:
     return len(seen)
 
 
-def _run(job: ProgramJob, codes: _Codes, steps: _Steps) -> int:
+def _run(job: ProgramJob, codes: _Codes, steps: _OptimizerSteps) -> int:
     if not job.function:
-        return run_main(job.target, job.arguments, module=job.module, ends_quietly=_Enough, code_of=codes.of).code
+        ends = _ComparisonComplete
+        return run_main(job.target, job.arguments, module=job.module, ends_quietly=ends, code_of=codes.of).code
     try:
         function = targets.load(job.target).function(job.function)
         for _ in range(job.steps + 1 if job.steps else 4):
             steps.ended(function())
-    except _Enough:
+    except _ComparisonComplete:
         return 0
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)

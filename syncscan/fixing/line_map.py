@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from syncscan.fixing.edits import Edit
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 from syncscan.model.fix import SourceEdit
 
 

@@ -95,7 +95,7 @@ class ProgramJob(msgspec.Struct):
     steps: int = 0
     """Steps of the optimizer, or calls of the function, after which the run is ended; 0 for its own end."""
     winds: bool = True
-    """Whether its loops are then ended one after the other, so that what stands behind them runs."""
+    """Whether its loops are then ended one after the other, so that the code after them runs."""
     sources: dict[str, str] = msgspec.field(default_factory=dict)
     """Text that replaces a file's, by the file's absolute path."""
     probed: list[str] = msgspec.field(default_factory=list)

@@ -12,6 +12,7 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
+from syncscan.fixing.left_to_author import UNHANDLED, runs_once, runs_seldom, why_left
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
@@ -19,7 +20,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.text import Text, read
+from syncscan.fixing.source_text import Text, read
 from syncscan.fixing.verify import TOLERANCE, Reference
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches
@@ -72,6 +73,8 @@ class PatchBuilder:
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""
         self._left: dict[tuple[str, int], str] = {}
+        self._once: set[tuple[str, int]] = set()
+        """File and line of waits in statements that run once, such as a model's move to the device."""
         self._unfinished = ""
         """Why the program doesn't come to its end, so that nothing can be verified."""
         self._notes: list[str] = []
@@ -96,26 +99,28 @@ class PatchBuilder:
 
     def _first(self, runs: Runs) -> RunResult:
         self._options.progress("running the program dry")
-        first = runs.run(self._made())
+        first = runs.run(self._make_job())
         if first.failure and first.code == -1 and not self._job.steps:
             self._notes.append(
                 f"The program didn't end within {self._options.limit_s:g} s; it was stopped after {SHORTER} steps."
             )
             self._job.steps = SHORTER
-            first = runs.run(self._made())
+            first = runs.run(self._make_job())
         if self._job.steps and (first.failure or first.code):
             self._job.winds = False
-            first = runs.run(self._made())
+            first = runs.run(self._make_job())
         if first.failure or (first.code and not first.places):
             why = first.failure or f"it ends with exit code {first.code}"
-            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", _last(first))
+            late = "Give arguments that make a shorter run, or a longer --limit."
+            hint = late if first.code == -1 else _last(first)
+            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", hint)
         if first.code:
             self._unfinished = f"the program ends with exit code {first.code}"
             self._notes.append(f"The program fails, so its fixes can't be verified: {_last(first)}")
         self._notes += [f"It is unknown whether {gap} waits." for gap in first.gaps]
         return first
 
-    def _made(self, **changes: object) -> ProgramJob:
+    def _make_job(self, **changes: object) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text}
         return msgspec.structs.replace(self._job, **{"sources": sources, **changes})
 
@@ -134,7 +139,7 @@ class PatchBuilder:
         if not paths:
             return None
         self._options.progress("observing its expressions")
-        probed = runs.run(self._made(probed=paths))
+        probed = runs.run(self._make_job(probed=paths))
         if probed.failure or probed.code != now.code:
             self._notes.append(
                 f"The program fails when its expressions are observed, so nothing can be fixed: {_last(probed)}"
@@ -142,10 +147,11 @@ class PatchBuilder:
             return None
         files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
+        self._note_seldom(files, now)
         if not wanted:
             return None
-        trial = ProposalTrial(runs, files, Reference(now, probed), self._changed)
-        passed = self._verified(trial, compatible(files, wanted))
+        trial = ProposalTrial(runs, files, Reference(now, probed), self._changed_job)
+        passed = self._verify(trial, compatible(files, wanted))
         return self._accepted(passed) if passed is not None else None
 
     def _file(self, path: str, run: RunResult) -> File:
@@ -153,9 +159,9 @@ class PatchBuilder:
         main = not job.function and not job.module and str(Path(job.target).absolute()) == path
         return File(self._texts[path], run.observed.get(path, Observed()), main=main)
 
-    def _changed(self, texts: dict[str, str]) -> ProgramJob:
+    def _changed_job(self, texts: dict[str, str]) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
-        return self._made(sources=sources, covered=sorted(texts))
+        return self._make_job(sources=sources, covered=sorted(texts))
 
     # what is proposed
 
@@ -163,22 +169,35 @@ class PatchBuilder:
         """Return the proposals to try, and note what rewrites leave to the author."""
         result: list[Proposal] = []
         places = [place for place in now.places if place.file == path]
+        self._once |= {(path, self._was(path, place.line)) for place in places if runs_once(file, place.line)}
         for rewrite in REWRITES:
-            for one in rewrite.find(file):
-                if isinstance(one, Left):
-                    self._left.setdefault((path, self._was(path, span(one.node)[0])), one.why)
+            for candidate in rewrite.find(file):
+                if isinstance(candidate, Left):
+                    self._left.setdefault((path, self._was(path, span(candidate.node)[0])), candidate.why)
                     continue
-                proposal = msgspec.structs.replace(one, rule=_rule_at(places, one), title=one.title or rewrite.TITLE)
+                proposal = msgspec.structs.replace(
+                    candidate, rule=_rule_at(places, candidate), title=candidate.title or rewrite.TITLE
+                )
                 if self._is_wanted(path, proposal):
                     result.append(proposal)
         return result
 
+    def _note_seldom(self, files: Mapping[str, File], now: RunResult) -> None:
+        """Note the lines that run too seldom to matter."""
+        for place in now.places:
+            file = files.get(place.file)
+            if file is not None and (why := runs_seldom(file, place)):
+                self._left.setdefault((place.file, self._was(place.file, place.line)), why)
+
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
         key = path, proposal.rewrite, self._was(path, span(proposal.node)[0])
-        if key in self._tried or (proposal.safety is Safety.UNSAFE and not options.unsafe):
+        if key in self._tried:
             return False
         if (options.select and not matches(rule, options.select)) or matches(rule, options.ignore):
+            return False
+        if proposal.safety is Safety.UNSAFE and not options.unsafe:
+            self._left.setdefault((path, key[2]), f"with --unsafe: {proposal.change}, but {proposal.why}")
             return False
         gain = options.gains.get((path, key[2]))
         if gain is not None and gain.high_us <= 0 and not options.everything:
@@ -193,7 +212,7 @@ class PatchBuilder:
 
     # what passes
 
-    def _verified(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
+    def _verify(self, trial: ProposalTrial, wanted: Wanted) -> Passed | None:
         """Take all at once, or else what passes together with those before it."""
         self._options.progress(f"verifying {len(wanted)} changes")
         at_once = trial.of(wanted)
@@ -217,16 +236,16 @@ class PatchBuilder:
 
     def _only_verified(self, trial: ProposalTrial, passed: Passed) -> Passed | None:
         """Leave out what has lines that didn't run."""
-        rest: Wanted = []
+        unverified: Wanted = []
         for number, (path, proposal) in enumerate(passed.wanted):
             how = self._how(passed, number)
             if how == VERIFIED:
-                rest.append((path, proposal))
+                unverified.append((path, proposal))
             else:
                 self._refuse(path, proposal, how)
-        if not rest:
+        if not unverified:
             return None
-        again = trial.of(rest)
+        again = trial.of(unverified)
         return again if isinstance(again, Passed) else None
 
     def _how(self, passed: Passed, number: int) -> str:
@@ -287,9 +306,13 @@ class PatchBuilder:
             if not fix.applied and (fix.file, fix.line) not in spoken:
                 fixes.append(fix)
                 spoken.add((fix.file, fix.line))
+        waiting = {
+            (place.file, self._was(place.file, place.line)) for place in after.places if place.file in self._lines
+        }
         for place in before.places:
             key = _short(place.file), place.line
-            if place.count >= SELDOM and place.file in self._originals and key not in spoken:
+            listed = place.count >= SELDOM and (place.file, place.line) in waiting
+            if listed and key not in spoken and not self._is_setup(place):
                 spoken.add(key)
                 fixes.append(self._manual(place))
         return Fixed(
@@ -317,6 +340,11 @@ class PatchBuilder:
         name = _short(path)
         return Patched(name, path, before.text, after.text, before.encoding, unified(name, before.text, after.text))
 
+    def _is_setup(self, place: WaitingLine) -> bool:
+        """Return whether a place runs once, and nothing is known of it that the author should hear."""
+        key = place.file, place.line
+        return key in self._once and key not in self._left and why_left(place) == UNHANDLED
+
     def _manual(self, place: WaitingLine) -> Fix:
         return Fix(
             file=_short(place.file),
@@ -327,7 +355,7 @@ class PatchBuilder:
             title=place.title,
             change=place.advice,
             safety=Safety.MANUAL,
-            why=self._left.get((place.file, place.line)) or _why(place),
+            why=self._left.get((place.file, place.line)) or why_left(place),
             verified=False,
             how="",
             waits=place.count,
@@ -349,17 +377,6 @@ def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
-
-
-def _why(place: WaitingLine) -> str:
-    """Return why a wait is left to the author when no rewrite handles it."""
-    if place.cause == "SHAPE":
-        return "the number of elements is the size of a later tensor, which the host needs"
-    if place.cause in ("CTRL", "CHECK"):
-        return "the value controls what the host runs next"
-    if place.cause == "LOG":
-        return "the value is printed or logged in every step; log it less often if that is enough"
-    return "no rewrite handles this pattern"
 
 
 def _short(path: str) -> str:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
-from syncscan.fixing.text import Text
+from syncscan.fixing.source_text import Text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -115,7 +115,7 @@ class File:
         return next(n for n in self.ancestors(node) if isinstance(n, ast.stmt))
 
     def scope_of(self, node: ast.AST) -> Scope:
-        """Return the function, lambda or module in whose body a node stands; a function stands outside of itself."""
+        """Return the function, lambda or module in whose body a node is; a function is outside of itself."""
         for inner, outer in zip([node, *self.ancestors(node)], self.ancestors(node), strict=False):
             if isinstance(outer, ast.Module):
                 return outer

@@ -93,6 +93,8 @@ class ProposalTrial:
         if more:
             return f"line {more[0][1]} would wait {after[more[0]]} times instead of {self._before[more[0]]}"
         removed = sum(p.waits for _, p in wanted)
+        if removed and sum(waits_of(run).values()) >= sum(self._before.values()):
+            return f"the program waits {sum(self._before.values())} times, as before"
         if added * 2 > removed:
             return f"reading the values back would wait {added} times, to save {removed} waits"
         return self._still(wanted, after)
@@ -147,8 +149,8 @@ def compatible(files: dict[str, File], wanted: Wanted) -> Wanted:
     result: Wanted = []
     taken: set[ast.AST] = set()
     for path, proposal in wanted:
-        own = {proposal.node, *proposal.group}
-        if own & taken:
+        nodes = {proposal.node, *proposal.group}
+        if nodes & taken:
             continue
         draft = drafts.setdefault(path, Draft(files[path].text)).copy()
         try:
@@ -157,7 +159,7 @@ def compatible(files: dict[str, File], wanted: Wanted) -> Wanted:
         except Clash:
             continue
         drafts[path] = draft
-        taken |= own
+        taken |= nodes
         result.append((path, proposal))
     return result
 

@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from syncscan.fixing.flow.number_reads import root_of, writes_to
+from syncscan.fixing.flow.number_reads import CASTS, FRESH, root_of, writes_to
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 
@@ -118,6 +118,51 @@ def _reaches(node: ast.AST, attribute: str) -> bool:
     return False
 
 
+def is_only_computed_with(file: File, node: ast.expr) -> bool:
+    """Return whether new memory is computed of a tensor: nothing stores, returns or writes to it or a view of it."""
+    parent = file.parents[node]
+    if isinstance(parent, ast.BinOp | ast.Compare | ast.UnaryOp):
+        return True
+    if isinstance(parent, ast.List | ast.Tuple):
+        return is_only_computed_with(file, parent)
+    if isinstance(parent, ast.Subscript):
+        return node is parent.slice or (isinstance(parent.ctx, ast.Load) and is_only_computed_with(file, parent))
+    if isinstance(parent, ast.Attribute):
+        return _only_reads(file, parent)
+    if isinstance(parent, ast.keyword):
+        call = file.parents[parent]
+        return parent.arg not in (None, "out") and isinstance(call, ast.Call) and _only_takes(file, call)
+    return isinstance(parent, ast.Call) and node in parent.args and _only_takes(file, parent)
+
+
+def _only_reads(file: File, attribute: ast.Attribute) -> bool:
+    """Return whether an attribute of a tensor is a property, or a method whose result is only computed with."""
+    call = file.parents[attribute]
+    if not isinstance(call, ast.Call) or call.func is not attribute:
+        return attribute.attr in _PROPERTIES
+    name = attribute.attr
+    return not name.endswith("_") and (name in FRESH - CASTS or is_only_computed_with(file, call))
+
+
+def _only_takes(file: File, call: ast.Call) -> bool:
+    """Return whether a function of torch, or a method of a tensor, takes a tensor and computes with it."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr.endswith("_"):
+        return False
+    if not ast.unparse(function).startswith(("torch.", "F.", "nn.functional.")) and not file.tensors(function.value):
+        return False
+    return function.attr not in _ALIASES or is_only_computed_with(file, call)
+
+
+_PROPERTIES = frozenset("shape dtype device ndim is_cuda requires_grad".split())
+_ALIASES = frozenset(
+    "as_tensor asarray reshape ravel squeeze unsqueeze flatten unflatten broadcast_to broadcast_tensors expand_as view "
+    "view_as transpose permute movedim t real detach narrow select split chunk unbind as_strided swapaxes to "
+    "from_numpy atleast_1d atleast_2d atleast_3d diagonal Parameter meshgrid cartesian_prod".split()
+)
+"""Functions of torch whose result may be a view of what they take."""
+
+
 def mask_of(file: File, node: ast.expr) -> Tensor | None:
     """Return the kind of tensor of an index that is a mask on the device."""
     if isinstance(node, ast.Tuple | ast.Slice | ast.Constant):
@@ -183,6 +228,7 @@ __all__ = [
     "has_second_name",
     "is_attribute_written",
     "is_constant_name",
+    "is_only_computed_with",
     "is_path",
     "is_pure",
     "is_simple",

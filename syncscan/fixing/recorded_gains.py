@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from syncscan import api
 from syncscan.model.analysis import Analysis
-from syncscan.model.fix import FixGain
+from syncscan.model.finding import Finding
+from syncscan.model.fix import Fix, FixGain
+from syncscan.model.projection import Projection
 
 
 def gains_of(trace: str) -> dict[tuple[str, int], FixGain]:
@@ -26,15 +29,26 @@ def of_analysis(analysis: Analysis) -> dict[tuple[str, int], FixGain]:
     step = analysis.step.unprofiled_us or analysis.step.observed_us
     result: dict[tuple[str, int], FixGain] = {}
     for finding in analysis.findings:
-        source, gain = finding.where.source, finding.gain
-        if source is None or gain is None:
+        key, gain = _place(finding), finding.gain
+        if key is None or gain is None:
             continue
-        key = str(Path(source.file).absolute()), source.line
-        known = result.get(key, FixGain(0.0, 0.0, 0.0, 0.0 if step else None))
-        us, (low, high) = known.us + gain.recoverable_us, gain.range_us
+        so_far = result.get(key, FixGain(0.0, 0.0, 0.0, 0.0 if step else None))
+        us, (low, high) = so_far.us + gain.recoverable_us, gain.range_us
         share = us / step if step else None
-        result[key] = FixGain(us, known.low_us + low, known.high_us + high, share)
+        result[key] = FixGain(us, so_far.low_us + low, so_far.high_us + high, share)
     return result
 
 
-__all__ = ["gains_of", "of_analysis"]
+def projected(analysis: Analysis, fixes: Iterable[Fix]) -> Projection | None:
+    """Return the projected step without all waits of these fixes; None if the recording has none of their lines."""
+    lines = {(str(Path(fix.file).absolute()), line) for fix in fixes for line in range(fix.line, fix.end_line + 1)}
+    removed = [finding.id for finding in analysis.findings if finding.gain is not None and _place(finding) in lines]
+    return analysis.whatif(*(f"id:{number}" for number in removed)) if removed else None
+
+
+def _place(finding: Finding) -> tuple[str, int] | None:
+    source = finding.where.source
+    return (str(Path(source.file).absolute()), source.line) if source is not None else None
+
+
+__all__ = ["gains_of", "of_analysis", "projected"]

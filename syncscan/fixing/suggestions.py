@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from syncscan.fixing.edits import Clash, Edit, applied
 from syncscan.fixing.patch_builder import unified
-from syncscan.fixing.text import Text, read
+from syncscan.fixing.source_text import Text, read
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding
 from syncscan.model.fix import Fix, SourceEdit, Suggested
@@ -31,11 +31,11 @@ def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:
     return replace(analysis, findings=findings)
 
 
-def _with_change(finding: Finding, known: Sequence[tuple[str, Fix]], texts: dict[str, Text | None]) -> Finding:
+def _with_change(finding: Finding, fixes: Sequence[tuple[str, Fix]], texts: dict[str, Text | None]) -> Finding:
     source, excerpt = finding.where.source, finding.excerpt
     if source is None or excerpt is None or not source.exact:
         return finding
-    for path, fix in known:
+    for path, fix in fixes:
         if _is_at(excerpt, source.line, path, fix) and (fix.rule == finding.rule or not excerpt.newer):
             text = texts[path] if path in texts else texts.setdefault(path, _text(path))
             suggested = suggestion(text, fix) if text is not None else None

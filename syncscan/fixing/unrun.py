@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from syncscan import api
 from syncscan.errors import UsageError
+from syncscan.fixing.assumed_run import observed
 from syncscan.fixing.edits import Draft, applied
-from syncscan.fixing.guessed import observed
 from syncscan.fixing.line_map import change, span
 from syncscan.fixing.patch_builder import unified
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
-from syncscan.fixing.text import Text, read
+from syncscan.fixing.source_text import Text, read
 from syncscan.fixing.verify import TOLERANCE
 from syncscan.model.fix import Fix, Fixed, Patched
 
@@ -41,8 +41,8 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
         ast.parse(text.text)
     except (OSError, SyntaxError, UnicodeDecodeError, LookupError) as error:
         raise UsageError(f"{path} can't be read as Python: {error}.") from None
-    guesses = api.lint([path], select=select, ignore=ignore).guesses
-    file = File(text, observed(text, {(guess.line, guess.column) for guess in guesses}))
+    warnings = api.lint([path], select=select, ignore=ignore).warnings
+    file = File(text, observed(text, {(warning.line, warning.column) for warning in warnings}))
     answers = [(path, one) for one in deferred.find(file) if isinstance(one, Proposal)]
     wanted = compatible({path: file}, answers)
     fixes = tuple(_fix(path, text, one, unverified) for _, one in wanted)

@@ -65,11 +65,11 @@ class Reference:
 
     def _races(self, run: RunResult) -> str:
         """Return what races in the changed program and didn't before: by kind and file, since lines move."""
-        known = Counter((race.kind, race.file) for race in self.first.races)
+        races_before = Counter((race.kind, race.file) for race in self.first.races)
         for race in run.races:
-            if not known[race.kind, race.file]:
+            if not races_before[race.kind, race.file]:
                 return f"the patched program races: {race.title}, in line {race.line}"
-            known[race.kind, race.file] -= 1
+            races_before[race.kind, race.file] -= 1
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Ends a program's loops after the last step that is wanted, so that what stands behind them runs too.
+"""End a program's loops after the last required step, so that the code after them runs too.
 
 Each loop of the user's files asks at the start of each turn whether it is over. When the last step is done, the loops
 that are running are over: each finishes its turn, and the program goes on behind it.

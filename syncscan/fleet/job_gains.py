@@ -18,7 +18,7 @@ from syncscan.model.rank import RankGraph
 from syncscan.model.step import REPEATABILITY
 from syncscan.whatif.calibrate import MIN_SCALE, ScaledTime, scales
 from syncscan.whatif.calibrated_step import MODEL
-from syncscan.whatif.job_replay import Job, JobRemoval, Meeting, Scales, period
+from syncscan.whatif.job_replay import Job, JobRemoval, Scales, SharedCollective, period
 
 ROUNDS = 12
 """Bisection steps to calibrate the job: accurate to 0.03 % of a scale."""
@@ -57,23 +57,23 @@ class JobProjector:
         self.job = _job(members, all_arrivals, self.ranks)
         self.known = unprofiled_us is not None
         self._times = ScaledTime(self._takes)
-        guessed = mean(graph.own_share for graph in self.job.graphs)
-        self.scales = Scales(guessed)
+        estimated = mean(graph.own_share for graph in self.job.graphs)
+        self.scales = Scales(estimated)
         if unprofiled_us is not None:
-            self.scales = Scales(*scales(self._times, guessed, unprofiled_us * 1e3, ROUNDS))
+            self.scales = Scales(*scales(self._times, estimated, unprofiled_us * 1e3, ROUNDS))
         before = period(self.job, self.scales)
         self.unit = (1.0 if self.known or not before else self._takes(1.0, 1.0) / before) / 1e3
         self.before = before
         self.many = _nodes(self.job.graphs) > MANY_NODES
         alone = range(self.job.steps) if self.job.steps > 1 and not self.many else ()
-        self._nearby = [(near, period(self.job, near)) for near in self._calibrated_near(guessed, unprofiled_us)]
+        self._nearby = [(near, period(self.job, near)) for near in self._calibrated_near(estimated, unprofiled_us)]
         self._singles = {step: period(self.job, self.scales, steps=[step]) for step in alone}
 
-    def _calibrated_near(self, guessed: float, unprofiled_us: float | None) -> list[Scales]:
+    def _calibrated_near(self, estimated: float, unprofiled_us: float | None) -> list[Scales]:
         if unprofiled_us is None:
             return []
         times = (unprofiled_us * 1e3 * (1 + sign * REPEATED) for sign in (-1, 1))
-        return [Scales(*scales(self._times, guessed, time, ROUNDS)) for time in times]
+        return [Scales(*scales(self._times, estimated, time, ROUNDS)) for time in times]
 
     def _takes(self, host: float, device: float) -> float:
         """Return the step time with these scales, ns."""
@@ -114,8 +114,8 @@ class JobProjector:
         """Return the ratios with the least and the most profiler overhead, if that is an estimate."""
         if self.known:
             return []
-        guessed = self.scales.host
-        alternatives = [Scales(), Scales(max(MIN_SCALE, guessed - (1.0 - guessed) / 2))]
+        estimated = self.scales.host
+        alternatives = [Scales(), Scales(max(MIN_SCALE, estimated - (1.0 - estimated) / 2))]
         return [period(self.job, other, removal) / (period(self.job, other) or 1.0) for other in alternatives]
 
 
@@ -147,29 +147,29 @@ def _nodes(graphs: Sequence[RankGraph]) -> int:
 def _job(members: Members, all_arrivals: Sequence[CollectiveArrivals], ranks: Sequence[int]) -> Job:
     """Return the programs and collectives of these ranks; a rank's index in the job is that in `ranks`."""
     at = {place: number for number, place in enumerate(ranks)}
-    meetings: dict[tuple[int, int], Meeting] = {}
-    for one in all_arrivals:
-        took = min((arrival.of.end - arrival.of.begin for arrival in one.arrivals if arrival.waits), default=0)
+    collectives: dict[tuple[int, int], SharedCollective] = {}
+    for matched in all_arrivals:
+        took = min((arrival.of.end - arrival.of.begin for arrival in matched.arrivals if arrival.waits), default=0)
         there = [
             (at[arrival.rank], place, arrival)
-            for arrival, place in zip(one.arrivals, one.meeting.places, strict=True)
+            for arrival, place in zip(matched.arrivals, matched.collective.places, strict=True)
             if arrival.rank in at
         ]
-        meeting = Meeting(
+        collective = SharedCollective(
             tuple(number for number, _, _ in there),
             tuple(float(took if a.waits else a.of.end - a.of.begin) for _, _, a in there),
             tuple(arrival.waits for _, _, arrival in there),
         )
-        meetings.update({(number, place): meeting for number, place, _ in there})
+        collectives.update({(number, place): collective for number, place, _ in there})
     alone = {
         (number, place): float(collective.end - collective.begin)
         for number, rank in enumerate(ranks)
         for place, collective in enumerate(members.ranks[rank].of.collectives)
-        if (number, place) not in meetings
+        if (number, place) not in collectives
     }
     shared = _shared_steps(members)
     graphs = [_common(members, rank, members.ranks[rank].of.graph, shared) for rank in ranks]
-    return Job(tuple(_with_slowdown(graphs)), meetings, alone)
+    return Job(tuple(_with_slowdown(graphs)), collectives, alone)
 
 
 def _with_slowdown(graphs: Sequence[RankGraph]) -> list[RankGraph]:

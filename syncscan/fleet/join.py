@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from syncscan.fleet.clocks import RankClocks, clocks_of
 from syncscan.fleet.job_gains import JobProjector
 from syncscan.fleet.lateness import (
     CollectiveArrivals,
@@ -17,8 +16,9 @@ from syncscan.fleet.lateness import (
     match_arrivals,
     waited_ns,
 )
-from syncscan.fleet.meetings import Meetings, meetings_of
+from syncscan.fleet.matched_collectives import MatchedCollectives, match_collectives
 from syncscan.fleet.members import Members, members_of
+from syncscan.fleet.rank_clocks import RankClocks, clocks_of
 from syncscan.model.fleet import STRETCHED, Fleet, JobFinding, JobRank, Unread
 from syncscan.model.rank import RankAnalysis, RankFinding
 
@@ -37,9 +37,9 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
         UsageError: they aren't of one job, of the same steps, of one capture.
     """
     members = members_of(ranks)
-    meetings = meetings_of(members)
-    clocks = clocks_of(members, meetings.found)
-    all_arrivals = match_arrivals(members, meetings.found, clocks)
+    collectives = match_collectives(members)
+    clocks = clocks_of(members, collectives.matched)
+    all_arrivals = match_arrivals(members, collectives.matched, clocks)
     all_lateness = lateness_by_step(all_arrivals)
     observed_us = median(member.of.observed_us for member in members.ranks)
     timed = [member.of.unprofiled_us for member in members.ranks if member.of.unprofiled_us]
@@ -63,9 +63,9 @@ def join(ranks: Sequence[RankAnalysis], unread: Sequence[Unread] = ()) -> Fleet:
         baseline_us=projector.baseline_us if projector else None,
         recoverable_us=together.gain_us if together else 0.0 if projector else None,
         recoverable_range_us=together.range_us if together else (0.0, 0.0) if projector else None,
-        matched=len(meetings.found),
-        unmatched=meetings.unmatched,
-        notes=tuple(_notes(members, meetings, clocks, findings, projector)),
+        matched=len(collectives.matched),
+        unmatched=collectives.unmatched,
+        notes=tuple(_notes(members, collectives, clocks, findings, projector)),
     )
 
 
@@ -126,18 +126,18 @@ def _removable(members: Members, ids: set[str]) -> dict[int, frozenset[int]]:
 
 def _notes(
     members: Members,
-    meetings: Meetings,
+    collectives: MatchedCollectives,
     clocks: RankClocks,
     findings: Sequence[JobFinding],
     projector: JobProjector | None,
 ) -> list[str]:
     notes = []
-    if not meetings.found:
+    if not collectives.matched:
         notes.append("No collective is in the traces of all its ranks, so it is unknown which rank waits for which.")
-    if members.missing or (meetings.unmatched and meetings.found):
+    if members.missing or (collectives.unmatched and collectives.matched):
         notes.append(
-            f"{meetings.unmatched} collectives are missing in a rank's trace: they keep their recorded duration, even "
-            "if that rank would arrive earlier."
+            f"{collectives.unmatched} collectives are missing in a rank's trace: they keep their recorded duration, "
+            "even if that rank would arrive earlier."
         )
     if clocks.unaligned and len(members.ranks) > 1:
         ranks = ", ".join(str(members.ranks[place].number) for place in clocks.unaligned[:8])

@@ -13,9 +13,9 @@ from statistics import median
 
 import msgspec
 
-from syncscan.fleet.clocks import RankClocks
-from syncscan.fleet.meetings import JobMeeting, collective_of
+from syncscan.fleet.matched_collectives import JobCollective, collective_of
 from syncscan.fleet.members import Members
+from syncscan.fleet.rank_clocks import RankClocks
 from syncscan.model.fleet import LateCause, Lateness, PathSegment
 from syncscan.model.rank import RankCollective
 from syncscan.model.step import REPEATABILITY
@@ -49,7 +49,7 @@ class Arrival(msgspec.Struct, frozen=True):
 class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
     """A collective with its arrivals, in the order of the ranks."""
 
-    meeting: JobMeeting
+    collective: JobCollective
     arrivals: tuple[Arrival, ...]
 
     @cached_property
@@ -70,29 +70,31 @@ class CollectiveArrivals(msgspec.Struct, frozen=True, dict=True):
         return last.begin - median(begins) if begins else 0.0
 
 
-def match_arrivals(members: Members, meetings: Sequence[JobMeeting], clocks: RankClocks) -> list[CollectiveArrivals]:
+def match_arrivals(
+    members: Members, collectives: Sequence[JobCollective], clocks: RankClocks
+) -> list[CollectiveArrivals]:
     """Return the collectives with their arrivals, ordered by end."""
-    arrived = [CollectiveArrivals(meeting, _arrivals(members, meeting, clocks)) for meeting in meetings]
+    arrived = [CollectiveArrivals(collective, _arrivals(members, collective, clocks)) for collective in collectives]
     return sorted(arrived, key=lambda one: max(arrival.end for arrival in one.arrivals))
 
 
-def _arrivals(members: Members, meeting: JobMeeting, clocks: RankClocks) -> tuple[Arrival, ...]:
-    of = [collective_of(members, rank, place) for rank, place in zip(meeting.ranks, meeting.places, strict=True)]
-    begins = [one.begin + clocks.added[rank] for one, rank in zip(of, meeting.ranks, strict=True)]
+def _arrivals(members: Members, collective: JobCollective, clocks: RankClocks) -> tuple[Arrival, ...]:
+    of = [collective_of(members, rank, place) for rank, place in zip(collective.ranks, collective.places, strict=True)]
+    begins = [one.begin + clocks.added[rank] for one, rank in zip(of, collective.ranks, strict=True)]
     last = max(begins)
     return tuple(
         Arrival(rank, one, begin, begin + one.end - one.begin, begin + one.end - one.begin >= last - DONE_BEFORE_NS)
-        for rank, one, begin in zip(meeting.ranks, of, begins, strict=True)
+        for rank, one, begin in zip(collective.ranks, of, begins, strict=True)
     )
 
 
 def waited_ns(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, float]:
     """Return how long each rank waited for others in total, by its index."""
     total: defaultdict[int, float] = defaultdict(float)
-    for one in all_arrivals:
-        for arrival in one.arrivals:
+    for matched in all_arrivals:
+        for arrival in matched.arrivals:
             if arrival.waits:
-                total[arrival.rank] += one.last.begin - arrival.begin
+                total[arrival.rank] += matched.last.begin - arrival.begin
     return total
 
 
@@ -109,28 +111,28 @@ def lateness_by_step(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[tupl
     late: defaultdict[tuple[int, int], float] = defaultdict(float)
     parts: defaultdict[tuple[int, int], dict[tuple[LateCause, int], float]] = defaultdict(dict)
     before: dict[tuple[int, ...], CollectiveArrivals] = {}
-    for one in sorted(all_arrivals, key=lambda one: one.last.begin):
-        new = one.late_ns - _carried(one, before.get(one.meeting.ranks))
+    for matched in sorted(all_arrivals, key=lambda one: one.last.begin):
+        new = matched.late_ns - _carried(matched, before.get(matched.collective.ranks))
         if new > 0:
-            key = one.meeting.step, one.last.rank
+            key = matched.collective.step, matched.last.rank
             late[key] += new
-            for cause, length in _causes(one, before.get(one.meeting.ranks), new).items():
+            for cause, length in _causes(matched, before.get(matched.collective.ranks), new).items():
                 parts[key][cause] = parts[key].get(cause, 0.0) + length
-        before[one.meeting.ranks] = one
+        before[matched.collective.ranks] = matched
     return {key: StepLateness(total, parts[key]) for key, total in late.items()}
 
 
-def _carried(one: CollectiveArrivals, before: CollectiveArrivals | None) -> float:
+def _carried(matched: CollectiveArrivals, before: CollectiveArrivals | None) -> float:
     """Return how much of a rank's lateness it had at the previous collective already, ns.
 
     Ranks that compute during a collective, as under DDP, keep that much of their lead; those whose devices wait for
     their hosts keep the lead of their hosts, unless a sync blocked them meanwhile.
     """
-    if before is None or before.last.rank != one.last.rank:
+    if before is None or before.last.rank != matched.last.rank:
         return 0.0
     since = {arrival.rank: arrival for arrival in before.arrivals}
-    waiting = [arrival for arrival in one.arrivals if arrival.rank != one.last.rank and arrival.waits]
-    leads = [_kept_lead(since[other.rank], other, before.last, one.last) for other in waiting]
+    waiting = [arrival for arrival in matched.arrivals if arrival.rank != matched.last.rank and arrival.waits]
+    leads = [_kept_lead(since[other.rank], other, before.last, matched.last) for other in waiting]
     return min(median(leads), before.late_ns) if leads else 0.0
 
 
@@ -143,15 +145,15 @@ def _kept_lead(before: Arrival, now: Arrival, last_before: Arrival, last: Arriva
 
 
 def _causes(
-    one: CollectiveArrivals, before: CollectiveArrivals | None, late_ns: float
+    matched: CollectiveArrivals, before: CollectiveArrivals | None, late_ns: float
 ) -> dict[tuple[LateCause, int], float]:
     """Return what the last rank did more than the others since their previous collective; the rest is its host's.
 
     At the first collective, events before the recording may be the cause.
     """
     since = {a.rank: a.of for a in before.arrivals} if before else {}
-    last, left = one.last, late_ns
-    waiting = [a for a in one.arrivals if a is not last and a.waits]
+    last, left = matched.last, late_ns
+    waiting = [a for a in matched.arrivals if a is not last and a.waits]
 
     def more(of: str) -> float:
         own = getattr(last.of, of) - getattr(since.get(last.rank), of, 0)
@@ -208,13 +210,13 @@ def _lateness_of(members: Members, step: int, rank: int, of: StepLateness) -> La
     syncs = {number: length for (what, number), length in of.parts.items() if what is LateCause.SYNC and number >= 0}
     finding = max(syncs, key=syncs.__getitem__) if cause is LateCause.SYNC and syncs else None
     member = members.ranks[rank]
-    known = finding is not None and finding < len(member.of.findings)
+    has_finding = finding is not None and finding < len(member.of.findings)
     return Lateness(
         step=step,
         rank=member.number,
         late_us=of.late_ns / 1e3,
         cause=cause,
-        finding=member.of.findings[finding].id if known and finding is not None else "",
+        finding=member.of.findings[finding].id if has_finding and finding is not None else "",
         parts=tuple(parts),
     )
 
@@ -238,15 +240,15 @@ def critical_path(
         since = max(a.end for a in earlier.arrivals) if earlier else begin
         segments.append(
             PathSegment(
-                at.meeting.step,
+                at.collective.step,
                 members.ranks[last.rank].number,
                 (since - begin) / 1e3,
                 (last.begin - begin) / 1e3,
-                at.meeting.kind,
+                at.collective.kind,
             )
         )
         at = earlier
-    return tuple(_merged(segments[::-1]))
+    return tuple(_merge(segments[::-1]))
 
 
 def _first_begin(members: Members, rank: int, clocks: RankClocks) -> int:
@@ -257,22 +259,22 @@ def _first_begin(members: Members, rank: int, clocks: RankClocks) -> int:
 def _by_rank(all_arrivals: Sequence[CollectiveArrivals]) -> Mapping[int, tuple[list[CollectiveArrivals], list[int]]]:
     """Return each rank's collectives ordered by end, and those ends, by rank index."""
     by_rank: defaultdict[int, tuple[list[CollectiveArrivals], list[int]]] = defaultdict(lambda: ([], []))
-    for one in all_arrivals:
-        end = max(arrival.end for arrival in one.arrivals)
-        for arrival in one.arrivals:
-            meetings, ends = by_rank[arrival.rank]
-            meetings.append(one)
+    for matched in all_arrivals:
+        end = max(arrival.end for arrival in matched.arrivals)
+        for arrival in matched.arrivals:
+            collectives, ends = by_rank[arrival.rank]
+            collectives.append(matched)
             ends.append(end)
     return by_rank
 
 
-def _before(meetings: Sequence[CollectiveArrivals], ends: Sequence[int], begin: int) -> CollectiveArrivals | None:
+def _before(collectives: Sequence[CollectiveArrivals], ends: Sequence[int], begin: int) -> CollectiveArrivals | None:
     """Return the last collective of a rank that ended before it arrived at another."""
     ended = bisect_left(ends, begin)
-    return meetings[ended - 1] if ended else None
+    return collectives[ended - 1] if ended else None
 
 
-def _merged(segments: Sequence[PathSegment]) -> list[PathSegment]:
+def _merge(segments: Sequence[PathSegment]) -> list[PathSegment]:
     merged: list[PathSegment] = []
     for segment in segments:
         if merged and (merged[-1].rank, merged[-1].step) == (segment.rank, segment.step):

@@ -25,32 +25,32 @@ _AT_ONCE = 64
 _HINT = "Give a folder, a glob such as 'runs/*.json.gz', or a URL such as s3://bucket/prefix."
 
 
-def find(where: str | os.PathLike[str]) -> list[str]:
+def find(location: str | os.PathLike[str]) -> list[str]:
     """Return the traces of a job, by rank and then by name.
 
     In a folder, these are the files that begin like a trace; without any, those in its subfolders; otherwise its saved
     analyses, or else stored ranks. A glob follows the same rules: other JSON files that match it are ignored.
 
     Args:
-        where: a folder, a glob, a file, or any of these as a URL that fsspec opens.
+        location: a folder, a glob, a file, or any of these as a URL that fsspec opens.
 
     Raises:
         TraceNotFound: there is none.
         TraceUnreadable: the storage can't be listed.
         MissingExtra: the package for this kind of storage isn't installed.
     """
-    place = os.fspath(where)
+    place = os.fspath(location)
     if remote.is_remote(place):
-        return _found_at(place)
+        return _find_at(place)
     if os.path.isdir(place):  # noqa: PTH112  Path.is_dir raises for long names
-        return _found_in(place)
+        return _find_in(place)
     if os.path.lexists(place) or not _MAGIC.search(place):
         return find_in_folder(place)
     files = [name for name in glob.glob(place, recursive=True) if os.path.isfile(name)]  # noqa: PTH113, PTH207
     return _one_kind(files, ((name, partial(open_bytes, name)) for name in files)) or _nothing(place)
 
 
-def _found_in(folder: str) -> list[str]:
+def _find_in(folder: str) -> list[str]:
     try:
         return find_in_folder(folder)
     except TraceNotFound:
@@ -60,7 +60,7 @@ def _found_in(folder: str) -> list[str]:
         raise
 
 
-def _found_at(url: str) -> list[str]:
+def _find_at(url: str) -> list[str]:
     """Return the traces at a URL: listed once, with the first bytes of candidates read together."""
     storage, address = remote.opened(url)
     try:

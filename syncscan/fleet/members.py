@@ -56,7 +56,7 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
     """
     if not ranks:
         raise UsageError("No rank's trace could be read.", "Give the folder that contains one trace per rank.")
-    members = tuple(sorted(_numbered(ranks), key=lambda member: member.number))
+    members = tuple(sorted(_number_ranks(ranks), key=lambda member: member.number))
     _refuse_duplicates(members)
     sizes = Counter(member.of.world_size for member in members if member.of.world_size)
     if len(sizes) > 1:
@@ -69,7 +69,7 @@ def members_of(ranks: Sequence[RankAnalysis]) -> Members:
     return Members(members, steps, next(iter(sizes), None))
 
 
-def _numbered(ranks: Sequence[RankAnalysis]) -> list[Member]:
+def _number_ranks(ranks: Sequence[RankAnalysis]) -> list[Member]:
     """Assign ranks their numbers by their traces; if one has no number, all by file names; otherwise all by order."""
     if all(rank.rank is not None for rank in ranks):
         return [Member(rank.rank or 0, rank, RankFrom.TRACE) for rank in ranks]
@@ -119,10 +119,10 @@ def _listed(steps: frozenset[int]) -> str:
 
 def _refuse_other_captures(members: Sequence[Member], steps: Sequence[int]) -> None:
     """Reject a rank that recorded the first common step at a different time than most."""
-    known = [member for member in members if member.of.base_ns]
-    begins = {member.number: _begin(member.of, steps[0]) for member in known}
+    with_base = [member for member in members if member.of.base_ns]
+    begins = {member.number: _begin(member.of, steps[0]) for member in with_base}
     usual = median_low(begins.values()) if begins else 0
-    for member in known:
+    for member in with_base:
         apart = abs(begins[member.number] - usual)
         if apart > APART_NS:
             raise UsageError(

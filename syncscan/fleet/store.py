@@ -32,7 +32,7 @@ _AT_ONCE = 256
 """Files that are read from a storage together."""
 
 
-class _Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _RankInputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Inputs that a rank was computed from; an unknown trace state is empty, and makes the file invalid later."""
 
     syncscan: str
@@ -43,7 +43,7 @@ class _Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 class _StoredRank(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     schema: Literal["syncscan.rank/1"] = "syncscan.rank/1"
-    made: _Made
+    made: _RankInputs
     rank: msgspec.Raw
 
 
@@ -84,11 +84,11 @@ class Store:
         UsageError: the folder can't be made.
     """
 
-    def __init__(self, where: str | os.PathLike[str], traces: Iterable[str], options: Mapping[str, Any]) -> None:
-        self.where = os.fspath(where)
+    def __init__(self, location: str | os.PathLike[str], traces: Iterable[str], options: Mapping[str, Any]) -> None:
+        self.where = os.fspath(location)
         self.options = repr(sorted((key, value) for key, value in options.items() if key != "max_memory"))
         self.names = _names(traces)
-        self.made: dict[str, _Made] = {}
+        self.made: dict[str, _RankInputs] = {}
         try:
             if remote.is_remote(self.where):
                 self._storage.makedirs(self._root, exist_ok=True)
@@ -113,7 +113,7 @@ class Store:
         Raises:
             UsageError: it can't be written.
         """
-        inputs = self.made.get(trace) or _Made(
+        inputs = self.made.get(trace) or _RankInputs(
             syncscan=__version__, path=redacted(trace), state="", options=self.options
         )
         text = msgspec.json.encode(_StoredRank(made=inputs, rank=msgspec.Raw(encoded(rank))))
@@ -122,7 +122,7 @@ class Store:
             files.write(Path(self.where) / name, [text], force=True)
             return
         try:
-            self._storage.pipe_file(f"{self._root}/{name}", _packed(text))
+            self._storage.pipe_file(f"{self._root}/{name}", _pack(text))
         except Exception as e:
             raise self._failed(e) from None
 
@@ -139,11 +139,11 @@ class Store:
         return self._opened[1].path.rstrip("/")
 
     def _read_local(self) -> dict[str, bytes]:
-        there = {entry.name for entry in os.scandir(self.where)}
+        names = {entry.name for entry in os.scandir(self.where)}
         return {
             name: text
             for name in self.names.values()
-            if name in there and (text := _text_of(str(Path(self.where) / name))) is not None
+            if name in names and (text := _text_of(str(Path(self.where) / name))) is not None
         }
 
     def _read_remote(self) -> dict[str, bytes]:
@@ -156,7 +156,7 @@ class Store:
                 texts |= self._storage.cat(wanted[k : k + _AT_ONCE], on_error="omit")
         except Exception as e:
             raise self._failed(e) from None
-        unpacked = {PurePosixPath(path).name: _unpacked(text) for path, text in texts.items()}
+        unpacked = {PurePosixPath(path).name: _unpack(text) for path, text in texts.items()}
         return {name: text for name, text in unpacked.items() if text is not None}
 
     def _holding(self, trace: str, text: bytes) -> RankAnalysis | None:
@@ -174,8 +174,8 @@ class Store:
         return UsageError(f"{redacted(self.where)} can't store the ranks: {reason(error)}.", "Choose another folder.")
 
 
-def _inputs_of(trace: str, options: str) -> _Made:
-    return _Made(syncscan=__version__, path=redacted(_whole(trace)), state=_state(trace), options=options)
+def _inputs_of(trace: str, options: str) -> _RankInputs:
+    return _RankInputs(syncscan=__version__, path=redacted(_whole(trace)), state=_state(trace), options=options)
 
 
 def _state(trace: str) -> str:
@@ -183,10 +183,10 @@ def _state(trace: str) -> str:
     if remote.is_remote(trace):
         return remote.state_of(trace)
     try:
-        there = os.stat(trace)  # noqa: PTH116
+        status = os.stat(trace)  # noqa: PTH116
     except (OSError, ValueError):
         return ""
-    return f"{there.st_size} {there.st_mtime_ns}"
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _whole(trace: str) -> str:
@@ -217,13 +217,13 @@ def _text_of(path: str) -> bytes | None:
         return None
 
 
-def _packed(text: bytes) -> bytes:
+def _pack(text: bytes) -> bytes:
     from isal import igzip
 
     return bytes(igzip.compress(text, 2))
 
 
-def _unpacked(text: bytes) -> bytes | None:
+def _unpack(text: bytes) -> bytes | None:
     from isal import igzip
 
     try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from syncscan.gate.allowed_warnings import exempt
 from syncscan.gate.baseline import EMPTY, Baseline, baseline_of, read_baseline, text_of
 from syncscan.gate.comparison import diff
 from syncscan.gate.config import found_from, limit_of, read_config, share
-from syncscan.gate.guesses import exempt
 from syncscan.gate.limits import DEFAULT, check
 from syncscan.gate.races import KINDS as RACES
 from syncscan.gate.recording_costs import liken

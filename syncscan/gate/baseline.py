@@ -85,19 +85,19 @@ def baseline_of(
     """Return a baseline of all syncs and races in these recordings, except those that are exempt anyway."""
     analyses = tuple(analyses)
     exempt = set(left_out)
-    known: dict[Key, Entry] = {}
+    entries: dict[Key, Entry] = {}
     for analysis in analyses:
-        for key, site in _counted(analysis).items():
+        for key, site in _count(analysis).items():
             if exempt.issuperset(site.findings):
                 continue
-            before = known.get(key)
+            before = entries.get(key)
             per_step = max(site.per_step, before.per_step if before else 0.0)
-            known[key] = _entry(key, site.first.rule, per_step)
+            entries[key] = _entry(key, site.first.rule, per_step)
     without = {race.id for race in races_left_out}
     races = {r.id: KnownRace(id=r.id, kind=r.kind, file=r.second.file) for a in analyses for r in a.races}
     return Baseline(
         schema="syncscan.baseline/1",
-        known=tuple(known[k] for k in sorted(known, key=_order)),
+        known=tuple(entries[k] for k in sorted(entries, key=_order)),
         races=tuple(races[i] for i in sorted(races) if i not in without),
     )
 
@@ -115,7 +115,7 @@ def _lines(entries: Sequence[msgspec.Struct]) -> str:
 
 def known_by(baseline: Baseline, analysis: Analysis) -> tuple[dict[str, str], tuple[Entry, ...]]:
     """Return the findings that a baseline knows, by id with a reason, and the entries that no longer match."""
-    return known_among(baseline, {k: (site.per_step, site.findings) for k, site in _counted(analysis).items()})
+    return known_among(baseline, {k: (site.per_step, site.findings) for k, site in _count(analysis).items()})
 
 
 def known_among(
@@ -123,15 +123,15 @@ def known_among(
 ) -> tuple[dict[str, str], tuple[Entry, ...]]:
     """Match a baseline against places, each with its waits per step and its findings; results as in `known_by`."""
     entries = {entry.key: entry for entry in baseline.known}
-    known: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     unmatched: list[Entry] = []
     for old, new in matched(entries, places):
         before, after = sum(entries[k].per_step for k in old), sum(places[k][0] for k in new)
         if old and not new:
             unmatched += [entries[k] for k in old]
         elif old and after <= before + MORE:
-            known |= {f.id: "known before" for k in new for f in places[k][1]}
-    return known, tuple(unmatched)
+            reasons |= {f.id: "known before" for k in new for f in places[k][1]}
+    return reasons, tuple(unmatched)
 
 
 def baseline_among(places: Mapping[Key, tuple[float, Sequence[Finding]]]) -> Baseline:
@@ -140,7 +140,7 @@ def baseline_among(places: Mapping[Key, tuple[float, Sequence[Finding]]]) -> Bas
     return Baseline(schema="syncscan.baseline/1", known=tuple(known[k] for k in sorted(known, key=_order)))
 
 
-def _counted(analysis: Analysis) -> dict[Key, Site]:
+def _count(analysis: Analysis) -> dict[Key, Site]:
     return {key: site for key, site in sites_of(analysis).items() if not site.intended}
 
 

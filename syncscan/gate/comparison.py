@@ -45,7 +45,7 @@ def diff(before: Sequence[Analysis], after: Sequence[Analysis]) -> Diff:
     step = step_change(before, after)
     old, new = _sites(before), _sites(after)
     steps = _steps(before), _steps(after)
-    changes = [_change(one, other, step, steps) for one, other in _matched(old, new)]
+    changes = [_change(one, other, step, steps) for one, other in _match(old, new)]
     changes.sort(key=lambda c: (_ORDER.index(c.change), c.site.intended, -_weight(c), c.site.first.id))
     removed = [c.before for c in changes if c.change is SiteStatus.GONE and c.before]
     different = unrelated(before, after, changes)
@@ -80,10 +80,10 @@ def _sites(side: Sequence[Analysis]) -> Sites:
     for analysis in side:
         own, count = sites_of(analysis), max(1, analysis.step.count)
         grown: Sites = {}
-        for one, other in matched(sites, own):
-            earlier = joined([sites[k] for k in one]) if one else None
+        for site, other in matched(sites, own):
+            earlier = joined([sites[k] for k in site]) if site else None
             later = joined([own[k] for k in other]) if other else None
-            grown[(*one, *other)[0]] = _appended(earlier, steps, later, count)
+            grown[(*site, *other)[0]] = _appended(earlier, steps, later, count)
         sites, steps = grown, steps + count
     return sites
 
@@ -109,7 +109,7 @@ def _steps(side: Sequence[Analysis]) -> int:
     return sum(max(1, a.step.count) for a in side)
 
 
-def _matched(old: Sites, new: Sites) -> Iterator[tuple[Site | None, Site | None]]:
+def _match(old: Sites, new: Sites) -> Iterator[tuple[Site | None, Site | None]]:
     for one, other in matched(old, new):
         yield joined([old[k] for k in one]) if one else None, joined([new[k] for k in other]) if other else None
 
@@ -126,15 +126,17 @@ def _change(before: Site | None, after: Site | None, step: StepChange, steps: tu
 
 def _gone_or_new(before: Site | None, after: Site | None, steps: tuple[int, int]) -> SiteStatus:
     """Return the change of a place that is in one state only; it may occur in some steps only."""
-    seen, own = (before, steps[0]) if before else (after, steps[1])
+    seen, step = (before, steps[0]) if before else (after, steps[1])
     if seen and not seen.always:
         hits = len(seen.seen)
-        if _chosen(own, hits) - _chosen(sum(steps), hits) > math.log(CHANCE):  # all in one state: Fisher's exact test
+        if _log_choices(step, hits) - _log_choices(sum(steps), hits) > math.log(
+            CHANCE
+        ):  # all in one state: Fisher's exact test
             return SiteStatus.OCCASIONAL
     return SiteStatus.GONE if before else SiteStatus.NEW
 
 
-def _chosen(of: int, some: int) -> float:
+def _log_choices(of: int, some: int) -> float:
     """Return the logarithm of the number of ways to choose `some` of `of`."""
     return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
 

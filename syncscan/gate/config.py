@@ -85,8 +85,8 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
     table = _table(path)
     if table is None:
         raise UsageError(f"{path} has no [tool.syncscan].", "Add one, or give limits as options.")
-    where = f"{path}: [tool.syncscan]"
-    _only_known(table, _Table, where)
+    location = f"{path}: [tool.syncscan]"
+    _only_known(table, _Table, location)
     for name, kind in (("limit", _Limit), ("allow", _Allow)):
         entries = table.get(name)
         for entry in entries if isinstance(entries, list) else ():
@@ -94,8 +94,8 @@ def read_config(path: Path, known_rules: Sequence[str]) -> Rules:
     try:
         read = msgspec.convert(table, _Table)
     except msgspec.ValidationError as e:
-        raise UsageError(f"{where}: {e}.", "docs/howto/ci.md lists the keys.") from None
-    overall = [_limit(read, where)] if read.given else []
+        raise UsageError(f"{location}: {e}.", "docs/howto/ci.md lists the keys.") from None
+    overall = [_limit(read, location)] if read.given else []
     scoped = [_scoped(one, f"{path}: [[tool.syncscan.limit]]", known_rules) for one in read.limit]
     allowed = [_allowance(one, f"{path}: [[tool.syncscan.allow]]", known_rules) for one in read.allow]
     baseline = str(path.parent / read.baseline) if read.baseline else ""
@@ -114,17 +114,17 @@ def limit_of(text: str, known_rules: Sequence[str]) -> Limit:
     by, colon, glob = selector.partition(":")
     values = dict(pair.partition("=")[::2] for pair in pairs)
     if not (colon and glob and by in SELECTORS and pairs and all(values.values())):
-        raise UsageError(f"{text!r} is no limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
-    where = f"--limit {text}"
-    _only_known(values, _Limits, where)
+        raise UsageError(f"{text!r} is not a limit.", "Write it like scope:loss*,syncs=0 or rule:item,wait-ms=1.")
+    location = f"--limit {text}"
+    _only_known(values, _Limits, location)
     try:
         numbers = {k: v if k in ("recoverable", "held-up") else float(v) for k, v in values.items()}
-        return _scoped(msgspec.convert({by: glob, **numbers}, _Limit), where, known_rules)
+        return _scoped(msgspec.convert({by: glob, **numbers}, _Limit), location, known_rules)
     except (ValueError, msgspec.ValidationError):
-        raise UsageError(f"{where}: a value is not a number.", "Write it like scope:loss*,syncs=0.") from None
+        raise UsageError(f"{location}: a value is not a number.", "Write it like scope:loss*,syncs=0.") from None
 
 
-def share(value: float | str | None, where: str, name: str = "recoverable") -> float | None:
+def share(value: float | str | None, location: str, name: str = "recoverable") -> float | None:
     """Return a fraction of the step, from a number up to 1 or text such as `2%`.
 
     Raises:
@@ -138,7 +138,7 @@ def share(value: float | str | None, where: str, name: str = "recoverable") -> f
     except ValueError:
         part = -1.0
     if not 0 <= part <= 1:
-        raise UsageError(f"{where}: {name} = {value!r} is no part of a step.", "Write it like 0.02 or '2%'.")
+        raise UsageError(f"{location}: {name} = {value!r} is not a share of a step.", "Write it like 0.02 or '2%'.")
     return part
 
 
@@ -158,12 +158,12 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     return table
 
 
-def _only_known(entry: Any, kind: type[msgspec.Struct], where: str) -> None:
+def _only_known(entry: Any, kind: type[msgspec.Struct], location: str) -> None:
     """Reject unknown keys, with a suggestion."""
-    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    keys = [field.encode_name for field in msgspec.structs.fields(kind)]
     for key in entry if isinstance(entry, dict) else ():
-        if key not in known:
-            raise UsageError(f"{where} has an unknown key {key!r}.", _near(key, known))
+        if key not in keys:
+            raise UsageError(f"{location} has an unknown key {key!r}.", _near(key, keys))
 
 
 def _near(name: str, known: Sequence[str]) -> str:
@@ -176,25 +176,25 @@ def _limit(read: _Limits, where: str, by: str = "", glob: str = "") -> Limit:
     return Limit(by=by, glob=glob, syncs=read.syncs, wait_ms=read.wait_ms, recoverable=part, held_up=held_up)
 
 
-def _scoped(read: _Limit, where: str, known_rules: Sequence[str]) -> Limit:
+def _scoped(read: _Limit, location: str, known_rules: Sequence[str]) -> Limit:
     chosen = [(by, glob) for by in SELECTORS if (glob := getattr(read, by))]
     if len(chosen) != 1:
         raise UsageError(
-            f"{where} needs exactly one of {', '.join(SELECTORS)}, but has {len(chosen)}.", "Split or complete it."
+            f"{location} needs exactly one of {', '.join(SELECTORS)}, but has {len(chosen)}.", "Split or complete it."
         )
     if not read.given:
-        raise UsageError(f"{where} has no limit.", f"Add {', '.join(_NUMBERS[:-1])} or {_NUMBERS[-1]}.")
+        raise UsageError(f"{location} has no limit.", f"Add {', '.join(_NUMBERS[:-1])} or {_NUMBERS[-1]}.")
     by, glob = chosen[0]
-    _known(by, glob, where, known_rules)
-    return _limit(read, where, by, glob)
+    _known(by, glob, location, known_rules)
+    return _limit(read, location, by, glob)
 
 
-def _allowance(read: _Allow, where: str, known_rules: Sequence[str]) -> Allowance:
+def _allowance(read: _Allow, location: str, known_rules: Sequence[str]) -> Allowance:
     if not read.reason.strip():
-        raise UsageError(f"{where} has no reason.", "Say why the sync may stay: reason = '…'.")
+        raise UsageError(f"{location} has no reason.", "Say why the sync may stay: reason = '…'.")
     if not (read.rule or read.scope or read.op or read.line):
-        raise UsageError(f"{where} has no selector.", "Add a rule, scope, op or line.")
-    _known("rule", read.rule, where, known_rules)
+        raise UsageError(f"{location} has no selector.", "Add a rule, scope, op or line.")
+    _known("rule", read.rule, location, known_rules)
     return Allowance(
         rule=read.rule, scope=read.scope, op=read.op, line=read.line, reason=read.reason.strip(), expires=read.expires
     )

@@ -57,10 +57,10 @@ def _state(fleet: Fleet) -> JobState:
 def _pairs(before: Fleet, after: Fleet) -> Iterator[tuple[JobSite | None, JobSite | None]]:
     old, new = sites_of(before.findings), sites_of(after.findings)
     for one, other in matched(old, new):
-        yield _joined(before, old, one), _joined(after, new, other)
+        yield _join(before, old, one), _join(after, new, other)
 
 
-def _joined(fleet: Fleet, sites: dict[Key, tuple[JobFinding, ...]], keys: Sequence[Key]) -> JobSite | None:
+def _join(fleet: Fleet, sites: dict[Key, tuple[JobFinding, ...]], keys: Sequence[Key]) -> JobSite | None:
     """Merge sites: one state may know lines where the other knows only the function."""
     findings = [f for key in keys for f in sites[key]]
     if not findings:
@@ -140,15 +140,18 @@ def _why_not(before: Fleet, after: Fleet) -> str:
 def _promise(before: Fleet, removed: Sequence[JobFinding], step: StepChange) -> Promise | None:
     """Return the replay's projection without the removed findings: exact for one or all, bounded for several."""
     real = [f for f in before.findings if not f.first.intended]
-    known = [f for f in removed if f.gain_us is not None and f.range_us is not None]
-    if not known or before.recoverable_us is None or before.recoverable_range_us is None or not before.baseline_us:
+    projected = [f for f in removed if f.gain_us is not None and f.range_us is not None]
+    if not projected or before.recoverable_us is None or before.recoverable_range_us is None or not before.baseline_us:
         return None
-    best = max(known, key=lambda f: f.gain_us or 0.0)
+    best = max(projected, key=lambda f: f.gain_us or 0.0)
     saving, (low, high) = best.gain_us or 0.0, best.range_us or (0.0, 0.0)
     if len(removed) == len(real):
         saving, (low, high) = before.recoverable_us, before.recoverable_range_us
     elif len(removed) > 1:
-        saving, high = min(sum(f.gain_us or 0.0 for f in known), before.recoverable_us), before.recoverable_range_us[1]
+        saving, high = (
+            min(sum(f.gain_us or 0.0 for f in projected), before.recoverable_us),
+            before.recoverable_range_us[1],
+        )
     scale = step.before_us / before.baseline_us
     limits = (low * scale, max(high, saving) * scale)
     return Promise(saving_us=saving * scale, range_us=limits, kept=_promise_kept(*limits, step))

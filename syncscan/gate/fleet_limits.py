@@ -19,6 +19,10 @@ from syncscan.model.finding import Finding
 from syncscan.model.fleet import STRETCHED, Fleet, LateCause
 
 Places = dict[Key, tuple[float, tuple[Finding, ...]]]
+NO_RACES = (
+    "Races weren't checked, as a job's traces are joined without them: check a rank's trace by itself, or a dry run, "
+    "`syncscan dryrun -o NAME.syncscan.json …`."
+)
 
 
 def check_fleet(
@@ -43,13 +47,18 @@ def check_fleet(
             )
     known, unmatched = known_among(baseline, _places(fleet))
     sorted_out = sort_out(_findings(fleet), rules, known, Written(source_text), today)
-    limits = rules.limits or (DEFAULT,)
+    limits = rules.limits or ((DEFAULT,) if rules.races is None else ())
     return CheckVerdict(
         path=_name(fleet),
         violations=(*_unseen(fleet), *(v for x in limits for v in _violations(x, sorted_out.counted, fleet))),
         counted=sorted_out.counted,
         exempt=sorted_out.exempt,
-        notes=(*sorted_out.notes, *_lacking(fleet), *_doubts(fleet, limits)),
+        notes=(
+            *sorted_out.notes,
+            *_lacking(fleet),
+            *_doubts(fleet, limits),
+            *([] if rules.races is None else [NO_RACES]),
+        ),
         unused=(*sorted_out.unused, *(still_known(entry) for entry in unmatched)),
     )
 
@@ -130,10 +139,10 @@ def _exceeded(limit: Limit, selected: Sequence[Finding], fleet: Fleet) -> Iterat
         yield from _too_much_to_gain(limit, limit.recoverable, selected, fleet)
 
 
-def _most(fleet: Fleet, selected: Sequence[Finding], what: str) -> tuple[float, int]:
+def _most(fleet: Fleet, selected: Sequence[Finding], field: str) -> tuple[float, int]:
     """Return the largest sum of a field over these findings on one rank, and that rank."""
     ids = {f.id for f in selected}
-    sums = [(sum(getattr(f, what) for f in rank.of.findings if f.id in ids), -rank.number) for rank in fleet.ranks]
+    sums = [(sum(getattr(f, field) for f in rank.of.findings if f.id in ids), -rank.number) for rank in fleet.ranks]
     most, rank = max(sums, default=(0.0, 0))
     return most, -rank
 

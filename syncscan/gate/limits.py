@@ -68,14 +68,18 @@ class SortedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sort_out(
-    findings: Sequence[Finding], rules: Rules, known: Mapping[str, str], comments: Written, today: datetime.date
+    findings: Sequence[Finding],
+    rules: Rules,
+    baseline_reasons: Mapping[str, str],
+    comments: Written,
+    today: datetime.date,
 ) -> SortedOut:
     """Separate findings that count from those exempt by the allow-list, a comment or the baseline.
 
     Args:
         findings: all there are; those that are meant neither count nor are exempt.
         rules: the rules with the allow-list.
-        known: id → reason, of what the baseline knows.
+        baseline_reasons: id → reason, of what the baseline knows.
         comments: those of the program's files.
         today: an exception counts up to the day on which it expires.
     """
@@ -87,13 +91,13 @@ def sort_out(
         written = comments.on(finding)
         if finding.diagnosis.intended:
             continue
-        listed = _listed(finding, rules.allowed, today, used)
+        listed = _matching_allowance(finding, rules.allowed, today, used)
         if listed:
             exempt.append(Exempt(finding=finding, by=By.ALLOW_LIST, reason=listed.reason))
         elif written and written.allows(finding.rule):
             exempt.append(Exempt(finding=finding, by=By.COMMENT, reason=written.reason))
-        elif finding.id in known:
-            exempt.append(Exempt(finding=finding, by=By.BASELINE, reason=known[finding.id]))
+        elif finding.id in baseline_reasons:
+            exempt.append(Exempt(finding=finding, by=By.BASELINE, reason=baseline_reasons[finding.id]))
         else:
             counted.append(finding)
             notes += _why_not(finding, written)
@@ -112,7 +116,9 @@ def _stale(placed: Placed) -> str:
     return f"{file}:{comment.line}: stale comment {comment}: no such sync here. Remove it."
 
 
-def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]) -> Allowance | None:
+def _matching_allowance(
+    finding: Finding, allowed: Sequence[Allowance], today: datetime.date, used: set[int]
+) -> Allowance | None:
     """Return the first valid entry that names a finding; `used` collects all entries that name any."""
     for number, entry in enumerate(allowed):
         if _names(entry, finding):
@@ -123,12 +129,14 @@ def _listed(finding: Finding, allowed: Sequence[Allowance], today: datetime.date
 
 
 def _names(entry: Allowance, finding: Finding) -> bool:
-    where = finding.where
+    attribution = finding.where
     return (
         _any(entry.rule, (finding.rule,))
-        and _any(entry.scope, (*where.scope, "/".join(where.scope)))
-        and _any(entry.op, (where.op, *where.op_stack))
-        and (not entry.line or any(names_line(entry.line, s) for s in (where.source, where.in_library) if s))
+        and _any(entry.scope, (*attribution.scope, "/".join(attribution.scope)))
+        and _any(entry.op, (attribution.op, *attribution.op_stack))
+        and (
+            not entry.line or any(names_line(entry.line, s) for s in (attribution.source, attribution.in_library) if s)
+        )
     )
 
 
@@ -185,13 +193,13 @@ def _violations(limit: Limit, counted: Sequence[Finding], analysis: Analysis) ->
 
 def within(limit: Limit, finding: Finding) -> bool:
     """Return whether a limit applies to this finding."""
-    where = finding.where
+    attribution = finding.where
     names = {
         "": ("",),
-        "scope": (*where.scope, "/".join(where.scope)),
-        "phase": (where.phase.value,),
+        "scope": (*attribution.scope, "/".join(attribution.scope)),
+        "phase": (attribution.phase.value,),
         "rule": (finding.rule,),
-        "owner": (where.owner,),
+        "owner": (attribution.owner,),
     }
     return not limit.by or _any(limit.glob, names[limit.by])
 
@@ -212,7 +220,7 @@ def _exceeded(limit: Limit, selected: Sequence[Finding], analysis: Analysis) -> 
         if part is None:
             yield f"{limit}: the savings of removing its syncs are unknown from this trace"
         elif part > limit.recoverable + HAIR:
-            yield f"{limit}: removing its syncs would save {part:.2%} of it; the limit is {limit.recoverable:.2%}"
+            yield f"{limit}: removing its syncs would save {part:.2%} of the step; the limit is {limit.recoverable:.2%}"
 
 
 def _recoverable(selected: Sequence[Finding], analysis: Analysis) -> float | None:

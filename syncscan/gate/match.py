@@ -125,7 +125,7 @@ def _groups(
 def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[list[Group]]:
     """Yield the pairs of one pass after the other; each handles what earlier passes left."""
     for similar in _PASSES:
-        yield [pair for one, other in _groups(left, right, similar) for pair in _paired(one, other)]
+        yield [pair for one, other in _groups(left, right, similar) for pair in _pair(one, other)]
     for similar, knows in _UNKNOWING:
         yield [
             (tuple(one), tuple(other))
@@ -134,23 +134,23 @@ def _alike(left: Iterable[Key], right: Iterable[Key]) -> Iterator[list[Group]]:
         ]
 
 
-def _paired(one: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
+def _pair(first: Sequence[Key], other: Sequence[Key]) -> Iterator[Group]:
     """Yield pairs line by line, in order; all together where one side knows only the function."""
-    if not all(k.exact for k in (*one, *other)):
-        yield tuple(one), tuple(other)
+    if not all(k.exact for k in (*first, *other)):
+        yield tuple(first), tuple(other)
         return
-    one, other = sorted(one, key=_line), sorted(other, key=_line)
-    if len(one) > len(other):
-        yield from (((a,), (b,)) for b, a in _aligned(other, one))
+    first, other = sorted(first, key=_line), sorted(other, key=_line)
+    if len(first) > len(other):
+        yield from (((a,), (b,)) for b, a in _align(other, first))
     else:
-        yield from (((a,), (b,)) for a, b in _aligned(one, other))
+        yield from (((a,), (b,)) for a, b in _align(first, other))
 
 
 def _line(key: Key) -> tuple[int, int]:
     return key.user[1], key.in_library[1]
 
 
-def _aligned(few: Sequence[Key], many: Sequence[Key]) -> list[tuple[Key, Key]]:
+def _align(few: Sequence[Key], many: Sequence[Key]) -> list[tuple[Key, Key]]:
     """Pair each of `few` with one of `many`, in order, so that lines shift as evenly as possible."""
     if len(few) == len(many) or len(many) > _MOST:
         return list(zip(few, many, strict=False))

@@ -79,7 +79,7 @@ def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis)
     dry_findings, recorded = pair
     gains = [f.gain for f in recorded if f.gain]
     timed = not recording.step.waits_withheld
-    sizes = _copied([finding], dry), _copied(recorded, recording.trace)
+    sizes = _copied_bytes([finding], dry), _copied_bytes(recorded, recording.trace)
     return Counterpart(
         findings=tuple(sorted(recorded, key=lambda f: -f.wait_us)),
         shared=tuple(f.id for f in dry_findings if f.id != finding.id),
@@ -92,7 +92,7 @@ def _counterpart(finding: Finding, pair: _Pair, dry: Trace, recording: Analysis)
     )
 
 
-def _copied(findings: Iterable[Finding], trace: Trace) -> float:
+def _copied_bytes(findings: Iterable[Finding], trace: Trace) -> float:
     """Return the mean bytes of a copy of these findings; 0 where unknown."""
     calls = [call for f in findings for o in f.occurrences for call in o.sync.calls]
     rows = trace.copies_of(np.array(calls, np.int64))

@@ -66,7 +66,7 @@ def joined(sites: Sequence[Site]) -> Site:
     return Site(
         findings=tuple(findings),
         steps=sites[0].steps,
-        seen=_added(s.seen for s in sites),
+        seen=_add(s.seen for s in sites),
         bubble_us=sum(s.bubble_us for s in sites),
         recoverable_us=sum(gains) if gains else None,
         once_compiled_us=sum(compiled) if compiled else None,
@@ -75,15 +75,17 @@ def joined(sites: Sequence[Site]) -> Site:
 
 
 def _key(finding: Finding, scope: tuple[str, ...]) -> Key:
-    where = finding.where
+    attribution = finding.where
     return Key(
         scope=scope,
-        op=where.op or finding.api,
-        phase=where.phase.value,
+        op=attribution.op or finding.api,
+        phase=attribution.phase.value,
         intended=finding.diagnosis.intended,
-        user=_place(where.source, where.path),
-        in_library=_place(where.in_library, path_in_package(where.in_library.file) if where.in_library else ""),
-        exact=where.source is None or where.source.exact,
+        user=_place(attribution.source, attribution.path),
+        in_library=_place(
+            attribution.in_library, path_in_package(attribution.in_library.file) if attribution.in_library else ""
+        ),
+        exact=attribution.source is None or attribution.source.exact,
     )
 
 
@@ -135,10 +137,10 @@ def _by_step(findings: Iterable[Finding], analysis: Analysis) -> Seen:
     """Return count and duration of waits by step; waits outside of all steps count for the first."""
     place: dict[int | None, int] = {step.number: n for n, step in enumerate(analysis.trace.main_steps)}
     waits = ({place.get(o.where.step, 0): (1, o.cost.wait_ns / 1e3)} for f in findings for o in f.occurrences)
-    return _added(waits)
+    return _add(waits)
 
 
-def _added(parts: Iterable[Seen]) -> Seen:
+def _add(parts: Iterable[Seen]) -> Seen:
     total: dict[int, tuple[int, float]] = {}
     for part in parts:
         for step, (count, wait) in part.items():

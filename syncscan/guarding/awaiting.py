@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.capture.entry_points import Function, replaced
-from syncscan.guarding.clocks import Clocks, Mark, Stream
+from syncscan.guarding.copy_order import CopyOrder, Mark, Stream
 
 Wraps = Mapping[str, Callable[[Function], Function]]
 """Method → what makes the new one out of it."""
@@ -39,7 +39,7 @@ class Awaiting:
         waited: called after each wait of the host.
     """
 
-    def __init__(self, clocks: Clocks, current: Callable[[], Stream], waited: Callable[[], None]) -> None:
+    def __init__(self, clocks: CopyOrder, current: Callable[[], Stream], waited: Callable[[], None]) -> None:
         self.exactly = Exactly()
         self._clocks, self._current, self._waited = clocks, current, waited
         self._of_c: dict[int, Mark] = {}
@@ -63,8 +63,8 @@ class Awaiting:
             for owner, wraps in (("Event", event), ("Stream", stream)):
                 undo.callback(replaced((f"{place}.{owner}", name, wrap) for name, wrap in wraps.items()))
         torch = importlib.import_module("torch")
-        undo.callback(_replaced_in_c(getattr(torch, "Event", None), event))
-        undo.callback(_replaced_in_c(getattr(torch, "Stream", None), {**stream, "record_event": self._record_event}))
+        undo.callback(_replace_in_c(getattr(torch, "Event", None), event))
+        undo.callback(_replace_in_c(getattr(torch, "Stream", None), {**stream, "record_event": self._record_event}))
         return undo.close
 
     # marks
@@ -166,7 +166,7 @@ class Awaiting:
         return query
 
 
-def _replaced_in_c(kind: Any, wraps: Wraps) -> Callable[[], None]:
+def _replace_in_c(kind: Any, wraps: Wraps) -> Callable[[], None]:
     """Replace methods of a class of C's; return a function that puts them back."""
     undo = ExitStack()
     table = _table_of(kind)

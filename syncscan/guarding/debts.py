@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from syncscan.dryrun.effects import effect_of, tensors_in
 from syncscan.dryrun.regions import Region, meet, region_of, region_of_array
 from syncscan.dryrun.watched_arrays import watch
-from syncscan.guarding.clocks import Clocks, Stream
+from syncscan.guarding.copy_order import CopyOrder, Stream
 from syncscan.model.libraries import is_library
 from syncscan.model.race import RaceKind
 
@@ -38,8 +38,10 @@ MANY_TENSORS = 1024
 MOST_DEBTS = 256
 """Debts of one memory that are remembered: the latest."""
 
-_READING = frozenset("tolist __reduce_ex__ __deepcopy__ share_memory_ __array__ tofile __dlpack__".split())
-"""Methods that read all values, and dispatch no op for it."""
+_READING = frozenset(
+    "tolist __repr__ __format__ __reduce_ex__ __deepcopy__ share_memory_ __array__ tofile __dlpack__".split()
+)
+"""Methods that read all values, and dispatch no op for it that a mode sees: to print torch turns modes off."""
 _ABOUT = frozenset(
     "size dim stride numel nelement ndimension element_size storage_offset is_contiguous data_ptr is_pinned get_device "
     "untyped_storage is_floating_point is_complex __len__ __hash__ requires_grad_ record_stream".split()
@@ -97,16 +99,17 @@ class Debts:
     Args:
         clocks: what the host has waited for.
         stream: returns the current stream of a device, by its index.
-        tell: is told of each race.
+        tell: called with each race.
     """
 
-    def __init__(self, clocks: Clocks, stream: Callable[[int], Stream], tell: Tell) -> None:
+    def __init__(self, clocks: CopyOrder, stream: Callable[[int], Stream], tell: Tell) -> None:
         self._clocks, self._stream, self._tell = clocks, stream, tell
         self.capturing = 0
         """How many graphs are being captured: what is captured doesn't run."""
         self._open: dict[int, _Entry] = {}
         self._prune_at = MANY_TENSORS
-        self._own: dict[CodeType, bool] = {}
+        self._own: dict[str, bool] = {}
+        """File → whether it is the program's. To look a code object up takes 1.5 µs: it is hashed anew each time."""
 
     def begin(self) -> Callable[[], None]:
         """Begin to watch the tensors with debts; return a function that makes all of them what they were."""
@@ -138,16 +141,17 @@ class Debts:
         elif type(tensor) is not _Tensor:
             return
         stream, clocks = self._stream(device), self._clocks
-        clocks.count += 1
+        clocks.count = count = clocks.count + 1
         code = frame.f_code
-        at = (code, frame.f_lasti) if self._own.get(code) else self._place(frame)
+        at = (code, frame.f_lasti) if self._own.get(code.co_filename) else self._place(frame)
         base = tensor._base
-        self._open[id(tensor)] = (_reference(tensor), kind, stream, clocks.count, *at)
+        entries = self._open
+        entries[id(tensor)] = (_reference(tensor), kind, stream, count, *at)
         if base is not None:
-            self._noted_at_memory(tensor)
-            self._watch(base, stream, clocks.count)
+            self._note_at_memory(tensor)
+            self._watch(base, stream, count)
         tensor.__class__ = Owed
-        if len(self._open) > self._prune_at:
+        if len(entries) > self._prune_at:
             self._open = {key: entry for key, entry in self._open.items() if entry[0]() is not None}
             self._prune_at = 2 * len(self._open) + MANY_TENSORS
 
@@ -230,14 +234,14 @@ class Debts:
 
     def _debts_of(self, tensor: Any) -> list[Debt]:
         """Return the copies that may still use a tensor's memory, or another part of it."""
-        self._noted_at_memory(tensor)
+        self._note_at_memory(tensor)
         debts = tensor.untyped_storage().__dict__.get(_DEBTS)
         return [*filter(self._is_open, debts)] if debts else []
 
     def _is_open(self, debt: Debt) -> bool:
         return not self._clocks.done(debt.stream, debt.number)
 
-    def _noted_at_memory(self, tensor: Any) -> None:
+    def _note_at_memory(self, tensor: Any) -> None:
         """Note a tensor's own debt at its memory, where views of it find it."""
         reference, kind, stream, number, code, instruction = self._open.get(id(tensor)) or _NO_ENTRY
         if kind is None or code is None or reference() is not tensor:
@@ -254,7 +258,7 @@ class Debts:
     def _watch(self, tensor: Any, stream: Stream, number: int) -> None:
         """Watch another tensor of memory with a debt."""
         if type(tensor) is Owed:
-            self._noted_at_memory(tensor)
+            self._note_at_memory(tensor)
         if type(tensor) is _Tensor or type(tensor) is Owed:
             tensor.__class__ = Owed
             self._open[id(tensor)] = (_reference(tensor), None, stream, number, None, 0)
@@ -272,10 +276,11 @@ class Debts:
             if at is None:
                 break
             code = at.f_code
-            own = self._own.get(code)
-            if own is None:
-                own = self._own[code] = not is_library(code.co_filename)
-            if own:
+            file = code.co_filename
+            is_own = self._own.get(file)
+            if is_own is None:
+                is_own = self._own[file] = not is_library(file)
+            if is_own:
                 return code, at.f_lasti
             at = at.f_back
         return frame.f_code, frame.f_lasti
@@ -295,7 +300,7 @@ class _Uses(_modes.TorchDispatchMode):  # type: ignore[misc]
         """Tell of the host's uses by an op, and run it."""
         kwargs = kwargs or {}
         effect = effect_of(func)
-        if not effect.view:
+        if effect.reads and not effect.view:
             written = {id(tensor) for tensor in effect.writes(args, kwargs)}
             for tensor in _of_host(args, kwargs):
                 self._debts.used(tensor, written=id(tensor) in written)

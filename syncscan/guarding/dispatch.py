@@ -64,7 +64,7 @@ class Guarding(Protocol):
         """
 
 
-class _Thread(threading.local):
+class _ThreadFlags(threading.local):
     telling = False
     setting = False
 
@@ -72,7 +72,7 @@ class _Thread(threading.local):
 _lock = threading.RLock()
 _armed: dict[int, list[Guarding]] = {}
 _undo = ExitStack()
-_thread = _Thread()
+_thread = _ThreadFlags()
 _owing: Owing | None = None
 """Copies that may still run; None while no guard asks for races."""
 _users_mode = 0

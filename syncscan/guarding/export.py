@@ -34,7 +34,7 @@ def scalars(counts: Counts, writer: Any, step: int) -> None:
 
 def prometheus(counts: Counts) -> str:
     """Return the totals, the syncs of each line and the allowed ones of each reason (text format 0.0.4)."""
-    own = {"guard": counts.name}
+    labels = {"guard": counts.name}
     lines: list[str] = []
     helps = {
         "syncs": "Host-device syncs that weren't allowed.",
@@ -43,10 +43,10 @@ def prometheus(counts: Counts) -> str:
         "steps": "Completed steps.",
     }
     for name, text in helps.items():
-        lines += _family(f"syncscan_{name}_total", text, [(own, getattr(counts, name))])
-    places = [({**own, "place": place}, count) for place, count in sorted(counts.by_place.items())]
+        lines += _family(f"syncscan_{name}_total", text, [(labels, getattr(counts, name))])
+    places = [({**labels, "place": place}, count) for place, count in sorted(counts.by_place.items())]
     lines += _family("syncscan_syncs_by_place_total", "Host-device syncs by line.", places)
-    reasons = [({**own, "reason": reason}, count) for reason, count in sorted(counts.by_reason.items())]
+    reasons = [({**labels, "reason": reason}, count) for reason, count in sorted(counts.by_reason.items())]
     lines += _family("syncscan_allowed_syncs_total", "Host-device syncs that were allowed, by reason.", reasons)
     return "\n".join(lines) + "\n"
 
@@ -57,8 +57,8 @@ def _family(name: str, text: str, samples: Iterable[tuple[Mapping[str, str], int
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    return ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
+    return ",".join(f'{key}="{_escape(value)}"' for key, value in labels.items())
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

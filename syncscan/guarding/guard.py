@@ -15,7 +15,7 @@ from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.guarding import allowed, dispatch, export, scopes
 from syncscan.guarding.races import GuardedRace, allowed_by
-from syncscan.guarding.rule import comment_at, written_reason
+from syncscan.guarding.rule_of_line import comment_at, written_reason
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
 from syncscan.model.race import RaceKind, RaceLine
 
@@ -151,7 +151,7 @@ class Guard:
         inner = frames_of(frame)
         own, chain = own_frame(inner), chain_of(inner)
         file, line, function, instruction = _place(own)
-        reason = self._passes.reason(thread, f"{file}:{line}") or self._listed(chain)
+        reason = self._passes.reason(thread, f"{file}:{line}") or self._allowed_reason(chain)
         reason = reason or own_work(chain)
         who = threading.current_thread().name
         sync = GuardedSync(kind, file, line, function, chain, who, self.steps, names, reason, instruction)
@@ -168,7 +168,7 @@ class Guard:
         inner = frames_of(frame)
         chain = chain_of(inner)
         file, line, function, _ = _place(own_frame(inner))
-        reason = self._passes.reason(thread, f"{file}:{line}") or self._listed(chain) or own_work(chain)
+        reason = self._passes.reason(thread, f"{file}:{line}") or self._allowed_reason(chain) or own_work(chain)
         reason = reason or allowed_by(comment_at(file, line), kind)
         who = threading.current_thread().name
         first = RaceLine(*debt.place)
@@ -224,7 +224,7 @@ class Guard:
         message, file = f"{sync}; {many}. {hint}", sync.file or "syncscan"
         warnings.warn_explicit(message, SyncWarning, file, sync.line, registry=self._shown)
 
-    def _listed(self, chain: Chain) -> str:
+    def _allowed_reason(self, chain: Chain) -> str:
         """Return the reason of the first entry of `allow` that one of these frames matches, innermost first."""
         for frame in reversed(chain):
             for glob, reason in self._allow.items():
@@ -273,7 +273,7 @@ def guard(
         on_violation: "warn" with the guilty line, "raise" `UnexpectedSync` or `UnorderedUse` from it, or a function
             that is called with the `GuardedSync` or `GuardedRace` in the thread that waited or raced. No limit allows
             races.
-        warmup: steps, told by `step()`, before it is armed.
+        warmup: number of calls of `step()` before it is armed.
         scope: count only what waits inside of a `record_function` scope whose name matches this glob.
         threads: "own" for the thread that enters the block and its backward passes; "all" for every thread.
         name: what warnings and exported counts call it.
@@ -291,12 +291,12 @@ def guard(
     return Guard(limit, allow, on_violation, **options)  # type: ignore[arg-type]
 
 
-def _place(own: FrameType | None) -> tuple[str, int, str, tuple[CodeType, int] | None]:
+def _place(frame: FrameType | None) -> tuple[str, int, str, tuple[CodeType, int] | None]:
     """Return file, line, function and instruction of a frame."""
-    if own is None:
+    if frame is None:
         return "", 0, "", None
-    code = own.f_code
-    return code.co_filename, own.f_lineno or 0, code.co_name, (code, own.f_lasti)
+    code = frame.f_code
+    return code.co_filename, frame.f_lineno or 0, code.co_name, (code, frame.f_lasti)
 
 
 def _check(limit: int, warmup: int, allow: Mapping[str, str], on_violation: object, threads: str) -> None:

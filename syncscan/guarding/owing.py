@@ -8,14 +8,19 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.capture.entry_points import Function, replaced
+from syncscan.dryrun.shared_arrays import TAKING, taking
 from syncscan.guarding import blocking_copies
 from syncscan.guarding.awaiting import Awaiting
-from syncscan.guarding.clocks import Clocks, Stream
+from syncscan.guarding.copy_order import CopyOrder, Stream
 from syncscan.guarding.debts import Debts, Owed, Tell
 
 torch: Any = importlib.import_module("torch")
-_clocks = Clocks()
+_clocks = CopyOrder()
 """One for all guards of the process in turn: what an earlier one has noted at a memory has an earlier number."""
+
+
+def _taking(original: Function) -> Function:
+    return taking(original, Owed)
 
 
 class Owing:
@@ -23,7 +28,7 @@ class Owing:
 
     Args:
         vendor: torch's module of the device: "cuda" or "xpu".
-        tell: is told of each race.
+        tell: called with each race.
     """
 
     def __init__(self, vendor: str, tell: Tell) -> None:
@@ -51,6 +56,7 @@ class Owing:
                 [
                     ("torch.cuda.CUDAGraph", "capture_begin", self._capturing(1)),
                     ("torch.cuda.CUDAGraph", "capture_end", self._capturing(-1)),
+                    *(("numpy", name, _taking) for name in TAKING),
                 ]
             )
         )

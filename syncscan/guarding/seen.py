@@ -67,7 +67,7 @@ class GuardedSync:
     """Code and instruction of the line that waits."""
     rule: str = ""
     """Rule where the op was observed, as in a dry run; "" where only the line's call shows it
-    (`guarding.rule.rule_of`)."""
+    (`guarding.rule_of_line.rule_of`)."""
 
     @property
     def called(self) -> str:

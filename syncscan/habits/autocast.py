@@ -15,7 +15,7 @@ import numpy as np
 from syncscan.habits.backward_passes import backward_passes
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 from syncscan.model.trace import NONE, Category
 
 _NODE = "ToCopyBackward0"
@@ -38,12 +38,12 @@ class Casts(msgspec.Struct, frozen=True, kw_only=True):
 def autocast_casts(context: Context) -> Casts:
     """Return the casts in the steps; empty if nothing runs under autocast."""
     casts = _casts(context)
-    known = _known(context, casts)
-    frozen = sorted({*casts} - {*known.values()}, key=lambda row: int(context.trace.slices.ts[row]))
+    sources = _known(context, casts)
+    frozen = sorted({*casts} - {*sources.values()}, key=lambda row: int(context.trace.slices.ts[row]))
     parents = context.trace.slices.parent[frozen]
     _, first = np.unique(parents, return_index=True)
     inputs = [frozen[at] for at in sorted(first.tolist())]
-    return Casts(frozen=frozen, inputs=inputs, repeated=_repeated(context, known), ops=len(inputs))
+    return Casts(frozen=frozen, inputs=inputs, repeated=_repeated_casts(context, sources), ops=len(inputs))
 
 
 def _casts(context: Context) -> list[int]:
@@ -77,16 +77,16 @@ def _known(context: Context, casts: Sequence[int]) -> dict[int, int]:
     return {number: row for number, row in last.items() if number != NONE and number in nodes}
 
 
-def _repeated(context: Context, known: Mapping[int, int]) -> list[int]:
+def _repeated_casts(context: Context, sources: Mapping[int, int]) -> list[int]:
     """Return the casts of weights for any but the first pass of a step."""
     s = context.trace.slices
     repeated: list[int] = []
     last: int | None = None
-    for weights in context.kept(backward_passes) if known else ():
+    for weights in context.kept(backward_passes) if sources else ():
         step = int(context.step_of(s.ts[weights[0]]))
         if step == last:
             sequences = _sequences_before(context, weights)
-            repeated += [known[number] for number in sequences if number in known]
+            repeated += [sources[number] for number in sequences if number in sources]
         last = step
     return sorted(repeated, key=lambda row: int(s.ts[row]))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
-from syncscan.model.names import is_gradient
+from syncscan.model.slice_names import is_gradient
 from syncscan.model.trace import Category
 
 
@@ -14,7 +14,7 @@ def backward_passes(context: Context) -> list[Int64]:
     """Return the rows that add to a parameter's gradient, per backward pass, in time order.
 
     Between two passes the steps' thread runs ops of its own; during one it waits for autograd's. Passes on the steps'
-    own thread, as on a CPU, can't be told apart and are left out.
+    own thread, as on a CPU, can't be distinguished and are left out.
     """
     s, trace, own = context.trace.slices, context.trace, sorted({step.track for step in context.trace.steps})
     gradients = trace.where(is_gradient, Category.CPU_OP)

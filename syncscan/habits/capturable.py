@@ -15,7 +15,7 @@ from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_loader, is_optimizer
+from syncscan.model.slice_names import is_loader, is_optimizer
 from syncscan.model.trace import Category
 
 LEAST_LAUNCHES = 50
@@ -135,9 +135,9 @@ def _recurring(context: Context, behind: Int64, pause: Int64) -> tuple[Int64, In
 def _launching(context: Context) -> Int64:
     """Return the rows on launching threads in which the host is on its way to a launch: ops, optimizers, calls."""
     s, trace, calls = context.trace.slices, context.trace, context.launch_calls
-    own = np.isin(s.track, distinct(s.track[calls]))
-    ops = np.flatnonzero(own & trace.is_category(Category.CPU_OP))
+    on_launching_track = np.isin(s.track, distinct(s.track[calls]))
+    ops = np.flatnonzero(on_launching_track & trace.is_category(Category.CPU_OP))
     optimizers = trace.where(is_optimizer, Category.ANNOTATION)
-    optimizers = optimizers[own[optimizers]]
+    optimizers = optimizers[on_launching_track[optimizers]]
     alone = without_closures(context, optimizers.tolist())
     return np.concatenate([ops, np.array(alone, np.int64), calls])

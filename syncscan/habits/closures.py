@@ -6,7 +6,7 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64, distinct
-from syncscan.model.names import is_backward
+from syncscan.model.slice_names import is_backward
 from syncscan.model.trace import Category
 
 

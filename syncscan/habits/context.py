@@ -93,10 +93,10 @@ class Context(Making, frozen=True):
         Recording alone can make a step's host slower than its device. So without an unprofiled time, only as many
         launches count as would delay the device at `LEAST_NS` each.
         """
-        known, busy = self.step.unprofiled_us, self.step.device_busy_us
-        if known is None:
+        unprofiled, busy = self.step.unprofiled_us, self.step.device_busy_us
+        if unprofiled is None:
             return busy < HELD * self.launch_count * LEAST_NS / 1e3
-        return busy < HELD * known and self.launching_us > HELD * known
+        return busy < HELD * unprofiled and self.launching_us > HELD * unprofiled
 
     @cached_property
     def launch_calls(self) -> Int64:

@@ -15,7 +15,7 @@ from syncscan.model.arrays import Int64, distinct
 from syncscan.model.finding import Finding, Phase
 from syncscan.model.habit import Change, Segment, Split
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_backward, is_gradient, is_optimizer
+from syncscan.model.slice_names import is_backward, is_gradient, is_optimizer
 from syncscan.model.trace import NONE, Category
 
 

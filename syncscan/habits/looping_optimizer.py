@@ -7,7 +7,7 @@ import numpy as np
 
 from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
-from syncscan.model.names import is_optimizer_step
+from syncscan.model.slice_names import is_optimizer_step
 from syncscan.model.trace import Category
 
 MANY, SMALL_NS, BATCHED = 200, 20_000, 0.1

@@ -13,7 +13,7 @@ from syncscan.habits.closures import without_closures
 from syncscan.habits.context import LAUNCH_NS, Context
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_optimizer
+from syncscan.model.slice_names import is_optimizer
 from syncscan.model.trace import Category
 
 LEAST = 50
@@ -118,11 +118,11 @@ def _outer_ops(context: Context) -> Int64:
     optimizers = without_closures(context, context.rows(Category.ANNOTATION, is_optimizer))
     outer: list[Int64] = []
     for track, run in zip(sorted(set(tracks)), runs, strict=True):
-        own = run.start + np.flatnonzero(s.category[run] == int(Category.CPU_OP))
-        own = own[context.inside(s.ts[own])]
-        own = own[_in_no_other(s.ts.take(own), s.end.take(own))]
+        ops = run.start + np.flatnonzero(s.category[run] == int(Category.CPU_OP))
+        ops = ops[context.inside(s.ts[ops])]
+        ops = ops[_in_no_other(s.ts.take(ops), s.end.take(ops))]
         scopes = np.array([row for row in optimizers if s.track[row] == track], np.int64)
-        outer.append(own[~_inside(s.ts[own], s.ts[scopes], s.end[scopes])])
+        outer.append(ops[~_inside(s.ts[ops], s.ts[scopes], s.end[scopes])])
     joined = np.concatenate(outer)
     ordered: Int64 = joined[np.argsort(s.ts[joined], kind="stable")]
     return ordered

@@ -16,11 +16,11 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Basis, Habit, HabitGain
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
 from syncscan.model.step import Bound
-from syncscan.model.units import duration
 
 
 class WorkKind(enum.Enum):
@@ -138,12 +138,12 @@ def _evidence(sampled: SampledHost, spent: Spent) -> list[str]:
 
 def kinds(nodes: Sequence[HostNode]) -> list[WorkKind | None]:
     """Return each node's kind of work: its caller's, unless that calls other code; else its own."""
-    known: list[WorkKind | None] = []
+    work_kinds: list[WorkKind | None] = []
     for node in nodes:
-        caller, own = _of(known, node.parent), _kind(node)
+        caller, own = _of(work_kinds, node.parent), _kind(node)
         handed_on = caller in _HANDING_ON and own is not caller and node.owner not in _SERVING
-        known.append(own if caller is None or handed_on else caller)
-    return known
+        work_kinds.append(own if caller is None or handed_on else caller)
+    return work_kinds
 
 
 def _of(known: Sequence[WorkKind | None], place: int) -> WorkKind | None:

@@ -46,11 +46,11 @@ def stopped_by_others(sampled: SampledHost) -> Stopped | None:
     waiting = max(0.0, used.off_us - used.delayed_us)
     beyond = min(_beyond_chance(sampled, used), waiting)
     stopped, pairs = sum(used.stopped_us), list(zip(used.stopped_us, sampled.nodes, strict=True))
-    own, backward = sum(us for us, n in pairs if not _waits(n)), sum(us for us, n in pairs if _in_backward(n))
-    likely = beyond * (own + backward) / stopped if stopped else 0.0
+    working, backward = sum(us for us, n in pairs if not _waits(n)), sum(us for us, n in pairs if _in_backward(n))
+    likely = beyond * (working + backward) / stopped if stopped else 0.0
     itself = sum(node.self_us for node in sampled.nodes if _waits(node) and not _in_backward(node))
     return Stopped(
-        surely_us=beyond * own / stopped if stopped else 0.0,
+        surely_us=beyond * working / stopped if stopped else 0.0,
         likely_us=likely,
         most_us=max(likely, max(waiting, sampled.step_us - used.on_us - used.delayed_us) - itself),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from syncscan.habits.context import Context
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Change, Habit
 from syncscan.model.trace import Category
-from syncscan.model.units import duration
 
 
 def waiting_for(

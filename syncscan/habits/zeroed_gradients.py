@@ -8,7 +8,7 @@ import numpy as np
 from syncscan.habits.backward_passes import backward_passes
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64, distinct
-from syncscan.model.names import is_optimizer_zero_grad
+from syncscan.model.slice_names import is_optimizer_zero_grad
 from syncscan.model.trace import Category
 
 

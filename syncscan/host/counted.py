@@ -58,7 +58,7 @@ def counted_host(trace: Trace, step: StepSummary, findings: Iterable[Finding]) -
     """
     if not trace.main_steps or step.waits_withheld or not len(trace.device_rows):
         return None
-    counted = _Counted(trace, host_rows(trace), findings)
+    counted = _HostSlices(trace, host_rows(trace), findings)
     return counted.summary(step) if len(counted.ops) or len(counted.calls) else None
 
 
@@ -72,14 +72,14 @@ class _Scale(msgspec.Struct, frozen=True):
         return float(ns) * self.factor / self.steps / 1e3
 
 
-class _Counted:
+class _HostSlices:
     """Columns of a trace's host slices."""
 
     def __init__(self, trace: Trace, host: HostRows, findings: Iterable[Finding]) -> None:
         self.trace, self.host = trace, host
-        self.ops = _counted(trace, host, Category.CPU_OP)
+        self.ops = _counted_rows(trace, host, Category.CPU_OP)
         """Rows of the ops that count, ascending."""
-        self.calls = np.concatenate([_counted(trace, host, category) for category in CALLS])
+        self.calls = np.concatenate([_counted_rows(trace, host, category) for category in CALLS])
         """Rows of the calls that count."""
         self.kinds = _kinds(trace, self.calls)
         waiting, waited = _waits(trace, host, findings, self.calls[self.kinds == _Kind.LAUNCH])
@@ -92,8 +92,8 @@ class _Counted:
 
     def summary(self, step: StepSummary) -> CountedHost:
         """Return the counted host time, on the scale of the step."""
-        known, launches = step.host_scale, self.launches
-        scale = _Scale(len(self.trace.main_steps), 1.0 if known is None else known)
+        host_scale, launches = step.host_scale, self.launches
+        scale = _Scale(len(self.trace.main_steps), 1.0 if host_scale is None else host_scale)
         in_ops = int(self.itself.take(self.ops).sum())
         in_calls = summed(self.itself.take(self.calls), self.kinds, len(_Kind)).tolist()
         own_ns = self.steps_ns - self.waits
@@ -109,7 +109,7 @@ class _Counted:
             ops_per_step=len(self.ops_in_steps) / scale.steps,
             launches_per_step=len(launches) / scale.steps,
             kernels_per_launch=_work_of(self.trace, launches) / len(launches) if len(launches) else 0.0,
-            scaled=known is not None,
+            scaled=host_scale is not None,
             dearest=self.dearest(scale),
         )
 
@@ -135,15 +135,15 @@ class _Counted:
         """Return the most expensive ops by name and scope, ordered by their own time."""
         paths, rows = ScopePaths(self.trace), self.ops_in_steps
         path = paths.of(rows, self.host.tops)
-        known, which = numbered_pairs(self.trace.slices.name.take(rows), path)
-        itself = summed(self.itself.take(rows), which, len(known))
-        names = {k: self.trace.strings[known[k, 0]] for k in _largest(itself)}
+        pairs, which = numbered_pairs(self.trace.slices.name.take(rows), path)
+        itself = summed(self.itself.take(rows), which, len(pairs))
+        names = {k: self.trace.strings[pairs[k, 0]] for k in _largest(itself)}
         largest = sorted(names, key=lambda k: (-itself[k], names[k]))[:DEAREST]
-        count, totals = self._times_of(rows, which, largest, len(known))
+        count, totals = self._times_of(rows, which, largest, len(pairs))
         return tuple(
             DearOp(
                 op=names[k],
-                scope=paths.names(int(known[k, 1])),
+                scope=paths.names(int(pairs[k, 1])),
                 per_step=count[n] / scale.steps,
                 us=scale.us(totals[n]),
                 self_us=scale.us(itself[k]),
@@ -180,7 +180,7 @@ def _largest(times: Any) -> list[int]:
     return largest
 
 
-def _counted(trace: Trace, host: HostRows, category: Category) -> Int64:
+def _counted_rows(trace: Trace, host: HostRows, category: Category) -> Int64:
     """Return the rows of this category that count, ascending."""
     rows, _ = trace.rows_of(category)
     counted: Int64 = rows[host.counted.take(rows)]
@@ -212,11 +212,11 @@ def _waits(trace: Trace, host: HostRows, findings: Iterable[Finding], launches: 
     queued = held_by_queue(trace, launches, trace.slices.ts[launches], trace.slices.end[launches])
     held = np.flatnonzero(queued)
     calls, waited = _waited(trace, findings)
-    known = np.flatnonzero(host.counted[calls])
-    rows, which = np.unique(np.concatenate([launches[held], calls[known]]), return_inverse=True)
+    counted = np.flatnonzero(host.counted[calls])
+    rows, which = np.unique(np.concatenate([launches[held], calls[counted]]), return_inverse=True)
     lengths = np.zeros(len(rows), np.int64)
     lengths[which[: len(held)]] = queued[held]
-    np.add.at(lengths, which[len(held) :], waited[known])
+    np.add.at(lengths, which[len(held) :], waited[counted])
     return rows, np.minimum(lengths, host.itself[rows])
 
 
@@ -236,10 +236,10 @@ def _without_profilers(trace: Trace, itself: Int64, calls: Int64) -> int:
     """Subtract the profiler's work from the calls around it; return its time on the thread of the steps, ns."""
     s, inside = trace.slices, cover_of(step_intervals(trace))
     for track, begin, end in profilers_own(trace):
-        own = calls[s.track[calls] == track]
-        overlap = np.minimum(s.end[own], end) - np.maximum(s.ts[own], begin)
-        if len(own) and overlap.max() > 0 and inside.holds(np.array([begin])).item():
-            row = own[overlap.argmax()]
+        on_track = calls[s.track[calls] == track]
+        overlap = np.minimum(s.end[on_track], end) - np.maximum(s.ts[on_track], begin)
+        if len(on_track) and overlap.max() > 0 and inside.holds(np.array([begin])).item():
+            row = on_track[overlap.argmax()]
             itself[row] = max(0, itself.item(row) - int(overlap.max()))
     return sum(profilers_own_within(trace, step_intervals(trace)))
 
@@ -263,11 +263,11 @@ def _outermost_of_group(host: HostRows, rows: Int64, group: Int16) -> Bool:
     begins, ends = host.slices.ts.take(rows), host.slices.end.take(rows)
     outermost = np.ones(len(rows), np.bool_)
     for run in host.threads:
-        own = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
-        groups, begin, end = group[own], begins[own], ends[own]
+        span = slice(*np.searchsorted(rows, [run.start, run.stop]).tolist())
+        groups, begin, end = group[span], begins[span], ends[span]
         holding = groups[:-1][begin[1:] < end[:-1]]  # an op around one of its group is around the next one
         for one in np.flatnonzero(np.bincount(holding)).tolist():
             places = np.flatnonzero(groups == one)
             inner = begin[places[1:]] < np.maximum.accumulate(end[places[:-1]])
-            outermost[own.start + places[1:][inner]] = False
+            outermost[span.start + places[1:][inner]] = False
     return outermost

@@ -17,7 +17,7 @@ from syncscan.facts.host_threads import autograd_tracks
 from syncscan.facts.period import step_intervals
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import Cover, cover_of, union
-from syncscan.model.names import is_engine, is_loader
+from syncscan.model.slice_names import is_engine, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Slices, Trace, of_categories
 
 _BEFORE_ALL = np.iinfo(np.int64).min
@@ -65,20 +65,20 @@ class HostRows(msgspec.Struct, frozen=True, eq=False):
 def host_rows(trace: Trace) -> HostRows:
     """Return the host slices of a trace that marks steps."""
     s, main = trace.slices, trace.main_steps[0].track
-    whole = cover_of(step_intervals(trace))
-    working = whole.without(_loader(trace, main))
-    own = _thread(trace, main)
+    covered = cover_of(step_intervals(trace))
+    working = covered.without(_loader(trace, main))
+    main_thread = _thread(trace, main)
     autograd = [
         thread for thread in (_thread(trace, track) for track in _autograd_tracks(trace, main)) if len(thread.tops)
     ]
-    threads = [*autograd, own]
+    threads = [*autograd, main_thread]
     elsewhere, since = _come_first(autograd)
     counted, in_steps = np.zeros(len(s), np.bool_), np.zeros(len(s), np.bool_)
     itself = np.zeros(len(s) + 1, np.int64)  # NONE is -1 and so indexes the last row
     covers = *[working] * len(autograd), working.without(elsewhere)
-    for thread, begins, cover in zip(threads, (*since, own.begin), covers, strict=True):
+    for thread, begins, cover in zip(threads, (*since, main_thread.begin), covers, strict=True):
         counted[thread.rows] = thread.counted
-        in_steps[thread.rows] = thread.counted & whole.holds(thread.begin)
+        in_steps[thread.rows] = thread.counted & covered.holds(thread.begin)
         took = cover.within(begins, thread.end) * thread.counted
         itself[thread.rows] = took
         np.subtract.at(itself, s.parent[thread.rows].astype(np.int64), took)
@@ -90,8 +90,8 @@ def host_rows(trace: Trace) -> HostRows:
         itself=itself[:-1],
         tops=np.sort(np.concatenate([thread.rows.start + thread.tops for thread in threads])),
         threads=tuple(sorted((thread.rows for thread in threads), key=lambda rows: rows.start)),
-        steps_ns=whole.length,
-        input_ns=whole.length - working.length,
+        steps_ns=covered.length,
+        input_ns=covered.length - working.length,
     )
 
 
@@ -109,7 +109,7 @@ def _autograd_tracks(trace: Trace, main: int) -> list[int]:
     return sorted({*np.flatnonzero(runs | autograd_tracks(trace)).tolist()} - {main})
 
 
-class _Thread(NamedTuple):
+class _ThreadSlices(NamedTuple):
     """The slices of one thread."""
 
     rows: slice
@@ -121,7 +121,7 @@ class _Thread(NamedTuple):
     """Indices of those that lie in no other."""
 
 
-def _thread(trace: Trace, track: int) -> _Thread:
+def _thread(trace: Trace, track: int) -> _ThreadSlices:
     """Return the slices of a track, and which of them count."""
     s, rows = trace.slices, trace.track_rows(track)
     begin, end, category = s.ts[rows], s.end[rows], s.category[rows]
@@ -130,10 +130,10 @@ def _thread(trace: Trace, track: int) -> _Thread:
         reach = np.where(is_call, end, _BEFORE_ALL)
         reach = np.concatenate([[_BEFORE_ALL], np.maximum.accumulate(reach)[:-1]])
         counted &= ~((begin < reach) & (end <= reach))
-    return _Thread(rows, begin, end, counted, np.flatnonzero(counted & (s.parent[rows] == NONE)))
+    return _ThreadSlices(rows, begin, end, counted, np.flatnonzero(counted & (s.parent[rows] == NONE)))
 
 
-def _come_first(threads: Sequence[_Thread]) -> tuple[Cover, list[Int64]]:
+def _come_first(threads: Sequence[_ThreadSlices]) -> tuple[Cover, list[Int64]]:
     """Return when any autograd thread is in a slice, and from when on slices of each thread count.
 
     If several threads work at once, the one that started first counts.

@@ -93,13 +93,13 @@ def _others(samples: HostSamples, step_us: float) -> tuple[OtherThread, ...]:
             name=thread.name,
             us=thread.ran_ns * scale,
             beside_us=thread.beside_ns * scale,
-            places=tuple(_described(place) for place in thread.places),
+            places=tuple(_describe(place) for place in thread.places),
         )
         for thread in samples.threads
     )
 
 
-def _described(place: ThreadPlace) -> str:
+def _describe(place: ThreadPlace) -> str:
     return f"{PurePath(place.file.replace(chr(92), '/')).name}:{place.line} {place.function}"
 
 

@@ -9,12 +9,16 @@ import numpy as np
 from syncscan.facts.forward_ops import forward_ops
 from syncscan.facts.nesting import innermost_that
 from syncscan.model.arrays import Int32, Int64, numbered_pairs
-from syncscan.model.names import is_step
+from syncscan.model.slice_names import is_step
 from syncscan.model.trace import DEEPEST, NONE, Category, Trace
 
 
 class ScopePaths:
-    """Numbers the scope paths of a trace's slices; backward ops take the path of their forward op."""
+    """Numbers the scope paths of a trace's slices.
+
+    A backward op runs on a thread without scopes. It takes the path that is open on the steps' thread meanwhile, such
+    as a scope around `loss.backward()`; where none is, the path of its forward op.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -26,8 +30,8 @@ class ScopePaths:
 
         Args:
             rows: rows of ops.
-            tops: rows that lie in no other slice, ascending and at least one, which lead backward ops to forward ops;
-                    the rows after one, up to the next, lie in it.
+            tops: rows that lie in no other slice, ascending and at least one, among which backward ops are; the rows
+                    after one, up to the next, lie in it.
         """
         paths = self._paths.take(rows)
         without = np.flatnonzero(paths == NONE)
@@ -54,7 +58,7 @@ class ScopePaths:
         is_scope = np.zeros(len(s), np.bool_)
         is_scope[left] = True
         around = innermost_that(is_scope, s.parent)
-        rest = np.flatnonzero(~is_scope)
+        ops = np.flatnonzero(~is_scope)
         for _ in range(DEEPEST):
             now = (around[left] == NONE) | (paths[around[left]] != NONE)
             if not now.any():
@@ -63,13 +67,37 @@ class ScopePaths:
             paths[left[now]] = len(self._steps) + which
             self._steps += [(path, name) for path, name in known.tolist()]
             left = left[~now]
-        paths[rest] = paths[around[rest]]
+        paths[ops] = paths[around[ops]]
         return paths
 
     def _led(self, tops: Int64) -> Int32:
-        """Return the path of each row's forward op if the row is of a backward op; else NONE."""
+        """Return the path of each row that is of a backward op, NONE for others."""
         s, led = self.trace.slices, np.full(len(tops), NONE, np.int32)
         is_op = (s.category.take(tops) == int(Category.CPU_OP)) & (s.sequence.take(tops) != NONE)
         backward = np.flatnonzero(is_op & (s.fwd_thread.take(tops) > 0))
-        led[backward] = self._paths[forward_ops(self.trace, tops[backward])]
+        led[backward] = self._meanwhile(s.ts[tops[backward]])
+        outside = backward[led[backward] == NONE]
+        led[outside] = self._paths[forward_ops(self.trace, tops[outside])]
         return led
+
+    def _meanwhile(self, times: Int64) -> Int32:
+        """Return the path that is open on the steps' thread at each of these times, or NONE."""
+        s, track = self.trace.slices, next((step.track for step in self.trace.main_steps), NONE)
+        scopes = self.trace.where(lambda name: not is_step(name), Category.ANNOTATION)
+        scopes = scopes[s.track[scopes] == track]
+        scopes = scopes[np.lexsort((-s.end[scopes], s.ts[scopes]))]
+        if not len(scopes):
+            return np.full(len(times), NONE, np.int32)
+        around = np.full(len(s) + 1, NONE, np.int64)
+        is_scope = np.zeros(len(s), np.bool_)
+        is_scope[scopes] = True
+        around[:-1] = innermost_that(is_scope, s.parent)
+        begun = s.ts[scopes].searchsorted(times, side="right") - 1
+        innermost = np.where(begun < 0, NONE, scopes[begun])
+        ends = np.append(s.end, np.iinfo(np.int64).max)
+        for _ in range(DEEPEST):
+            over = np.flatnonzero(ends[innermost] <= times)
+            if not len(over):
+                break
+            innermost[over] = around[innermost[over]]
+        return self._paths[innermost]

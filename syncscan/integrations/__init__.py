@@ -1,1 +1,1 @@
-"""Viewers that other people wrote: from a trace to what they read and to a local server that shows it."""
+"""Connect other projects' viewers and tools: convert traces for them, and serve them locally."""

@@ -52,11 +52,11 @@ def annotated(
         path: read again, piece by piece.
         finding: only the part around this one: an id, its beginning, or a number of the report, from 1.
         margin_ns: how much to show around it.
-        progress: told while the trace is read.
+        progress: called while the trace is read.
     """
-    with _opened(analysis, path) as (source, text):
+    with _open_again(analysis, path) as (source, text):
         if finding is None:
-            with _drawn(analysis) as added:
+            with _draw(analysis) as added:
                 yield from annotate(analysis, text.head, _reporting(text.pieces(), source, progress), added)
         else:
             events = _reporting(text.events(), source, progress)
@@ -66,42 +66,42 @@ def annotated(
 def untangled_copy(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """Yield the text of the annotated copy for Perfetto, with slices that it would drop on rows of their own.
 
-    It reads the trace twice; `progress` is told of both.
+    It reads the trace twice; `progress` is called in both passes.
     """
-    with _opened(analysis, path) as (_, text):
+    with _open_again(analysis, path) as (_, text):
         head = text.head
 
     def pieces() -> Iterator[bytes]:
-        with _opened(analysis, path) as (source, text):
+        with _open_again(analysis, path) as (source, text):
             yield from _reporting(text.pieces(), source, progress)
 
-    with _drawn(analysis, perfetto=True) as added:
+    with _draw(analysis, perfetto=True) as added:
         yield from annotate(analysis, head, untangled(pieces), added)
 
 
 def copied(analysis: Analysis, path: str, progress: Progress | None = None) -> Iterator[bytes]:
     """Yield the text of the trace itself, in pieces and in a shape that every viewer reads; nothing is added."""
-    with _opened(analysis, path) as (source, text):
+    with _open_again(analysis, path) as (source, text):
         yield from document(text.head, analysis.trace.info.metadata, _reporting(text.pieces(), source, progress), ())
 
 
 @contextmanager
-def _opened(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidText]]:
+def _open_again(analysis: Analysis, path: str) -> Iterator[tuple[ByteStream, ValidText]]:
     """Yield the trace at `path` again and its text; parts that were valid aren't checked again if unchanged.
 
     Raises:
         TraceUnreadable: it is another one in the end.
     """
     with load.open_events(path, rebuilt=True) as source:
-        known, state = analysis.trace.info.sound, source.state
-        sound = known is not None and known == state
+        sound_bytes, state = analysis.trace.info.sound, source.state
+        sound = sound_bytes is not None and sound_bytes == state
         yield source, ValidText(source, path, sound=sound)
-        if sound and source.state != known:
+        if sound and source.state != sound_bytes:
             raise TraceUnreadable(f"{redacted(path)} changed while it was copied.", "Copy it again.")
 
 
 @contextmanager
-def _drawn(analysis: Analysis, perfetto: bool = False) -> Iterator[Iterator[bytes]]:
+def _draw(analysis: Analysis, perfetto: bool = False) -> Iterator[Iterator[bytes]]:
     """Yield the text that is added to a trace; for a large one, a second process makes it meanwhile."""
     with ExitStack() as stack:
         second, info = None, analysis.trace.info

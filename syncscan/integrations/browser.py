@@ -1,4 +1,4 @@
-"""A page of our own for the browser: from a URL to a browser window, and from HTML text to a local server."""
+"""Open a URL in the browser, and serve an HTML page locally."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from syncscan.integrations.private_server import Gate, Handler, Server
+from syncscan.integrations.private_server import Gate, SecretPathHandler, Server
 
 
 @contextmanager
@@ -53,7 +53,9 @@ class Page:
         self, html: str, host: str = "127.0.0.1", port: int = 0, linked: Callable[[str], str] | None = None
     ) -> None:
         gate = Gate(host)
-        handler = type("_Pages", (_Handler,), {"page": html, "linked": staticmethod(linked or _nothing), "gate": gate})
+        handler = type(
+            "_Pages", (_PageHandler,), {"page": html, "linked": staticmethod(linked or _nothing), "gate": gate}
+        )
         self._server = Server(host, port, handler)
         self.url = f"{self._server.origin}{gate.prefix}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -68,7 +70,7 @@ def _nothing(name: str) -> str:
     raise FileNotFoundError(name)
 
 
-class _Handler(Handler):
+class _PageHandler(SecretPathHandler):
     page = ""
     linked = staticmethod(_nothing)
 

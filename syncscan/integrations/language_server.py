@@ -1,6 +1,6 @@
 """Serve an editor: lint warnings and the newest recording's findings as diagnostics, their reasons, and verified fixes.
 
-An open file is linted as it stands in the editor. Findings are those of the newest trace or saved analysis below the
+An open file is linted as it is in the editor. Findings are those of the newest trace or saved analysis below the
 workspace's folder; each says what it saves. A quick fix runs the file dry, as `syncscan fix` does, and applies what it
 verified.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, installing
 from syncscan.model.finding import Finding, Severity
-from syncscan.model.guess import Guess
+from syncscan.model.lint_warning import LintWarning
 from syncscan.report.phrases import measurable, replayed
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
@@ -51,53 +51,53 @@ def server(root: Path | None = None) -> LanguageServer:
     except ImportError:
         raise MissingExtra("The language server needs pygls.", installing("lsp")) from None
 
-    made = LanguageServer(NAME, __version__)
-    state = _State(root)
+    language_server = LanguageServer(NAME, __version__)
+    state = _ServerState(root)
 
     def publish(uri: str) -> None:
-        document = made.workspace.get_text_document(uri)
-        folder = made.workspace.root_path
+        document = language_server.workspace.get_text_document(uri)
+        folder = language_server.workspace.root_path
         shown = state.diagnostics(document.path, document.source, Path(folder) if folder else None)
-        made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=shown))
+        language_server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=shown))
 
-    @made.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    @language_server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
         publish(params.text_document.uri)
 
-    @made.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    @language_server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
         publish(params.text_document.uri)
 
-    @made.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    @language_server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
         state.forget()
         publish(params.text_document.uri)
 
-    @made.feature(types.TEXT_DOCUMENT_HOVER)
+    @language_server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> Hover | None:
         return state.hover(params.text_document.uri, params.position.line)
 
-    @made.feature(
+    @language_server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
     )
     def actions(params: types.CodeActionParams) -> list[CodeAction]:
         return _actions(params.text_document.uri, params.context.diagnostics)
 
-    @made.command(FIX)
+    @language_server.command(FIX)
     async def fix(uri: str) -> None:
-        document = made.workspace.get_text_document(uri)
+        document = language_server.workspace.get_text_document(uri)
         try:
             edit, sentence = await asyncio.to_thread(_fixed, document.path, document.source, uri)
         except SyncscanError as error:
             edit, sentence = None, f"{error.message} {error.hint or ''}".strip()
         if edit is not None:
-            made.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit=edit, label="syncscan fix"))
-        made.window_show_message(types.ShowMessageParams(type=types.MessageType.Info, message=sentence))
+            language_server.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit=edit, label="syncscan fix"))
+        language_server.window_show_message(types.ShowMessageParams(type=types.MessageType.Info, message=sentence))
 
-    return made
+    return language_server
 
 
-class _State:
+class _ServerState:
     """The newest recording, and the reasons to show for each open file."""
 
     def __init__(self, root: Path | None) -> None:
@@ -114,17 +114,17 @@ class _State:
         """Return the diagnostics of a file, and keep what there is to say of each line."""
         from pygls.uris import from_fs_path
 
-        guesses, findings = lint_text(path, text), self._findings(path, folder)
+        warnings, findings = lint_text(path, text), self._findings(path, folder)
         lines = {f.where.source.line for f in findings if f.where.source}
         reasons: dict[int, list[str]] = {}
         shown = []
         for finding in findings:
             shown.append(of_finding(finding, self._step_us))
             reasons.setdefault(shown[-1].range.start.line, []).append(_reason(finding))
-        for guess in guesses:
-            if guess.line not in lines:
-                shown.append(of_guess(guess))
-                reasons.setdefault(guess.line - 1, []).append(_reason(guess))
+        for warning in warnings:
+            if warning.line not in lines:
+                shown.append(diagnostic_of_warning(warning))
+                reasons.setdefault(warning.line - 1, []).append(_reason(warning))
         self._reasons[from_fs_path(path) or path] = reasons
         return shown
 
@@ -165,7 +165,7 @@ class _State:
 def newest_recording(folder: Path) -> Path | None:
     """Return the newest trace or saved analysis below a folder; None without one."""
     newest: tuple[float, Path] | None = None
-    for path in _walked(folder):
+    for path in _walk(folder):
         if any(path.match(glob) for glob in RECORDINGS):
             changed = path.stat().st_mtime
             if newest is None or changed > newest[0]:
@@ -173,7 +173,7 @@ def newest_recording(folder: Path) -> Path | None:
     return newest[1] if newest else None
 
 
-def _walked(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path]:
     left, folders = MOST_FILES, [folder]
     while folders and left > 0:
         try:
@@ -188,26 +188,30 @@ def _walked(folder: Path) -> Iterator[Path]:
                 yield entry
 
 
-def lint_text(path: str, text: str) -> Sequence[Guess]:
-    """Return the lint warnings of a file as it stands in an editor, none where it can't be parsed yet."""
+def lint_text(path: str, text: str) -> Sequence[LintWarning]:
+    """Return the lint warnings of a file as it is in an editor, none where it can't be parsed yet."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / (Path(path).name or "untitled.py")
         file.write_text(text, "utf-8")
-        return api.lint([str(file)]).guesses
+        return api.lint([str(file)]).warnings
 
 
-def of_guess(guess: Guess) -> Diagnostic:
+def diagnostic_of_warning(warning: LintWarning) -> Diagnostic:
     """Return a lint warning as an editor shows it."""
     from lsprotocol import types
 
-    start = types.Position(guess.line - 1, max(0, guess.column - 1))
-    end = types.Position(guess.end_line, 0) if guess.end_line > guess.line else types.Position(guess.line - 1, 10_000)
-    faint = guess.severity is Severity.LOW
+    start = types.Position(warning.line - 1, max(0, warning.column - 1))
+    end = (
+        types.Position(warning.end_line, 0)
+        if warning.end_line > warning.line
+        else types.Position(warning.line - 1, 10_000)
+    )
+    faint = warning.severity is Severity.LOW
     return types.Diagnostic(
         range=types.Range(start, end),
-        message=f"{guess.diagnosis.title} (in {guess.place}; not run)",
+        message=f"{warning.diagnosis.title} (in {warning.place}; not run)",
         severity=types.DiagnosticSeverity.Hint if faint else types.DiagnosticSeverity.Information,
-        code=guess.rule,
+        code=warning.rule,
         source=NAME,
     )
 
@@ -252,7 +256,7 @@ def _is_of(finding: Finding, path: str) -> bool:
     return named == here or here.endswith("/" + named.lstrip("./"))
 
 
-def _reason(of: Finding | Guess) -> str:
+def _reason(of: Finding | LintWarning) -> str:
     diagnosis = of.diagnosis
     return f"**{diagnosis.title}** (`{diagnosis.rule}`)\n\n{diagnosis.why}\n\n**Instead:** {diagnosis.fix}"
 

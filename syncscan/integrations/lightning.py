@@ -1,4 +1,4 @@
-"""A run of Lightning's Trainer goes in, a capture of some of its batches comes out: `CaptureCallback`."""
+"""Capture some batches of a Lightning Trainer's run: `CaptureCallback`."""
 
 from __future__ import annotations
 

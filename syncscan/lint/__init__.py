@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterable, Mapping
+from warnings import catch_warnings, simplefilter
 
 from syncscan.facts.allow_comments import Comment, comments_in
 from syncscan.lint.file_walk import FileWalk, Found
-from syncscan.lint.shapes import ANYWHERE, SHAPES
+from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import CheckedSource, Unreadable, files_in, parsed, read
 from syncscan.model.finding import Cause, Diagnosis, Severity
-from syncscan.model.guess import Allowed, Guess, Linted
+from syncscan.model.lint_warning import AllowedWarning, LintResult, LintWarning
 from syncscan.model.rule_doc import RuleDoc
 
 _CODE = 120
@@ -19,31 +19,31 @@ _MENTIONS = ("torch", "lightning", "accelerat", "tensor")
 """A file with any of the patterns contains at least one of these words."""
 
 
-def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> Linted:
+def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> LintResult:
     """Lint the sources for syncs.
 
     Args:
         paths: files, folders, `-` for standard input.
         rules: what there is to read about each rule, by its id.
     """
-    guesses: list[Guess] = []
-    allowed: list[Allowed] = []
+    warnings: list[LintWarning] = []
+    allowed: list[AllowedWarning] = []
     notes: list[str] = []
     unread: list[str] = []
     files, unread_named = 0, False
     for file, named in files_in(paths):
         try:
-            one = _of_file(read(file), named, rules)
+            result = _of_file(read(file), named, rules)
         except Unreadable as e:
             unread.append(str(e))
             unread_named |= named
             continue
         files += 1
-        guesses += one.guesses
-        allowed += one.allowed
-        notes += one.notes
-    return Linted(
-        guesses=tuple(guesses),
+        warnings += result.warnings
+        allowed += result.allowed
+        notes += result.notes
+    return LintResult(
+        warnings=tuple(warnings),
         allowed=tuple(allowed),
         notes=tuple(notes),
         files=files,
@@ -52,36 +52,36 @@ def lint(paths: Iterable[str], rules: Mapping[str, RuleDoc]) -> Linted:
     )
 
 
-def _of_file(source: CheckedSource, named: bool, rules: Mapping[str, RuleDoc]) -> Linted:
+def _of_file(source: CheckedSource, named: bool, rules: Mapping[str, RuleDoc]) -> LintResult:
     text = source.text.lower()
     if not named and not any(word in text for word in _MENTIONS):
-        return Linted(guesses=())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what the source says: invalid escapes, `is` with a literal
+        return LintResult(warnings=())
+    with catch_warnings():
+        simplefilter("ignore")  # of what the source says: invalid escapes, `is` with a literal
         tree = parsed(source)
     try:
-        hits = FileWalk(tree, SHAPES, ANYWHERE).found()
+        hits = FileWalk(tree, PATTERNS, ANYWHERE).found()
     except RecursionError:
         raise Unreadable(f"{source.file} is nested too deeply to analyze.") from None
-    return _judged(source, hits, rules)
+    return _sort_out(source, hits, rules)
 
 
-def _judged(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, RuleDoc]) -> Linted:
+def _sort_out(source: CheckedSource, hits: Iterable[Found], rules: Mapping[str, RuleDoc]) -> LintResult:
     """Return the hits of a file as lint warnings, separate from those that the file itself allows."""
     comments = {comment.line: comment for comment in comments_in(source.text)}
-    guesses, allowed, notes = [], [], []
-    for one in hits:
-        guess = _guess(source, one, rules[one.hit.rule])
-        comment = _comment_on(one.node, comments)
-        if one.allowed:
-            allowed.append(Allowed(guess, "allowed block", one.allowed))
-        elif comment and comment.allows(guess.rule):
-            allowed.append(Allowed(guess, "comment", comment.reason))
+    warnings, allowed, notes = [], [], []
+    for match in hits:
+        warning = _warning(source, match, rules[match.hit.rule])
+        comment = _comment_on(match.node, comments)
+        if match.allowed:
+            allowed.append(AllowedWarning(warning, "allowed block", match.allowed))
+        elif comment and comment.allows(warning.rule):
+            allowed.append(AllowedWarning(warning, "comment", comment.reason))
         else:
-            guesses.append(guess)
+            warnings.append(warning)
             if comment:
-                notes.append(f"{guess.where}: {comment} doesn't allow {guess.rule}: {_why_not(comment)}.")
-    return Linted(guesses=tuple(guesses), allowed=tuple(allowed), notes=tuple(notes))
+                notes.append(f"{warning.where}: {comment} doesn't allow {warning.rule}: {_why_not(comment)}.")
+    return LintResult(warnings=tuple(warnings), allowed=tuple(allowed), notes=tuple(notes))
 
 
 def _comment_on(node: ast.expr, comments: Mapping[int, Comment]) -> Comment | None:
@@ -95,12 +95,12 @@ def _why_not(comment: Comment) -> str:
     return "it names another rule" if comment.reason else "it gives no reason"
 
 
-def _guess(source: CheckedSource, match: Found, doc: RuleDoc) -> Guess:
+def _warning(source: CheckedSource, match: Found, doc: RuleDoc) -> LintWarning:
     node, hit = match.node, match.hit
     cell, line = source.place(node.lineno)
     column = len(source.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
     code = " ".join(ast.unparse(node).split())
-    return Guess(
+    return LintWarning(
         diagnosis=Diagnosis(
             hit.rule,
             doc.name,

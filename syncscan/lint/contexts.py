@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
+from syncscan.lint.data_code import imports_transforms, made_for_data, transforms_data
+from syncscan.lint.imported_names import last_name
 from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
 from syncscan.lint.tree import children, walk
 
@@ -50,7 +52,7 @@ _SELDOM = re.compile(r"debug|verbose|(^|_)(log|print|save|eval|dump|vis)(ging)?(
 
 
 def seldom(test: ast.expr) -> bool:
-    """Whether a condition says by its words that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
+    """Return whether a condition says that it holds in some steps only: `step % 100 == 0`, `if verbose`."""
     for node in walk(test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
             return True
@@ -97,9 +99,11 @@ class _Seen(msgspec.Struct, eq=False):
     """The innermost loops around each call of a model."""
     acts: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
     """The loops around each call of an environment's `step`, outermost first."""
+    made: dict[str, str] = msgspec.field(default_factory=dict)
+    """Names that it gives to what a call of a name returns, with that name: `logger = Logger()`."""
 
 
-class Places:
+class CodeContexts:
     """The places of one file.
 
     Args:
@@ -117,7 +121,9 @@ class Places:
             if seen.node is not None:
                 self._by_name[_called_as(seen)].append(seen)
         self._find_methods()
-        self._transforms = _imports_transforms(tree)
+        self._resolve_instances()
+        self._transforms = imports_transforms(tree)
+        self._of_data = made_for_data(tree)
         self._find_steps()
         self._find_named()
         self._find_reached()
@@ -144,12 +150,25 @@ class Places:
             if len(those) == 1 and those[0].owner is not None and name not in _COMMON:
                 self._by_name[None, f".{name}"] = those
 
+    def _resolve_instances(self) -> None:
+        """Take a method called on a name for that of the class of the file that the name is an instance of."""
+        classes = {seen.owner.name: seen.owner for seen in self._seen if seen.owner is not None}
+        module = self._seen[0].made
+        for seen in self._seen:
+            for number, ((owner, name), loops) in enumerate(seen.calls):
+                receiver, dot, method = name.partition(".")
+                if owner is not None or not dot or not receiver:
+                    continue
+                of = classes.get(seen.made.get(receiver) or module.get(receiver, ""))
+                known = of is not None and (of, method) in self._by_name
+                seen.calls[number] = ((of, method) if known else (None, f".{method}")), loops
+
     def _called(self, name: _Name) -> Sequence[_Seen]:
         """Return the functions that a call may mean: of the class itself, else the only method of this name."""
         return self._by_name.get(name, ()) or self._by_name.get((None, f".{name[1]}"), ())
 
     def _find_steps(self) -> None:
-        """Functions that make a step, and the innermost loops around one; through calls within the file."""
+        """Find functions that make a step, and the innermost loops around one; through calls within the file."""
         stepping = {s for s in self._seen if any(not loops for loops in s.steps) and not _never(s)}
         grown = True
         while grown:
@@ -168,13 +187,14 @@ class Places:
                 self._of_function[seen.node] = CodeContext(f"{seen.name}, which runs a training step")
 
     def _find_named(self) -> None:
-        """Functions that a framework calls in each step, and loops over a data loader."""
+        """Find functions that a framework calls in each step, and loops over a data loader."""
         for seen in self._seen:
             node = seen.node
             if node is None or seen.owner is None or node in self._of_function:
                 continue
             of = f"{seen.owner.name}.{node.name}"
-            if node.name == "forward" and self._transforms and _transforms_data(node, seen.owner):
+            of_data = self._transforms or seen.owner.name in self._of_data
+            if node.name == "forward" and of_data and transforms_data(node, seen.owner):
                 continue
             if node.name == "forward" and seen.owner.bases and _MODULES.search(_base(seen.owner)):
                 self._of_function[node] = CodeContext(f"{of}, a module's forward")
@@ -189,7 +209,7 @@ class Places:
         self._find_loops()
 
     def _find_loops(self) -> None:
-        """Loops over a data loader, and those that run a model: a generation, an agent in its environment."""
+        """Find loops over a data loader, and those that run a model: a generation, an agent in its environment."""
         own = self._seen[0].loaders
         for seen in self._seen:
             loaders = seen.loaders | own
@@ -211,7 +231,7 @@ class Places:
                 self._of_running[loop] = CodeContext(f"a loop that runs a model (line {loop.lineno})", evaluates)
 
     def _find_reached(self) -> None:
-        """Functions that such a place calls, and what they call."""
+        """Find the functions that such code calls, and those that they call."""
         waiting = sorted(self._seen, key=lambda s: not self._of_function.get(s.node, NOWHERE).evaluation)
         while waiting:
             seen = waiting.pop()
@@ -264,6 +284,9 @@ def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> tuple[Loop, .
         _note(node, seen, loops)
     elif isinstance(node, ast.Assign) and _makes_loader(node.value):
         seen.loaders.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
+        made = node.value.func.id
+        seen.made.update({target.id: made for target in node.targets if isinstance(target, ast.Name)})
     return loops
 
 
@@ -279,14 +302,14 @@ def _is_step(call: ast.Call) -> bool:
         return False
     if function.attr in ("backward", "manual_backward"):
         return not _is_super(function.value)
-    scaled = call.args[:1] if function.attr == "step" and "scaler" in _last(function.value).lower() else []
+    scaled = call.args[:1] if function.attr == "step" and "scaler" in last_name(function.value).lower() else []
     of = [function.value, *scaled]
-    return function.attr == "step" and any(_OPTIMIZER.search(_last(one)) is not None for one in of)
+    return function.attr == "step" and any(_OPTIMIZER.search(last_name(one)) is not None for one in of)
 
 
 def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
     function = call.func
-    if loops and MODELS_OWN.search(_last(function)):
+    if loops and MODELS_OWN.search(last_name(function)):
         seen.runs.append(loops[-1])
     if isinstance(function, ast.Name):
         seen.calls.append(((None, function.id), loops))
@@ -299,8 +322,9 @@ def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
         elif seen.within and isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
             seen.calls.append(((seen.within, function.attr), loops))
         else:
-            seen.calls.append(((None, f".{function.attr}"), loops))
-        if function.attr == "step" and loops and _ENVIRONMENT.search(_last(receiver)):
+            of = receiver.id if isinstance(receiver, ast.Name) else ""
+            seen.calls.append(((None, f"{of}.{function.attr}"), loops))
+        if function.attr == "step" and loops and _ENVIRONMENT.search(last_name(receiver)):
             seen.acts.append(loops)
 
 
@@ -313,7 +337,7 @@ def _never(seen: _Seen) -> bool:
 
 
 def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
-    """Whether a class's name tells that this method is called with each batch: of a replay buffer, a meter, a loss."""
+    """Return whether a class calls this method with each batch, by its name: a replay buffer, a meter, a loss."""
     if name in ("sample", "_get_samples"):
         return _BUFFER.search(owner.name) is not None
     if name == "update":
@@ -323,54 +347,24 @@ def _is_for_each_batch(name: str, owner: ast.ClassDef) -> bool:
     return name == "__call__" and not owner.bases and owner.name.endswith("Model")
 
 
-def _imports_transforms(tree: ast.Module) -> bool:
-    """Whether a file works with torchvision's transforms of images."""
-    names = (
-        f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    )
-    return any(name.startswith(("torchvision.transforms", "torchvision.tv_tensors")) for name in names)
-
-
-_DATA = re.compile(r"^(img|image|images|pic|clip|video|sample|inpt|batch|target)$")
-
-
-def _transforms_data(node: Function, owner: ast.ClassDef) -> bool:
-    """Whether a forward is that of a transform, which a loader's workers run: it is given data, and has no layers."""
-    given = [argument.arg for argument in node.args.args[1:2]]
-    layers = any(
-        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and _last(part.func.value) == "nn"
-        for part in walk(owner)
-    )
-    return bool(given) and _DATA.match(given[0]) is not None and not layers
-
-
 def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-def _last(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def _base(owner: ast.ClassDef) -> str:
-    return _last(owner.bases[0]) if owner.bases else ""
+    return last_name(owner.bases[0]) if owner.bases else ""
 
 
 def _over_loader(loop: ast.For, loaders: Set[str] = frozenset()) -> bool:
     return any(
         isinstance(node, ast.Name | ast.Attribute)
-        and (LOADER_NAME.search(_last(node)) is not None or (isinstance(node, ast.Name) and node.id in loaders))
+        and (LOADER_NAME.search(last_name(node)) is not None or (isinstance(node, ast.Name) and node.id in loaders))
         for node in walk(loop.iter)
     )
 
 
 def _makes_loader(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and _last(value.func) == "DataLoader"
+    return isinstance(value, ast.Call) and last_name(value.func) == "DataLoader"
 
 
-__all__ = ["NOWHERE", "CodeContext", "Function", "Loop", "Places", "seldom"]
+__all__ = ["NOWHERE", "CodeContext", "CodeContexts", "Function", "Loop", "seldom"]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable
 
 from syncscan.lint import torch_names as known
-from syncscan.lint.names import FileNames, argument, constant, is_true, key
+from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key
 from syncscan.lint.values import BATCH, CPU, HOST, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
 
 Environment = dict[str, Value]
@@ -208,10 +208,10 @@ class Evaluator:
 
     def _of_List(self, node: ast.List) -> Value:
         words = any(isinstance(constant(element), str) for element in node.elts)
-        return self._of_Tuple(node) if words else _listed(self._of_Tuple(node))
+        return self._of_Tuple(node) if words else _list_value(self._of_Tuple(node))
 
     def _of_ListComp(self, node: ast.ListComp) -> Value:
-        return _listed(self._comprehended(node.generators, node.elt))
+        return _list_value(self._comprehended(node.generators, node.elt))
 
     def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Value:
         return self._comprehended(node.generators, node.elt)
@@ -253,13 +253,13 @@ class Evaluator:
         if name in known.HOST_FUNCTIONS or name.startswith(known.HOST_MODULES):
             same = name in ("copy.copy", "copy.deepcopy")
             if name in known.ARRAYS:
-                return _listed(HOST)
+                return _list_value(HOST)
             return self.value(call.args[0]) if same and call.args else HOST
         if name in ("sum", "max", "min", "abs") and call.args:
             inner = joined([self.element(call.args[0]) if len(call.args) == 1 else self.value(a) for a in call.args])
             return inner
         if name in ("list", "sorted") and call.args:
-            return _listed(self.element(call.args[0]))
+            return _list_value(self.element(call.args[0]))
         if name in ("tuple", "reversed") and call.args:
             return self.element(call.args[0])
         if name == "next" and call.args:
@@ -302,13 +302,13 @@ class Evaluator:
                 or head[:1].isupper()
             ):
                 return HOST if head.startswith(("is_", "get_")) or head in ("equal", "allclose", "numel") else UNKNOWN
-        return self._made(last, call)
+        return self._factory_value(last, call)
 
-    def _made(self, name: str, call: ast.Call) -> Value:
+    def _factory_value(self, name: str, call: ast.Call) -> Value:
         """Return the tensor that one of torch's functions makes."""
         mask = (key(argument(call, "dtype") or call) or "").endswith("bool") or name in known.QUESTIONS
         if name in known.FACTORIES or name in known.FROM_HOST:
-            return self._placed(call, name).but(mask=mask)
+            return self._factory_place(call, name).but(mask=mask)
         values = [self.value(a) for a in call.args] + [self.value(k.value) for k in call.keywords if k.arg]
         moved = argument(call, "device")
         if moved is not None and name in known.LIKE:
@@ -330,8 +330,8 @@ class Evaluator:
         scalar = reduced or (known.LOSSES.search(name) is not None and argument(call, "reduction") is None)
         return result.but(mask=mask, scalar=scalar or result.scalar, test=test) if result.tensor else result
 
-    def _placed(self, call: ast.Call, name: str) -> Value:
-        """Where a factory puts its tensor."""
+    def _factory_place(self, call: ast.Call, name: str) -> Value:
+        """Return the tensor of a factory, with the device that the call names."""
         device = argument(call, "device")
         if device is not None:
             return self._on(device)
@@ -370,7 +370,7 @@ class Evaluator:
         if name == "cpu":
             return CPU
         if name in ("item", "tolist", "numpy"):
-            return HOST if name == "item" else _listed(HOST)
+            return HOST if name == "item" else _list_value(HOST)
         if name in known.NEW:
             return self._on(d) if (d := argument(call, "device")) is not None else receiver
         if receiver.kind in (ValueKind.TENSOR, ValueKind.CPU, ValueKind.OUTPUT):
@@ -406,21 +406,21 @@ class Evaluator:
 
     def _moved(self, receiver: Value, call: ast.Call) -> Value:
         """Return the result of `x.to(…)`: a module itself, or a tensor on that device or of that dtype."""
-        where = argument(call, "device", 0)
-        if where is None:
+        device = argument(call, "device", 0)
+        if device is None:
             return receiver
-        if is_cpu(where):
+        if is_cpu(device):
             return CPU if receiver.kind is not ValueKind.UNKNOWN else UNKNOWN
-        if key(where).endswith("bool"):
+        if key(device).endswith("bool"):
             return receiver.but(mask=receiver.tensor)
-        if not self.names_device(where):
+        if not self.names_device(device):
             return receiver
         if receiver.kind in (ValueKind.TENSOR, ValueKind.CPU, ValueKind.BATCH, ValueKind.OUTPUT):
-            return Value(ValueKind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(where).sure)
+            return Value(ValueKind.TENSOR, mask=receiver.mask, scalar=receiver.scalar, sure=self._on(device).sure)
         return UNKNOWN if receiver.kind is ValueKind.UNKNOWN else receiver
 
     def names_device(self, node: ast.expr) -> bool:
-        """Whether an argument names a device that isn't the CPU, as far as its name tells."""
+        """Return whether an argument names a device that isn't the CPU, as far as its name tells."""
         if isinstance(node, ast.Constant):
             return isinstance(node.value, int) or (
                 isinstance(node.value, str) and not node.value.startswith(("cpu", "meta"))
@@ -433,14 +433,14 @@ class Evaluator:
 
 
 def is_cpu(node: ast.expr | None) -> bool:
-    """Whether an expression is the CPU: `"cpu"`, `torch.device("cpu")`."""
+    """Return whether an expression is the CPU: `"cpu"`, `torch.device("cpu")`."""
     if isinstance(node, ast.Call) and node.args and key(node.func).rpartition(".")[2] == "device":
         return is_cpu(node.args[0])
     value = constant(node)
     return isinstance(value, str) and value.partition(":")[0] == "cpu"
 
 
-def _listed(value: Value) -> Value:
+def _list_value(value: Value) -> Value:
     """Return the value of a list of such elements; a list of numbers can be an index."""
     return value.but(listed=True) if value.kind is ValueKind.HOST else value
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from syncscan.lint.contexts import NOWHERE, CodeContext, Function, Places, seldom
+from syncscan.lint.contexts import NOWHERE, CodeContext, CodeContexts, Function, seldom
 from syncscan.lint.evaluate import Environment, Evaluator, is_cpu
 from syncscan.lint.hints import attributes_of, hints_of, parameters_of
-from syncscan.lint.names import FileNames, constant, key
-from syncscan.lint.shape import Hit, LintSite, Shape
+from syncscan.lint.imported_names import FileNames, constant, key
+from syncscan.lint.pattern import Hit, LintSite, Pattern
 from syncscan.lint.tree import children, walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, ValueKind, either
 
@@ -65,23 +65,23 @@ class FileWalk:
 
     Args:
         tree: the tree of the file.
-        shapes: the patterns to look for in code that runs often; the first that matches an expression names it.
+        patterns: the patterns to look for in code that runs often; the first that matches an expression names it.
         anywhere: those of them that look at all code.
     """
 
-    def __init__(self, tree: ast.Module, shapes: Sequence[Shape], anywhere: Sequence[Shape]) -> None:
+    def __init__(self, tree: ast.Module, patterns: Sequence[Pattern], anywhere: Sequence[Pattern]) -> None:
         self._tree = tree
-        self._often, self._anywhere = _by_what_they_look_at(shapes), _by_what_they_look_at(anywhere)
-        self._names, self._places = FileNames(tree), Places(tree)
+        self._often, self._anywhere = _by_kind(patterns), _by_kind(anywhere)
+        self._names, self._places = FileNames(tree), CodeContexts(tree)
         self._found: dict[tuple[int, int, str], Found] = {}
         self._later: list[Callable[[], None]] = []
         self._evaluator = Evaluator(self._names, {}, hints_of(tree, self._names))
         self._attributes: dict[ast.ClassDef, tuple[Environment, frozenset[str]]] = {}
         self._made: list[ast.expr] = []
-        """Expressions that stand in no source; kept, as values are remembered by identity."""
+        """Expressions that are in no source; kept, as values are remembered by identity."""
 
     def found(self) -> list[Found]:
-        """All hits, in the order of their lines."""
+        """Return all hits, in the order of their lines."""
         self._block(self._tree.body, _Around(timed=_reads_clock(self._tree)))
         while self._later:
             self._later.pop()()
@@ -112,14 +112,14 @@ class FileWalk:
     _of_AsyncFunctionDef = _of_FunctionDef
 
     def _function(self, node: Function, around: _Around, owner: ast.ClassDef | None, outer: Environment) -> None:
-        own = self._places.of_function(node)
+        context = self._places.of_function(node)
         nested = around.function and not owner
         name = f"{around.function}.{node.name}" if around.function else node.name
         attributes, modules = self._attributes_of(owner) if owner else ({}, frozenset())
         environment = {**outer, **attributes, **parameters_of(node)}
-        place = own or (around.place if nested and around.place else NOWHERE)
+        place = context or (around.place if nested and around.place else NOWHERE)
         inner = _Around(name, place, allowed=_allowed_by(node.decorator_list, self._names) or around.allowed,
-                        cold=_is_never(node) or (around.cold and not own), timed=_reads_clock(node))  # fmt: skip
+                        cold=_is_never(node) or (around.cold and not context), timed=_reads_clock(node))  # fmt: skip
         is_module = modules.__contains__
         before, self._evaluator = (
             self._evaluator,
@@ -174,7 +174,7 @@ class FileWalk:
             self._look(target.value, around)
             self._look(target.slice, around)
             self._evaluator.assigned_value = value
-            self._ask_shapes(target, around)
+            self._match_patterns(target, around)
             self._evaluator.assigned_value = None
 
     def _of_AugAssign(self, node: ast.AugAssign, around: _Around) -> None:
@@ -184,9 +184,9 @@ class FileWalk:
             self._look(node.target.slice, around)
             read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
             self._made.append(read)
-            self._ask_shapes(read, around)
+            self._match_patterns(read, around)
         elif written := key(node.target):
-            read_name = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
+            read_name = ast.copy_location(ast.BinOp(_as_read(node.target), node.op, node.value), node)
             self._made.append(read_name)
             self._evaluator.bind(written, self._evaluator.value(read_name))
 
@@ -194,10 +194,10 @@ class FileWalk:
         self._truth(node.test, "if", around)
         yes, no = self._refined(node.test)
         unused = _is_cold_test(node.test)
-        body = replace(around, guard=around.guard or _guard(node.test))
+        body = replace(around, guard=around.guard or _guard(node.test) or _made_once(node))
         body = replace(body, cold=around.cold or unused == "body" or _gives_up(node.body))
         other = replace(around, cold=around.cold or unused == "else" or _gives_up(node.orelse))
-        if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't told apart
+        if len(self._evaluator.environment) > _MANY:  # a generated file: its branches aren't distinguished
             self._block(node.body, body)
             self._block(node.orelse, other)
             return
@@ -208,7 +208,7 @@ class FileWalk:
         if unused:  # what the branch of another device makes of a name doesn't hold on this one
             self._evaluator.replace(if_false if unused == "body" else if_true)
             return
-        self._evaluator.replace(_merged(if_true, if_false, node))
+        self._evaluator.replace(_merge(if_true, if_false, node))
 
     def _branch(self, body: Sequence[ast.stmt], refined: Environment, around: _Around) -> Environment:
         for name, value in refined.items():
@@ -296,13 +296,13 @@ class FileWalk:
     # Expressions
 
     def _look(self, node: ast.expr, around: _Around) -> None:
-        """Ask the shapes about an expression and all inside of it, innermost first."""
+        """Match the patterns on an expression and all inside of it, innermost first."""
         special = getattr(self, f"_look_{type(node).__name__}", None)
         if special:
             special(node, around)
             return
         self._children(node, around)
-        self._ask_shapes(node, around)
+        self._match_patterns(node, around)
 
     def _children(self, node: ast.AST, around: _Around) -> None:
         for child in children(node):
@@ -369,31 +369,31 @@ class FileWalk:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 self._look(part.value, around)
-                self._ask_shapes(part.value, around, shown_by="an f-string")
+                self._match_patterns(part.value, around, shown_by="an f-string")
 
     def _look_Call(self, node: ast.Call, around: _Around) -> None:
         self._children(node, around)
         name = self._names.of(node.func)
         arguments = [*node.args, *(k.value for k in node.keywords)]
         if name in _ASKS[:1] and len(node.args) == 1:
-            self._ask_shapes(node.args[0], around, question="bool")
+            self._match_patterns(node.args[0], around, question="bool")
         elif name in ("any", "all") and len(node.args) == 1:
             self._asks_of_elements(name, node.args[0], around)
         elif name in ("max", "min") and len(node.args) > 1 and any(self._evaluator.value(a).tensor for a in node.args):
-            self._ask_shapes(node, around, question=name)
+            self._match_patterns(node, around, question=name)
         if shown := self._shows(node, name):
             for value in arguments:
                 inner = value.values if isinstance(value, ast.Dict) else [value]
                 for one in inner:
-                    self._ask_shapes(one, around, shown_by=shown)
-        self._ask_shapes(node, around)
+                    self._match_patterns(one, around, shown_by=shown)
+        self._match_patterns(node, around)
 
     def _asks_of_elements(self, name: str, of: ast.expr, around: _Around) -> None:
         if isinstance(of, ast.GeneratorExp | ast.ListComp) and self._evaluator.value(of).tensor:
             before = self._evaluator.replace(dict(self._evaluator.environment))
             for generator in of.generators:
                 self._loop_target(generator.target, generator.iter)
-            self._ask_shapes(of.elt, replace(around, loops=around.loops + 1), question=name)
+            self._match_patterns(of.elt, replace(around, loops=around.loops + 1), question=name)
             self._evaluator.replace(before)
 
     def _shows(self, call: ast.Call, name: str) -> str:
@@ -422,15 +422,15 @@ class FileWalk:
             self._truth(node.operand, word, around)
         else:
             self._look(node, around)
-            self._ask_shapes(node, around, question=word)
+            self._match_patterns(node, around, question=word)
 
-    def _ask_shapes(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
+    def _match_patterns(self, node: ast.expr, around: _Around, question: str = "", shown_by: str = "") -> None:
         kind = "question" if question else "shown" if shown_by else type(node)
-        shapes = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
-        if not shapes:
+        patterns = (self._often if (around.place or around.loops) and not around.cold else self._anywhere).get(kind, ())
+        if not patterns:
             return
         site = LintSite(node, self._evaluator, around.place, around.loops > 0, question, shown_by, around.timed)
-        hit = next((hit for shape in shapes if (hit := shape.find(site))), None)
+        hit = next((hit for pattern in patterns if (hit := pattern.find(site))), None)
         if hit:
             at = (node.lineno, node.col_offset, hit.rule)
             in_loop = around.loops > 0
@@ -463,7 +463,7 @@ class FileWalk:
         return ({written: HOST}, {}) if is_type and not _mentions_tensor(test.args[1]) else ({}, {})
 
 
-def _loaded(target: ast.expr) -> ast.expr:
+def _as_read(target: ast.expr) -> ast.expr:
     """Return an expression that reads the name of a target."""
     return ast.copy_location(ast.parse(key(target), mode="eval").body, target)
 
@@ -471,6 +471,17 @@ def _loaded(target: ast.expr) -> ast.expr:
 def _guard(test: ast.expr) -> str:
     """Return a condition as written if what it guards runs in some steps only; empty for others."""
     return _short(test) if seldom(test) else ""
+
+
+def _made_once(node: ast.If) -> str:
+    """Return a condition as written if what it guards is made where it isn't there yet: `if self.mask is None`."""
+    missing = {
+        key(part.left)
+        for part in walk(node.test)
+        if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Is) and constant(part.comparators[0]) is None
+    }
+    made = {key(target) for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
+    return _short(node.test) if any("." in name for name in missing & made) else ""
 
 
 def _short(node: ast.expr) -> str:
@@ -483,12 +494,12 @@ def _mentions_tensor(node: ast.expr) -> bool:
 
 
 def _gives_up(body: Sequence[ast.stmt]) -> bool:
-    """Whether a block ends in an error: it runs once at most."""
+    """Return whether a block ends in an error: it runs once at most."""
     return bool(body) and isinstance(body[-1], ast.Raise)
 
 
 def _is_cold_test(test: ast.expr) -> str:
-    """Which branch doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
+    """Return the branch that doesn't run on a device, or only while a graph is captured: `body`, `else` or none."""
     negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     inner = test.operand if isinstance(test, ast.UnaryOp) and negated else test
     if isinstance(inner, ast.Call):
@@ -513,7 +524,7 @@ def _is_cold_test(test: ast.expr) -> str:
 
 
 def _is_never(node: Function) -> bool:
-    """Whether a function stands for what doesn't run on a device: collating, reading data, tests."""
+    """Return whether a function does work that doesn't run on a device: collating, reading data, tests."""
     return bool(re.search(r"collate|__getitem__|^test_|^setUp$|__init__$|^__repr__$", node.name))
 
 
@@ -532,15 +543,15 @@ def _allowed_by(contexts: Sequence[ast.expr], names: FileNames) -> str:
     return ""
 
 
-def _merged(one: Environment, other: Environment, node: ast.If) -> Environment:
+def _merge(first: Environment, other: Environment, node: ast.If) -> Environment:
     """Return the values of names after an if: as both branches have them, or as the one that goes on."""
     if _leaves(node.body):
         return other
     if _leaves(node.orelse):
-        return one
+        return first
     return {
-        name: either(one.get(name, other.get(name, UNKNOWN)), other.get(name, one.get(name, UNKNOWN)))
-        for name in one | other
+        name: either(first.get(name, other.get(name, UNKNOWN)), other.get(name, first.get(name, UNKNOWN)))
+        for name in first | other
     }
 
 
@@ -548,11 +559,11 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
 
 
-def _by_what_they_look_at(shapes: Sequence[Shape]) -> dict[object, list[Shape]]:
-    by_kind: dict[object, list[Shape]] = {}
-    for shape in shapes:
-        for what in shape.LOOKS_AT:
-            by_kind.setdefault(what, []).append(shape)
+def _by_kind(patterns: Sequence[Pattern]) -> dict[object, list[Pattern]]:
+    by_kind: dict[object, list[Pattern]] = {}
+    for pattern in patterns:
+        for kind in pattern.LOOKS_AT:
+            by_kind.setdefault(kind, []).append(pattern)
     return by_kind
 
 

@@ -58,19 +58,19 @@ def files_in(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
     """Yield each file once, as a path, and whether it was named itself; a folder's files in order of names."""
     seen: set[str] = set()
     for path in paths:
-        inside = _walked(path) if path != "-" and Path(path).is_dir() else iter([path])
+        inside = _walk(path) if path != "-" and Path(path).is_dir() else iter([path])
         for file in inside:
             if file not in seen:
                 seen.add(file)
                 yield file, file == path
 
 
-def _walked(folder: str) -> Iterator[str]:
-    for here, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if not _left_out(here, f))
+def _walk(folder: str) -> Iterator[str]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not _left_out(parent, f))
         for name in sorted(files):
             if name.endswith(SUFFIXES) and not name.startswith("."):
-                yield str(Path(here, name))
+                yield str(Path(parent, name))
 
 
 def _left_out(parent: str, folder: str) -> bool:
@@ -88,7 +88,7 @@ def read(file: str) -> CheckedSource:
     data = _bytes_of(file)
     if len(data) > MAX_BYTES:
         raise Unreadable(f"{file} is larger than {MAX_BYTES // 1_000_000} MB and was skipped.")
-    return _notebook(file, data) if file.endswith(".ipynb") else CheckedSource(file, _decoded(file, data))
+    return _notebook(file, data) if file.endswith(".ipynb") else CheckedSource(file, _decode(file, data))
 
 
 def _bytes_of(file: str) -> bytes:
@@ -101,7 +101,7 @@ def _bytes_of(file: str) -> bytes:
         raise Unreadable(f"{file} can't be read: {getattr(e, 'strerror', None) or e}.") from None
 
 
-def _decoded(file: str, data: bytes) -> str:
+def _decode(file: str, data: bytes) -> str:
     """Return the text, decoded by the file's own encoding declaration, or as UTF-8."""
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)

@@ -85,18 +85,18 @@ def _all_scalar(values: list[Value]) -> bool:
     return all(value.scalar or value.kind is ValueKind.HOST for value in values)
 
 
-def either(one: Value, other: Value) -> Value:
+def either(first: Value, other: Value) -> Value:
     """Return the value of a name after two branches."""
-    if one == other:
-        return one
-    if one.kind is not other.kind:
+    if first == other:
+        return first
+    if first.kind is not other.kind:
         return UNKNOWN
     return Value(
-        one.kind,
-        mask=one.mask and other.mask,
-        scalar=one.scalar and other.scalar,
-        sure=one.sure and other.sure,
-        pinned=one.pinned and other.pinned,
-        listed=one.listed and other.listed,
-        line=one.line,
+        first.kind,
+        mask=first.mask and other.mask,
+        scalar=first.scalar and other.scalar,
+        sure=first.sure and other.sure,
+        pinned=first.pinned and other.pinned,
+        listed=first.listed and other.listed,
+        line=first.line,
     )

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from syncscan.errors import UsageError
-from syncscan.live.reading import SUFFIX, Watched, read
+from syncscan.live.reading import SUFFIX, WatchRecords, read
 from syncscan.live.record import Window
 from syncscan.live.tally import Key
 
@@ -23,7 +23,7 @@ BLOCKS = 12
 """Most blocks of windows, whose means tell the noise: neighbors are alike, blocks hardly."""
 
 
-class Side(msgspec.Struct, frozen=True):
+class WatchSide(msgspec.Struct, frozen=True):
     """One of the two: an hour of a file, or all of it."""
 
     path: str
@@ -64,8 +64,8 @@ class WatchDiff(msgspec.Struct, frozen=True):
     """Differences between two hours or two runs."""
 
     schema: str
-    before: Side
-    after: Side
+    before: WatchSide
+    after: WatchSide
     step_changed: bool
     """Whether the step's times differ by more than both errors."""
     lines: tuple[LineChange, ...]
@@ -91,7 +91,7 @@ def diff(before: str, after: str) -> WatchDiff:
     return compared(_chosen(before), _chosen(after))
 
 
-def compared(before: tuple[Side, list[Window]], after: tuple[Side, list[Window]]) -> WatchDiff:
+def compared(before: tuple[WatchSide, list[Window]], after: tuple[WatchSide, list[Window]]) -> WatchDiff:
     """Compare two sides, each with its windows."""
     (old, old_windows), (new, new_windows) = before, after
     pairs = _paired(_waits(old_windows), _waits(new_windows))
@@ -100,7 +100,7 @@ def compared(before: tuple[Side, list[Window]], after: tuple[Side, list[Window]]
     return WatchDiff(SCHEMA, old, new, _steps_differ(old, new), tuple(lines))
 
 
-def side_of(watched: Watched, path: str, hour: int | None) -> tuple[Side, list[Window]]:
+def side_of(watched: WatchRecords, path: str, hour: int | None) -> tuple[WatchSide, list[Window]]:
     """Return a side, with its windows.
 
     Args:
@@ -115,7 +115,7 @@ def side_of(watched: Watched, path: str, hour: int | None) -> tuple[Side, list[W
     times = [window for window in windows if window.step is not None]
     step, error = _mean_error(times, lambda window: window.step.mean_us if window.step else 0.0)
     samples = max(1, sum(window.samples for window in windows))
-    side = Side(
+    side = WatchSide(
         path=path,
         hour=hour,
         program=watched.begin.program if watched.begin else "",
@@ -128,14 +128,16 @@ def side_of(watched: Watched, path: str, hour: int | None) -> tuple[Side, list[W
     return side, windows
 
 
-def _chosen(state: str) -> tuple[Side, list[Window]]:
+def _chosen(state: str) -> tuple[WatchSide, list[Window]]:
     path, _, hour = state.partition("#")
     if hour and not hour.removeprefix("-").isdigit():
         raise UsageError(f"'#{hour}' names no hour.", "Write #1 for the first hour, #-1 for the last.")
     return side_of(read(Path(path)), path, int(hour) if hour else None)
 
 
-def _of_hour(windows: list[Window], watched: Watched, path: str, hour: int | None) -> tuple[list[Window], int | None]:
+def _of_hour(
+    windows: list[Window], watched: WatchRecords, path: str, hour: int | None
+) -> tuple[list[Window], int | None]:
     """Return the windows that ended in an hour, and its number from 1 on."""
     if not windows:
         raise UsageError(f"No window has ended in {path}.", "Wait until one has.")
@@ -163,7 +165,7 @@ def _waits(windows: Sequence[Window]) -> dict[Key, str]:
 
 
 def _paired(before: dict[Key, str], after: dict[Key, str]) -> list[tuple[Key | None, Key | None, str]]:
-    """Match lines: those of one number, then those that are alone in their function with their rule on both sides."""
+    """Match lines by number, then those that are alone in their function with their rule on both sides."""
     pairs: list[tuple[Key | None, Key | None, str]] = [(key, key, after[key]) for key in after if key in before]
     old = {key: rule for key, rule in before.items() if key not in after}
     new = {key: rule for key, rule in after.items() if key not in before}
@@ -184,8 +186,8 @@ def _moved(key: Key, rule: str) -> tuple[str, str, str]:
 
 def _change(
     pair: tuple[Key | None, Key | None, str],
-    before: tuple[Side, list[Window]],
-    after: tuple[Side, list[Window]],
+    before: tuple[WatchSide, list[Window]],
+    after: tuple[WatchSide, list[Window]],
 ) -> LineChange:
     shares, errors, times = [], [], []
     for key, (side, windows) in zip(pair[:2], (before, after), strict=True):
@@ -194,7 +196,7 @@ def _change(
         errors.append(error if math.isfinite(error) else 0.0)
         times.append(_per_step(share, windows) if side.steps else None)
     both = math.hypot(*errors)
-    known = all(side.windows > 1 for side, _ in (before, after))
+    enough = all(side.windows > 1 for side, _ in (before, after))
     key = pair[1] or pair[0]
     assert key is not None
     return LineChange(
@@ -207,7 +209,7 @@ def _change(
         us_before=times[0],
         us_after=times[1],
         error=round(both, 4),
-        changed=known and abs(shares[1] - shares[0]) > max(both, LEAST),
+        changed=enough and abs(shares[1] - shares[0]) > max(both, LEAST),
     )
 
 
@@ -231,11 +233,11 @@ def _mean_error(windows: Sequence[Window], value: Callable[[Window], float]) -> 
     return statistics.mean(values), error
 
 
-def _steps_differ(before: Side, after: Side) -> bool:
+def _steps_differ(before: WatchSide, after: WatchSide) -> bool:
     times = before.step_us, after.step_us, before.step_error_us, after.step_error_us
     if times[0] is None or times[1] is None or times[2] is None or times[3] is None:
         return False
     return abs(times[1] - times[0]) > math.hypot(times[2], times[3])
 
 
-__all__ = ["SCHEMA", "LineChange", "Side", "WatchDiff", "compared", "diff", "is_watch", "side_of"]
+__all__ = ["SCHEMA", "LineChange", "WatchDiff", "WatchSide", "compared", "diff", "is_watch", "side_of"]

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.live.compare import LineChange, Side, WatchDiff
+from syncscan.live.compare import LineChange, WatchDiff, WatchSide
 from syncscan.live.ranks import Ranks, Waited
 from syncscan.live.screen import time_of, trend
 from syncscan.report.printable import printable
@@ -79,25 +79,25 @@ def sentences(ranks: Ranks) -> list[str]:
         rows.append("No rank is waited for by the others now.")
     else:
         rows.append(_waited(ranks.waited, "wait", "are"))
-    rows += [_waited(one, "waited", "were") for one in ranks.earlier[-3:]]
+    rows += [_waited(waited, "waited", "were") for waited in ranks.earlier[-3:]]
     return rows
 
 
-def _waited(one: Waited, verb: str, be: str) -> str:
-    minutes = f"{one.seconds / 60:.0f} min" if one.seconds >= 120 else f"{one.seconds:.0f} s"
+def _waited(waited: Waited, verb: str, be: str) -> str:
+    minutes = f"{waited.seconds / 60:.0f} min" if waited.seconds >= 120 else f"{waited.seconds:.0f} s"
     now = verb == "wait"
-    where = ""
-    if one.file:
-        place = f"{printable(PurePath(one.file).name)}:{one.line} ({printable(one.function)})"
-        where = f"; it {'spends' if now else 'spent'} {one.more:.0%} more of its time at {place}"
-    span = f"since {time_of(one.since)}, for {minutes}" if now else f"at {time_of(one.since)}, for {minutes}"
+    working = ""
+    if waited.file:
+        place = f"{printable(PurePath(waited.file).name)}:{waited.line} ({printable(waited.function)})"
+        working = f"; it {'spends' if now else 'spent'} {waited.more:.0%} more of its time at {place}"
+    span = f"since {time_of(waited.since)}, for {minutes}" if now else f"at {time_of(waited.since)}, for {minutes}"
     return (
-        f"The other ranks {verb} for rank {one.rank} {span}: they {be} waiting {one.others_wait:.0%} of the time,"
-        f" and it {one.waits:.0%}{where}."
+        f"The other ranks {verb} for rank {waited.rank} {span}: they {be} waiting {waited.others_wait:.0%} of the time,"
+        f" and it {waited.waits:.0%}{working}."
     )
 
 
-def _side(name: str, side: Side) -> str:
+def _side(name: str, side: WatchSide) -> str:
     hour = f", hour {side.hour}" if side.hour is not None else ""
     step = "" if side.step_us is None else f": step {_ms(side.step_us)} ms"
     margin = "" if side.step_error_us is None else f" ± {_ms(side.step_error_us)}"

@@ -46,7 +46,7 @@ def safely(action: Callable[[], T]) -> T:
                 return action()
         finally:
             sys.setswitchinterval(before)
-    raise Busy("Some thread has stood in an optimizer's step for a minute.")
+    raise Busy("A thread has been in an optimizer's step for a minute.")
 
 
 def _steps(frame: FrameType | None) -> bool:

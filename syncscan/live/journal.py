@@ -14,13 +14,13 @@ KEPT_FILES = 9
 """Files that were moved aside and stay; the oldest goes then."""
 
 
-class _Handler(logging.handlers.RotatingFileHandler):
+class _JournalHandler(logging.handlers.RotatingFileHandler):
     """A file that rotates, and that counts what it couldn't write."""
 
     lost = 0
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Count a line that couldn't be written; the program's own logging hears nothing of it."""
+        """Count a line that couldn't be written, without reporting it to the program's own logging."""
         self.lost += 1
 
 
@@ -39,7 +39,7 @@ class Journal:
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES, files: int = KEPT_FILES) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._handler = _Handler(path, maxBytes=most_bytes, backupCount=files, encoding="utf-8")
+        self._handler = _JournalHandler(path, maxBytes=most_bytes, backupCount=files, encoding="utf-8")
 
     @property
     def lost(self) -> int:

@@ -19,18 +19,18 @@ from syncscan.live.record import ENCODER, Alarm, Begin, Record, Window
 Sink = Callable[[Record], None]
 
 GAUGES = {
-    "step_seconds": "Mean time of a step in the last window.",
-    "step_p99_seconds": "99th percentile of the step's time in the last window.",
-    "waiting_share": "Part of the last window in which the step's thread waited for the device.",
-    "input_share": "Part of the last window in which it waited for a data loader.",
-    "peers_share": "Part of the last window in which it waited for other ranks.",
+    "step_seconds": "Mean step time in the last window.",
+    "step_p99_seconds": "99th percentile of the step time in the last window.",
+    "waiting_share": "Share of the last window in which the step's thread waited for the device.",
+    "input_share": "Share of the last window in which the step's thread waited for a data loader.",
+    "peers_share": "Share of the last window in which the step's thread waited for other ranks.",
 }
 """Gauges of a window, with what they mean."""
 MOST_RECORDS = 200
 """Records that are served: an hour of windows, and its alarms."""
 TEXT, JSON_LINES = "text/plain; version=0.0.4; charset=utf-8", "application/jsonl; charset=utf-8"
 LINE = "line_waiting_share"
-LINE_HELP = "Part of the last window in which the step's thread waited for the device at this line."
+LINE_HELP = "Share of the last window in which the step's thread waited for the device at this line."
 
 
 def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
@@ -48,21 +48,21 @@ def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
 
 
 def _sink(export: str) -> Sink:
-    kind, _, where = export.partition(":")
-    host, _, port = where.rpartition(":")
+    kind, _, target = export.partition(":")
+    host, _, port = target.rpartition(":")
     if kind == "prometheus" and port.isdigit() and int(port) < 1 << 16:
         local = os.environ.get("LOCAL_RANK", "0")
         number = int(port) + (int(local) if local.isdigit() and int(port) else 0)
         return PrometheusPort(number, host.strip("[]") or "127.0.0.1")
-    if kind == "prometheus" and where:
-        return PrometheusFile(Path(where))
-    if kind == "opentelemetry" and not where:
+    if kind == "prometheus" and target:
+        return PrometheusFile(Path(target))
+    if kind == "opentelemetry" and not target:
         return OpenTelemetry()
-    if kind == "tensorboard" and where:
-        return TensorBoard(where)
+    if kind == "tensorboard" and target:
+        return TensorBoard(target)
     raise UsageError(
-        f"'{export}' is no export of a watch.",
-        "Write prometheus:PORT, prometheus:HOST:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
+        f"A watch can't export to '{export}'.",
+        "Use prometheus:PORT, prometheus:HOST:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
     )
 
 
@@ -93,11 +93,13 @@ class Prometheus:
 
     def text(self) -> str:
         """Return the metrics; only the count of alarms before the first window has ended."""
-        rows = list(_family("alarms_total", "counter", "Alarms since the watch began.", [(self._labels, self._alarms)]))
+        rows = list(
+            _family("alarms_total", "counter", "Alarms since the watch started.", [(self._labels, self._alarms)])
+        )
         window = self._window
         if window is not None:
             rows += _family(
-                "steps_total", "counter", "Steps since the watch began.", [(self._labels, window.total_steps)]
+                "steps_total", "counter", "Steps since the watch started.", [(self._labels, window.total_steps)]
             )
             for name, value in values(window).items():
                 rows += _family(name, "gauge", GAUGES[name], [(self._labels, value)])
@@ -114,11 +116,11 @@ def _family(name: str, kind: str, words: str, samples: Iterable[tuple[dict[str, 
     yield f"# HELP syncscan_watch_{name} {words}"
     yield f"# TYPE syncscan_watch_{name} {kind}"
     for labels, value in samples:
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
         yield f"syncscan_watch_{name}{{{inside}}} {value}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -159,7 +161,7 @@ class PrometheusPort(Prometheus):
         self._begin: Begin | None = None
         self._records: deque[Record] = deque(maxlen=MOST_RECORDS)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class MetricsHandler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 records = self.path == RECORDS
                 body = (of.records() if records else of.text()).encode()
@@ -173,9 +175,9 @@ class PrometheusPort(Prometheus):
                 """Say nothing on the program's stderr."""
 
         try:
-            self._server = http.server.ThreadingHTTPServer((host, port), Handler)
+            self._server = http.server.ThreadingHTTPServer((host, port), MetricsHandler)
         except OSError as error:
-            raise UsageError(f"Port {port} can't be listened at: {error.strerror}.", "Choose another.") from None
+            raise UsageError(f"Can't listen on port {port}: {error.strerror}.", "Choose another.") from None
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, name="syncscan-metrics", daemon=True).start()
@@ -215,7 +217,7 @@ class OpenTelemetry:
         self._labels: dict[str, str] = {}
         self._gauges = {n: meter.create_gauge(f"syncscan.watch.{n}", description=text) for n, text in GAUGES.items()}
         self._line = meter.create_gauge(f"syncscan.watch.{LINE}", description=LINE_HELP)
-        self._alarms = meter.create_counter("syncscan.watch.alarms", description="Alarms since the watch began.")
+        self._alarms = meter.create_counter("syncscan.watch.alarms", description="Alarms since the watch started.")
 
     def __call__(self, record: Record) -> None:
         """Take a record."""
@@ -265,7 +267,7 @@ class TensorBoard:
 
 
 def close(sinks: Iterable[Any]) -> None:
-    """Close those that have something to close; what goes wrong there concerns nobody."""
+    """Close those that have something to close, and ignore errors."""
     for sink in sinks:
         with contextlib.suppress(Exception):
             getattr(sink, "close", lambda: None)()

@@ -32,7 +32,7 @@ class Once(Runner):
             step came in time.
         wait_s: how long the first step is waited for.
         name: what the trace's name begins with; empty for the program's.
-        say: what is told the user meanwhile.
+        say: called with messages for the user.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Once(Runner):
         self._out, self._plan, self._done, self._prefix = out, plan, done, name
         self._over = threading.Event()
         self._patience = wait_s
-        super().__init__(self._made, True, say, main=False)
+        super().__init__(self._open_session, True, say, main=False)
         self._watchdog = threading.Thread(target=self._wait, name="syncscan-once", daemon=True)
         self._watchdog.start()
 
-    def _made(self) -> Session:
+    def _open_session(self) -> Session:
         rank, world = ranks()
         name = clean_name(self._prefix or program_name() or "python") + (f"_rank{rank}" if world > 1 else "")
         return Session(self._out, name, self._plan, notify=self._say)

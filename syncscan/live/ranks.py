@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import msgspec
 
 from syncscan.errors import UsageError
-from syncscan.live.place import HOST
-from syncscan.live.reading import Watched
+from syncscan.live.reading import WatchRecords
 from syncscan.live.record import Window
+from syncscan.live.thread_position import HOST
 
 SCHEMA = "syncscan.watch-ranks/1"
 GAP = 0.10
@@ -97,7 +97,7 @@ class Ranks(msgspec.Struct, frozen=True):
     """The last ones, the newest last."""
 
 
-def joined(watches: Sequence[Watched]) -> Ranks:
+def joined(watches: Sequence[WatchRecords]) -> Ranks:
     """Return the ranks of a job.
 
     Args:
@@ -127,9 +127,9 @@ def joined(watches: Sequence[Watched]) -> Ranks:
     )
 
 
-def _by_rank(watches: Sequence[Watched]) -> dict[int, Watched]:
+def _by_rank(watches: Sequence[WatchRecords]) -> dict[int, WatchRecords]:
     """Return the newest watch of each rank that has a window."""
-    result: dict[int, Watched] = {}
+    result: dict[int, WatchRecords] = {}
     for watch in sorted((w for w in watches if w.windows), key=lambda w: w.windows[-1].at):
         result[watch.begin.rank if watch.begin else 0] = watch
     return dict(sorted(result.items()))
@@ -139,7 +139,7 @@ def _waits(window: Window) -> float:
     return min(1.0, window.waiting + window.peers)
 
 
-def _slots(chosen: dict[int, Watched], seconds: float) -> list[Slot]:
+def _slots(chosen: dict[int, WatchRecords], seconds: float) -> list[Slot]:
     """Return the times that at least two ranks were watched, each as long as a window."""
     table: dict[int, dict[int, list[Window]]] = defaultdict(lambda: defaultdict(list))
     for rank, watch in chosen.items():
@@ -157,11 +157,11 @@ def _waited_for(waits: dict[int, float]) -> int | None:
     if len(waits) < 2:
         return None
     least = min(waits, key=lambda rank: waits[rank])
-    others = [share for rank, share in waits.items() if rank != least]
-    return least if statistics.median(others) - waits[least] >= GAP else None
+    other_shares = [share for rank, share in waits.items() if rank != least]
+    return least if statistics.median(other_shares) - waits[least] >= GAP else None
 
 
-def _runs(chosen: dict[int, Watched], slots: Sequence[Slot], seconds: float) -> list[Waited]:
+def _runs(chosen: dict[int, WatchRecords], slots: Sequence[Slot], seconds: float) -> list[Waited]:
     """Return each rank that was waited for over enough slots, one slot without it forgiven."""
     runs: list[tuple[int, list[Slot]]] = []
     for k, slot in enumerate(slots):
@@ -176,30 +176,31 @@ def _runs(chosen: dict[int, Watched], slots: Sequence[Slot], seconds: float) -> 
     return [_waited(rank, of_run, chosen, seconds) for rank, of_run in runs if len(of_run) >= LASTS]
 
 
-def _waited(rank: int, slots: Sequence[Slot], chosen: dict[int, Watched], seconds: float) -> Waited:
+def _waited(rank: int, slots: Sequence[Slot], chosen: dict[int, WatchRecords], seconds: float) -> Waited:
     since, until = slots[0].at, slots[-1].at + seconds
     column = list(chosen).index(rank)
-    own = [share for slot in slots if (share := slot.waits[column]) is not None]
-    others = [share for slot in slots for k, share in enumerate(slot.waits) if k != column and share is not None]
+    own_shares = [share for slot in slots if (share := slot.waits[column]) is not None]
+    other_shares = [share for slot in slots for k, share in enumerate(slot.waits) if k != column and share is not None]
     file, line, function, more = _where(rank, chosen, since, until)
-    waits = round(statistics.mean(own), 4), round(statistics.median(others), 4)
+    waits = round(statistics.mean(own_shares), 4), round(statistics.median(other_shares), 4)
     return Waited(rank, since, round(until - since, 3), *waits, file, line, function, round(more, 4))
 
 
-def _where(rank: int, chosen: dict[int, Watched], since: float, until: float) -> tuple[str, int, str, float]:
+def _where(rank: int, chosen: dict[int, WatchRecords], since: float, until: float) -> tuple[str, int, str, float]:
     """Return the line at which a rank works for more of its time than the others do, and by how much."""
     shares = {r: _working(watch, since, until) for r, watch in chosen.items()}
-    others = [share for r, share in shares.items() if r != rank]
+    other_shares = [share for r, share in shares.items() if r != rank]
     more = {
-        key: share - statistics.mean(other.get(key, 0.0) for other in others) for key, share in shares[rank].items()
+        key: share - statistics.mean(other.get(key, 0.0) for other in other_shares)
+        for key, share in shares[rank].items()
     }
-    if not others or not more:
+    if not other_shares or not more:
         return "", 0, "", 0.0
     key = max(more, key=lambda key: more[key])
     return (*key, more[key]) if more[key] > 0 else ("", 0, "", 0.0)
 
 
-def _working(watch: Watched, since: float, until: float) -> dict[tuple[str, int, str], float]:
+def _working(watch: WatchRecords, since: float, until: float) -> dict[tuple[str, int, str], float]:
     """Return the mean share of each line of some time in which a rank's thread doesn't wait for the device or peers."""
     windows = [window for window in watch.windows if since <= window.at - window.seconds / 2 < until]
     shares: dict[tuple[str, int, str], float] = defaultdict(float)
@@ -210,7 +211,7 @@ def _working(watch: Watched, since: float, until: float) -> dict[tuple[str, int,
     return shares
 
 
-def _row(rank: int, watch: Watched, chosen: dict[int, Watched], seconds: float) -> RankRow:
+def _row(rank: int, watch: WatchRecords, chosen: dict[int, WatchRecords], seconds: float) -> RankRow:
     windows = watch.windows[-RECENT:]
     newest = max(other.windows[-1].at for other in chosen.values())
     steps = [window.step for window in windows if window.step is not None]

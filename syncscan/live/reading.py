@@ -23,7 +23,7 @@ TAIL_BYTES = 4 << 20
 """Bytes of a file's end that are read where only the last windows are wanted: some half a day."""
 
 
-class Watched(msgspec.Struct, frozen=True):
+class WatchRecords(msgspec.Struct, frozen=True):
     """A watch's records, by kind and in the order in which they were written."""
 
     path: str
@@ -35,39 +35,39 @@ class Watched(msgspec.Struct, frozen=True):
     end: End | None = None
 
 
-def files_of(where: str) -> list[Path]:
+def files_of(location: str) -> list[Path]:
     """Return the files of watches that a path means, newest first: itself, or those in a folder.
 
     Raises:
         TraceNotFound: there is none.
     """
-    path = Path(where)
+    path = Path(location)
     if path.is_dir():
         files = sorted(path.glob(f"*{SUFFIX}"), key=lambda file: -file.stat().st_mtime)
         if not files:
-            raise TraceNotFound(f"{where} has no file of a watch, *{SUFFIX}.", "syncscan profile --watch writes one.")
+            raise TraceNotFound(f"{location} contains no *{SUFFIX} file.", "syncscan profile --watch writes one.")
         return files
     if not path.is_file():
-        raise TraceNotFound(f"There is no file at {where}.", "Name a watch's file, or the folder that has it.")
+        raise TraceNotFound(f"{location} doesn't exist.", "Give the file that a watch writes, or its folder.")
     return [path]
 
 
-def read(path: Path, *, whole: bool = True) -> Watched:
+def read(path: Path, *, all_parts: bool = True) -> WatchRecords:
     """Return what a file has; a line that was cut off is left out.
 
     Args:
         path: of the newest part.
-        whole: with the parts that were moved aside; else only the file's first line and its end.
+        all_parts: with the parts that were moved aside; else only the file's first line and its end.
 
     Raises:
         TraceUnreadable: it isn't a watch's file.
     """
-    parts = [*_older(path), path] if whole else [path]
+    parts = [*_older(path), path] if all_parts else [path]
     records: list[Record] = []
     for part in parts:
-        records += _records(part, None if whole else TAIL_BYTES)
+        records += _records(part, None if all_parts else TAIL_BYTES)
     if not records:
-        raise TraceUnreadable(f"{path} has no line of {SCHEMA}.", "Name a file that a watch has written.")
+        raise TraceUnreadable(f"{path} has no {SCHEMA} records.", "Give a file that a watch has written.")
     return of_records(str(path), records)
 
 
@@ -76,7 +76,7 @@ def is_address(where: str) -> bool:
     return where.startswith(("http://", "https://"))
 
 
-def fetch(address: str) -> Watched:
+def fetch(address: str) -> WatchRecords:
     """Return the last records of a watch that serves them, or of a file that any server has.
 
     Args:
@@ -103,14 +103,14 @@ def fetch(address: str) -> Watched:
     return of_records(address, records)
 
 
-def of_records(path: str, records: Sequence[Record]) -> Watched:
+def of_records(path: str, records: Sequence[Record]) -> WatchRecords:
     """Return records by kind.
 
     Args:
         path: of their file.
         records: in order.
     """
-    return Watched(
+    return WatchRecords(
         path,
         next((r for r in records if isinstance(r, Begin)), None),
         tuple(r for r in records if isinstance(r, Window)),
@@ -144,4 +144,4 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[Record]:
             yield DECODER.decode(line)
 
 
-__all__ = ["RECORDS", "SUFFIX", "Watched", "fetch", "files_of", "is_address", "of_records", "read"]
+__all__ = ["RECORDS", "SUFFIX", "WatchRecords", "fetch", "files_of", "is_address", "of_records", "read"]

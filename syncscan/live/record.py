@@ -8,24 +8,24 @@ SCHEMA = "syncscan.watch/1"
 
 
 class WatchedLine(msgspec.Struct, frozen=True):
-    """A line of the program, and how much of the time its thread stood there."""
+    """A line of the program, and its share of the thread's time."""
 
     file: str
     line: int
     function: str
     rule: str
-    """The catalogue's rule for its wait; empty where it doesn't wait or none is known."""
+    """The rule for its wait; empty if it doesn't wait or no rule is known."""
     share: float
     """Part of the samples."""
     waiting: float
-    """Part of the samples in which it waited there for the device."""
+    """Share of the samples in which it waited for the device."""
     kind: str
-    """Its commonest occupation there: `host`, or waiting: `device`, `input` (a data loader), `peers` (other ranks)."""
+    """Its most frequent state here: `host`, or waiting: `device`, `input` (a data loader), `peers` (other ranks)."""
     us_per_step: float | None
-    """µs of a step; null where no step ended."""
+    """µs per step; null if no step ended."""
 
 
-class StepTimes(msgspec.Struct, frozen=True):
+class WindowSteps(msgspec.Struct, frozen=True):
     """Times of the steps that ended, in µs."""
 
     count: int
@@ -36,7 +36,7 @@ class StepTimes(msgspec.Struct, frozen=True):
 
 
 class WatchedThread(msgspec.Struct, frozen=True):
-    """Another thread, by how much of its samples it stood in the program's code."""
+    """Another thread, and the share of its samples in the program's code."""
 
     name: str
     share: float
@@ -75,17 +75,17 @@ class Window(_Record, frozen=True, tag="window", kw_only=True):
 
     seconds: float
     total_steps: int
-    """Steps since the watch began."""
-    step: StepTimes | None
+    """Steps since the watch started."""
+    step: WindowSteps | None
     samples: int
     waiting: float
-    """Part of the samples in which the thread waited for the device."""
+    """Share of the samples in which the thread waited for the device."""
     input: float
     peers: float
     lines: tuple[WatchedLine, ...]
-    """The lines with the most samples, most first."""
+    """The lines with the most samples, in descending order."""
     others: float
-    """Part of the samples at lines that aren't listed."""
+    """Share of the samples at lines that aren't listed."""
     threads: tuple[WatchedThread, ...] = ()
 
 
@@ -110,7 +110,7 @@ class Hour(_Record, frozen=True, tag="hour", kw_only=True):
 
     seconds: float
     windows: int
-    step: StepTimes | None
+    step: WindowSteps | None
     samples: int
     waiting: float
     lines: tuple[HourLine, ...]
@@ -131,7 +131,7 @@ class Alarm(_Record, frozen=True, tag="alarm", kw_only=True):
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}"
-        return f"{where} waits for the device {self.now:.0%} of the time; before it was {self.before:.0%}."
+        return f"{where} waits for the device for {self.now:.0%} of the time, up from {self.before:.0%}."
 
 
 class Captured(_Record, frozen=True, tag="captured", kw_only=True):
@@ -167,8 +167,8 @@ __all__ = [
     "Hour",
     "HourLine",
     "Record",
-    "StepTimes",
     "WatchedLine",
     "WatchedThread",
     "Window",
+    "WindowSteps",
 ]

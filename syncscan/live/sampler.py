@@ -1,4 +1,4 @@
-"""Sample where a thread stands for as long as a program runs, without stopping it.
+"""Sample a thread's position for as long as a program runs, without stopping it.
 
 A thread asks for all frames. It needs the GIL, and gets it where the other thread releases it: in a wait rather than in
 the Python before it. So a sample that comes late, by up to the switch interval of 5 ms, says that the other thread ran

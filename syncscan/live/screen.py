@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.live.reading import Watched
+from syncscan.live.reading import WatchRecords
 from syncscan.live.record import Window
 from syncscan.report.printable import printable
 
@@ -19,7 +19,7 @@ TREND = 24
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def screen(watched: Watched, *, lines: int = 15) -> Group:
+def screen(watched: WatchRecords, *, lines: int = 15) -> Group:
     """Return what is shown of a watch, for rich.
 
     Args:
@@ -34,7 +34,7 @@ def screen(watched: Watched, *, lines: int = 15) -> Group:
     return Group(*parts)
 
 
-def heading(watched: Watched) -> list[str]:
+def heading(watched: WatchRecords) -> list[str]:
     """Return the sentences above the table."""
     begin = watched.begin
     rows = []
@@ -43,11 +43,12 @@ def heading(watched: Watched) -> list[str]:
         name = printable(begin.program)
         rows.append(f"{name}{rank}, process {begin.pid} on {printable(begin.host)}, watched since {time_of(begin.at)}")
     if not watched.windows:
-        return [*rows, "No window has ended yet."]
+        return [*rows, "No window is complete yet."]
     last = watched.windows[-1]
     step = last.step
     rows.append(
-        f"step {step.mean_us / 1e3:.1f} ms, of 99 % at most {step.p99_us / 1e3:.1f} ms; {last.total_steps} steps so far"
+        f"step {step.mean_us / 1e3:.1f} ms (99th percentile {step.p99_us / 1e3:.1f} ms);"
+        f" {last.total_steps} steps so far"
         if step is not None
         else f"no step ended in the last {last.seconds:.0f} s; {last.total_steps} steps so far"
     )
@@ -57,7 +58,7 @@ def heading(watched: Watched) -> list[str]:
     return rows
 
 
-def tail(watched: Watched) -> list[str]:
+def tail(watched: WatchRecords) -> list[str]:
     """Return the sentences below the table: alarms, captures, and that the watch has ended."""
     rows = [
         f"alarm at {time_of(alarm.at)}, step {alarm.total_steps}: {printable(str(alarm))}"
@@ -99,8 +100,8 @@ def _table(windows: Sequence[Window], most: int) -> Table:
 def _threads(window: Window) -> list[str]:
     busy = [thread for thread in window.threads if thread.share >= 0.01]
     return [
-        f"thread {printable(t.name)}: in the program's code {t.share:.0%} of the time, {t.waiting:.0%} waiting for the"
-        f" device, mostly at {printable(PurePath(t.file).name)}:{t.line}"
+        f"thread {printable(t.name)}: in the program's code for {t.share:.0%} of the time, {t.waiting:.0%} waiting for"
+        f" the device, mostly at {printable(PurePath(t.file).name)}:{t.line}"
         for t in busy[:3]
     ]
 

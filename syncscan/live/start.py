@@ -50,7 +50,7 @@ class Wanted:
 
         Args:
             lazy: make its file only once a step has ended.
-            say: what each alarm is told to.
+            say: called with each alarm.
         """
         run = AlarmCommand(self.on_alarm)
 
@@ -79,7 +79,7 @@ def watch(
     exports: Iterable[str | Sink] = (),
     lazy: bool = False,
 ) -> Watch:
-    """Watch this process for as long as it runs: where its step's host stands, and what of that is waiting.
+    """Watch this process for as long as it runs: where its step's host is, and how much of that is waiting.
 
     The watch begins with `start()` or `with`. Steps are counted by the optimizer; a loop without one calls `step()`
     of the watch, or its rounds are found.
@@ -102,10 +102,10 @@ def watch(
         UsageError: arguments that mean nothing.
         MissingExtra: an export's package isn't there.
     """
-    made = Watch(out, name=name, interval=interval, on_alarm=on_alarm, sinks=sinks_of(exports), lazy=lazy)
+    started = Watch(out, name=name, interval=interval, on_alarm=on_alarm, sinks=sinks_of(exports), lazy=lazy)
     if capture_on_alarm:
-        made.capture = _Captures(made, Path(out).absolute())
-    return made
+        started.capture = _Captures(started, Path(out).absolute())
+    return started
 
 
 class _Captures:
@@ -123,7 +123,7 @@ class _Captures:
 
         def done(run: ScriptRun) -> None:
             pause.close()
-            self._watch.captured(run.paths, why, run.failed or (None if run.paths else "No step came."))
+            self._watch.captured(run.paths, why, run.failed or (None if run.paths else "No step ended."))
 
         pause.enter_context(self._watch.paused())
         plan = Plan(1, 2, CAPTURED_STEPS, 1, 5)
@@ -141,7 +141,7 @@ def run_watched(
         arguments: its own.
         wanted: the watch.
         module: the target is a module.
-        say: what the user is told with.
+        say: called with messages for the user.
 
     Raises:
         UsageError: there is no such script.
@@ -150,12 +150,12 @@ def run_watched(
         raise UsageError(f"There is no script at {target}.")
     with inheriting(variables(wanted)):
         wanted = replace(wanted, name=wanted.name or (target.rpartition(".")[2] if module else Path(target).stem))
-        made = wanted.begin(lazy=True, say=say)
+        started = wanted.begin(lazy=True, say=say)
         try:
             ended = run_main(target, arguments, module=module, ends_quietly=_Never)
         finally:
-            made.stop()
-    return ended, made
+            started.stop()
+    return ended, started
 
 
 class _Never(BaseException):

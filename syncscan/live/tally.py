@@ -6,8 +6,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from syncscan.live.place import DEVICE, HOST, INPUT, PEERS, Stand
-from syncscan.live.record import Hour, HourLine, StepTimes, WatchedLine, WatchedThread, Window
+from syncscan.live.record import Hour, HourLine, WatchedLine, WatchedThread, Window, WindowSteps
+from syncscan.live.thread_position import DEVICE, HOST, INPUT, PEERS, ThreadPosition
 
 MOST_LINES = 256
 """Most lines that a window counts, and an hour; further ones count together."""
@@ -49,12 +49,12 @@ class Durations:
                 return math.exp((bucket + 0.5) * _WIDTH)
         return 0.0
 
-    def times(self) -> StepTimes | None:
+    def times(self) -> WindowSteps | None:
         """Return what is stored of them; None where there is none."""
         if not self.count:
             return None
         p50, p90, p99 = (round(self.quantile(share) / 1e3, 1) for share in (0.5, 0.9, 0.99))
-        return StepTimes(self.count, round(self.total / self.count / 1e3, 1), p50, p90, p99)
+        return WindowSteps(self.count, round(self.total / self.count / 1e3, 1), p50, p90, p99)
 
 
 class Tally:
@@ -68,25 +68,25 @@ class Tally:
         self._threads: dict[str, Counter[tuple[str, int, str]]] = {}
         self._others = 0
 
-    def add(self, stand: Stand, count: int) -> None:
+    def add(self, position: ThreadPosition, count: int) -> None:
         """Count samples of the step's thread."""
         self.samples += count
-        key = stand[:3]
+        key = position[:3]
         kinds = self._kinds.get(key)
         if kinds is None:
             if len(self._kinds) >= MOST_LINES:
                 self._others += count
                 return
             kinds = self._kinds[key] = Counter()
-        kinds[stand.kind] += count
-        if stand.rule:
-            self._rules[key] = stand.rule
+        kinds[position.kind] += count
+        if position.rule:
+            self._rules[key] = position.rule
 
-    def add_thread(self, name: str, stand: Stand | None) -> None:
+    def add_thread(self, name: str, position: ThreadPosition | None) -> None:
         """Count a sample of another thread; None where it stood outside of the program's code."""
         if name not in self._threads and len(self._threads) >= MOST_LINES:
             return
-        place = ("", 0, HOST) if stand is None else (stand.file, stand.line, stand.kind)
+        place = ("", 0, HOST) if position is None else (position.file, position.line, position.kind)
         places = self._threads.setdefault(name, Counter())
         if place in places or len(places) < MOST_LINES:
             places[place] += 1
@@ -110,7 +110,7 @@ class Tally:
             peers=self._part(PEERS),
             lines=lines,
             others=round(max(0.0, 1 - sum(line.share for line in lines)), 4) if self.samples else 0.0,
-            threads=tuple(sorted(self._shown_threads(), key=lambda thread: -thread.share))[:SHOWN],
+            threads=tuple(sorted(self._top_threads(), key=lambda thread: -thread.share))[:SHOWN],
         )
 
     def shares(self) -> dict[Key, tuple[float, float, str]]:
@@ -128,7 +128,7 @@ class Tally:
         kind, rule = kinds.most_common(1)[0][0], self._rules.get(key, "")
         return WatchedLine(*key, rule, round(share, 4), round(waiting, 4), kind, per_step)
 
-    def _shown_threads(self) -> list[WatchedThread]:
+    def _top_threads(self) -> list[WatchedThread]:
         rows = []
         for name, places in self._threads.items():
             inside = {place: n for place, n in places.items() if place[0]}

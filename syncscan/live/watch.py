@@ -1,4 +1,4 @@
-"""Watch a program for as long as it runs: where its step's host stands, by line, and how much of that is waiting.
+"""Watch a program for as long as it runs: where its step's host is, by line, and how much of that is waiting.
 
 A sampler tells where the thread is, some 23 times a second; a thread of the watch's own counts that by line, writes a
 window every 20 seconds and an hour every hour, and judges whether a line's share has grown. A step costs its thread one
@@ -36,10 +36,10 @@ from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
 from syncscan.live.journal import KEPT_FILES, MOST_BYTES, Journal
 from syncscan.live.metrics import Sink, close
-from syncscan.live.place import DEVICE, HOST, Places
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
 from syncscan.live.tally import HourTally, Key, Tally
+from syncscan.live.thread_position import DEVICE, HOST, PositionLookup
 
 INTERVAL_S = 20.0
 """Seconds of a window: 460 samples, so that a share of a half is known to 5 points and one of 5 % to 2."""
@@ -94,7 +94,8 @@ class Watch:
     ) -> None:
         if interval <= 0 or not 1 <= rate <= 1000:
             raise UsageError(
-                f"interval={interval} and rate={rate} make no watch.", "Give seconds above 0 and 1 to 1000."
+                f"interval={interval} and rate={rate} aren't valid.",
+                "The interval must be above 0, the rate 1 to 1000.",
             )
         self._out, self._name, self._interval, self._rate = Path(out).absolute(), name, interval, rate
         self._ident = thread if thread is not None else (threading.main_thread().ident or 0)
@@ -136,7 +137,7 @@ class Watch:
             OSError: the folder can't be written to.
         """
         if Watch.running is not None:
-            raise UsageError("This process is watched already.", "Stop the other watch first.")
+            raise UsageError("This process already has a watch.", "Stop that watch first.")
         rank, world = ranks()
         name = clean_name(self._name or program_name() or "python")
         name += f".rank{rank}" if world > 1 else ""
@@ -145,7 +146,7 @@ class Watch:
         self._file = self._out / f"{name}.{self._pid}.watch.jsonl"
         if not self._lazy:
             self._open()
-        self._places, self._began = Places(), time.time()
+        self._places, self._began = PositionLookup(), time.time()
         self._tally, self._hour = Tally(), HourTally()
         self._alarms, self._usual = Alarms(), Usual()
         self._sampler = sampler_of(self._ident, self._rate, timer=self._timer)
@@ -317,7 +318,7 @@ class Watch:
     def _count(self) -> None:
         """Count what was sampled since the last time."""
         ticks = self._sampler.take() if self._sampler is not None else []
-        rows = [self._placed(tick) for tick in ticks]
+        rows = [self._count_sample(tick) for tick in ticks]
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
         last = self._last_end
         for end in ends:
@@ -330,26 +331,28 @@ class Watch:
 
     _last_end: int | None = None
 
-    def _placed(self, tick: Tick) -> tuple[int, Key | None, int]:
+    def _count_sample(self, tick: Tick) -> tuple[int, Key | None, int]:
         """Count a sample, and return it as `Usual` takes it."""
-        stand = self._places(tick.stack)
-        if stand is None:
+        position = self._places(tick.stack)
+        if position is None:
             return tick.at, None, 0
-        if tick.ran or (tick.brief and not stand.sure):
-            stand = stand._replace(kind=HOST, rule="")
+        if tick.ran or (tick.brief and not position.sure):
+            position = position._replace(kind=HOST, rule="")
         self.samples += tick.times
-        self._tally.add(stand, tick.times)
-        return tick.at, stand[:3] if stand.kind == DEVICE else None, tick.times
+        self._tally.add(position, tick.times)
+        return tick.at, position[:3] if position.kind == DEVICE else None, tick.times
 
     def _count_threads(self) -> None:
         """Count where the other threads are; those of syncscan don't count."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
-        own = {self._ident, threading.get_ident()}
+        ours = {self._ident, threading.get_ident()}
         for ident, frame in sys._current_frames().items():
             name = names.get(ident, "")
-            if ident not in own and name and not name.startswith("syncscan"):
-                stand = self._places(stack_of(frame))
-                self._tally.add_thread(name, stand if stand is not None and self._places.is_own(stand) else None)
+            if ident not in ours and name and not name.startswith("syncscan"):
+                position = self._places(stack_of(frame))
+                self._tally.add_thread(
+                    name, position if position is not None and self._places.is_own(position) else None
+                )
 
     def _close_window(self) -> None:
         now = time.monotonic()
@@ -406,7 +409,7 @@ class Watch:
             try:
                 sink(record)
             except Exception as error:
-                logger.warning("a sink of the watch's failed: %s: %s", type(error).__name__, error)
+                logger.warning("an export of the watch failed: %s: %s", type(error).__name__, error)
 
 
 __all__ = ["INTERVAL_S", "Watch"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, looked_up
-from syncscan.model.names import is_annotation, is_op
+from syncscan.model.slice_names import is_annotation, is_op
 from syncscan.model.trace import NONE, Category
 
 WITHOUT_ANNOTATIONS = "Operator"

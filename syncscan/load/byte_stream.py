@@ -36,9 +36,9 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
         MissingExtra: a package for this kind of address or compression isn't installed.
     """
     name = os.fspath(path)
-    raw, size = _opened(name)
+    raw, size = _open(name)
     try:
-        return ByteStream(_stored_as(raw, name), name, size)
+        return ByteStream(_unpacker_of(raw, name), name, size)
     except BaseException:
         if name != "-":
             raw.close()
@@ -52,10 +52,10 @@ def in_memory(stored: bytes, name: str) -> ByteStream:
         stored: bytes as stored in the file.
         name: the name of the file, for errors.
     """
-    return ByteStream(_stored_as(io.BytesIO(stored), name), name, len(stored))
+    return ByteStream(_unpacker_of(io.BytesIO(stored), name), name, len(stored))
 
 
-def _stored_as(raw: IO[bytes], name: str) -> Stored:
+def _unpacker_of(raw: IO[bytes], name: str) -> Stored:
     """Return what unpacks these stored bytes, identified by the first of them."""
     borrowed = name == "-"
     below = raw if raw.seekable() and not borrowed else _Pipe(raw, borrowed)
@@ -69,7 +69,7 @@ def _stored_as(raw: IO[bytes], name: str) -> Stored:
     return stored_as(peekable, magic)
 
 
-def _opened(name: str) -> tuple[IO[bytes], int]:
+def _open(name: str) -> tuple[IO[bytes], int]:
     """Return the file as stored, unbuffered, and its size in bytes; 0 if unknown."""
     try:
         if name == "-":

@@ -31,7 +31,7 @@ class _Of(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """Checksum of all its bytes, since a file can be rewritten within one tick of the clock and with the same size."""
 
 
-class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _CacheHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """First line of the cache file."""
 
     of: _Of
@@ -58,7 +58,7 @@ class Cache(msgspec.Struct, frozen=True):
         most = memory_check.available() if max_memory is None else max_memory
         try:
             line, _, body = self.place.read_bytes().partition(b"\n")
-            head = msgspec.json.decode(line, type=_Head)
+            head = msgspec.json.decode(line, type=_CacheHead)
             if head.of != self.of:
                 return None
             saved = msgspec.json.decode(body, type=SavedTrace)
@@ -70,7 +70,7 @@ class Cache(msgspec.Struct, frozen=True):
 
     def content(self, trace: SavedTrace, drawn: bool) -> Iterator[bytes]:
         """Yield the content of `place` for this trace, which may be an annotated copy."""
-        yield msgspec.json.encode(_Head(of=self.of, drawn=drawn)) + b"\n"
+        yield msgspec.json.encode(_CacheHead(of=self.of, drawn=drawn)) + b"\n"
         yield msgspec.json.encode(trace)
 
     @property
@@ -87,10 +87,10 @@ def cache_beside(path: str | os.PathLike[str]) -> Cache | None:
     """Return a trace's cache, `.NAME.syncscan-cache` in the same folder; None if it isn't a file on this machine."""
     name = os.fspath(path)
     try:
-        known = Path(name).stat()
-        if not stat.S_ISREG(known.st_mode):
+        status = Path(name).stat()
+        if not stat.S_ISREG(status.st_mode):
             return None
-        of = _Of(syncscan=__version__, size=known.st_size, written_ns=known.st_mtime_ns, crc32=_crc32(name))
+        of = _Of(syncscan=__version__, size=status.st_size, written_ns=status.st_mtime_ns, crc32=_crc32(name))
     except (OSError, ValueError):
         return None
     return Cache(name, Path(name).parent / f".{Path(name).name}.syncscan-cache", of)

@@ -83,8 +83,8 @@ class Damage(msgspec.Struct):
 
 
 def _count(n: int, noun: str) -> str:
-    one, _, many = noun.partition("|")
+    singular, _, plural = noun.partition("|")
     if n == 1:
-        return f"1 {one} is"
-    first, _, rest = (many or one + "s").partition(" ")
+        return f"1 {singular} is"
+    first, _, rest = (plural or singular + "s").partition(" ")
     return f"{n:,} {first} {rest} are".replace("  ", " ")

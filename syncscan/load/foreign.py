@@ -23,7 +23,7 @@ _TORCH = "syncscan reads what torch.profiler writes (export_chrome_trace, tensor
 _RECORD = f"{_TORCH}: record the steps with it, or with syncscan profile."
 
 
-class _Writer(msgspec.Struct, frozen=True):
+class _OtherTool(msgspec.Struct, frozen=True):
     """A tool whose files may be mistaken for torch.profiler's."""
 
     signs: re.Pattern[bytes]
@@ -47,7 +47,7 @@ def _category(*names: str) -> str:
 
 
 _WRITERS = (
-    _Writer(
+    _OtherTool(
         _signs('"AscendCL@', '"Ascend Hardware"', r'"CANN"', _category("async_npu", "HostToDevice")),
         "a trace of an Ascend NPU (torch_npu's trace_view.json)",
         "Its calls (AscendCL@aclrt…) and tasks belong to a device that syncscan doesn't support",
@@ -55,30 +55,30 @@ _WRITERS = (
         f"{_TORCH} on CUDA, ROCm, XPU and MTIA.",
         mixed=True,
     ),  # gitee.com/ascend/msprof-analyze, prof_common/constant.py (SYNC_STREAM, ENQUEUE, TORCH_TO_NPU)
-    _Writer(
+    _OtherTool(
         _signs('"viztracer_metadata"', _category("FEE")),
         "a trace of VizTracer",
         "It contains Python functions, but no torch ops or device calls",
     ),  # VizTracer 1.1
-    _Writer(
+    _OtherTool(
         _signs(r'"pid"\s*:\s*"(?:CPU|CUDA|GPU) functions"', _category("cpu_to_cuda")),
         "an export of torch.autograd.profiler from torch 1.x",
         "It contains ops and kernels, but not the runtime calls in which the host waits for the device",
         f"{_TORCH} since torch 1.8.1: record the steps with that.",
     ),  # torch/autograd/profiler_util.py, EventList.export_chrome_trace
-    _Writer(
+    _OtherTool(
         _signs(r'"(?:TraceProcessEvent|CudaEvent|NvtxEvent)"\s*:\s*\{'),
         "an export of Nsight Systems (nsys export --type json)",
         "It isn't a Chrome trace: it has one line per event, and no torch ops",
         f"nsys analyze --rule cuda_api_sync REPORT lists its synchronizing calls. {_RECORD}",
     ),
-    _Writer(
+    _OtherTool(
         _signs(_category("cuda", "cuda_api", "nvtx", "nvtx-kernel", "gpu_kernel")),
         "a Chrome trace made from Nsight Systems' or nvprof's records",
         "It contains kernels and NVTX ranges without torch ops, and its runtime calls, if any, aren't marked as such",
         f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the report itself. {_RECORD}",
     ),  # ezyang/nvprof2json, chenyu-jiang/nsys2json
-    _Writer(
+    _OtherTool(
         _signs(
             r'"/(?:device|host):',
             r'"/job:[^"]{1,200}/(?:device|replica):',
@@ -88,55 +88,55 @@ _WRITERS = (
         "It doesn't contain ops and calls as torch.profiler records them",
         f"XProf and TensorBoard's profile plugin read it. {_RECORD}",
     ),  # openxla/xprof, convert/xplane_to_trace_events; tensorflow/python/client/timeline.py
-    _Writer(
+    _OtherTool(
         _signs(_category("CudaRuntime", "OperatorInner", "PythonUserDefined", "ProfileStep")),
         "a trace of PaddlePaddle's profiler",
         "It contains Paddle's ops, and its runtime calls aren't in torch.profiler's categories",
         mixed=True,
     ),  # paddle/fluid/platform/profiler/utils.cc, StringTracerEventType
-    _Writer(
+    _OtherTool(
         _signs('"CPU HIP API"', '"CPU HSA API"', '"rocprofiler-sdk-tool"', r'"BeginNs"\s*:'),
         "a record of rocprof",
         "It contains HIP calls and kernels without torch ops, in another format",
     ),  # ROCm/rocprofiler, bin/tblextr.py (labels of its processes); rocprofv3 --output-format json
-    _Writer(
+    _OtherTool(
         _signs(_category("Session", "Node")),
         "a profile of ONNX Runtime",
         "It contains that runtime's nodes, but no torch ops or device calls",
     ),  # onnxruntime/core/common/profiler.cc
-    _Writer(
+    _OtherTool(
         _signs("NEGOTIATE_(?:ALL|BROADCAST|REDUCE)", '"WAIT_FOR_DATA"'),
         "a timeline of Horovod",
         "It contains the phases of its collectives, but no torch ops or device calls",
     ),
-    _Writer(
+    _OtherTool(
         _signs(_category('[^"]*(?:devtools|toplevel|blink)[^"]*')),
         "a trace of a browser",
         "It has no torch events",
     ),
-    _Writer(
+    _OtherTool(
         _signs('"schema"\\s*:\\s*"[^"]{0,20}chakra', r'"(?:rf_id|ctrl_deps)"\s*:'),
         "an execution trace (ExecutionTraceObserver, Chakra)",
         "It contains ops and their dependencies, but not the times of device calls",
         f"{_TORCH}; both can be recorded in one run.",
     ),
-    _Writer(
+    _OtherTool(
         _signs("speedscope.app/file-format-schema"),
         "a profile for speedscope",
         "It contains stacks, but no device work",
     ),
-    _Writer(
+    _OtherTool(
         _signs(r"\ASQLite format 3\x00"),
         "an SQLite database",
         "Nsight Systems and rocprofv3 write such files, and syncscan doesn't read them",
         f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the former. {_RECORD}",
     ),
-    _Writer(
+    _OtherTool(
         _signs(r"\A\x80[\x02-\x05]"),
         "a pickle",
         "torch.cuda.memory writes such snapshots, and they contain no call times",
     ),
-    _Writer(
+    _OtherTool(
         _signs(r"\A\x0a[^\n]{0,2}[\x00-\x08\x0e-\x1f]"),
         "a binary file, maybe a trace of Perfetto",
         "syncscan reads JSON",
@@ -144,7 +144,7 @@ _WRITERS = (
     ),  # perfetto.dev: a Trace's packets are field 1 of a message, and so begin with byte 10
 )
 """Tools and their files, each with the source of its format; the first whose sign occurs in a text wrote it."""
-_BEGINS_AND_ENDS = _Writer(
+_BEGINS_AND_ENDS = _OtherTool(
     _signs(r'"ph"\s*:\s*"[BE]"'),
     "a Chrome trace whose slices are pairs of begin and end events",
     "torch.profiler writes complete ones (phase X) in its own categories, which are missing here",

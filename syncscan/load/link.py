@@ -14,7 +14,7 @@ from syncscan.load.annotations import tell_annotations
 from syncscan.load.columns import Unlinked
 from syncscan.load.damage import UNFINISHED, Damage
 from syncscan.load.device_times import with_device_times
-from syncscan.load.frames import useful_frames
+from syncscan.load.frame_selection import useful_frames
 from syncscan.load.outside_ops import move_into_ops
 from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
@@ -50,7 +50,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
 
     The result doesn't depend on the order of events in the file.
     """
-    tracks, track_of = _ordered_tracks(raw.tracks)
+    tracks, track_of = _order_tracks(raw.tracks)
     columns = raw.slices
     columns["track"] = track_of[columns["track"]]
     _fill_places(columns, tracks)
@@ -65,8 +65,8 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     slices = Slices(**columns)
     damage.deep = _too_deep(slices.parent)
     damage.ambiguous = _shared_correlations(slices)
-    flows = _sorted_flows(raw.flows, track_of)
-    frames = _sorted_frames(raw.frames, track_of, raw.strings)
+    flows = _sort_flows(raw.flows, track_of)
+    frames = _sort_frames(raw.frames, track_of, raw.strings)
     frames = useful_frames(raw.strings, slices, frames, flows)
     strings = _renumbered(_with_backslashes(raw.strings, frames), slices, frames)
     trace = Trace(
@@ -81,7 +81,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     return with_steps(with_device_times(trace))
 
 
-def _ordered_tracks(tracks: Sequence[Track]) -> tuple[tuple[Track, ...], Int32]:
+def _order_tracks(tracks: Sequence[Track]) -> tuple[tuple[Track, ...], Int32]:
     """Return the tracks ordered by process and thread, numbers before words, and each one's new number."""
     order = sorted(range(len(tracks)), key=lambda i: (_natural(tracks[i].pid), _natural(tracks[i].tid)))
     number = np.zeros(len(tracks), np.int32)
@@ -222,13 +222,13 @@ def _shared_correlations(s: Slices) -> int:
     return shared
 
 
-def _sorted_flows(f: Flows, track_of: Int32) -> Flows:
+def _sort_flows(f: Flows, track_of: Int32) -> Flows:
     from_track, to_track = track_of[f.from_track], track_of[f.to_track]
     order = np.lexsort((from_track, f.from_ts, to_track, f.to_ts))
     return Flows(from_track[order], f.from_ts[order], to_track[order], f.to_ts[order])
 
 
-def _sorted_frames(columns: Arrays, track_of: Int32, strings: Sequence[str]) -> Frames:
+def _sort_frames(columns: Arrays, track_of: Int32, strings: Sequence[str]) -> Frames:
     track, ts, dur = track_of[columns.pop("track")], columns["ts"], columns["dur"]
     # those of a track come ordered by end or begin: sorting all by duration first took three times as long
     order = np.lexsort((ts, track))

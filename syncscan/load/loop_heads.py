@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from syncscan.model.arrays import Bool, Int64, median
-from syncscan.model.names import is_loader, is_optimizer
+from syncscan.model.slice_names import is_loader, is_optimizer
 from syncscan.model.trace import DEEPEST, HOST, NONE, Trace
 
 LONGEST_HEAD = 64

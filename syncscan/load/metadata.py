@@ -33,7 +33,7 @@ class TopLevelKeys(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         value = self._values[key]
         if isinstance(value, msgspec.Raw):
-            value = self._values[key] = _parsed(value)
+            value = self._values[key] = _parse(value)
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _strictly(text: str | bytes) -> TopLevelKeys | None:
         return None
 
 
-def _parsed(text: msgspec.Raw) -> Any:
+def _parse(text: msgspec.Raw) -> Any:
     """Return the value of a JSON text; None if a number in it is unreadable, or it is nested too deep."""
     with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
         return msgspec.json.decode(text)

@@ -128,7 +128,7 @@ class _Reading:
         self.columns = Columns(self.damage)
         self.splitter = Splitter(stream, piece)
         self.head = head_of(self.splitter, path, lost)
-        self.events = EventList(self.splitter, self.head, self.damage, self._decoded, _collected)
+        self.events = EventList(self.splitter, self.head, self.damage, self._decode, _collect)
         self.cuts: list[int] = []
         self.sound = True
         """Whether everything decoded so far is valid JSON as it stands."""
@@ -162,15 +162,15 @@ class _Reading:
         self.columns.add(batch)
         require(self.columns, self.path, self.max_memory)
 
-    def _decoded(self, text: bytes | memoryview) -> Grouped | None:
+    def _decode(self, text: bytes | memoryview) -> Grouped | None:
         """Return the events of a JSON list, also with `NaN` and the like; None for other types or worse."""
         try:
-            return self._typed(text) or by_category(DECODER.decode(text))
+            return self._decode_typed(text) or by_category(DECODER.decode(text))
         except _REFUSED:
             self.sound = False
         return _with_plain_numbers(text)
 
-    def _typed(self, text: bytes | memoryview) -> Grouped | None:
+    def _decode_typed(self, text: bytes | memoryview) -> Grouped | None:
         """Return the events of a list without unknown ones; None otherwise, or after repeated refusals."""
         if self._spared:
             self._spared -= 1
@@ -218,5 +218,5 @@ def _with_plain_numbers(text: bytes | memoryview) -> Grouped | None:
         return None
 
 
-def _collected(salvaged: list[Salvaged]) -> Grouped:
+def _collect(salvaged: list[Salvaged]) -> Grouped:
     return by_category([event_of(one.event) for one in salvaged])

@@ -44,11 +44,11 @@ def parse(text: bytes, path: str = "<bytes>") -> Trace:
         lists = [value for key, value in pairs if key == "traceEvents" and isinstance(value, list)]
         events = [event for one in lists for event in one]
         damage.joined = max(0, len(lists) - 1)
-    raw = _Reader(damage).read(events)
+    raw = _RowReader(damage).read(events)
     return linked_trace(trace_info(metadata, path, len(text), raw), raw, damage)
 
 
-class _Reader:
+class _RowReader:
     def __init__(self, damage: Damage) -> None:
         self.damage = damage
         self.strings: list[str] = []

@@ -130,7 +130,7 @@ class Salvage:
                 return
             text = b",".join(self._unfinished)
         self.place, self._unfinished = ListPosition.BETWEEN_EVENTS, []
-        yield from self._in_chunks(self._decoded(text, offset), offset, last)
+        yield from self._in_chunks(self._decode(text, offset), offset, last)
 
     def _add_to_tail(self, text: str) -> None:
         """Store text after the list, up to the largest tail."""
@@ -139,7 +139,7 @@ class Salvage:
         self._tail_length += len(text[:room])
         self._damage.behind += len(text[room:].encode("utf-8", "replace"))
 
-    def _decoded(self, text: bytes, offset: int) -> str:
+    def _decode(self, text: bytes, offset: int) -> str:
         try:
             return text.decode()
         except UnicodeDecodeError as e:
@@ -293,16 +293,16 @@ def _with_whole_name(text: str) -> Iterator[str]:
         return
     before = _with_whole_strings(text[: name.start()])
     for end in itertools.islice(_NAME_END.finditer(text, name.end()), _MOST_ENDS):
-        within = _escaped(text[name.end() : end.start()])
+        within = _escape(text[name.end() : end.start()])
         yield f'{before}{name[0]}{within}"{_with_whole_strings(text[end.end() :])}'
 
 
 def _with_whole_strings(text: str) -> str:
     """Return the text with its strings escaped and its numbers written as JSON demands."""
-    return plain_numbers(_STRING.sub(lambda string: string[1] + _escaped(string[2]) + string[3], text))
+    return plain_numbers(_STRING.sub(lambda string: string[1] + _escape(string[2]) + string[3], text))
 
 
-def _escaped(inner: str) -> str:
+def _escape(inner: str) -> str:
     """Return the inside of a string, escaped as JSON demands."""
     if _BAD_ESCAPE.search(inner):  # so none of its backslashes was escaped: a Windows path (`windows_paths`)
         of_a_server = "\\\\" if inner.startswith("\\\\") else ""  # two backslashes that aren't an escaped one

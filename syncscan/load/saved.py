@@ -41,7 +41,7 @@ class _Versioned(msgspec.Struct):
     version: int
 
 
-class _Head(msgspec.Struct):
+class _SavedHead(msgspec.Struct):
     """The part of a document that identifies its reader; the report in it is for other programs."""
 
     schema: str
@@ -91,7 +91,7 @@ def read_saved(stream: ByteStream, name: str, most: int | None) -> Trace:
         TraceTooLarge: it doesn't fit into memory.
     """
     try:
-        saved = _saved(_text(stream, name, most), name)
+        saved = _read_rest(_text(stream, name, most), name)
         require(saved.trace, name, most)
         source_record = StoredContext(asked=saved.asked, sources=saved.sources, newer=saved.newer)
         trace = linked(saved.trace, saved.version)
@@ -115,8 +115,8 @@ def _too_large(name: str) -> TraceTooLarge:
     return TraceTooLarge(f"{name} doesn't fit into memory.", "Allow more with --max-memory.")
 
 
-def _saved(text: bytes, name: str) -> Saved:
-    head = msgspec.json.decode(text, type=_Head)
+def _read_rest(text: bytes, name: str) -> Saved:
+    head = msgspec.json.decode(text, type=_SavedHead)
     if head.schema != "syncscan.analysis/1" or not bytes(head.saved):
         raise TraceUnreadable(f"{name} is a report ({head.schema}) without the trace.", _AGAIN)
     version = msgspec.json.decode(head.saved, type=_Versioned).version
@@ -139,20 +139,20 @@ def require(saved: SavedTrace, name: str, most: int | None) -> None:
         raise _too_large(name)
 
 
-def linked(known: SavedTrace, version: int = VERSION) -> Trace:
+def linked(saved: SavedTrace, version: int = VERSION) -> Trace:
     """Link the trace again, so that what follows from the columns is computed rather than trusted.
 
     Raises:
         ValueError: its columns aren't those of a trace.
     """
-    raw = _unlinked(known, version)
-    info = trace_info(known.metadata, known.path, known.size_bytes, raw)
+    raw = _unlinked(saved, version)
+    info = trace_info(saved.metadata, saved.path, saved.size_bytes, raw)
     trace = linked_trace(info, raw, Damage())
     info = msgspec.structs.replace(
         trace.info,
-        vendor=Vendor(known.vendor),
-        warnings=known.warnings,
-        complete=known.complete,
+        vendor=Vendor(saved.vendor),
+        warnings=saved.warnings,
+        complete=saved.complete,
     )
     return msgspec.structs.replace(trace, info=info)
 

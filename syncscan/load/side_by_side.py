@@ -41,7 +41,7 @@ def each(items: Iterable[Item], work: Callable[[Item], object], rows: int) -> No
         except BaseException as error:  # of either thread; raised by the calling one
             errors.append(error)
 
-    other = _started(work_on) if rows >= WORTHWHILE_ROWS and spare_processor() else None
+    other = _start(work_on) if rows >= WORTHWHILE_ROWS and spare_processor() else None
     work_on()
     if other:
         other.join()
@@ -49,7 +49,7 @@ def each(items: Iterable[Item], work: Callable[[Item], object], rows: int) -> No
         raise errors[0]
 
 
-def _started(work: Callable[[], None]) -> threading.Thread | None:
+def _start(work: Callable[[], None]) -> threading.Thread | None:
     thread = threading.Thread(target=work)
     try:
         thread.start()

@@ -13,7 +13,7 @@ import numpy as np
 from syncscan.errors import UsageError
 from syncscan.load.repetition import Repetition, repeated_calls
 from syncscan.model.arrays import Int64, grouped, median
-from syncscan.model.names import step_number
+from syncscan.model.slice_names import step_number
 from syncscan.model.step_marks import StepMark, step_mark
 from syncscan.model.steps_found import FoundBy, StepsFound
 from syncscan.model.trace import NONE, Category, Step, Trace
@@ -26,18 +26,18 @@ LAUNCHED = 0.5
 other work doesn't consist of them. A choice: in our two traces of serving frameworks it is 1."""
 
 
-def with_steps(trace: Trace, scope: str | None = None, whole: bool = False) -> Trace:
+def with_steps(trace: Trace, scope: str | None = None, as_one_step: bool = False) -> Trace:
     """Return the trace with its steps.
 
     Args:
         trace: a linked trace; existing steps are replaced.
         scope: glob; every outermost range with a matching name is a step.
-        whole: whether the trace is one step, whatever it marks.
+        as_one_step: whether the trace is one step, whatever it marks.
 
     Raises:
         UsageError: no range has such a name.
     """
-    if whole:
+    if as_one_step:
         return msgspec.structs.replace(trace, steps=(), steps_found=StepsFound(asked=True))
     if scope is not None:
         return msgspec.structs.replace(
@@ -118,12 +118,12 @@ def _of_scope(trace: Trace, scope: str) -> tuple[Step, ...]:
         near = difflib.get_close_matches(scope.strip("*"), names, n=5, cutoff=0.3) or names[:5]
         hint = f"It has {', '.join(near)}." if near else "It has no record_function scopes."
         raise UsageError(f"No range in {trace.info.path} is called {scope!r}.", hint)
-    return _numbered(trace, rows)
+    return _number_steps(trace, rows)
 
 
 def _of_framework(trace: Trace) -> tuple[Step, ...]:
     rows = _outermost(trace, _ranges(trace, lambda name: step_mark(name) is not None))
-    steps = _numbered(trace, rows)
+    steps = _number_steps(trace, rows)
     return steps if steps and _share_of_launches(trace, steps) >= LAUNCHED else ()
 
 
@@ -144,7 +144,7 @@ def _outermost(trace: Trace, rows: Int64) -> Int64:
     return np.array([r for r in rows.tolist() if chosen.isdisjoint(trace.ancestors(r))], np.int64)
 
 
-def _numbered(trace: Trace, rows: Int64) -> tuple[Step, ...]:
+def _number_steps(trace: Trace, rows: Int64) -> tuple[Step, ...]:
     """Return the ranges of the thread with most of them as steps, each up to the next one's begin.
 
     Time between two ranges belongs to the step before it: a server samples and copies its tokens back after its range.

@@ -86,12 +86,12 @@ class Table:
         rows, columns = sum(block.rows for block in self._blocks), dict.fromkeys(self._types)
 
         def join(name: str) -> None:
-            columns[name] = self._joined(name, rows)
+            columns[name] = self._join(name, rows)
 
         each(columns, join, rows)
         return columns
 
-    def _joined(self, name: str, rows: int) -> Any:
+    def _join(self, name: str, rows: int) -> Any:
         if rows and not any(name in block.columns for block in self._blocks):
             return empty(rows, self._types[name])
         column = np.empty(rows, self._types[name])

@@ -145,16 +145,16 @@ class _Packed(Stored):
     def _again(self) -> bytes:
         """Return the text that a decompressor dropped with the portion in which it failed, at most `_CHUNK`."""
         start, already = self._part
-        known, end = self._unpacked_bytes - already, self.bytes_read
+        remaining, end = self._unpacked_bytes - already, self.bytes_read
         sound = max(start, end - _CHUNK)
         unpacker, parts = self._new_unpacker(), []
         with _as_far_as_it_goes():  # the file may have changed, or can't be read again
             self.below.seek(start)
             while (left := sound - self.below.tell()) > 0:
                 text = _unpacked(unpacker, self.below.read(min(_CHUNK, left)))
-                parts.append(text[known:])
-                known = max(0, known - len(text))
-            parts.append(_before_the_damage(unpacker, self.below.read(end - sound))[known:])
+                parts.append(text[remaining:])
+                remaining = max(0, remaining - len(text))
+            parts.append(_before_the_damage(unpacker, self.below.read(end - sound))[remaining:])
         with _as_far_as_it_goes():
             self.below.seek(end)
         return b"".join(parts)

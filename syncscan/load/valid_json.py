@@ -58,7 +58,7 @@ class ValidText:
         """Repairs and losses in the text read so far."""
         splitter = Splitter(stream, piece)
         head = head_of(splitter, path, lost)
-        self._events = EventList(splitter, head, self.damage, _if_text if sound else _as_it_stands, _joined)
+        self._events = EventList(splitter, head, self.damage, _if_text if sound else _as_it_stands, _join)
         self._ending = TextAfterEvents(TopLevelKeys({}), (), "", "")
         self._path, self._lost = path, lost
         self.head = _valid_head(head)
@@ -121,7 +121,7 @@ def _if_text(text: bytes | memoryview) -> bytes | None:
     return inner if _is_text(inner) else None
 
 
-def _joined(salvaged: list[Salvaged]) -> bytes:
+def _join(salvaged: list[Salvaged]) -> bytes:
     """Return the text of events read one by one: unchanged if any reader accepts them, else rewritten."""
     texts = ((one.text.encode(), one.event) for one in salvaged)
     return b",".join(

@@ -49,7 +49,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     remedies: tuple[Remedy, ...] = ()
     """Changes worth making, syncs and habits in one list, largest gain first."""
     races: tuple[Race, ...] = ()
-    """Uses of one memory that nothing orders, of a dry run; empty for recordings."""
+    """Uses of one memory that nothing orders: of a dry run, or the few that a recording shows."""
     run: ProgramRun | None = None
     """The program's whole run as far as capture watched it; None where it didn't."""
     phases: tuple[Analysis | None, ...] = ()
@@ -85,13 +85,13 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         """Return the text report."""
-        return self._rendered("text") if self._renderer else repr(self)
+        return self._render("text") if self._renderer else repr(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return what IPython shows, by MIME type."""
         if self._renderer is None:
             return {"text/plain": repr(self)}
-        return {"text/html": self._rendered("fragment"), "text/plain": self._rendered("text")}
+        return {"text/html": self._render("fragment"), "text/plain": self._render("text")}
 
     @property
     def shown(self) -> Shown:
@@ -182,15 +182,15 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
 
     def to_html(self) -> str:
         """Return the report as one self-contained HTML page."""
-        return self._rendered("html")
+        return self._render("html")
 
     def to_json(self) -> str:
         """Return the analysis as indented JSON, schema `syncscan.analysis/1`; times in µs."""
-        return self._rendered("json")
+        return self._render("json")
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, fit for a pull request."""
-        return self._rendered("markdown")
+        return self._render("markdown")
 
     def evidence(self, id: str) -> str:
         """Return Markdown that proves a finding to others: trace, wait, awaited work, projected gain.
@@ -201,7 +201,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         Raises:
             KeyError: there is none.
         """
-        return self._rendered("evidence", finding=self.finding(id))
+        return self._render("evidence", finding=self.finding(id))
 
     def picture(self, of: str = "timeline") -> Picture:
         """Return a PNG picture that notebooks show and store; needs matplotlib (the extra `notebook`).
@@ -224,7 +224,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
 
         By custom it is written to a file `NAME.syncscan.json`.
         """
-        return self._rendered("saved")
+        return self._render("saved")
 
     def _projects(self) -> Projects:
         if self._projector is None:
@@ -237,7 +237,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         frame: pd.DataFrame = self._framer(self, of)
         return frame
 
-    def _rendered(self, form: str, **options: Any) -> str:
+    def _render(self, form: str, **options: Any) -> str:
         if self._renderer is None:
             raise RuntimeError("this analysis was made without renderers; use syncscan.analyze(path)")
         return self._renderer(self, form, **options)

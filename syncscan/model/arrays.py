@@ -106,10 +106,10 @@ def numbered(codes: Any) -> tuple[Int64, Int32]:
     if span > _TABLE * len(codes):
         known, which = np.unique(codes, return_inverse=True)
         return known.astype(np.int64), which.reshape(-1).astype(np.int32)
-    there = np.zeros(span, np.bool_)  # dense codes need a lookup table, no sorting
+    present = np.zeros(span, np.bool_)  # dense codes need a lookup table, no sorting
     for rows in blocks(len(codes)):
-        there[codes[rows] - least] = True
-    return np.flatnonzero(there) + least, looked_up(np.cumsum(there, dtype=np.int32) - 1, codes, least)
+        present[codes[rows] - least] = True
+    return np.flatnonzero(present) + least, looked_up(np.cumsum(present, dtype=np.int32) - 1, codes, least)
 
 
 def median(values: Any) -> float:

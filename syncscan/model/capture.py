@@ -1,6 +1,6 @@
 """Decode and check the table that capture stored in a trace.
 
-The table stands under the trace's top-level key "syncscan" (schema `syncscan.capture/1`). A file may hold anything, so
+The table is under the trace's top-level key "syncscan" (schema `syncscan.capture/1`). A file may hold anything, so
 each part is decoded into frozen types on its own, and a part that doesn't match is left out with a sentence. Later code
 doesn't check again.
 """
@@ -377,7 +377,7 @@ class CaptureTable(msgspec.Struct, frozen=True):
     unprofiled_mean_us: Positive | None = None
     """Mean of those steps: unlike the median, it includes rare events."""
     unprofiled_steps_us: tuple[Positive, ...] = ()
-    """Times of those steps; empty where single steps couldn't be told apart."""
+    """Times of those steps; empty where single steps couldn't be distinguished."""
     notes: tuple[str, ...] = ()
     """Notes on the capture for readers of the numbers, one sentence each."""
     lines: Lines = Lines()
@@ -416,13 +416,13 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     """Return the table of a trace, and a sentence for each rejected part.
 
     Args:
-        value: what stands under the trace's key "syncscan": JSON as Python's values, of any shape; None without.
+        value: the value under the trace's key "syncscan": JSON as Python's values, of any shape; None without.
     """
     if value is None:
         return NO_TABLE, ()
     if not isinstance(value, Mapping):
         return NO_TABLE, ("The capture table of this trace is damaged and was ignored: it is no object.",)
-    reader = _Reader(encodable(value))  # else lone surrogates in file names reach every report
+    reader = _TableReader(encodable(value))  # else lone surrogates in file names reach every report
     clocks = reader.part("clocks", dict[str, Any], {})
     table = CaptureTable(
         unprofiled_step_us=reader.part("unprofiled_step_us", Positive, None),
@@ -432,7 +432,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         lines=reader.part("lines", Lines, Lines()),
         events=reader.part("events", tuple[EventCall, ...], ()),
         collections=reader.part("collections", tuple[Collection, ...], ()),
-        calibrated_clocks=_Reader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
+        calibrated_clocks=_TableReader(clocks, reader.refused).part("calibrated", Clocks, Clocks()),
         unfinished_step=reader.part("unfinished_step", Index, None),
         host=reader.part("host", HostSamples, None),
         run=reader.part("run", RunRecord, None),
@@ -447,7 +447,7 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
     return table, tuple(reader.refused)
 
 
-class _Reader:
+class _TableReader:
     """Decodes the parts of a table one by one and collects a sentence for each rejected one."""
 
     def __init__(self, table: Mapping[str, Any], refused: list[str] | None = None) -> None:

@@ -12,7 +12,7 @@ MOST = 10_000
 Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
 
-class CompileKind(str, Enum):
+class CompileKind(Enum):
     """Outcomes of a frame that dynamo tried to compile."""
 
     BREAK = "break"
@@ -24,7 +24,7 @@ class CompileKind(str, Enum):
 
 
 class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A graph break, a skipped frame or a recompile, from dynamos reason."""
+    """A graph break, a skipped frame or a recompile, with dynamo's reason."""
 
     kind: CompileKind
     reason: Annotated[str, msgspec.Meta(max_length=2000)]
@@ -42,7 +42,7 @@ class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
     frame_last: Line = -1
     """Its last, of a skipped frame whose file was at hand."""
     count: Annotated[int, msgspec.Meta(ge=1, le=2**62)] = 1
-    """How often dynamo said so."""
+    """Number of such reports from dynamo."""
 
 
 class CompileRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A file's path goes in; whether it only starts the program, as the script of a package's entry point, comes out."""
+"""Tell by a file's path whether it only starts the program, as the script of a package's entry point does."""
 
 from __future__ import annotations
 

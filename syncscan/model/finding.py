@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from syncscan.model.confidence import Confidence as Confidence
 from syncscan.model.fix import Suggested
 
 
@@ -42,16 +43,8 @@ class Severity(str, enum.Enum):
         return cls.MEDIUM if share >= 0.01 else cls.LOW
 
 
-class Confidence(str, enum.Enum):
-    """How certain the attribution is."""
-
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
 class Phase(str, enum.Enum):
-    """The part of a training step that a sync point lies in."""
+    """The part of a training step that contains a sync point."""
 
     FORWARD = "forward"
     BACKWARD = "backward"

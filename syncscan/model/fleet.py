@@ -56,7 +56,7 @@ class JobRank(msgspec.Struct, frozen=True):
     clock_ns: int
     """Offset from the rank's epoch time to the job's."""
     holds_us: float
-    """How much later than the others it arrived at collectives where it was last; mean per step."""
+    """How much later than the others it arrived at the collectives for which it was last; mean per step."""
     waits_us: float
     """How long it waited for others in collectives; mean per step."""
 
@@ -98,7 +98,7 @@ class JobFinding(msgspec.Struct, frozen=True):
     ranks: tuple[int, ...]
     """Ranks that have it, ascending."""
     wait_us: float | None
-    """The longest wait of any rank; None where none could be measured."""
+    """The longest wait of any rank; None if none could be measured."""
     bubble_us: float | None
     alone_us: float | None
     """The largest gain that a single rank's trace projects."""

@@ -114,7 +114,8 @@ class DearOp(msgspec.Struct, frozen=True, kw_only=True):
 
     op: str
     scope: tuple[str, ...]
-    """Scopes, outermost first, without the step; for a backward op, those of its forward op."""
+    """Scopes, outermost first, without the step; for a backward op, those open on the steps' thread meanwhile,
+    or else those of its forward op."""
     per_step: float
     us: float
     """Host time per step with all callees, without waits, scaled like `CountedHost`, µs."""

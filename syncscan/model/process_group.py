@@ -47,10 +47,10 @@ def group_of(text: str) -> ProcessGroup:
     if not (isinstance(parts, list) and [type(part) for part in parts[:2]] == [str, str] and len(parts) == 3):
         raise ValueError("a process group is none")
     name, ranks, peer = parts
-    return ProcessGroup(name, _listed(ranks), peer if type(peer) is int else None)
+    return ProcessGroup(name, _complete_list(ranks), peer if type(peer) is int else None)
 
 
-def _listed(ranks: str) -> tuple[int, ...]:
+def _complete_list(ranks: str) -> tuple[int, ...]:
     """Return the ranks of a complete list; empty for one that is cut or damaged."""
     try:
         listed: Any = json.loads(ranks)

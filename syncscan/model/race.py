@@ -6,9 +6,11 @@ from enum import Enum
 
 import msgspec
 
+from syncscan.model.confidence import Confidence
+
 
 class RaceKind(str, Enum):
-    """Kinds of races, by what comes second."""
+    """Kinds of races, by the later use."""
 
     READ_BEFORE_COPY = "read-before-copy"
     WRITE_BEFORE_COPY = "write-before-copy"
@@ -20,17 +22,19 @@ class RaceLine(msgspec.Struct, frozen=True):
     """A line of the program that uses the memory."""
 
     file: str
-    """Below the folder that the program was started from."""
+    """Below the folder that the program was started from; "" in a recording without stacks."""
     line: int
+    """In a recording that of the function's `def`, unless one line alone can have made the call; 0 without stacks."""
     function: str
+    """In a recording without stacks the scopes and the op."""
 
     def __str__(self) -> str:
-        """Return `train.py:12`."""
-        return f"{self.file}:{self.line}"
+        """Return `train.py:12`; without stacks the scopes and the op."""
+        return f"{self.file}:{self.line}" if self.file else self.function
 
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):
-    """Two uses of one memory that nothing orders."""
+    """Two unordered uses of the same memory."""
 
     id: str
     kind: RaceKind
@@ -40,6 +44,8 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     """The later use; of a freed tensor the line that may still use it."""
     count: int
     """How often it occurred in the run."""
+    confidence: Confidence = Confidence.HIGH
+    """Medium in a recording, which has no addresses: by its times, its ops and their order."""
 
     @property
     def text(self) -> RaceText:
@@ -68,7 +74,7 @@ TEXTS = {
         "A copy with non_blocking=True from pinned memory reads the memory after the call has returned: the device "
         "gets whatever the host writes there meanwhile.",
         "Wait for the copy before the memory is filled again: event.record() after the copy and event.synchronize() "
-        "before the write, or use two buffers in turn, each with its event.",
+        "before the write, or alternate between two buffers, each with its event.",
     ),
     RaceKind.UNORDERED_STREAMS: RaceText(
         "two streams use one tensor without synchronization",

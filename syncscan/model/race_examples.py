@@ -8,21 +8,21 @@ HEADING = "What the sync protected"
 
 EXAMPLES = {
     RaceKind.READ_BEFORE_COPY: (
-        "host = values.to('cpu', non_blocking=True)\nprint(host.sum())  # numbers that aren't there yet",
+        "host = values.to('cpu', non_blocking=True)\nprint(host.sum())  # the values may not have arrived",
         "host = values.to('cpu', non_blocking=True)\n"
         "copied = torch.cuda.Event()\n"
-        "copied.record()  # behind the copy, on its stream\n"
-        "...  # the host goes on, up to where it needs the numbers\n"
-        "copied.synchronize()  # before each first read, of views and arrays too\n"
+        "copied.record()  # after the copy, on its stream\n"
+        "...  # the host continues until it needs the values\n"
+        "copied.synchronize()  # before the first read, also through views and arrays\n"
         "print(host.sum())",
     ),
     RaceKind.WRITE_BEFORE_COPY: (
-        "batch = pinned.to('cuda', non_blocking=True)\npinned.copy_(following)  # reaches the device instead",
+        "batch = pinned.to('cuda', non_blocking=True)\npinned.copy_(following)  # may reach the device instead",
         "batch = pinned.to('cuda', non_blocking=True)\n"
         "copied = torch.cuda.Event()\n"
-        "copied.record()  # behind the copy, on its stream\n"
-        "...  # the host goes on, up to where it fills the memory again\n"
-        "copied.synchronize()  # before the write; new memory each time, as of a loader that pins, needs none\n"
+        "copied.record()  # after the copy, on its stream\n"
+        "...  # the host continues until it refills the memory\n"
+        "copied.synchronize()  # before the write; not needed for new memory each time, as from a pinning loader\n"
         "pinned.copy_(following)",
     ),
 }
@@ -34,7 +34,8 @@ def section(kind: RaceKind) -> str:
     wrong, right = EXAMPLES[kind]
     text = TEXTS[kind]
     return (
-        f"{text.why} That is a race (`{kind.value}`), and goes wrong by timing only:\n\n```python\n{wrong}\n```\n\n"
-        f"The right form waits for the copy alone:\n\n```python\n{right}\n```\n\n"
+        f"{text.why} This is a race (`{kind.value}`), which goes wrong only with some timings:\n\n"
+        f"```python\n{wrong}\n```\n\n"
+        f"The correct form waits only for the copy:\n\n```python\n{right}\n```\n\n"
         "`syncscan dryrun --fail-on race` finds it without a GPU."
     )

@@ -101,10 +101,10 @@ def packed(columns: Mapping[str, Any], level: int) -> Packed:
         level: compression level of zlib, 1 to 9.
     """
     rows = max((len(column) for column in columns.values()), default=0)
-    return Packed(rows=rows, columns={name: _packed(name, column, level) for name, column in columns.items()})
+    return Packed(rows=rows, columns={name: _pack(name, column, level) for name, column in columns.items()})
 
 
-def _packed(name: str, column: Any, level: int) -> bytes:
+def _pack(name: str, column: Any, level: int) -> bytes:
     stored = np.diff(column, prepend=column.dtype.type(0)) if name in _GROWING else column
     return zlib.compress(stored.astype(column.dtype.newbyteorder("<")).tobytes(), level)
 
@@ -121,10 +121,10 @@ def unpacked(stored: Packed, types: Mapping[str, Any]) -> dict[str, Any]:
     """
     if stored.columns.keys() != types.keys():
         raise ValueError(f"its columns aren't {', '.join(types)}")
-    return {name: _unpacked(name, stored, np.dtype(kind)) for name, kind in types.items()}
+    return {name: _unpack(name, stored, np.dtype(kind)) for name, kind in types.items()}
 
 
-def _unpacked(name: str, stored: Packed, kind: np.dtype[Any]) -> Any:
+def _unpack(name: str, stored: Packed, kind: np.dtype[Any]) -> Any:
     size = stored.rows * kind.itemsize
     unpacker = zlib.decompressobj()
     try:

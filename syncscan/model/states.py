@@ -35,5 +35,5 @@ class States(msgspec.Struct, frozen=True, kw_only=True):
     """Savings of removing those syncs alone, and of such a compile alone."""
 
     def state(self, launches: str, removed: bool) -> ProjectedState | None:
-        """One of them; None of the step as it is."""
+        """Return one of the projected states; None for the step as it is."""
         return next((s for s in self.each if s.launches == launches and s.removed == removed), None)

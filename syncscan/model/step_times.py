@@ -20,7 +20,7 @@ STUDENT = 3.182
 class StepTimes(msgspec.Struct, frozen=True):
     """Step times without a profiler, in µs.
 
-    `each` is empty where single steps couldn't be told apart, `clock` is the measuring clock: "device" or "host".
+    `each` is empty where single steps couldn't be distinguished, `clock` is the measuring clock: "device" or "host".
     `period` is the number of steps after which times repeat, where steps aren't alike.
     """
 

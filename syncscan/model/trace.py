@@ -294,11 +294,11 @@ class Trace(Making, frozen=True, eq=False):
 
     def rows_of(self, category: Category) -> tuple[Int64, Int32]:
         """Return the rows of a category, ascending, and the index of each row's name in `strings`."""
-        known = self._rows_of_category
-        if category not in known:
+        cached = self._rows_of_category
+        if category not in cached:
             rows = np.flatnonzero(self.slices.category == int(category))
-            known[category] = rows, self.slices.name.take(rows)
-        return known[category]
+            cached[category] = rows, self.slices.name.take(rows)
+        return cached[category]
 
     def lengths_like(self, row: int) -> Int64:
         """Return the durations of all slices with the category and name of this row's, ns."""
@@ -308,12 +308,12 @@ class Trace(Making, frozen=True, eq=False):
 
     def names_of(self, category: Category) -> list[int]:
         """Return the indices of the strings that name slices of this category, ascending."""
-        known = self._names_of_category
-        if category not in known:
+        cached = self._names_of_category
+        if category not in cached:
             used = np.zeros(len(self.strings), np.bool_)
             used[self.rows_of(category)[1]] = True
-            known[category] = np.flatnonzero(used).tolist()
-        return known[category]
+            cached[category] = np.flatnonzero(used).tolist()
+        return cached[category]
 
     @cached_property
     def _rows_of_category(self) -> dict[Category, tuple[Int64, Int32]]:
@@ -357,11 +357,11 @@ class Trace(Making, frozen=True, eq=False):
 
     def calls_with(self, correlations: Int64) -> Int64:
         """Return the row of the call with each of these correlations, NONE without one; see `calls_of`."""
-        known, calls = self._calls_by_correlation
-        if not len(known):
+        sorted_correlations, calls = self._calls_by_correlation
+        if not len(sorted_correlations):
             return np.full(len(correlations), NONE, np.int64)
-        at = np.minimum(np.searchsorted(known, correlations), len(known) - 1)
-        return np.where((known[at] == correlations) & (correlations != NONE), calls[at], NONE)
+        at = np.minimum(np.searchsorted(sorted_correlations, correlations), len(sorted_correlations) - 1)
+        return np.where((sorted_correlations[at] == correlations) & (correlations != NONE), calls[at], NONE)
 
     @cached_property
     def _calls_by_correlation(self) -> tuple[Int64, Int64]:
@@ -424,11 +424,11 @@ class Trace(Making, frozen=True, eq=False):
             rows = rows[self.slices.correlation.take(rows) != NONE]
             rows = rows[np.argsort(self.slices.correlation.take(rows), kind="stable")]
             self._ascending_correlations[categories] = (self.slices.correlation[rows], rows)
-        known, rows = self._ascending_correlations[categories]
-        if not len(known):
+        sorted_correlations, rows = self._ascending_correlations[categories]
+        if not len(sorted_correlations):
             return np.full(len(correlations), NONE, np.int64)
-        at = np.maximum(np.searchsorted(known, correlations, side="right") - 1, 0)
-        return np.where((known[at] == correlations) & (correlations != NONE), rows[at], NONE)
+        at = np.maximum(np.searchsorted(sorted_correlations, correlations, side="right") - 1, 0)
+        return np.where((sorted_correlations[at] == correlations) & (correlations != NONE), rows[at], NONE)
 
     @cached_property
     def _ascending_correlations(self) -> dict[tuple[Category, ...], tuple[Int64, Int64]]:
@@ -443,10 +443,10 @@ class Trace(Making, frozen=True, eq=False):
         """
         s, calls = self.slices, self.device_calls
         start = s.ts[self.device_rows]
-        known = calls != NONE
-        if not known.any():
+        has_call = calls != NONE
+        if not has_call.any():
             return start.copy()
-        return np.where(known, np.minimum(s.ts[calls], start), np.minimum(start, s.ts.min() - 1))
+        return np.where(has_call, np.minimum(s.ts[calls], start), np.minimum(start, s.ts.min() - 1))
 
     def launched_in(self, intervals: Iterable[tuple[int, int]]) -> Bool:
         """Return a mask over `device_rows`: the work that was launched in any of these intervals (ns)."""

@@ -1,1 +1,1 @@
-"""Two programs go in, whether the second is faster and computes the same comes out; each runs in fresh processes."""
+"""Measure in fresh processes whether a second program is faster than a first, and computes the same."""

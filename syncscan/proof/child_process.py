@@ -1,4 +1,4 @@
-"""A command goes in, a process that can be asked and leaves nothing behind comes out.
+"""Run a command as a process that answers requests and leaves nothing behind.
 
 It is the head of a group of its own and has nothing to read on stdin. What it prints is read away, and the end of it
 kept to be shown if it fails. When it is over, or is to be, its group is ended, and on Linux also what left the group
@@ -26,11 +26,11 @@ POLL_S = 0.05
 """How often a process is looked after while an answer of it is awaited: its end doesn't always close the pipe, which
 its own children may hold."""
 GRACE_S = 10.0
-"""How long a process may take to end when it was told to: what it runs at exit is the user's."""
+"""Seconds that a process may take to end after SIGTERM: what it runs at exit is the user's."""
 MARK = "SYNCSCAN_TRIAL"
 
 
-class Process:
+class ChildProcess:
     """A running command that is sent orders and gives answers, both lines of JSON.
 
     Args:

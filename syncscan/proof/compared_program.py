@@ -15,7 +15,7 @@ class ComparedProgram:
     """One of two programs.
 
     `name` is what a report calls it, `path` where its file is, `function` empty for a script. `folder` is where it
-    runs; `moved` leads from a folder of the user's to the one that stands in its place, for a program at a revision.
+    runs; `moved` leads from a folder of the user's to the one that replaces it, for a program at a revision.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Pairs of processes go in, the gain with its interval comes out, and whether it is known well enough to stop.
+"""Estimate the gain with its interval from pairs of processes, and whether it is known well enough to stop.
 
 The unit is the pair, because processes differ: memory lies elsewhere in each, another core runs it, another neighbor
 is busy; steps of one process share all that, and an interval from them would be too narrow however many there are
@@ -48,7 +48,7 @@ def gain_of(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> ProofGain 
 
 
 def enough(pairs: Sequence[Pair], matters: float) -> str:
-    """Why the gain is known well enough; empty where it isn't.
+    """Return why the gain is known well enough; empty where it isn't.
 
     Args:
         pairs: the pairs measured so far.

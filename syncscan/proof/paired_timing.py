@@ -1,4 +1,4 @@
-"""Programs that can be started go in, pairs of processes that were timed come out, until their difference is known.
+"""Time pairs of processes, one of each program, until their difference is known.
 
 A pair of processes is started, one of each program. Both run until they have warmed up; then one is paused at the end
 of a step while the other's are timed, A B B A A B B A, so that what changes on the machine from second to second
@@ -92,7 +92,7 @@ class ProofOptions:
 
 @contextlib.contextmanager
 def running(trials: Opens, runs: Sequence[Run], seeded: int = 0) -> Iterator[list[Opened]]:
-    """Programs in processes of their own, for as long as the context lasts; if it is left by an error they are killed.
+    """Start programs in processes of their own until the context ends; an error kills them.
 
     Args:
         trials: starts them.

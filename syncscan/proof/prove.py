@@ -1,4 +1,4 @@
-"""Two programs go in, a proof comes out: what they compute is compared, and then how long they take."""
+"""Prove a change: compare what two programs compute, and then how long they take."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def prove(
         before: a script, or `file.py:function`.
         after: what it is compared with; with `revisions` the same program if not given.
         arguments: the arguments of the scripts.
-        revisions: git revisions at which `before` and `after` run; of one, `after` runs as it stands in the folder.
+        revisions: git revisions at which `before` and `after` run; with one, `after` runs as it is in the folder.
         limit_s: how long all may take.
         matters: the part of a step below which a difference doesn't matter.
         steps: how many seeded steps are compared.
@@ -91,11 +91,11 @@ def _programs(
         raise UsageError(f"{before} and {after} are a script and a function.", "Give two scripts, or two functions.")
     with contextlib.ExitStack() as worktrees:
         checked_out = [
-            worktrees.enter_context(at_revision(one, revision))
-            for one, revision in zip((first, second), revisions, strict=False)
+            worktrees.enter_context(at_revision(path, revision))
+            for path, revision in zip((first, second), revisions, strict=False)
         ]
-        one, other = [*checked_out, *(first, second)[len(checked_out) :]]
-        yield {Side.BEFORE: one, Side.AFTER: other}
+        path, other = [*checked_out, *(first, second)[len(checked_out) :]]
+        yield {Side.BEFORE: path, Side.AFTER: other}
 
 
 def measured(
@@ -116,7 +116,7 @@ def measured(
     """
     began = clock()
     try:
-        result, device = _compared(trials, options)
+        result, device = _compare(trials, options)
     except TimeoutError:
         why = f"{names[0]} and {names[1]} hadn't finished {options.steps} steps each after {options.limit_s:g} s."
         raise ProgramFailed(why, "Give them more time with --limit.") from None
@@ -156,7 +156,7 @@ def verdict(gain: ProofGain | None, matters: float, same: Same) -> ProofVerdict:
     return ProofVerdict.PROVEN if gain.low > matters and same is Same.YES else ProofVerdict.UNKNOWN
 
 
-def _compared(trials: Opens, options: ProofOptions) -> tuple[Result, str]:
+def _compare(trials: Opens, options: ProofOptions) -> tuple[Result, str]:
     """Return whether both compute the same; if not bit for bit, the first one is run again twice."""
     (first, device), (other, _) = _fingerprints(trials, (Run(Side.BEFORE), Run(Side.AFTER)), options)
     noise = _Noise(trials, options)

@@ -1,4 +1,4 @@
-"""Fingerprints go in, whether two programs compute the same comes out.
+"""Decide by fingerprints whether two programs compute the same.
 
 How far floating-point results may lie apart depends on the program: what sums in another order differs by some rounding
 errors, an optimizer that divides by small numbers makes much of them, and a device that adds in any order differs from
@@ -51,10 +51,10 @@ def judge(
         tolerance: relative, of losses.
     """
     distances = _Distances.between(first, other)
-    own, noise = (_Distances.between(first, run) if run is not None else NONE for run in (again, rounded))
+    repeated, noise = (_Distances.between(first, run) if run is not None else NONE for run in (again, rounded))
 
     def result(same: Same, why: str = "") -> Result:
-        itself, rounding = (None if d is NONE else d.largest for d in (own, noise))
+        itself, rounding = (None if d is NONE else d.largest for d in (repeated, noise))
         left_out = _not_compared(first, other, distances)
         return Result(same, len(first.losses), distances.largest, itself, rounding, first.source, why, left_out)
 
@@ -62,11 +62,11 @@ def judge(
         return result(Same.UNKNOWN, NOTHING)
     if not all(map(math.isfinite, (x for step in first.losses for loss in step.numbers for x in loss))):
         return result(Same.UNKNOWN, "the first program computes infinity or NaN")
-    if (own.largest.losses or 0.0) > max(tolerance, UNTELLABLE):
+    if (repeated.largest.losses or 0.0) > max(tolerance, UNTELLABLE):
         return result(Same.UNKNOWN, "two runs of the first program differ too much to compare")
     if _begin(first, other) > max(tolerance, OWN * (_begin(first, again) if again is not None else 0.0)):
         return result(Same.NO, BEGINS)
-    wrong = [what for what in ("losses", "parameters") if _apart(what, distances, own, noise, tolerance)]
+    wrong = [what for what in ("losses", "parameters") if _apart(what, distances, repeated, noise, tolerance)]
     return result(Same.NO, f"the {' and '.join(wrong)} differ") if wrong else result(Same.YES)
 
 
@@ -102,20 +102,20 @@ class _Distances:
 NONE = _Distances((), ())
 
 
-def _not_compared(first: Fingerprint, other: Fingerprint, found: _Distances) -> str:
-    """Why the losses or the parameters alone decide, where both programs have both."""
-    if found.losses and not found.parameters and first.end.shapes and other.end.shapes:
+def _not_compared(first: Fingerprint, other: Fingerprint, distances: _Distances) -> str:
+    """Return why the losses or the parameters alone decide, where both programs have both."""
+    if distances.losses and not distances.parameters and first.end.shapes and other.end.shapes:
         return f"their parameters differ in number or shape, so only the {first.source} were compared"
-    if found.parameters and not found.losses and first.losses and other.losses:
+    if distances.parameters and not distances.losses and first.losses and other.losses:
         return f"their {first.source} differ in number or shape, so only the parameters were compared"
     return ""
 
 
-def _apart(what: str, found: _Distances, own: _Distances, noise: _Distances, tolerance: float) -> bool:
+def _apart(kind: str, distances: _Distances, repeated: _Distances, noise: _Distances, tolerance: float) -> bool:
     """Return whether a loss or a parameter differs by more than the first program's own noise."""
-    limit = tolerance if what == "losses" else MOVED * tolerance
-    values = getattr(found, what)
-    itself, rounded = (_fitting(getattr(run, what), len(values)) for run in (own, noise))
+    limit = tolerance if kind == "losses" else MOVED * tolerance
+    values = getattr(distances, kind)
+    itself, rounded = (_fitting(getattr(run, kind), len(values)) for run in (repeated, noise))
     return any(v > max(limit, OWN * o, ROUNDING * r) for v, o, r in zip(values, itself, rounded, strict=True))
 
 
@@ -124,11 +124,11 @@ def _fitting(values: Sequence[float], count: int) -> Sequence[float]:
     return values if len(values) == count else [0.0] * count
 
 
-def _losses(one: Sequence[Tensors], other: Sequence[Tensors]) -> list[float]:
+def _losses(first: Sequence[Tensors], other: Sequence[Tensors]) -> list[float]:
     """Return, per loss, the largest difference relative to the largest value; nothing if the losses don't match."""
-    if [t.shapes for t in one] != [t.shapes for t in other]:
+    if [t.shapes for t in first] != [t.shapes for t in other]:
         return []
-    steps = [zip(a.numbers, b.numbers, strict=True) for a, b in zip(one, other, strict=True)]
+    steps = [zip(a.numbers, b.numbers, strict=True) for a, b in zip(first, other, strict=True)]
     return [_relative([pair for pair in column if pair]) for column in zip_longest(*steps)]
 
 
@@ -137,14 +137,14 @@ def _relative(column: Sequence[tuple[Sequence[float], Sequence[float]]]) -> floa
     return max(_ratio(_distance(a, b), largest) for a, b in column)
 
 
-def _parameters(one: Fingerprint, other: Fingerprint) -> list[float]:
+def _parameters(first: Fingerprint, other: Fingerprint) -> list[float]:
     """Return the final difference of each parameter, relative to its change; empty if shapes don't match."""
-    if one.end.shapes != other.end.shapes:
+    if first.end.shapes != other.end.shapes:
         return []
     rows = zip(
-        one.end.numbers, other.end.numbers, one.begin.numbers, other.begin.numbers, one.end.epsilons, strict=True
+        first.end.numbers, other.end.numbers, first.begin.numbers, other.begin.numbers, first.end.epsilons, strict=True
     )
-    return [_moved_apart(*row, steps=max(len(one.losses), 1)) for row in rows]
+    return [_moved_apart(*row, steps=max(len(first.losses), 1)) for row in rows]
 
 
 def _moved_apart(
@@ -159,12 +159,12 @@ def _moved_apart(
     return _ratio(apart, max(_distance(a, a0), _distance(b, b0)))
 
 
-def _begin(one: Fingerprint, other: Fingerprint) -> float:
+def _begin(first: Fingerprint, other: Fingerprint) -> float:
     """Return the largest relative difference of a parameter before the first step; 0 if shapes don't match."""
-    if one.begin.shapes != other.begin.shapes:
+    if first.begin.shapes != other.begin.shapes:
         return 0.0
     return max(
-        (_ratio(_distance(a, b), _norm(a)) for a, b in zip(one.begin.numbers, other.begin.numbers, strict=True)),
+        (_ratio(_distance(a, b), _norm(a)) for a, b in zip(first.begin.numbers, other.begin.numbers, strict=True)),
         default=0.0,
     )
 
@@ -179,10 +179,10 @@ def _norm(numbers: Sequence[float]) -> float:
     return math.sqrt(sum(x * x for x in numbers))
 
 
-def _distance(one: Sequence[float], other: Sequence[float]) -> float:
+def _distance(first: Sequence[float], other: Sequence[float]) -> float:
     """Return the Euclidean distance; 0 for values that are non-finite in the same way in both."""
     total = 0.0
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(first, other, strict=True):
         if a == b or (math.isnan(a) and math.isnan(b)):
             continue
         total += (a - b) ** 2

@@ -1,4 +1,4 @@
-"""A program goes in; what it answers from a process of its own comes out: a step's time in a turn, or a fingerprint."""
+"""Run a program in a process of its own, and ask it for a step's time or a fingerprint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.proof import Fingerprint, Side, Tensors
-from syncscan.proof.child_process import Process
+from syncscan.proof.child_process import ChildProcess
 from syncscan.proof.compared_program import ComparedProgram
 
 BOOT = """\
@@ -87,7 +87,7 @@ class Trial:
         }
         root = str(Path(__file__).parents[2])
         command = [sys.executable, "-c", BOOT.format(root=root), json.dumps(order)]
-        self._process = Process(command, program.folder, environment())
+        self._process = ChildProcess(command, program.folder, environment())
 
     def ready(self) -> Ready:
         """Wait until the program has warmed up."""
@@ -124,7 +124,7 @@ class Trial:
         return answer
 
     def _why(self, answer: Mapping[str, Any]) -> UsageError | ProgramFailed:
-        """Why there is no other answer: what the program ended with."""
+        """Return the error for a missing answer: what the program ended with."""
         if "refused" in answer:
             self.kill()
             return UsageError(str(answer["refused"]), str(answer["hint"]))

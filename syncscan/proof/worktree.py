@@ -1,4 +1,4 @@
-"""A revision of the repository that a program is in goes in, the program as it was there comes out, in a worktree.
+"""Check out a program at a revision of its repository, in a worktree.
 
 Worktrees lie in a folder of their own and are gone afterwards; the user's files, index and branch stay as they are.
 """

@@ -30,7 +30,7 @@ MAX_LAUNCHES = 40_000
 """Launches of a step up to which each set is replayed; above, only the first fixes one after the other."""
 
 
-class Fix(msgspec.Struct, frozen=True, kw_only=True):
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """A choice: one remedy, or several changes together."""
 
     title: str
@@ -65,13 +65,15 @@ class BeforeAfter(msgspec.Struct, frozen=True, kw_only=True):
     """The ruler's length, ns."""
     recorded: Lanes
     causes: tuple[Arrow, ...]
-    fixes: tuple[Fix, ...]
+    fixes: tuple[Choice, ...]
     scenes: tuple[Scene, ...]
     base_us: float
     """The step that projections start from, µs."""
     device_us: float
     """The device's own work in it, below which no fix on the host leads, µs."""
     caption: str
+    measured: bool = False
+    """Whether the step after is a recording as well, not a replay."""
 
     def scene(self, *fixes: int) -> Scene | None:
         """Return the step after exactly these fixes; None where that set wasn't replayed."""
@@ -133,46 +135,46 @@ def before_after(analysis: Analysis, story: Story) -> BeforeAfter | None:
 # the fixes, and the sets of them
 
 
-def _fixes(analysis: Analysis, story: Story) -> list[Fix]:
+def _fixes(analysis: Analysis, story: Story) -> list[Choice]:
     """Return the fixes that a replay can draw: those of the list of changes, and the syncs that it leaves out."""
     listed = [fix for at, text in enumerate(story.remedies) if (fix := _of_remedy(analysis, text, at))]
     covered = {id for fix in listed for id in fix.findings}
-    others = [f.of for f in story.findings if f.of.id not in covered and real([f.of])]
+    uncovered = [f.of for f in story.findings if f.of.id not in covered and real([f.of])]
     if analysis.step.recoverable_us is None:
-        others = []
-    if not listed and len(others) > 1:
-        costliest = sorted(others, key=lambda f: -(f.wait_us + f.bubble_us))
-        count = len(others) if len(others) <= MAX_FIXES else MAX_FIXES - 1
-        listed, others = [_alone(f) for f in costliest[:count]], costliest[count:]
-    if others:
-        listed.append(_others(others, bool(listed)))
+        uncovered = []
+    if not listed and len(uncovered) > 1:
+        costliest = sorted(uncovered, key=lambda f: -(f.wait_us + f.bubble_us))
+        count = len(uncovered) if len(uncovered) <= MAX_FIXES else MAX_FIXES - 1
+        listed, uncovered = [_alone(f) for f in costliest[:count]], costliest[count:]
+    if uncovered:
+        listed.append(_others(uncovered, bool(listed)))
     listed = [replace(fix, title=_apart(fix, listed)) for fix in listed]
     if len(listed) <= MAX_FIXES:
         return listed
     rest = listed[MAX_FIXES - 1 :]
     findings = tuple(dict.fromkeys(id for fix in rest for id in fix.findings))
-    further = Fix(title=f"{len(rest)} further changes", findings=findings, changes=_changes(rest))
+    further = Choice(title=f"{len(rest)} further changes", findings=findings, changes=_changes(rest))
     return [*listed[: MAX_FIXES - 1], further]
 
 
-def _apart(fix: Fix, fixes: Sequence[Fix]) -> str:
+def _apart(fix: Choice, fixes: Sequence[Choice]) -> str:
     """Return a fix's title, with its place where another one has the same title."""
     several = sum(other.title == fix.title for other in fixes) > 1
     return f"{fix.title} ({fix.where.partition(' · ')[0]})" if several and fix.where else fix.title
 
 
-def _alone(f: Finding) -> Fix:
-    return Fix(title=f.diagnosis.title, where=whereabouts(f), findings=(f.id,))
+def _alone(f: Finding) -> Choice:
+    return Choice(title=f.diagnosis.title, where=whereabouts(f), findings=(f.id,))
 
 
-def _others(findings: Sequence[Finding], besides: bool) -> Fix:
+def _others(findings: Sequence[Finding], besides: bool) -> Choice:
     if len(findings) == 1:
         return _alone(findings[0])
     other = "other " if besides else ""
-    return Fix(title=f"all {len(findings)} {other}syncs", findings=tuple(f.id for f in findings))
+    return Choice(title=f"all {len(findings)} {other}syncs", findings=tuple(f.id for f in findings))
 
 
-def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Fix | None:
+def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Choice | None:
     """Return a remedy as a choice; None for what a replay can't draw: samples, upper bounds, other ways to launch."""
     if text.basis is not Basis.REPLAY or text.pair:
         return None
@@ -180,7 +182,7 @@ def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Fix | None:
     habit = next((h for h in analysis.habits if h.id == text.habit), None)
     if habit is not None and not habit.changes:
         return None
-    return Fix(
+    return Choice(
         title=text.what,
         where=text.where,
         saves=text.saves,
@@ -191,7 +193,7 @@ def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Fix | None:
     )
 
 
-def _changes(fixes: Sequence[Fix]) -> tuple[Change, ...]:
+def _changes(fixes: Sequence[Choice]) -> tuple[Change, ...]:
     return tuple(change for fix in fixes for change in fix.changes)
 
 
@@ -202,7 +204,7 @@ def _sets(count: int, launches: int) -> list[tuple[int, ...]]:
     return [chosen for k in range(count + 1) for chosen in itertools.combinations(range(count), k)]
 
 
-def _after(analysis: Analysis, fixes: Sequence[Fix], at: int | None, shift: float) -> StepAfter | None:
+def _after(analysis: Analysis, fixes: Sequence[Choice], at: int | None, shift: float) -> StepAfter | None:
     """Return the step after these fixes.
 
     Args:
@@ -223,16 +225,16 @@ def _after(analysis: Analysis, fixes: Sequence[Fix], at: int | None, shift: floa
 
 
 def _scene(
-    analysis: Analysis, fixes: Sequence[Fix], now: Schedule, chosen: tuple[int, ...], after: StepAfter, length: float
+    analysis: Analysis, fixes: Sequence[Choice], now: Schedule, chosen: tuple[int, ...], after: StepAfter, length: float
 ) -> Scene:
-    plan, those = after.schedule, [fixes[k] for k in chosen]
+    plan, chosen_fixes = after.schedule, [fixes[k] for k in chosen]
     assert plan is not None
     return Scene(
         fixes=chosen,
         us=after.us,
         range_us=after.range_us,
-        lanes=step_lanes.replayed(analysis, now, plan, _changes(those), length),
-        moves=tuple(step_lanes.moves(analysis, now, plan, {id for fix in those for id in fix.findings})),
+        lanes=step_lanes.replayed(analysis, now, plan, _changes(chosen_fixes), length),
+        moves=tuple(step_lanes.moves(analysis, now, plan, {id for fix in chosen_fixes for id in fix.findings})),
         sentence=_sentence(after, replayed(analysis.step)) if chosen else "Nothing changed: the step as it is.",
     )
 
@@ -240,7 +242,7 @@ def _scene(
 # words
 
 
-def _priced(fix: Fix, number: int, scenes: Sequence[Scene], base: float) -> Fix:
+def _priced(fix: Choice, number: int, scenes: Sequence[Scene], base: float) -> Choice:
     """Return a fix with its individual saving, where the list of changes doesn't say it."""
     alone = next((s for s in scenes if s.fixes == (number,)), None)
     if fix.saves or alone is None:

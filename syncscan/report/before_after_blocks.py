@@ -66,7 +66,7 @@ def _host(lanes: Lanes, length: float, columns: int) -> list[str]:
     spans: dict[str, list[tuple[float, float]]] = {"works": [(0.0, lanes.host_end)]}
     for piece in lanes.host:
         spans.setdefault(piece.look, []).append((piece.begin, piece.end))
-    covered = {look: _covered(each, part, columns) for look, each in spans.items()}
+    covered = {look: _covered_length(each, part, columns) for look, each in spans.items()}
     stopped = sum((c for look, c in covered.items() if look != "works"), np.zeros(columns))
     covered["works"] = covered["works"] - stopped
     return _most(covered, part, columns)
@@ -76,13 +76,13 @@ def _device(lanes: Lanes, length: float, columns: int) -> list[str]:
     """Return what the device does most of each column's time."""
     part = length / columns
     work = sum(
-        (_covered([(s.begin, s.end)], part, columns) * s.level / LEVELS for s in lanes.device), np.zeros(columns)
+        (_covered_length([(s.begin, s.end)], part, columns) * s.level / LEVELS for s in lanes.device), np.zeros(columns)
     )
-    bubbles = _covered([(p.begin, p.end) for p in lanes.idle], part, columns)
+    bubbles = _covered_length([(p.begin, p.end) for p in lanes.idle], part, columns)
     return _most({"work": work, "bubble": bubbles}, part, columns)
 
 
-def _covered(spans: Sequence[tuple[float, float]], part: float, columns: int) -> Float64:
+def _covered_length(spans: Sequence[tuple[float, float]], part: float, columns: int) -> Float64:
     edges = np.arange(columns + 1) * part
     total = np.zeros(columns)
     for begin, end in spans:
@@ -103,6 +103,6 @@ def _key(color: bool) -> Text:
         return Text("     ▀ host works  ▄ device works  █ both", style="dim")
     key = Text("     ")
     entries = (("▀", "bright_black", "host works"), ("▀", "red", "host waits"), ("▄", "green", "device works"))
-    for block, style, label in (*entries, ("▄", "yellow", "device idle behind a sync")):
+    for block, style, label in (*entries, ("▄", "yellow", "device idle after a sync")):
         key.append(block, style=style).append(f" {label}  ", style="dim")
     return key

@@ -14,7 +14,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import before_after_svg
 from syncscan.report.assets import asset
 from syncscan.report.before_after import BeforeAfter, before_after
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.story import Story, story_of
 from syncscan.report.tiles import StepBar
 from syncscan.report.waterfall import falls
@@ -39,7 +39,7 @@ def document(analysis: Analysis) -> str:
     """Return the picture as an SVG document; where no step can be replayed, it holds the verdict and says so."""
     story = story_of(analysis)
     drawn = before_after(analysis, story)
-    parts = list(_drawn(drawn, story)) if drawn else [_line(story.reason or story.summary, 62), _line(_WHY_NOT, 84)]
+    parts = list(_draw(drawn, story)) if drawn else [_line(story.reason or story.summary, 62), _line(_WHY_NOT, 84)]
     height = parts.pop() if drawn else 104
     head = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img">'
@@ -75,7 +75,7 @@ def _line(text: str, y: float, look: str = "muted", x: float = MARGIN) -> Markup
     return Markup('<text class="{}" x="{}" y="{}">{}</text>').format(look, x, y, shown(text, room))
 
 
-def _drawn(drawn: BeforeAfter, story: Story) -> Iterator[Markup | int]:
+def _draw(drawn: BeforeAfter, story: Story) -> Iterator[Markup | int]:
     """Yield the picture's parts from the top, and at last its height."""
     yield _line(drawn.shown.sentence if drawn.fixes else story.summary, 56, "after value" if drawn.fixes else "muted")
     top, wide = 72, WIDTH - LEFT - MARGIN
@@ -138,13 +138,5 @@ def _key(entries: Sequence[tuple[str, str]], y: int) -> Iterator[Markup]:
     x = float(LEFT)
     for look, label in entries:
         swatch = '<rect class="{}" x="{}" y="{}" width="12" height="9"/><text class="muted" x="{}" y="{}">{}</text>'
-        yield Markup(swatch).format(_SHAPES[look], x, y - 8, x + 16, y, label)
+        yield Markup(swatch).format(before_after_svg.SHAPES[look], x, y - 8, x + 16, y, label)
         x += 30 + LETTER * len(label)
-
-
-_SHAPES = {
-    "host": "ba-works",
-    "idle": "ba-rests",
-    "hatch": "projected",
-} | {look: f"ba-{look}" for look in ("sync", "call", "input", "pause", "queue", "work", "bubble")}
-"""Class of a swatch's shape."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from syncscan.report.before_after import BeforeAfter
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import LEVELS, Arrow, Lanes
 from syncscan.report.units import duration
 
@@ -37,18 +37,22 @@ def lanes(axes: Axes, drawn: BeforeAfter) -> None:
     _bare(axes)
 
 
-def _pair(axes: Axes, one: Lanes, when: str) -> None:
+def _pair(axes: Axes, lanes: Lanes, when: str) -> None:
     host, device = ROWS[f"host {when}"], ROWS[f"device {when}"]
-    for middle, end, color in ((host, one.end, "rests"), (host, one.host_end, "works"), (device, one.end, "rests")):
+    for middle, end, color in (
+        (host, lanes.end, "rests"),
+        (host, lanes.host_end, "works"),
+        (device, lanes.end, "rests"),
+    ):
         axes.barh(middle, end, height=HIGH, color=_COLORS[color])
-    for middle, pieces in ((host, one.host), (device, one.idle)):
+    for middle, pieces in ((host, lanes.host), (device, lanes.idle)):
         for piece in pieces:
             axes.barh(middle, piece.end - piece.begin, left=piece.begin, height=HIGH, color=_COLORS[piece.look])
-    for shade in one.device:
+    for shade in lanes.device:
         width = shade.end - shade.begin
         axes.barh(device, width, left=shade.begin, height=HIGH, color=_COLORS["work"], alpha=shade.level / LEVELS)
     for middle in (host, device) if when == "after" else ():
-        axes.barh(middle, one.end, height=HIGH, fill=False, edgecolor=_COLORS["after"], hatch="////", linewidth=0.6)
+        axes.barh(middle, lanes.end, height=HIGH, fill=False, edgecolor=_COLORS["after"], hatch="////", linewidth=0.6)
 
 
 def _arrow(axes: Axes, arrow: Arrow, top: float, bottom: float, color: str) -> None:

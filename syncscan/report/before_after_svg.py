@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from syncscan.report.before_after import BeforeAfter, Scene
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import BINS, LEVELS, Arrow, Lanes, Piece, Shade
 from syncscan.report.units import duration
 
@@ -60,8 +60,9 @@ def spoken(drawn: BeforeAfter) -> str:
     idle = sum(p.end - p.begin for p in drawn.recorded.idle)
     words = [f"{drawn.name.capitalize()} over {duration(drawn.recorded.end / 1e3)}, host above device"]
     words += [f"the host waits {duration(waits / 1e3)}"] if waits else []
-    words += [f"the device is idle behind that for {duration(idle / 1e3)}"] if idle else []
-    after = [f"after the fixes: {drawn.shown.sentence}"] if drawn.fixes else []
+    words += [f"the device is then idle for {duration(idle / 1e3)}"] if idle else []
+    says = drawn.shown.sentence
+    after = [f"after the fixes: {says}" if says else "below it, the step after the change"] if drawn.fixes else []
     return shown("; ".join([*words, *after]), 600)
 
 
@@ -104,7 +105,7 @@ def _scene(drawn: BeforeAfter, scene: Scene) -> Iterator[Markup]:
     if not scene.fixes:
         return
     yield from _lanes(drawn, scene.lanes, ROWS["host after"], ROWS["device after"])
-    for top in (ROWS["host after"], ROWS["device after"]):
+    for top in () if drawn.measured else (ROWS["host after"], ROWS["device after"]):
         rect = '<rect class="ba-hatch" x="0" y="{}" width="{}" height="{}"/>'
         yield Markup(rect).format(top, _at(scene.lanes.end, drawn), ROW)
     least = -APART
@@ -175,14 +176,20 @@ KEYS = (
     ("sync", "host waits in a sync", "sync"),
     ("call", "rest of the call", "call"),
     ("input", "host is in its loader", "input"),
-    ("pause", "host time that a fix takes out", "pause"),
+    ("pause", "host time that a fix removes", "pause"),
     ("queue", "host waits: the launch queue is full", "queue"),
     ("idle", "host is done: it runs ahead", "ahead"),
     ("work", "device works", "work"),
-    ("bubble", "device idle behind a sync", "bubble"),
+    ("bubble", "device idle after a sync", "bubble"),
     ("hatch", "replayed", "hatch"),
 )
 """Swatch, meaning and look of what can be drawn."""
+
+
+SHAPES = {"host": "ba-works", "idle": "ba-rests", "hatch": "ba-hatch"} | {
+    look: f"ba-{look}" for look in ("sync", "call", "input", "pause", "queue", "work", "bubble")
+}
+"""Class of a swatch's shape."""
 
 
 def key(drawn: BeforeAfter) -> list[tuple[str, str]]:
@@ -191,5 +198,5 @@ def key(drawn: BeforeAfter) -> list[tuple[str, str]]:
     looks = {p.look for one in lanes for p in (*one.host, *one.idle)} | {"works"}
     looks |= {"work"} if any(one.device for one in lanes) else set()
     looks |= {"ahead"} if any(one.host_end < 0.99 * one.end for one in lanes) else set()
-    looks |= {"hatch"} if drawn.fixes else set()
+    looks |= {"hatch"} if drawn.fixes and not drawn.measured else set()
     return [(swatch, label) for swatch, label, look in KEYS if look in looks]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from syncscan.model.analysis import Analysis
 from syncscan.report import states
 from syncscan.report.habits import HabitText
-from syncscan.report.names import shown
 from syncscan.report.remedies import PLACES, RemedyText
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, story_of
 
 PAGE = 4_500

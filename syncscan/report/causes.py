@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from syncscan.model.finding import Finding
 from syncscan.model.libraries import path_in_package
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 MANY = 4
-"""Places from which a cause stands for them."""
+"""Number of places from which on they are listed as one cause."""
 MOST = 0.8
 """Least part of the places that lie in a library for it to be named as the cause."""
 RULES = 3

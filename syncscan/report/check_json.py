@@ -31,7 +31,9 @@ class CheckedFinding(Struct, frozen=True):
     per_step: float
     wait_us: float
     recoverable_us: float | None
-    once_compiled_us: Annotated[float | None, about("projected: the same once the network is compiled, others gone")]
+    once_compiled_us: Annotated[
+        float | None, about("projected: saving if the network is compiled and other syncs are removed")
+    ]
 
 
 class ExemptFinding(CheckedFinding, frozen=True):
@@ -78,7 +80,7 @@ class VerdictDocument(Struct, frozen=True):
     counted: tuple[CheckedFinding, ...]
     exempt: tuple[ExemptFinding, ...]
     notes: tuple[str, ...]
-    races: Annotated[tuple[RaceDocument, ...], about("those that their limit counts, of a dry run")]
+    races: Annotated[tuple[RaceDocument, ...], about("races that count toward the limit, for a dry run")]
     exempt_races: tuple[ExemptRaceDocument, ...]
 
 

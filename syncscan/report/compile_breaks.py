@@ -17,7 +17,7 @@ TITLE_TRIED = "Where torch.compile would break the graph"
 
 
 def joined(analysis: Analysis) -> tuple[CompileBreak, ...]:
-    """Return what dynamo said with the findings at each; empty where it wasn't asked."""
+    """Return dynamo's reports with the findings at each; empty where it wasn't asked."""
     record = analysis.trace.info.capture.compiled
     return compile_breaks(record, analysis.findings) if record else ()
 
@@ -28,7 +28,7 @@ def sentence(analysis: Analysis) -> str:
     if record is None or not (record.frames or record.events):
         return ""
     breaks = joined(analysis)
-    counts = [_counted(record.events, kind, *names) for kind, names in _NAMES.items()]
+    counts = [_count_text(record.events, kind, *names) for kind, names in _NAMES.items()]
     totals = ", ".join(count for count in counts if count) or "no graph breaks, no frames run eagerly, no recompiles"
     waits = sum(bool(broken.findings or broken.in_frame) for broken in breaks)
     here = f"; {waits} where the host waits" if waits else ""
@@ -48,7 +48,7 @@ def table(analysis: Analysis) -> TextTable | None:
 
 
 def title(record: CompileRecord) -> str:
-    """Return the heading of all of it."""
+    """Return the heading of the section."""
     return TITLE_TRIED if record.tried else TITLE
 
 
@@ -65,8 +65,8 @@ _NAMES = {
 }
 
 
-def _counted(events: Sequence[CompileEvent], kind: CompileKind, one: str, several: str) -> str:
-    """How many; a place counts once however often a graph breaks at it, and each recompile counts."""
+def _count_text(events: Sequence[CompileEvent], kind: CompileKind, one: str, several: str) -> str:
+    """Return how many there are: a place counts once however often a graph breaks there, each recompile counts."""
     of_kind = [event for event in events if event.kind is kind]
     count = sum(e.count for e in of_kind) if kind is CompileKind.RECOMPILED else len({_place(e) for e in of_kind})
     return f"{count} {one if count == 1 else several}" if count else ""

@@ -20,14 +20,14 @@ class CompileBreakDocument(Struct, frozen=True):
     reason: Annotated[str, about("from dynamo")]
     hint: Annotated[str | None, about("dynamo's hints")]
     file: str
-    line: Annotated[int, about("that stopped it; -1 where dynamo doesn't say")]
+    line: Annotated[int, about("line that stopped the compiler; -1 if dynamo doesn't state it")]
     function: str
-    frame: Annotated[str, about("the function that was to be compiled")]
+    frame: Annotated[str, about("function that dynamo compiled")]
     frame_file: str
     frame_line: Annotated[int, about("its first")]
     count: int
     findings: Annotated[tuple[str, ...], about("ids of the waits at its line")]
-    findings_in_frame: Annotated[tuple[str, ...], about("ids of the other waits in a frame that runs eagerly")]
+    findings_in_frame: Annotated[tuple[str, ...], about("ids of other waits in a frame that runs eagerly")]
 
 
 class CompileDocument(Struct, frozen=True):

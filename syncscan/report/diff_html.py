@@ -6,7 +6,7 @@ every value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,10 +17,12 @@ from syncscan.model.arrays import Int64, distinct
 from syncscan.model.diff import Diff, SiteStatus
 from syncscan.model.interval import Interval
 from syncscan.model.trace import CALLS, NONE, Category, Trace
+from syncscan.report import step_picture
 from syncscan.report.assets import asset, template
 from syncscan.report.diff_story import TITLES, ChangeText, DiffStory, story_of
-from syncscan.report.names import shown
+from syncscan.report.linked import LinkedReport
 from syncscan.report.phrases import sentences
+from syncscan.report.shown_names import shown
 from syncscan.report.timeline_intervals import home_step
 from syncscan.report.units import duration
 from syncscan.version import __version__
@@ -51,29 +53,32 @@ class DiffLane(msgspec.Struct, frozen=True):
     bars: tuple[DiffBar, ...]
 
 
-def render(diff: Diff, before: Analysis, after: Analysis) -> str:
+def render(diff: Diff, before: Analysis, after: Analysis, reports: Sequence[LinkedReport] = ()) -> str:
     """Return the diff as one HTML document.
 
     Args:
         diff: the diff of two states.
         before: a recording of the earlier state, of which a step is drawn.
         after: those of the later state.
+        reports: their reports beside the page, in this order, which it links.
     """
     story = story_of(diff)
     steps = [_step(a) for a in (before, after)]
     scale = WIDTH / max(1, *(step.length for step in steps))
-    marked = _marked(diff)
+    marked = _marks(diff)
     drawn = zip(("before", "after"), (story.before, story.after), (before, after), steps, strict=True)
     pictures = [_picture(name, facts, list(_lanes(a, s, scale, marked)), s, scale) for name, facts, a, s in drawn]
     return template("diff.html.j2").render(
         version=__version__,
-        style=asset("page.css") + asset("diff.css"),
+        style=asset("page.css") + step_picture.style() + asset("diff.css"),
+        picture=step_picture.in_page(step_picture.measured(before, after)),
         verdict=shown(f"{story.verdict}.", 300),
         said=[shown(sentences(text), 600) for text in (*story.moved, story.step, story.promise, story.habits) if text],
         tables=list(_tables(story)),
         same=story.same,
         notes=[shown(note, 600) for note in story.notes],
         pictures=pictures,
+        links=[report.href for report in reports],
         width=WIDTH,
         ticks=list(_ticks(max(step.length for step in steps), scale)),
     )
@@ -94,7 +99,7 @@ def _row(change: ChangeText) -> dict[str, str]:
     return {"sign": change.sign, **{name: shown(text, 240) for name, text in texts.items()}}
 
 
-def _marked(diff: Diff) -> dict[str, str]:
+def _marks(diff: Diff) -> dict[str, str]:
     """Return, by finding id, how its waits are drawn."""
     looks = {SiteStatus.NEW: "new", SiteStatus.GONE: "gone", SiteStatus.CHANGED: "changed"}
     sites = ((looks.get(c.change, "wait"), site) for c in diff.changes for site in (c.before, c.after) if site)

@@ -57,7 +57,9 @@ class SiteDocument(Struct, frozen=True):
     wait_us: float
     bubble_us: float
     recoverable_us: float | None
-    once_compiled_us: Annotated[float | None, about("projected: the same once the network is compiled, others gone")]
+    once_compiled_us: Annotated[
+        float | None, about("projected: saving if the network is compiled and other syncs are removed")
+    ]
 
 
 class ChangeDocument(Struct, frozen=True):

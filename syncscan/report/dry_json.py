@@ -35,7 +35,7 @@ class CounterpartDocument(Struct, frozen=True):
 
 
 class GapDocument(Struct, frozen=True):
-    """Code that a dry run ran or skipped without knowing whether it waits."""
+    """Code for which a dry run doesn't know whether it waits."""
 
     what: str
     count: int

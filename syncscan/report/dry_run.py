@@ -62,7 +62,8 @@ def summary(analysis: Analysis) -> str:
     seen = sum(f.id in like.counterparts for f in waits)
     step = f"a step of {duration(like.step_us)}" if like.step_us else "a step that wasn't timed"
     device = f" on {like.device}" if like.device else ""
-    costs = f"Costs are from {_name(like)} ({step}{device}), which has {seen} of the {len(waits)}."
+    places = f"{seen} of {len(waits)} place{'s' * (len(waits) != 1)}"
+    costs = f"Costs are from {_name(like)} ({step}{device}), which has {places}."
     return " ".join(part for part in (costs, _without_all(like), sizes(like)) if part)
 
 
@@ -108,12 +109,12 @@ def figures(finding: Finding, analysis: Analysis) -> Figures:
     theirs = like.counterparts.get(finding.id) if like else None
     if like is None or theirs is None:
         return Figures("–")
-    gain, whole = theirs.recoverable_us, like.step_us
-    known = gain is not None and measurable(gain, whole)
+    gain, step_us = theirs.recoverable_us, like.step_us
+    is_measurable = gain is not None and measurable(gain, step_us)
     return Figures(
-        saves="–" if gain is None else saving(gain, whole),
-        share=percent(gain, whole) if gain is not None and known else "",
-        doubt=spread(theirs.range_us, whole) if known and theirs.range_us else "",
+        saves="–" if gain is None else saving(gain, step_us),
+        share=percent(gain, step_us) if gain is not None and is_measurable else "",
+        doubt=spread(theirs.range_us, step_us) if is_measurable and theirs.range_us else "",
         waits="–" if theirs.wait_us is None else duration(theirs.wait_us),
         idle="–" if theirs.bubble_us is None else duration(theirs.bubble_us),
     )

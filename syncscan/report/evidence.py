@@ -11,7 +11,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import median
 from syncscan.model.finding import Finding, Source
 from syncscan.model.habit import Basis, Habit
-from syncscan.report import habits, suggested
+from syncscan.report import habits, suggested_fix
 from syncscan.report.habits import HabitText
 from syncscan.report.markup import code, escaped
 from syncscan.report.named import named
@@ -60,15 +60,15 @@ def _block(head: str, facts: Iterable[tuple[str, str]], texts: Iterable[tuple[st
 def render(analysis: Analysis, finding: Finding) -> str:
     """Return the evidence for one finding: line, op chain, wait, bubble, frequency, method, and projected gain."""
     d = finding.diagnosis
-    where = code(places(finding.where) or finding.where.op or finding.api)
+    place = code(places(finding.where) or finding.where.op or finding.api)
     use = f"{USES[finding.where.use]}."
     block = _block(
-        f"**{where}: {escaped(d.title)}**",
+        f"**{place}: {escaped(d.title)}**",
         _facts(analysis, finding),
         [("Why", d.why), ("Fix", d.fix), ("Safe to remove", use), ("Fine", d.when_fine)],
         _origin(analysis, finding),
     )
-    return f"{block}\n{suggested.markdown(finding.suggested)}" if finding.suggested else block
+    return f"{block}\n{suggested_fix.markdown(finding.suggested)}" if finding.suggested else block
 
 
 def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ class SourceLineDocument(Struct, frozen=True):
     exact: Annotated[bool, about("true for the line that waited, false for the function's first line")]
 
 
-class GuessedLineDocument(SourceLineDocument, frozen=True):
+class CandidateLineDocument(SourceLineDocument, frozen=True):
     """A line of Python; where it isn't exact, with the candidate lines."""
 
     candidates: tuple[int, ...] | UnsetType = UNSET
@@ -42,8 +42,8 @@ class FindingDocument(Struct, frozen=True):
     call: Annotated[str, about("the runtime call that waits")]
     scope: Annotated[tuple[str, ...], about("outermost first, without step markers")]
     module: Annotated[tuple[str, ...], about("nn.Modules, outermost first")]
-    source: Annotated[GuessedLineDocument | None, about("line of user code")]
-    called_from: Annotated[GuessedLineDocument | None, about("library line inside it that waited")]
+    source: Annotated[CandidateLineDocument | None, about("line of user code")]
+    called_from: Annotated[CandidateLineDocument | None, about("library line inside it that waited")]
     in_loop: bool
     owner: Annotated[str, about("user, a framework, or unknown")]
     phase: Phase
@@ -82,8 +82,8 @@ def finding_document(f: Finding, analysis: Analysis) -> FindingDocument:
         call=f.api,
         scope=w.scope,
         module=w.module,
-        source=guessed_place(w.source),
-        called_from=guessed_place(w.framework),
+        source=candidate_line(w.source),
+        called_from=candidate_line(w.framework),
         in_loop=w.in_loop,
         owner=w.owner,
         phase=w.phase,
@@ -111,9 +111,9 @@ def place(source: Source | None) -> SourceLineDocument | None:
     return SourceLineDocument(source.file, source.line, source.function, source.exact) if source else None
 
 
-def guessed_place(source: Source | None) -> GuessedLineDocument | None:
+def candidate_line(source: Source | None) -> CandidateLineDocument | None:
     """Return a source line, with its candidates where it isn't exact; None without one."""
-    known = place(source)
-    if source is None or known is None:
+    line = place(source)
+    if source is None or line is None:
         return None
-    return GuessedLineDocument(**asdict(known), candidates=UNSET if source.exact else source.candidates)
+    return CandidateLineDocument(**asdict(line), candidates=UNSET if source.exact else source.candidates)

@@ -1,6 +1,6 @@
 """A patch as a review with suggestion blocks, as GitHub's API takes it.
 
-`gh api repos/OWNER/REPO/pulls/NUMBER/reviews --input FILE` posts it: each change stands at its lines, to be
+`gh api repos/OWNER/REPO/pulls/NUMBER/reviews --input FILE` posts it: each change is at its lines, to be
 committed by a click.
 """
 
@@ -33,11 +33,11 @@ def _comments(file: Patched, fixes: Sequence[Fix]) -> Iterator[dict[str, object]
         if a == b:  # a suggestion replaces lines: what is put in stands behind the line in front of it
             a, c = (a - 1, c - 1) if a else (a, c)
             b, d = (b, d) if a < b else (b + 1, d + 1)
-        own = [f for f in fixes if f.file == file.file and f.line <= b and f.end_line > a]
+        in_hunk = [f for f in fixes if f.file == file.file and f.line <= b and f.end_line > a]
         lines: dict[str, object] = (
             {"line": b} if b - a == 1 else {"start_line": a + 1, "start_side": "RIGHT", "line": b}
         )
-        yield {"path": file.file, **lines, "side": "RIGHT", "body": _body(own, after[c:d])}
+        yield {"path": file.file, **lines, "side": "RIGHT", "body": _body(in_hunk, after[c:d])}
 
 
 def _body(fixes: Sequence[Fix], lines: Sequence[str]) -> str:

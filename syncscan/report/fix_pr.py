@@ -25,10 +25,10 @@ def render(fixed: Fixed, proof: Proof | None = None) -> str:
 def title(fixed: Fixed, proof: Proof | None = None) -> str:
     """Return the title: `Remove 3 host-device syncs from train.py: a step takes 12% less`."""
     count = len({(f.file, f.line) for f in fixed.applied})
-    what = f"Remove {count} host-device {'sync' if count == 1 else 'syncs'} from {_name(fixed)}"
+    subject = f"Remove {count} host-device {'sync' if count == 1 else 'syncs'} from {_name(fixed)}"
     if proof is None or not proof.proven or proof.gain is None:
-        return what
-    return f"{what}: a step takes {proof.gain.share:.1%} less"
+        return subject
+    return f"{subject}: a step takes {proof.gain.share:.1%} less"
 
 
 def _name(fixed: Fixed) -> str:
@@ -49,7 +49,7 @@ def _body(fixed: Fixed, proof: Proof | None) -> list[str]:
     lines += ["", "| | before | after |", "|---|---|---|", *_before_and_after(fixed, proof), ""]
     lines += ["**Evidence**", "", f"- {escaped(fix_story.tolerance(fixed))}"]
     if proof is not None:
-        lines += [f"- {escaped(_measured(proof), 500)}"]
+        lines += [f"- {escaped(_measured_text(proof), 500)}"]
     program = fixed.program
     lines += [
         "",
@@ -70,11 +70,12 @@ def _before_and_after(fixed: Fixed, proof: Proof | None) -> list[str]:
     return rows
 
 
-def _measured(proof: Proof) -> str:
+def _measured_text(proof: Proof) -> str:
     if proof.gain is None:
         return f"Not proven: {proof.stopped}."
-    g = proof.gain
+    g, projected = proof.gain, proof.projected_gain
+    beside = f" Projected: {projected.share:.1%} ({projected.low:.1%} to {projected.high:.1%})." if projected else ""
     return (
         f"{proof.verdict.value.capitalize()} on {proof.device}: a step takes {g.share:.1%} less ({g.low:.1%} to "
-        f"{g.high:.1%}, 95% of {len(proof.pairs)} pairs of processes); results: {proof.result.same.value}."
+        f"{g.high:.1%}, 95% of {len(proof.pairs)} pairs of processes); results: {proof.result.same.value}.{beside}"
     )

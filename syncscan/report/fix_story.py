@@ -15,14 +15,16 @@ NOT_APPLIED = "Not applied:"
 def verdict(fixed: Fixed) -> str:
     """Return one sentence with the number of fixes, and the waits before and after."""
     fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
-    rest = f" {_places(len(left))} left." if left else ""
+    left_text = f" {_places(len(left))} left." if left else ""
     if not fixed.ran:
         can = f"{len(fixed.fixes)} {'place' if len(fixed.fixes) == 1 else 'places'}"
         return f"{fixed.program}: the source shows {can} to fix. Nothing ran, so nothing is verified."
     if not fixes:
-        return f"{fixed.program}: nothing to fix. The host waits {_times(fixed.waits_before)} in the dry run.{rest}"
+        return (
+            f"{fixed.program}: nothing to fix. The host waits {_times(fixed.waits_before)} in the dry run.{left_text}"
+        )
     waits = f"The host waits {_times(fixed.waits_after)} instead of {_times(fixed.waits_before)} in the dry run."
-    return f"{fixed.program}: {_places(len(fixes))} fixed. {waits}{rest}"
+    return f"{fixed.program}: {_places(len(fixes))} fixed. {waits}{left_text}"
 
 
 def _places(count: int) -> str:

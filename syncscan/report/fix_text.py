@@ -56,12 +56,12 @@ def _table(fixes: Sequence[Fix]) -> Table:
         table.add_column(name, overflow="fold", no_wrap=name == "line")
     for fix in fixes:
         also = f" ({fix.why})" if fix.why else ""
-        cells = [where(fix), fix.rule, f"{fix.change}{also}", fix.safety.value, _verified(fix)]
+        cells = [where(fix), fix.rule, f"{fix.change}{also}", fix.safety.value, _verified_text(fix)]
         table.add_row(*(Text(printable(c)) for c in [*cells, *([gain(fix)] if gains else [])]))
     return table
 
 
-def _verified(fix: Fix) -> str:
+def _verified_text(fix: Fix) -> str:
     return "dry run" if fix.verified else fix.how
 
 

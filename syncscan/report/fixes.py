@@ -8,22 +8,22 @@ from textwrap import wrap
 _SENTENCE = re.compile(r"(?<=[.:;])\s+(?=[A-Z])")
 
 
-def fitting(fix: str, lines: int, width: int, rest: str, least: int = 1) -> str:
+def fitting(fix: str, lines: int, width: int, more: str, least: int = 1) -> str:
     """Return as many whole sentences of a fix as fit, with an ellipsis and the way to the rest if some don't.
 
     Args:
         fix: the fix in sentences, without control characters.
         lines: room for it; it may be below 1.
         width: the width of a line, in characters.
-        rest: how to see the rest, such as `-v`.
+        more: how to see the rest, such as `-v`.
         least: sentences that are returned whether they fit or not.
     """
     sentences = _SENTENCE.split(fix)
     for count in range(len(sentences), least, -1):
-        text = _cut(sentences, count, rest)
+        text = _cut(sentences, count, more)
         if height(text, width) <= lines:
             return text
-    return _cut(sentences, least, rest) if least else ""
+    return _cut(sentences, least, more) if least else ""
 
 
 def height(text: str, width: int) -> int:

@@ -56,14 +56,14 @@ class FlaggedLine(msgspec.Struct, frozen=True, kw_only=True):
     """First line of a failed test's message."""
     details: tuple[str, ...] = ()
     """Further lines of that message."""
-    row: Mapping[str, Any] = {}
-    """Its cells in a table, by column; columns without a cell stay empty."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """Its rows in a table, each with cells by column; columns without a cell stay empty."""
     changes: tuple[tuple[str, tuple[SourceEdit, ...]], ...] = ()
     """Changes that would remove it: what each does, and its edits of the file."""
 
 
 class Flagged(msgspec.Struct, frozen=True, kw_only=True):
-    """The flagged lines of one recording or source tree, and the sentences beside them."""
+    """The flagged lines of one recording, job or source tree, and the sentences beside them."""
 
     tool: str = "syncscan"
     """The command that reports them."""
@@ -73,6 +73,8 @@ class Flagged(msgspec.Struct, frozen=True, kw_only=True):
     """Flagged lines, most important first."""
     columns: tuple[str, ...] = ()
     """Columns of the lines' rows, in order; empty where there is no table of them."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """Rows of that table that belong to no flagged line; they come last."""
     limits: tuple[FlaggedLine, ...] = ()
     """Exceeded limits, one test each where limits are what is tested."""
     passed: FlaggedLine | None = None

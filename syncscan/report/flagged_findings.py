@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.finding import Confidence, Finding, Severity, Source
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
-from syncscan.report import races, suggested
+from syncscan.report import races, suggested_fix
 from syncscan.report.finding_table import COLUMNS, finding_rows, race_row
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.phrases import (
@@ -84,21 +84,21 @@ def _line(f: Finding, step: StepSummary, row: Mapping[str, Any]) -> FlaggedLine:
         took_us=f.wait_us,
         cost=f"{d.title}: {measured(f, step)}",
         details=_details(f, step),
-        row=row,
-        changes=((suggested.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
+        rows=(row,),
+        changes=((suggested_fix.caption(f.suggested), f.suggested.changes),) if f.suggested else (),
     )
 
 
 def flagged_race(race: Race, path: str) -> FlaggedLine:
     """Return a race as a flagged line, at its later line."""
-    text, where = race.text, races.lines(race)
-    message = sentences(f"{where}, {race.count} times", text.why, text.fix)
+    text, lines = race.text, races.lines(race)
+    message = sentences(f"{lines}, {race.count} times", text.why, text.fix)
     return FlaggedLine(
         rule=race.kind.value,
-        severity=Severity.HIGH,
+        severity=Severity.HIGH if race.confidence is Confidence.HIGH else Severity.MEDIUM,
         title=text.title,
         message=message,
-        place=FilePosition(race.second.file, race.second.line),
+        place=FilePosition(race.second.file, race.second.line) if race.second.file else None,
         race=text,
         summary=f"{text.title}: {message}",
         inside=(race.second.function, "function"),
@@ -106,9 +106,9 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
         figures={"count": race.count},
         name=f"{race.kind.value} in {race.second} [{race.id}]",
         group=race.second.file,
-        cost=f"{text.title}: {where}",
+        cost=f"{text.title}: {lines}",
         details=(f"why: {text.why}", f"instead: {text.fix}"),
-        row=race_row(race, path),
+        rows=(race_row(race, path),),
     )
 
 

@@ -18,14 +18,14 @@ def flagged_fixes(fixed: Fixed) -> Flagged:
 
 def _line(fix: Fix) -> FlaggedLine:
     manual = fix.safety is Safety.MANUAL
-    what = f"{fix.title}: {fix.change}"
+    title = f"{fix.title}: {fix.change}"
     return FlaggedLine(
         rule=fix.rule,
         severity=Severity.LOW if manual else Severity.MEDIUM,
         title=fix.title,
         message="",
         place=FilePosition(fix.file, fix.line, end_line=fix.end_line),
-        summary=sentences(what, reason(fix), f"Projected gain: {gain(fix)}" if fix.gain else ""),
+        summary=sentences(title, reason(fix), f"Projected gain: {gain(fix)}" if fix.gain else ""),
         figures={"safety": fix.safety.value, "verified": fix.verified, "applied": fix.applied, "waits": fix.waits},
         changes=((f"{fix.change} ({fix.safety.value}; {fix.how})", fix.changes),) if fix.changes else (),
     )

@@ -127,7 +127,7 @@ def _numbers(change: JobChange, diff: FleetDiff) -> str:
     if change.how_often:
         parts.append(f"waits {times(after.per_step)}, {times(before.per_step)} before")
     if change.how_long:
-        parts.append(f"waits {duration(after.wait_us)} a step, {duration(before.wait_us)} before")
+        parts.append(f"waits {duration(after.wait_us)} per step, {duration(before.wait_us)} before")
     return "; ".join(parts)
 
 

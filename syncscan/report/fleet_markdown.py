@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from syncscan.model.fleet import Fleet
 from syncscan.report.fleet_story import FIGURES, FleetStory, JobFindingText, story_of
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.version import __version__
 
 MAX_FINDINGS = 50

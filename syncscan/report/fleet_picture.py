@@ -74,7 +74,7 @@ def picture_of(fleet: Fleet) -> FleetPicture | None:
     """Return the picture of a job; None if no step is on all ranks."""
     if not fleet.ranks or not fleet.steps:
         return None
-    steps, groups = _drawn_steps(fleet), _groups(fleet)
+    steps, groups = _choose_steps(fleet), _groups(fleet)
     canvas = _Canvas(fleet, steps)
     place = {rank.number: row for row, group in enumerate(groups) for rank in group}
     return FleetPicture(
@@ -85,7 +85,7 @@ def picture_of(fleet: Fleet) -> FleetPicture | None:
     )
 
 
-def _drawn_steps(fleet: Fleet) -> tuple[int, ...]:
+def _choose_steps(fleet: Fleet) -> tuple[int, ...]:
     """Return all steps, or the consecutive ones with the most lateness."""
     late: defaultdict[int, float] = defaultdict(float)
     for entry in fleet.lateness:

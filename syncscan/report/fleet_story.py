@@ -334,7 +334,7 @@ def _reason(fleet: Fleet, holders: Sequence[HolderText]) -> str:
         return sentences(*(f"Rank {holder.rank} {_holder_phrase(holder, len(fleet.steps))}" for holder in holders))
     latest = [f"{h.rank} in {h.steps} ({SHORT_CAUSES[h.cause]})" for h in holders if h.cause]
     more = ", …" if len(latest) > 2 * RUNS else ""
-    return f"Of {len(fleet.steps)} steps the latest is rank {', '.join(latest[: 2 * RUNS])}{more}."
+    return f"Latest rank in {len(fleet.steps)} steps: {', '.join(latest[: 2 * RUNS])}{more}."
 
 
 def _holder_phrase(holder: HolderText, steps: int) -> str:
@@ -357,11 +357,11 @@ def _summary(fleet: Fleet) -> str:
     return f"{places}; without {them} the job's step is {_shorter(us, fleet.recoverable_range_us, whole)}."
 
 
-def _shorter(us: float, limits: tuple[float, float] | None, whole: float) -> str:
-    doubt = spread(limits, whole) if limits and measurable(limits[1], whole) else ""
-    if not measurable(us, whole):
-        return f"{saving(us, whole)} shorter{f' ({doubt})' if doubt else ''}"
-    return f"{duration(us)} shorter ({percent(us, whole)}{f'; {doubt}' if doubt else ''})"
+def _shorter(us: float, limits: tuple[float, float] | None, step: float) -> str:
+    doubt = spread(limits, step) if limits and measurable(limits[1], step) else ""
+    if not measurable(us, step):
+        return f"{saving(us, step)} shorter{f' ({doubt})' if doubt else ''}"
+    return f"{duration(us)} shorter ({percent(us, step)}{f'; {doubt}' if doubt else ''})"
 
 
 def _gains(f: JobFinding, fleet: Fleet) -> bool:
@@ -394,32 +394,32 @@ def _all_wrong(findings: Sequence[JobFindingText]) -> Iterator[str]:
 
 
 def _finding(f: JobFinding, fleet: Fleet) -> JobFindingText:
-    whole, us = step_us(fleet), f.gain_us
-    known = us is not None and measurable(us, whole)
-    doubted = f.range_us is not None and measurable(f.range_us[1], whole)
+    step, us = step_us(fleet), f.gain_us
+    is_measurable = us is not None and measurable(us, step)
+    doubted = f.range_us is not None and measurable(f.range_us[1], step)
     return JobFindingText(
         of=f,
-        saves="–" if us is None else saving(us, whole),
-        share=percent(us, whole) if us is not None and known else "",
-        doubt=spread(f.range_us, whole) if f.range_us and doubted else "",
+        saves="–" if us is None else saving(us, step),
+        share=percent(us, step) if us is not None and is_measurable else "",
+        doubt=spread(f.range_us, step) if f.range_us and doubted else "",
         on=rank_phrase(f.ranks, len(fleet.ranks)),
         where=whereabouts(f.first),
         waits=_figure(f.wait_us),
         idle=_figure(f.bubble_us),
         often=times(f.first.per_step),
-        wrong=_wrong(f, whole),
+        wrong=_wrong(f, step),
     )
 
 
-def _wrong(f: JobFinding, whole: float) -> str:
+def _wrong(f: JobFinding, step: float) -> str:
     """Return the claim of a single rank's trace, where it lies measurably outside of the job's range."""
     if f.alone_us is None or f.gain_us is None or f.range_us is None or f.first.intended:
         return ""
     low, high = f.range_us
-    if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), whole):
+    if low <= f.alone_us <= high or not measurable(abs(f.alone_us - f.gain_us), step):
         return ""
     whose = f"rank {f.ranks[0]}'s trace alone projects" if len(f.ranks) == 1 else "a single trace projects up to"
-    return f"{whose} {saving(f.alone_us, whole)}, the job gains {saving(f.gain_us, whole)}"
+    return f"{whose} {saving(f.alone_us, step)}, the job gains {saving(f.gain_us, step)}"
 
 
 # rank by rank
@@ -449,15 +449,15 @@ def _ranks(fleet: Fleet, holders: Sequence[HolderText]) -> Iterator[RankText]:
 
 def _quantiles(fleet: Fleet) -> Iterator[FigureText]:
     for column, name in enumerate(FIGURES):
-        known = sorted((us, -r.number) for r in fleet.ranks if (us := figures(r)[column]) is not None)
-        if known:
+        ranked = sorted((us, -r.number) for r in fleet.ranks if (us := figures(r)[column]) is not None)
+        if ranked:
             yield FigureText(
                 name=name,
-                least=duration(known[0][0]),
-                median=duration(known[(len(known) - 1) // 2][0]),
-                high=duration(known[math.ceil(0.95 * len(known)) - 1][0]),
-                most=duration(known[-1][0]),
-                rank=-known[-1][1],
+                least=duration(ranked[0][0]),
+                median=duration(ranked[(len(ranked) - 1) // 2][0]),
+                high=duration(ranked[math.ceil(0.95 * len(ranked)) - 1][0]),
+                most=duration(ranked[-1][0]),
+                rank=-ranked[-1][1],
             )
 
 

@@ -25,7 +25,7 @@ UNREAD = 20
 """Unreadable traces that are listed."""
 SCREEN = 10
 """Lines of the first screen; room that is left shows how to make the first change."""
-_HEADS = ("delays\njob", "waits for\nothers", "waits for\ndevice", "idle\nbehind", "exposed\ncomm.", "gains\nalone")
+_HEADS = ("delays\njob", "waits for\nothers", "waits for\ndevice", "idle\nafter", "exposed\ncomm.", "gains\nalone")
 
 
 def render(fleet: Fleet, width: int = 100, color: bool = False) -> str:
@@ -89,13 +89,13 @@ def _remedies(findings: tuple[JobFindingText, ...], fix: str = "") -> Table:
     for number, t in enumerate(findings, 1):
         gain = "; ".join(part for part in (t.share, t.doubt) if part)
         line = Text.assemble((t.saves, "bold"), f" ({gain})" if gain else "", f", {t.on}: ")
-        grid.add_row(f" {number}. ", line.append_text(_text(_named(t), limit=200)))
+        grid.add_row(f" {number}. ", line.append_text(_text(_name_text(t), limit=200)))
         if number == 1 and fix:
             grid.add_row("", Text(fix, "dim"))
     return grid
 
 
-def _named(t: JobFindingText) -> str:
+def _name_text(t: JobFindingText) -> str:
     where = place(t.of.first) or t.where
     return f"{t.of.first.title} ({where})" if where else t.of.first.title
 

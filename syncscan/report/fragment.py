@@ -14,9 +14,9 @@ from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, picture, remedies, source
 from syncscan.report.assets import template
 from syncscan.report.habits import HabitText
-from syncscan.report.names import shown
 from syncscan.report.phrases import certainty, chain, facts, places
 from syncscan.report.remedies import RemedyText
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
 
@@ -51,19 +51,22 @@ def render(analysis: Analysis) -> str:
         rows=[_row(entry, analysis.step) for entry in story.findings[:MAX_ROWS]],
         more=max(0, len(story.findings) - MAX_ROWS),
         warnings=[shown(w, _TEXT) for w in story.warnings],
-        picture=_timeline(analysis),
+        picture=_picture(analysis),
     )
 
 
-def _timeline(analysis: Analysis) -> dict[str, str] | None:
-    """Return the costliest step as an image, for notebooks shown where no script runs; None if nothing can draw it."""
-    if not picture.available():
-        return None
-    try:
-        drawn = picture.render(analysis, "timeline")
-    except UsageError:
-        return None
-    return {"png": base64.b64encode(drawn.png).decode("ascii"), "alt": drawn.alt}
+def _picture(analysis: Analysis) -> dict[str, str] | None:
+    """Return the step before and after its fixes as an image, for notebooks shown where no script runs.
+
+    Where no step can be replayed it is the timeline, and None if nothing can be drawn.
+    """
+    for of in ("step", "timeline") if picture.available() else ():
+        try:
+            drawn = picture.render(analysis, of)
+        except UsageError:
+            continue
+        return {"png": base64.b64encode(drawn.png).decode("ascii"), "alt": drawn.alt}
+    return None
 
 
 def _headline(analysis: Analysis) -> str:

@@ -21,7 +21,7 @@ TITLE = "Other costs"
 
 
 class SplitText(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that prevents one CUDA graph from holding the step."""
+    """Something that prevents a single CUDA graph for the step."""
 
     text: str
     finding: int | None
@@ -108,12 +108,12 @@ def facts(habit: HabitText) -> list[tuple[str, str]]:
 def graphs(habit: HabitText, most: int = SHOWN_PARTS) -> Iterator[tuple[str, str]]:
     """Yield what CUDA graphs can hold of a step's launches, and what separates the graphs, each with its label."""
     if habit.segments:
-        yield "alone", _listed(habit.segments, most)
+        yield "alone", _list_text(habit.segments, most)
     if habit.splits:
-        yield "prevents a single graph", _listed([split.text for split in habit.splits], most)
+        yield "prevents a single graph", _list_text([split.text for split in habit.splits], most)
 
 
-def _listed(names: Sequence[str], most: int) -> str:
+def _list_text(names: Sequence[str], most: int) -> str:
     more = f"; and {len(names) - most} more" if len(names) > most else ""
     return "; ".join(names[:most]) + more
 

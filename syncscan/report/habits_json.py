@@ -12,7 +12,7 @@ from syncscan.report.document import Range, about
 
 
 class SegmentDocument(Struct, frozen=True):
-    """Launches that one CUDA graph can hold."""
+    """Launches that one CUDA graph can contain."""
 
     phase: Phase
     launches: float
@@ -23,7 +23,7 @@ class SegmentDocument(Struct, frozen=True):
 
 
 class SplitDocument(Struct, frozen=True):
-    """Something that prevents one CUDA graph from holding the step."""
+    """Something that prevents a single CUDA graph for the step."""
 
     what: str
     file: str | None
@@ -34,7 +34,7 @@ class SplitDocument(Struct, frozen=True):
 
 
 class HabitDocument(Struct, frozen=True):
-    """A cost of the step besides its syncs."""
+    """A cause of a slow step that isn't a sync."""
 
     id: str
     rule: str

@@ -15,9 +15,9 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Phase
 from syncscan.model.host import USER, CountedHost, Host, HostNode, SampledHost
 from syncscan.model.libraries import path_in_package
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 from syncscan.model.step import Bound
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.units import duration, part_of, percent
 
 TITLE = "Where the host's time goes"
@@ -120,7 +120,7 @@ def picture(host: Host) -> dict[str, Any] | None:
     sampled = host.sampled
     if sampled is None or not sampled.nodes or not sampled.step_us:
         return None
-    drawn = _drawn(sampled)
+    drawn = _visible_nodes(sampled)
     place_of = {number: k for k, number in enumerate(drawn)}
     nodes = [sampled.nodes[number] for number in drawn]
     owners = sorted(sampled.by_owner(), key=lambda share: share.name != USER)
@@ -142,7 +142,7 @@ def picture(host: Host) -> dict[str, Any] | None:
     }
 
 
-def _drawn(sampled: SampledHost) -> list[int]:
+def _visible_nodes(sampled: SampledHost) -> list[int]:
     """Return the nodes wide enough to be seen; callers are as wide as callees, so none lacks its caller."""
     least = DRAWN * sampled.step_us
     wide = [number for number, node in enumerate(sampled.nodes) if node.us >= least]
@@ -165,7 +165,8 @@ def _phases(sampled: SampledHost) -> list[tuple[str, float]]:
     total = {share.name: share.us for share in sampled.by_phase()}
     first, rest = list(_PHASES)[:3], list(_PHASES)[3:]
     between_nodes = [node for node in sampled.nodes if node.phase not in _PHASES]
-    between = (f"{_mostly(between_nodes)} in between".strip(), sum(node.self_us for node in between_nodes))
+    owner = _mostly(between_nodes)
+    between = (f"in between ({owner})" if owner else "in between", sum(node.self_us for node in between_nodes))
     return [
         *((_PHASES[phase], total.get(phase.value, 0.0)) for phase in first),
         between,
@@ -207,7 +208,7 @@ def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
         took[key] = took.get(key, 0.0) + node.self_us
     phases = [share.name for share in sampled.by_phase()]
     owners = sampled.by_owner()
-    whole = ("total", *(_time(share.us) for share in sampled.by_phase()), _time(sum(s.us for s in owners)), "")
+    total = ("total", *(_time(share.us) for share in sampled.by_phase()), _time(sum(s.us for s in owners)), "")
     rows = [
         (
             called(owner.name),
@@ -218,7 +219,7 @@ def _by_phase_and_owner(sampled: SampledHost) -> TextTable:
         for owner in owners[: SHOWN - 1]
     ]
     head = ("whose code", *(_called_phase(phase) for phase in phases), "total", "of the step")
-    return TextTable("Self time by phase and owner", head, 1, 0, (*rows, whole), max(0, len(owners) - len(rows)))
+    return TextTable("Self time by phase and owner", head, 1, 0, (*rows, total), max(0, len(owners) - len(rows)))
 
 
 def _called_phase(phase: str) -> str:

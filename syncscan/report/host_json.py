@@ -53,12 +53,12 @@ def host_document(host: Host) -> HostDocument | None:
     if host.sampled is None and host.counted is None:
         return None
     return HostDocument(
-        sampled=None if host.sampled is None else _sampled(host.sampled),
+        sampled=None if host.sampled is None else _sampled_document(host.sampled),
         counted=None if host.counted is None else convert(host.counted, CountedDocument, from_attributes=True),
     )
 
 
-def _sampled(sampled: SampledHost) -> SampledDocument:
+def _sampled_document(sampled: SampledHost) -> SampledDocument:
     return SampledDocument(
         step_us=sampled.step_us,
         steps=sampled.steps,

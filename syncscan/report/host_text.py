@@ -63,18 +63,18 @@ def compile_table(story: Story, width: int) -> Iterator[RenderableType]:
     yield from (Padding(Text(printable(note), "dim"), (0, 0, 0, 1)) for note in story.compile_notes)
 
 
-def _in_words(found: host.TextTable) -> Group:
-    """Rows whose last words are whole sentences: each as long as it is, below its place."""
+def _in_words(table: host.TextTable) -> Group:
+    """Return the rows whose last words are whole sentences: each as long as it is, below its place."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="blue", no_wrap=True, overflow="ellipsis")
     grid.add_column(overflow="fold")
-    for place, became, why, waits in found.rows:
+    for place, became, why, waits in table.rows:
         grid.add_row(printable(place, 60), Text(printable(f"{became}: {why}", 300)))
         if waits:
             grid.add_row("", Text(printable(f"the host waits there: {waits}", 300), "bold"))
-    if found.more:
-        grid.add_row("", f"… {found.more} more: --format json")
-    return Group(Text(found.title, "bold"), grid)
+    if table.more:
+        grid.add_row("", f"… {table.more} more: --format json")
+    return Group(Text(table.title, "bold"), grid)
 
 
 def _of_host(source: host.TextTable, width: int) -> Group:

@@ -22,6 +22,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import Vendor
 from syncscan.report import (
+    annotated,
     before_after_svg,
     causes,
     compile_breaks,
@@ -32,14 +33,14 @@ from syncscan.report import (
     races,
     source,
     states,
-    suggested,
+    suggested_fix,
 )
 from syncscan.report.assets import asset, template
 from syncscan.report.before_after import BeforeAfter, before_after
 from syncscan.report.habits import HabitText
-from syncscan.report.names import shown
-from syncscan.report.phrases import USES, certainty, chain, place, projected, waited
+from syncscan.report.phrases import USES, certainty, chain, place, projected, sentences, waited
 from syncscan.report.remedies import RemedyText
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.tiles import bars, key, tiles, widest_us
 from syncscan.report.timeline import timeline
@@ -67,6 +68,7 @@ _SCRIPTS = (
     "drawer.js",
     "keys.js",
     "icicle.js",
+    "in_view.js",
     "before_after.js",
     "page.js",
 )
@@ -86,11 +88,12 @@ class _Page(msgspec.Struct, frozen=True, eq=False):
     story: Story
 
 
-def render(analysis: Analysis) -> str:
+def render(analysis: Analysis, above: str = "") -> str:
     """Return the report as one HTML document.
 
     Args:
         analysis: any analysis. Projections are shown where it can replay the step.
+        above: address of a page that links this one, and that it links back to.
 
     Returns:
         Text that encodes as UTF-8, whatever the trace's names hold.
@@ -98,7 +101,7 @@ def render(analysis: Analysis) -> str:
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
     numbers = frozenset(entry.number for entry in findings)
-    page = _Page(analysis, drawn.pop("origin"), _drawn_without(drawn), numbers, story)
+    page = _Page(analysis, drawn.pop("origin"), _indices_without(drawn), numbers, story)
     icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
     fallen = falls(strip, widest_us(analysis)) if strip else []
     shapes = [bar for bar in bars(analysis) if not (bar.projected and fallen)]
@@ -106,6 +109,7 @@ def render(analysis: Analysis) -> str:
     return template("report.html.j2").render(
         version=__version__,
         file=shown(ntpath.basename(posixpath.basename(analysis.trace.info.path)), 120) or "trace",
+        above=above,
         facts=_facts(analysis),
         verdict=f"{story.verdict}.",
         reason=shown(story.opening, 1200),
@@ -136,6 +140,7 @@ def render(analysis: Analysis) -> str:
         host=_host(story, icicle is not None),
         kernels=_kernels(story),
         compiled=_compiled(story),
+        annotated=annotated.files(findings) if story.costed and not analysis.step.waits_withheld else [],
         timeline_note=_timeline_note(drawn),
         findings=[_finding(entry, page) for entry in findings],
         findings_note=_findings_note(story),
@@ -145,7 +150,7 @@ def render(analysis: Analysis) -> str:
         without=[step["name"] for step in drawn["without"]],
         no_findings=_nothing_found(analysis, story),
         warnings=[shown(w, 600) for w in story.warnings],
-        style=asset("report.css") + asset("before_after.css"),
+        style=asset("report.css") + asset("before_after.css") + asset("step_picture.css"),
         script=_script(),
         data=_json(
             {
@@ -195,7 +200,7 @@ def _size(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB" if size else ""
 
 
-def _drawn_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
+def _indices_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
     """Return the index of the replayed step without exactly these findings."""
     return {tuple(step["findings"]): number for number, step in reversed(list(enumerate(drawn["without"])))}
 
@@ -206,7 +211,7 @@ def _todo(story: Story, page: _Page) -> dict[str, Any]:
     return {
         "title": story.to_do,
         "nothing": shown(story.nothing, 600),
-        "then": shown(story.then, 600),
+        "then": shown(sentences(story.then, story.stop), 600),
         "remedies": [_remedy(entry, cards.get(entry.habit), page) for entry in story.remedies],
     }
 
@@ -421,8 +426,8 @@ def _source(excerpt: Excerpt) -> dict[str, Any]:
 
 def _suggested(change: Suggested) -> dict[str, Any]:
     """Return the change that `syncscan fix` would make: what it is, and its diff."""
-    lines = suggested.diff_lines(change)
-    return {"caption": shown(suggested.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
+    lines = suggested_fix.diff_lines(change)
+    return {"caption": shown(suggested_fix.caption(change), 400), "lines": [(x, x.startswith("+")) for x in lines]}
 
 
 def _numbers(finding: FindingText) -> list[tuple[str, str, str]]:
@@ -448,12 +453,12 @@ def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
         ("thread", w.thread),
         ("confidence", f.confidence.value),
         ("safe to remove", USES[w.use]),
-        ("measured", _measured(f, step)),
+        ("measured", _measured_text(f, step)),
     ]
     return [(label, shown(value)) for label, value in rows if value]
 
 
-def _measured(f: Finding, step: StepSummary) -> str:
+def _measured_text(f: Finding, step: StepSummary) -> str:
     wait, idle = waited(f.wait_us, step), waited(f.bubble_us, step)
     return f"{wait} waiting, {idle} idle after, {times(f.per_step)}"
 

@@ -34,7 +34,7 @@ SCHEMA = "syncscan.analysis/1"
 
 
 class Has(Struct, frozen=True):
-    """Kinds of events that a trace has."""
+    """Kinds of events that a trace contains."""
 
     steps: Annotated[bool, about("step markers, or ranges that count as steps")]
     stacks: Annotated[bool, about("Python frames")]
@@ -86,7 +86,9 @@ class StepDocument(Struct, frozen=True):
     devices: tuple[DeviceTime, ...]
     processes: Annotated[tuple[ProcessSteps, ...], about("processes of a file that has several; the first is analyzed")]
     device_share: Annotated[float | None, about("fraction of the unprofiled step in which the device is busy")]
-    device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
+    device_share_basis: Annotated[
+        ShareBasis | None, about("basis of device_share; recorded: from the trace, with the profiler")
+    ]
     recorded_device_share: Annotated[
         float | None, about("fraction of the step in the trace in which the device is busy")
     ]

@@ -30,15 +30,15 @@ def drawn(flagged: Sequence[Flagged]) -> str:
         flagged: one or more of the same command.
     """
     suites = ET.Element("testsuites", {"name": flagged[0].tool, **_counts(flagged)})
-    for one in flagged:
-        attributes = {"name": clean(PurePath(one.path).name), **_counts([one]), "time": _seconds(one.took_us)}
+    for report in flagged:
+        attributes = {"name": clean(PurePath(report.path).name), **_counts([report]), "time": _seconds(report.took_us)}
         suite = ET.SubElement(suites, "testsuite", attributes)
-        _properties(suite, one)
-        suite.extend(_case(line) for line in _tests(one))
-        if one.passed and not _tests(one):
-            suite.append(_named(one.passed))
-        if one.output:
-            ET.SubElement(suite, "system-out").text = clean(one.output, 4 * _TEXT)
+        _properties(suite, report)
+        suite.extend(_case(line) for line in _tests(report))
+        if report.passed and not _tests(report):
+            suite.append(_element(report.passed))
+        if report.output:
+            ET.SubElement(suite, "system-out").text = clean(report.output, 4 * _TEXT)
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 
@@ -63,20 +63,20 @@ def _properties(suite: ET.Element, flagged: Flagged) -> None:
 
 
 def _case(line: FlaggedLine) -> ET.Element:
-    case = _named(line)
+    case = _element(line)
     if line.place:
         case.set("file", clean(line.place.file))
         case.set("line", str(line.place.line))
     message = clean(line.cost, _TEXT)
     if line.severity in FAILING:
-        failure = ET.SubElement(case, "failure", {"type": line.rule, "message": message})
+        failure = ET.SubElement(case, "failure", {"type": clean(line.rule), "message": message})
         failure.text = "\n".join(clean(text, _TEXT) for text in line.details if text)
     else:
         ET.SubElement(case, "skipped", {"message": message})
     return case
 
 
-def _named(line: FlaggedLine) -> ET.Element:
+def _element(line: FlaggedLine) -> ET.Element:
     attributes = {"classname": clean(line.group), "name": clean(line.name), "time": _seconds(line.took_us)}
     return ET.Element("testcase", attributes)
 

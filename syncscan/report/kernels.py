@@ -10,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, StepSummary
 from syncscan.report import dry_run
 from syncscan.report.host import TextTable
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.units import duration
 
 SHOWN = 5
@@ -26,7 +26,7 @@ def shares(analysis: Analysis) -> tuple[KernelShare, ...]:
 
 
 def leads(analysis: Analysis) -> bool:
-    """Whether the kernels are the next thing to look at: the device limits the step."""
+    """Return whether the kernels are the next thing to look at: the device limits the step."""
     return analysis.step.bound is Bound.DEVICE
 
 

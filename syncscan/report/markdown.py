@@ -14,9 +14,9 @@ from syncscan.model.step import StepSummary
 from syncscan.report import habits, host, races, remedies, source, states
 from syncscan.report.habits import HabitText
 from syncscan.report.markup import cell, code, escaped
-from syncscan.report.names import shown
-from syncscan.report.phrases import certainty, chain, facts, places
+from syncscan.report.phrases import certainty, chain, facts, places, sentences
 from syncscan.report.remedies import RemedyText
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.units import duration
 from syncscan.version import __version__
@@ -66,8 +66,8 @@ def _to_do(story: Story) -> Iterator[str]:
         yield "\n".join(_remedy(entry) for entry in story.remedies[: remedies.SHOWN])
     if len(story.remedies) > remedies.SHOWN:
         yield f"… and {len(story.remedies) - remedies.SHOWN} more."
-    if story.then:
-        yield f"→ {escaped(story.then)}"
+    if story.then or story.stop:
+        yield f"→ {escaped(sentences(story.then, story.stop))}"
 
 
 def _remedy(remedy: RemedyText) -> str:
@@ -107,10 +107,10 @@ def _races(story: Story) -> Iterator[str]:
 
 
 def _habit(habit: HabitText) -> str:
-    where = f" ({code(habit.where)})" if habit.where else ""
+    place = f" ({code(habit.where)})" if habit.where else ""
     doubt = f", {habit.doubt}" if habit.doubt else ""
     lines = [
-        f"**{escaped(habit.title)}**{where}: {habit.saves}{doubt} ({code(habit.id)}, {habit.severity.value})",
+        f"**{escaped(habit.title)}**{place}: {habit.saves}{doubt} ({code(habit.id)}, {habit.severity.value})",
         *(f"- {name}: {escaped(text)}" for name, text in habits.facts(habit)),
     ]
     return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _BREAK = "\u200b"

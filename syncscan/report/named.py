@@ -31,7 +31,7 @@ def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
         UsageError: nothing, or more than one thing, matches the name; the message lists candidates.
     """
     if name.isdecimal():
-        return _numbered(analysis, int(name))
+        return _number_parts(analysis, int(name))
     wanted = name.strip().lower().replace("_", "-")
     parts: tuple[Part, ...] = (*analysis.findings, *analysis.habits)
     for matches in (
@@ -47,7 +47,7 @@ def named(analysis: Analysis, name: str) -> tuple[Part, ...]:
     raise UsageError(f"Nothing in {_path(analysis)} is called '{name}'.", _near(analysis, wanted))
 
 
-def _numbered(analysis: Analysis, number: int) -> tuple[Part, ...]:
+def _number_parts(analysis: Analysis, number: int) -> tuple[Part, ...]:
     entries = _entries(analysis, story_of(analysis))
     if not 1 <= number <= len(entries):
         hint = f"Its last number is {len(entries)}." if entries else "It lists nothing."

@@ -52,17 +52,17 @@ def summary(analysis: Analysis) -> str:
     if s.recoverable_us is None:
         return f"{waits}."
     them = "it" if len(waiting) == 1 else "them"
-    return f"{waits}; removing {them} saves {_saved(s, s.recoverable_us)}."
+    return f"{waits}; removing {them} saves {_saving_text(s, s.recoverable_us)}."
 
 
-def _saved(s: StepSummary, us: float) -> str:
+def _saving_text(s: StepSummary, us: float) -> str:
     """Return a saving in words: `432 µs (9%; up to 571 µs)`."""
-    whole, limits = replayed(s), s.recoverable_range_us
-    doubt = f"; {spread(limits, whole)}" if limits else ""
-    if measurable(us, whole):
-        return f"{duration(us)} ({percent(us, whole)}{doubt})"
-    most = f" ({spread(limits, whole)})" if limits and measurable(limits[1], whole) else ""
-    return f"{saving(us, whole)}{most}"
+    replayed_us, limits = replayed(s), s.recoverable_range_us
+    doubt = f"; {spread(limits, replayed_us)}" if limits else ""
+    if measurable(us, replayed_us):
+        return f"{duration(us)} ({percent(us, replayed_us)}{doubt})"
+    most = f" ({spread(limits, replayed_us)})" if limits and measurable(limits[1], replayed_us) else ""
+    return f"{saving(us, replayed_us)}{most}"
 
 
 def steps_found(analysis: Analysis) -> str:
@@ -92,24 +92,26 @@ def _all_found(trace: Trace, count: int) -> str:
         return f"No step markers: the shortest repeating sequence ({calls}) counts as a step, {count} times."
     if steps.asked:
         return "The whole trace counts as one step, as requested."
-    whole = f"all from {_first(trace)} to last completion" if len(trace.device_rows) else "the whole trace"
+    whole = f"everything from {_first(trace)} to the last completion" if len(trace.device_rows) else "the whole trace"
     return f"No step markers and no repeating sequence found: {whole} counts as one step."
 
 
 def _profilers(analysis: Analysis) -> Iterator[str]:
     """Yield in how many steps the profiler itself blocked the host, and for how long, where that matters."""
-    own = profilers_own_within(analysis.trace, step_intervals(analysis.trace))
-    us, blocked = sum(own) / 1e3, sum(ns > 0 for ns in own)
-    if own and us > PROFILERS * analysis.step.observed_us * len(own):
-        where = "in it" if len(own) == 1 else f"in {blocked} of them" if blocked < len(own) else "in them"
-        yield f"Profiler overhead {where} ({duration(us)}, rows of category overhead) is excluded from all times."
+    profiler_us = profilers_own_within(analysis.trace, step_intervals(analysis.trace))
+    us, blocked = sum(profiler_us) / 1e3, sum(ns > 0 for ns in profiler_us)
+    if profiler_us and us > PROFILERS * analysis.step.observed_us * len(profiler_us):
+        suffix = (
+            "in it" if len(profiler_us) == 1 else f"in {blocked} of them" if blocked < len(profiler_us) else "in them"
+        )
+        yield f"Profiler overhead {suffix} ({duration(us)}, rows of category overhead) is excluded from all times."
 
 
 def _first(trace: Trace) -> str:
     """Return what begins the window of a trace without steps."""
     calls = trace.device_calls[trace.device_calls != NONE]
     loads = len(calls) and window(trace).begin < trace.slices.ts[calls].min()
-    return "the loader before the first launch" if loads else "first launch"
+    return "the loader before the first launch" if loads else "the first launch"
 
 
 def _across(analysis: Analysis) -> Iterator[str]:
@@ -119,8 +121,8 @@ def _across(analysis: Analysis) -> Iterator[str]:
     if abs(earlier - later) <= ACROSS * analysis.step.observed_us:
         return
     if earlier:
-        works = f"the device is busy {duration(earlier)} on its backlog"
-        yield f"When the first step begins, {works}, which counts neither as work of the steps nor as idle time."
+        backlog = f"the device has a backlog of {duration(earlier)}"
+        yield f"When the first step begins, {backlog}, which counts neither as work of the steps nor as idle time."
     if later and analysis.trace.steps:
         yield f"After the last step, the device needs {duration(later)} more to finish the work of the steps."
     elif later:
@@ -204,15 +206,15 @@ def place(source: Source | None) -> str:
     return f"{source.function}() in {source.file}"
 
 
-def places(where: Attribution) -> str:
+def places(attribution: Attribution) -> str:
     """Return the user's line and the library's: `train.py:42, inside timm/utils/agc.py:30`; empty without both.
 
     A line that only starts a training loop comes last: `transformers/trainer.py:1847, from train.py:15`.
     """
-    user, library = place(where.source), in_library(where)
+    user, library = place(attribution.source), in_library(attribution)
     if not (user and library):
         return user or library
-    return f"{library}, from {user}" if where.in_loop else f"{user}, inside {library}"
+    return f"{library}, from {user}" if attribution.in_loop else f"{user}, inside {library}"
 
 
 def whereabouts(f: Finding) -> str:
@@ -263,17 +265,17 @@ def facts(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
 
 
 def worth_more_compiled(compiled_us: float | None, now_us: float) -> TypeGuard[float]:
-    """Return whether removing a sync saves so much more once the network is compiled that it has to be said."""
+    """Return whether removing a sync saves enough more in a compiled network to be mentioned."""
     return compiled_us is not None and compiled_us > COMPILED_TIMES * max(now_us, COMPILED_LEAST_US)
 
 
 def once_compiled(f: Finding, step: StepSummary) -> str:
-    """`28.0 ms (89%) once compiled`: what it saves then; empty where that isn't more than it saves now."""
-    us, whole = f.gain.once_compiled_us if f.gain else None, replayed(step)
-    if f.gain is None or us is None or not measurable(us - f.gain.recoverable_us, whole):
+    """Return the saving in a compiled step, as `28.0 ms (89%) once compiled`; empty unless it is larger than now."""
+    us, replayed_us = f.gain.once_compiled_us if f.gain else None, replayed(step)
+    if f.gain is None or us is None or not measurable(us - f.gain.recoverable_us, replayed_us):
         return ""
     then = "if the network is compiled (reduce-overhead) and all other syncs are removed"
-    return f"{duration(us)} ({percent(us, whole)}) {then}"
+    return f"{duration(us)} ({percent(us, replayed_us)}) {then}"
 
 
 def measured(f: Finding, step: StepSummary) -> str:
@@ -290,12 +292,12 @@ def projected(f: Finding, step: StepSummary) -> str:
     """Return the gain of removing a finding, with its range and what would move; empty without a projection."""
     if f.gain is None:
         return ""
-    us, whole = f.gain.recoverable_us, replayed(step)
-    part = f"{percent(us, whole)}; " if measurable(us, whole) else ""
-    often = " per step" if measurable(us, whole) else " of the step"
-    saves = f"Removing it would save {saving(us, whole)}{often}"
-    if measurable(f.gain.range_us[1], whole):
-        saves += f" ({part}{spread(f.gain.range_us, whole)})"
+    us, replayed_us = f.gain.recoverable_us, replayed(step)
+    part = f"{percent(us, replayed_us)}; " if measurable(us, replayed_us) else ""
+    often = " per step" if measurable(us, replayed_us) else " of the step"
+    saves = f"Removing it would save {saving(us, replayed_us)}{often}"
+    if measurable(f.gain.range_us[1], replayed_us):
+        saves += f" ({part}{spread(f.gain.range_us, replayed_us)})"
     if f.gain.moved_us >= 0.01 * f.wait_us:
         saves += f"; {duration(f.gain.moved_us)} of the wait would move to the next sync"
     if once := once_compiled(f, step):

@@ -23,7 +23,7 @@ from syncscan.model.picture import Picture
 from syncscan.model.trace import DEVICE, Category, Trace
 from syncscan.report import before_after_file, before_after_png, before_after_svg, host
 from syncscan.report.before_after import before_after
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.timeline import CLOCK_SLACK_NS
 from syncscan.report.timeline_intervals import home, home_step

@@ -54,15 +54,15 @@ def sentence(analysis: Analysis) -> str:
     if run is None:
         return ""
     if run.mean_us is None:
-        rest = "; ".join(f"{phase.name} ({_place(phase)}{_times(phase)})" for phase in run.phases)
-        return f"The program also repeats work between its steps: {rest}." if rest else ""
+        parts = "; ".join(f"{phase.name} ({_place(phase)}{_times(phase)})" for phase in run.phases)
+        return f"The program also repeats work between its steps: {parts}." if parts else ""
     typical = f"{run.counted} undisturbed steps took {duration(run.mean_us)} on average"
     if run.steps_share is None:
         return f"The run's {typical}."
     first = f"{_recorded(analysis)} like {_share(run.steps_share)} of the run's time: its {typical}."
     pairs = zip(run.phases, analyses_of(analysis), strict=True)
-    rest = "; ".join(_part(phase, of) for phase, of in pairs if _is_worth(phase))
-    return sentences(first, f"The rest: {rest}." if rest else "", _gain(analysis), _apart(analysis))
+    parts = "; ".join(_part(phase, of) for phase, of in pairs if _is_worth(phase))
+    return sentences(first, f"The rest: {parts}." if parts else "", _gain(analysis), _apart(analysis))
 
 
 def leads(analysis: Analysis) -> bool:
@@ -138,7 +138,7 @@ def _share(share: float | None) -> str:
 
 
 def _times(phase: RunPhase) -> str:
-    """`, 16 rounds each time, each 8 steps`, as far as it is known."""
+    """Return how often a phase ran, as far as known: `, 16 rounds each time, each 8 steps`."""
     rounds = f", {phase.rounds:.3g} rounds each time" if phase.rounds else ""
     return rounds + (f", each {phase.every:.3g} steps" if phase.every and phase.every > 1 else "")
 
@@ -168,11 +168,11 @@ def _apart(analysis: Analysis) -> str:
     run, timed = analysis.run, analysis.step.unprofiled_us
     if run is None or run.steps_share is None or run.mean_us is None or not timed:
         return ""
-    own = run.mean_us * run.steps_share
-    if abs(own - timed) <= OFF * timed:
+    run_us = run.mean_us * run.steps_share
+    if abs(run_us - timed) <= OFF * timed:
         return ""
     return (
-        f"The timed steps took {duration(timed)}, but the run's steps {duration(own)} on average (without phases): "
+        f"The timed steps took {duration(timed)}, but the run's steps {duration(run_us)} on average (without phases): "
         "they differ."
     )
 

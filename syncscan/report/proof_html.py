@@ -11,9 +11,12 @@ import math
 import msgspec
 
 from syncscan.model.proof import Pair, Proof, ProofGain
+from syncscan.report import step_picture
 from syncscan.report.assets import asset, template
-from syncscan.report.names import shown
+from syncscan.report.before_after import BeforeAfter
+from syncscan.report.linked import LinkedReport
 from syncscan.report.proof_story import facts_of, percent, programs_of, verdict_of
+from syncscan.report.shown_names import shown
 from syncscan.report.units import duration
 from syncscan.version import __version__
 
@@ -44,7 +47,7 @@ class Scale(msgspec.Struct, frozen=True):
         return [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
 
 
-class Bar(msgspec.Struct, frozen=True):
+class GainBar(msgspec.Struct, frozen=True):
     """An interval of the gain: its ends and best value in drawing units, and its sentence."""
 
     name: str
@@ -54,7 +57,7 @@ class Bar(msgspec.Struct, frozen=True):
     text: str
 
 
-class Step(msgspec.Struct, frozen=True):
+class StepPair(msgspec.Struct, frozen=True):
     """Both step times of a pair in drawing units, and its sentence."""
 
     x: float
@@ -63,16 +66,20 @@ class Step(msgspec.Struct, frozen=True):
     text: str
 
 
-def render(proof: Proof) -> str:
+def render(proof: Proof, picture: BeforeAfter | None = None, report: LinkedReport | None = None) -> str:
     """Return the proof as one HTML document.
 
     Args:
-        proof: the proof of any two programs; without pairs, the page has no drawings.
+        proof: the proof of any two programs; without pairs, the page has no drawings of them.
+        picture: the step that the projection is of.
+        report: the report of its trace beside the page, which it links.
     """
     pairs = proof.pairs[:MAX_PAIRS]
     return template("proof.html.j2").render(
         version=__version__,
-        style=asset("page.css") + asset("proof.css"),
+        style=asset("page.css") + step_picture.style() + asset("proof.css"),
+        picture=step_picture.in_page(picture),
+        link=report.href if report else "",
         programs=shown(programs_of(proof), 300),
         verdict=shown(verdict_of(proof), 300),
         proven=proof.proven,
@@ -102,9 +109,9 @@ def _gains(proof: Proof, pairs: tuple[Pair, ...]) -> dict[str, object]:
     }
 
 
-def _bar(name: str, gain: ProofGain, scale: Scale) -> Bar:
+def _bar(name: str, gain: ProofGain, scale: Scale) -> GainBar:
     text = f"{name}: {percent(gain.share)} ({percent(gain.low)} to {percent(gain.high)})"
-    return Bar(name, scale.at(gain.low), scale.at(gain.high), scale.at(gain.share), text)
+    return GainBar(name, scale.at(gain.low), scale.at(gain.high), scale.at(gain.share), text)
 
 
 def _steps(pairs: tuple[Pair, ...]) -> dict[str, object]:
@@ -116,7 +123,7 @@ def _steps(pairs: tuple[Pair, ...]) -> dict[str, object]:
     return {
         "height": HEIGHT,
         "pairs": [
-            Step(
+            StepPair(
                 round((number - 0.5) * apart, 2),
                 HEIGHT - scale.at(pair.before_us),
                 HEIGHT - scale.at(pair.after_us),

@@ -56,14 +56,14 @@ def _change(proof: Proof, capital: bool = False) -> str:
 def facts_of(proof: Proof) -> Iterator[tuple[str, str]]:
     """Yield what else is known, as name and text: projection, results, how it was measured, why it stopped."""
     if proof.projected_gain is not None:
-        yield "projected", _projected(proof.projected_gain, proof.gain)
+        yield "projected", _projected_text(proof.projected_gain, proof.gain)
     yield "result", _result(proof.result)
     if proof.pairs:
-        yield "measured", _measured(proof)
+        yield "measured", _measured_text(proof)
     yield "stopped", f"after {proof.seconds:.0f} s: {proof.stopped}"
 
 
-def _measured(proof: Proof) -> str:
+def _measured_text(proof: Proof) -> str:
     pairs = "1 pair" if len(proof.pairs) == 1 else f"{len(proof.pairs)} pairs"
     how = "alternating" if proof.together else "one after the other"
     return (
@@ -72,7 +72,7 @@ def _measured(proof: Proof) -> str:
     )
 
 
-def _projected(projected: ProofGain, gain: ProofGain | None) -> str:
+def _projected_text(projected: ProofGain, gain: ProofGain | None) -> str:
     text = f"{percent(projected.share)} ({percent(projected.low)} to {percent(projected.high)})"
     if gain is None:
         return text
@@ -82,25 +82,25 @@ def _projected(projected: ProofGain, gain: ProofGain | None) -> str:
 
 
 def _result(result: Result) -> str:
-    what = "losses" if result.source == "losses" else "outputs"
+    kind = "losses" if result.source == "losses" else "outputs"
     steps = f"{result.steps} seeded {'step' if result.steps == 1 else 'steps'}"
-    parts = [_compared(result.difference, what)]
+    parts = [_compared_text(result.difference, kind)]
     if result.own is not None and not result.own.nothing:
-        parts.append(f"not deterministic: two runs of the first version differ, {_compared(result.own, what)}")
+        parts.append(f"not deterministic: two runs of the first version differ, {_compared_text(result.own, kind)}")
     if result.rounding is not None:
-        parts.append(f"rounding errors only: {_compared(result.rounding, what)}")
+        parts.append(f"rounding errors only: {_compared_text(result.rounding, kind)}")
     if result.delayed is not None:
-        parts.append(f"with its copies delayed: {_compared(result.delayed, what)}")
+        parts.append(f"with its copies delayed: {_compared_text(result.delayed, kind)}")
     if result.not_compared:
         parts.append(result.not_compared)
     head = {Same.YES: "the same", Same.NO: f"different: {result.why}", Same.UNKNOWN: f"unknown: {result.why}"}
     return f"{head[result.same]}. After {steps} {'; '.join(parts)}"
 
 
-def _compared(difference: Difference, what: str) -> str:
+def _compared_text(difference: Difference, kind: str) -> str:
     parts = []
     if difference.losses is not None:
-        parts.append(f"{what} {_apart(difference.losses)}")
+        parts.append(f"{kind} {_apart(difference.losses)}")
     if difference.parameters is not None:
         parts.append(f"updates of parameters {_apart(difference.parameters)}")
     return ", ".join(parts) or "nothing could be compared"

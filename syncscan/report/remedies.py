@@ -138,7 +138,7 @@ def _unprojected(number: int, f: Finding, analysis: Analysis, findings: dict[str
     if dry_run.is_dry(analysis):
         saves, doubt = dry_run.to_change(f, analysis)
     else:
-        costs = f"waits {waited(f.wait_us, step)}, device idle {waited(f.bubble_us, step)} behind it"
+        costs = f"waits {waited(f.wait_us, step)}, then the device is idle for {waited(f.bubble_us, step)}"
         saves, doubt = UNTIMED if step.waits_withheld else costs, "not projected"
     return RemedyText(
         number=number,
@@ -204,6 +204,30 @@ def _alone(members: Sequence[Finding], step_us: float) -> str:
 
 def _left(after_us: float) -> str:
     return duration(after_us) if after_us else "nothing measurable"
+
+
+def stop(analysis: Analysis) -> str:
+    """Return from where on changes aren't worth making; empty where nothing is left, or what is left isn't little.
+
+    Little is what two measurements of a step can't tell apart, by the replay, of all that is left together.
+    """
+    step, listed = analysis.step, analysis.remedies
+    gains = [r.alone_us if r.after_us is None else r.after_us for r in listed]
+    if step.recoverable_us is None or any(habit.gain is None for habit in analysis.habits):
+        return ""
+    covered = {id for r in listed for id in r.findings}
+    unlisted_us = max(0.0, step.recoverable_us - sum(us for us, r in zip(gains, listed, strict=True) if r.findings))
+    step_us = replayed(step)
+    small = (k for k in range(len(listed) + 1) if not measurable(sum(gains[k:]) + unlisted_us, step_us))
+    count = next(small, 0)
+    unlisted = [f for f in real(analysis.findings) if f.id not in covered]
+    left = len(unlisted) + sum(max(1, len(r.findings)) for r in listed[count:])
+    if not count or not left:
+        return ""
+    nothing = saving(0.0, step_us)
+    rest = f"{left} changes save {nothing} in total" if left > 1 else f"change saves {nothing}"
+    after = "" if count == len(listed) else f"After the first {f'{count} changes' if count > 1 else 'change'}, "
+    return f"{after}{'the' if after else 'The'} other {rest}: stop there."
 
 
 def title(remedies: Sequence[RemedyText]) -> str:

@@ -70,7 +70,7 @@ def render(doc: RuleDoc, preamble: str) -> str:
 
     Args:
         doc: its documentation.
-        preamble: the code that its examples stand on; empty for none.
+        preamble: the code that its examples need; empty for none.
     """
     summary = doc.summary or "(Python -OO strips the documentation.)"
     of = f"Part of the step: {doc.cause.value}" if doc.of_habit else f"Cause: {doc.cause.value}"

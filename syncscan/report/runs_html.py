@@ -14,7 +14,7 @@ import msgspec
 
 from syncscan.model.analysis import Analysis
 from syncscan.report.assets import asset, template
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.report.story import story_of
 from syncscan.report.units import duration, percent
 from syncscan.version import __version__
@@ -25,7 +25,7 @@ _WIDEST = 60.0
 """Widest bar of the trend."""
 
 
-class RunLine(msgspec.Struct, frozen=True, kw_only=True):
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One recording of a folder; times in µs per step, None where the trace can't tell them."""
 
     name: str
@@ -43,7 +43,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     findings: int
 
 
-def run_line(analysis: Analysis, name: str, written: datetime, link: str) -> RunLine:
+def run_line(analysis: Analysis, name: str, written: datetime, link: str) -> RunRow:
     """Return the line of a recording.
 
     Args:
@@ -53,7 +53,7 @@ def run_line(analysis: Analysis, name: str, written: datetime, link: str) -> Run
         link: address of its report, relative to the page.
     """
     step, story = analysis.step, story_of(analysis)
-    return RunLine(
+    return RunRow(
         name=name,
         written=written,
         link=link,
@@ -66,7 +66,7 @@ def run_line(analysis: Analysis, name: str, written: datetime, link: str) -> Run
     )
 
 
-def render(folder: str, lines: Sequence[RunLine], unread: Sequence[tuple[str, str]] = (), left_out: int = 0) -> str:
+def render(folder: str, lines: Sequence[RunRow], unread: Sequence[tuple[str, str]] = (), left_out: int = 0) -> str:
     """Return the page.
 
     Args:
@@ -89,7 +89,7 @@ def render(folder: str, lines: Sequence[RunLine], unread: Sequence[tuple[str, st
     )
 
 
-def _heading(lines: Sequence[RunLine]) -> str:
+def _heading(lines: Sequence[RunRow]) -> str:
     """Return how the newest step compares with the oldest."""
     many = "1 recording" if len(lines) == 1 else f"{len(lines)} recordings"
     timed = [line.step_us for line in lines if line.step_us]
@@ -100,7 +100,7 @@ def _heading(lines: Sequence[RunLine]) -> str:
     return f"{many}: the newest step, {duration(timed[-1])}, is {how} the oldest, {duration(timed[0])}"
 
 
-def _row(line: RunLine) -> dict[str, Any]:
+def _row(line: RunRow) -> dict[str, Any]:
     return {
         "name": shown(line.name, 200),
         "written": f"{line.written:%Y-%m-%d %H:%M}",
@@ -118,7 +118,7 @@ def _time(us: float | None) -> str:
     return "–" if us is None else duration(us)
 
 
-def _trend(lines: Sequence[RunLine]) -> dict[str, Any] | None:
+def _trend(lines: Sequence[RunRow]) -> dict[str, Any] | None:
     """Return the bars of the trend, oldest first: the step, in it the host's waits, beside it what syncs cost."""
     if len(lines) < 2:
         return None

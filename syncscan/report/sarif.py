@@ -15,7 +15,7 @@ from syncscan.model.json_text import indented
 from syncscan.model.race import RaceText
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_findings
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 from syncscan.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -22,11 +22,11 @@ def render(analysis: Analysis, report: str, sources: Mapping[str, str]) -> str:
         report: the same as JSON.
         sources: file of the program → its text as it is now.
     """
-    saved = msgspec.json.encode(_saved(analysis, sources)).decode()
+    saved = msgspec.json.encode(_collect(analysis, sources)).decode()
     return f'{report.rstrip().removesuffix("}").rstrip()},\n  "saved": {saved}\n}}\n'
 
 
-def _saved(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
+def _collect(analysis: Analysis, sources: Mapping[str, str]) -> Saved:
     trace = analysis.whole or analysis.trace
     source_texts = trace.info.kept.sources if trace.info.kept else sources
     newer = {f.where.source.file for f in analysis.findings if f.where.source and f.excerpt and f.excerpt.newer}

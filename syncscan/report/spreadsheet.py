@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters of cells that spreadsheets run as formulas (OWASP, CSV injection)."""

@@ -1,4 +1,4 @@
-"""Turns a step's states into what a report says of syncs and launches together: a sentence and a table."""
+"""Describe a step's states, with and without syncs and launches, as a sentence and a table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _these(breaking: Sequence[Finding]) -> str:
 
 
 def _function(breaking: Sequence[Finding]) -> str:
-    """Return the function that they stand in, by its module where that is known."""
+    """Return the function that contains them, by its module where that is known."""
     where = breaking[0].where
     name = where.source.function if where.source else ""
     module = where.module[-1] if where.module else ""

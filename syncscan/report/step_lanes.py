@@ -13,14 +13,14 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
 from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_loader
 from syncscan.model.schedule import Blocked, Schedule
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import HOST, NONE, Trace
 from syncscan.report.timeline_pauses import pauses
 from syncscan.report.units import duration
 
 BINS = 480
-"""Parts of the ruler in which the device's work is told apart."""
+"""Number of parts of the ruler in which the device's work is distinguished."""
 LEVELS = 4
 """Shades of a part by how much of it the device works: work shorter than a part doesn't fill it."""
 NOTABLE = 0.01

@@ -81,11 +81,14 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """List of changes, largest gain first."""
     then: str
     """The step's limit without its syncs, shown after the list; empty where removing them gains nothing."""
+    stop: str
+    """The point in the list after which changes aren't worth making; empty where all are, or that is unknown."""
 
     @property
     def advice(self) -> tuple[str, ...]:
         """The advice, in sentences."""
-        return tuple(sentence for sentence in (self.nothing, *remedies.in_words(self.remedies), self.then) if sentence)
+        parts = (self.nothing, *remedies.in_words(self.remedies), self.then, self.stop)
+        return tuple(sentence for sentence in parts if sentence)
 
 
 class Story(Conclusion, frozen=True, kw_only=True):
@@ -167,6 +170,7 @@ def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
         nothing=_nothing(analysis, entries),
         remedies=tuple(r for r in entries if r.habit in listed or any(m.id in listed for m in r.members)),
         then=_then(analysis, entries),
+        stop="" if timeless else remedies.stop(analysis),
     )
 
 
@@ -232,13 +236,13 @@ def _hidden(hidden: Sequence[Hidden]) -> str:
     """Return what is hidden, e.g. `12 findings and 1 habit are hidden by --select, 3 findings by --min-saves`."""
     if not hidden:
         return ""
-    (first, *more) = [(_counted(h), h.option) for h in hidden]
+    (first, *more) = [(_count_text(h), h.option) for h in hidden]
     verb = "is" if hidden[0].findings + hidden[0].habits == 1 else "are"
     listed = [f"{first[0]} {verb} hidden by {first[1]}", *(f"{count} by {option}" for count, option in more)]
     return f"{', '.join(listed)}."
 
 
-def _counted(hidden: Hidden) -> str:
+def _count_text(hidden: Hidden) -> str:
     parts = [(hidden.findings, "finding"), (hidden.habits, "habit")]
     return " and ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in parts if count)
 
@@ -282,11 +286,11 @@ def _share(f: Finding, step_us: float) -> str:
 
 
 def _figures(f: Finding, analysis: Analysis) -> dry_run.Figures:
-    whole = replayed(analysis.step)
+    replayed_us = replayed(analysis.step)
     return dry_run.Figures(
-        saves=saving(f.gain.recoverable_us, whole) if f.gain else NOT_PROJECTED,
-        share=_share(f, whole),
-        doubt=_doubt(f, whole),
+        saves=saving(f.gain.recoverable_us, replayed_us) if f.gain else NOT_PROJECTED,
+        share=_share(f, replayed_us),
+        doubt=_doubt(f, replayed_us),
         waits=waited(f.wait_us, analysis.step),
         idle=waited(f.bubble_us, analysis.step),
     )

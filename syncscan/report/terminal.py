@@ -14,7 +14,7 @@ def written(parts: Iterable[RenderableType], width: int, color: bool) -> str:
 
     Args:
         parts: what to draw; a `Text` that says `no_wrap` is cut at the terminal's edge; one
-            that ignores its overflow stands on one line, however long, so that it can be copied.
+            that ignores its overflow is on one line, however long, so that it can be copied.
         width: the width of the terminal, in characters.
         color: whether to write colors.
     """

@@ -20,7 +20,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.states import States
-from syncscan.report import before_after_blocks, races, states
+from syncscan.report import before_after_blocks, causes, races, states
 from syncscan.report.before_after import before_after
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.fixes import fitting, height
@@ -199,15 +199,15 @@ def _remedies(story: Story, terminal: Terminal, room: int) -> Iterator[Renderabl
             0, (_FULL_WIDTH - terminal.width) // 10
         )  # the same words take more lines on a narrow terminal
         least = _fitting(entries[:1], 0, terminal.width - 4)
-        while len(entries) > 1 and _height([_listed(lines, entries, least)], terminal.width) > most:
+        while len(entries) > 1 and _height([_list_table(lines, entries, least)], terminal.width) > most:
             entries, lines = entries[:-1], lines[:-1]
     more = len(story.remedies) - len(entries)
     left = f" ({more} more with -v)" if more else ""
     yield Text(f"{story.to_do}{left}:", "bold")
-    room -= _height([_listed(lines, entries, {})], terminal.width)
+    room -= _height([_list_table(lines, entries, {})], terminal.width)
     room += max(0, (_FULL_WIDTH - terminal.width) // 10)
     fixes = {t.number: t.fix for t in entries} if terminal.verbose else _fitting(entries, room, terminal.width - 4)
-    yield _listed(lines, entries, fixes)
+    yield _list_table(lines, entries, fixes)
     yield from then
 
 
@@ -222,7 +222,7 @@ def _fitting(entries: Sequence[RemedyText], room: int, width: int) -> dict[int, 
     return fixes
 
 
-def _listed(lines: Sequence[Text], entries: Sequence[RemedyText], fixes: dict[int, str]) -> Table:
+def _list_table(lines: Sequence[Text], entries: Sequence[RemedyText], fixes: dict[int, str]) -> Table:
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="ellipsis")
@@ -247,7 +247,8 @@ def _remedy(remedy: RemedyText, story: Story, terminal: Terminal) -> Text:
 
 
 def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    shown = story.ranked[: terminal.rows]
+    little = [] if terminal.rows is None else _little(story)
+    shown = [entry for entry in story.ranked if entry not in little][: terminal.rows]
     if not shown:
         return
     rows = [_row(entry, terminal) for entry in shown]
@@ -258,8 +259,22 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
         yield _one_line_each(rows, terminal.width) or _two_lines_each(rows, terminal.width)
     else:
         yield _without_costs(rows, terminal.width)
+    if little:
+        each, waits = little[0].saves, sum(entry.of.wait_us for entry in little)
+        which = causes.title_of([entry.of for entry in little])
+        yield Padding(Text(f"{each} each: {which}; they wait {duration(waits)}", "dim"), (0, 0, 0, 1))
     if len(story.ranked) > len(shown):
         yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
+    if story.stop:
+        yield Text("")
+        yield _arrow(story.stop)
+
+
+def _little(story: Story) -> list[FindingText]:
+    """Return the findings that one line stands for: many that save too little, below others that save more."""
+    projected = [entry for entry in story.findings if entry.of.gain and not entry.share]
+    more = any(entry.share for entry in story.findings) or bool(story.habits)
+    return projected if more and len(projected) >= causes.MANY else []
 
 
 def _races(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
@@ -317,7 +332,7 @@ def _headed(*names: str) -> Table:
 
 def _one_line_each(rows: Sequence[_Row], width: int) -> Table | None:
     """Return a table with one line per row; None where one doesn't fit."""
-    cells = [(row.saves, Text(row.waits or "–"), row.title, Text(row.rule), _joined(row.where, width)) for row in rows]
+    cells = [(row.saves, Text(row.waits or "–"), row.title, Text(row.rule), _join(row.where, width)) for row in rows]
     names = ("saves alone", "waits", "what", "rule", "where")
     columns = zip(names, *cells, strict=True)
     widest = [max(cell_len(name), *(text.cell_len for text in column)) for name, *column in columns]
@@ -334,19 +349,19 @@ def _two_lines_each(rows: Sequence[_Row], width: int) -> Table:
     room = width - _GAP * 2 - max(cell_len("saves alone"), *(row.saves.cell_len for row in rows))
     for row in rows:
         waits = Text(f"waits {row.waits}" if row.waits else "")
-        table.add_row(row.saves, Group(row.title, _joined((Text(row.rule), *row.where, waits, Text(row.doubt)), room)))
+        table.add_row(row.saves, Group(row.title, _join((Text(row.rule), *row.where, waits, Text(row.doubt)), room)))
     return table
 
 
 def _without_costs(rows: Sequence[_Row], width: int) -> Table:
     table = _headed("what; rule, where, how often")
     for row in rows:
-        where = _joined((Text(row.rule), *row.where), width - 2 * _GAP)
+        where = _join((Text(row.rule), *row.where), width - 2 * _GAP)
         table.add_row(Group(row.title, Padding(where, (0, 0, 0, _GAP))))
     return table
 
 
-def _joined(parts: Sequence[Text], width: int) -> Text:
+def _join(parts: Sequence[Text], width: int) -> Text:
     """Return the parts separated by points, with line breaks between parts."""
     line = Text()
     left = width

@@ -65,19 +65,21 @@ def tiles(analysis: Analysis) -> list[Tile]:
     if step.input_us > 0:
         numbers.append(Tile("waits for input", duration(step.input_us), "a step"))
     if _projected_step(analysis):
-        us, limits, whole = step.recoverable_us or 0.0, step.recoverable_range_us or (0.0, 0.0), replayed(step)
-        doubt = f"{spread(limits, whole)}, " if measurable(limits[1], whole) else ""
-        numbers.append(Tile("recoverable", saving(us, whole), f"{doubt}projected", projected=True))
+        us, limits, replayed_us = step.recoverable_us or 0.0, step.recoverable_range_us or (0.0, 0.0), replayed(step)
+        doubt = f"{spread(limits, replayed_us)}, " if measurable(limits[1], replayed_us) else ""
+        numbers.append(Tile("recoverable", saving(us, replayed_us), f"{doubt}projected", projected=True))
     elif first := next((r for r in analysis.remedies if r.basis is not Basis.UPPER_BOUND), None):
-        whole, how = replayed(step), "projected" if first.basis is Basis.REPLAY else "by samples"
+        replayed_us, how = replayed(step), "projected" if first.basis is Basis.REPLAY else "by samples"
         label = "recoverable by the first change"
-        numbers.append(Tile(label, saving(first.alone_us, whole), f"{spread(first.range_us, whole)}, {how}", True))
+        numbers.append(
+            Tile(label, saving(first.alone_us, replayed_us), f"{spread(first.range_us, replayed_us)}, {how}", True)
+        )
     return numbers
 
 
 def _device_note(step: StepSummary) -> str:
     """Return how long the device is busy, and its share of the unprofiled step where that differs from the trace's."""
-    works = f"{duration(step.device_busy_us)} a step"
+    works = f"{duration(step.device_busy_us)} per step"
     if step.device_share is None or alike(step.recorded_device_share, step.device_share):
         return works
     return f"{works}, in the trace; {without_profiler(step.device_share, step.device_share_basis)}"
@@ -96,19 +98,19 @@ def bars(analysis: Analysis) -> list[StepBar]:
     step = analysis.step
     if not step.observed_us or not len(analysis.trace.device_rows):
         return []
-    before, whole = step.unprofiled_us or step.observed_us, widest_us(analysis)
-    drawn = [_parted("device", step.observed_us, _device_parts(step), whole)]
+    before, widest = step.unprofiled_us or step.observed_us, widest_us(analysis)
+    drawn = [_parts_bar("device", step.observed_us, _device_parts(step), widest)]
     if step.host_us and not step.waits_withheld:
-        drawn.append(_parted("host", step.host_us, _host_parts(step), whole))
+        drawn.append(_parts_bar("host", step.host_us, _host_parts(step), widest))
     if step.unprofiled_us is not None:
-        part = BarPart("free", 0.0, across(before, whole), f"timed without the profiler: {duration(before)}")
+        part = BarPart("free", 0.0, across(before, widest), f"timed without the profiler: {duration(before)}")
         drawn.append(
             StepBar("no profiler", duration(before), f"Step without the profiler: {duration(before)}", (part,))
         )
-    if analysis.host_time.sampled and (thread := _thread_bar(analysis.host_time.sampled, whole)):
+    if analysis.host_time.sampled and (thread := _thread_bar(analysis.host_time.sampled, widest)):
         drawn.append(thread)
     if _projected_step(analysis) and step.recoverable_range_us:
-        drawn.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, whole))
+        drawn.append(_projected_bar(before, step.recoverable_us or 0.0, step.recoverable_range_us, widest))
     return drawn
 
 
@@ -125,7 +127,7 @@ def key(drawn: Sequence[StepBar]) -> list[tuple[str, str]]:
     return [*((part.look, part.label) for part in parts), *projected]
 
 
-def _thread_bar(sampled: SampledHost, whole: float) -> StepBar | None:
+def _thread_bar(sampled: SampledHost, widest: float) -> StepBar | None:
     """Return where the step's thread is without the profiler: on its core, or off it and why; None where unmeasured."""
     used = sampled.used
     if used is None or used.off_us <= 0.0:
@@ -139,7 +141,7 @@ def _thread_bar(sampled: SampledHost, whole: float) -> StepBar | None:
         ("input", "ready, but without a core", unready),
         ("idle", "off it otherwise", off - beside - unready),
     ]
-    return _parted("thread, sampled", sampled.step_us, looks, whole)
+    return _parts_bar("thread, sampled", sampled.step_us, looks, widest)
 
 
 def _device_parts(step: StepSummary) -> list[tuple[str, str, float]]:
@@ -164,23 +166,23 @@ def _host_parts(step: StepSummary) -> list[tuple[str, str, float]]:
     ]
 
 
-def _parted(label: str, length: float, looks: Sequence[tuple[str, str, float]], whole: float) -> StepBar:
+def _parts_bar(label: str, length: float, looks: Sequence[tuple[str, str, float]], widest: float) -> StepBar:
     """Return a measured bar of consecutive parts; those of length 0 are left out."""
     parts, at = [], 0.0
     for look, name, us in looks:
         if us > 0:
-            parts.append(BarPart(look, across(at, whole), across(us, whole), f"{name}: {duration(us)}"))
+            parts.append(BarPart(look, across(at, widest), across(us, widest), f"{name}: {duration(us)}"))
         at += us
     spoken = f"Measured step of the {label}: " + ", ".join(p.label for p in parts)
     return StepBar(label, duration(length), spoken, tuple(parts))
 
 
-def _projected_bar(before: float, gain: float, limits: tuple[float, float], whole: float) -> StepBar:
+def _projected_bar(before: float, gain: float, limits: tuple[float, float], widest: float) -> StepBar:
     after, low, high = (max(before - g, 0.0) for g in (gain, limits[1], limits[0]))
     spoken = f"Projected without syncs: {duration(after)}, from {duration(low)} to {duration(high)}"
-    part = BarPart("projected", 0.0, across(after, whole), f"projected: {duration(after)}")
+    part = BarPart("projected", 0.0, across(after, widest), f"projected: {duration(after)}")
     return StepBar(
-        "without syncs", duration(after), spoken, (part,), (across(low, whole), across(high, whole)), projected=True
+        "without syncs", duration(after), spoken, (part,), (across(low, widest), across(high, widest)), projected=True
     )
 
 

@@ -17,7 +17,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Occurrence
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_collective_kernel, is_host_collective, is_loader
+from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.packed import pack
 from syncscan.report.timeline_intervals import choose, home, inside
@@ -60,21 +60,21 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     first = home(analysis, Interval(origin, end), twice[0].schedule if twice else None)
     intervals = choose(analysis, drawn, budget, Interval(origin, end), first)
     book = DrawnNames(trace)
-    whole = intervals == [Interval(origin, end)]
-    kept_rows = drawn if whole else drawn[inside(trace, drawn, intervals)]
+    is_whole = intervals == [Interval(origin, end)]
+    kept_rows = drawn if is_whole else drawn[inside(trace, drawn, intervals)]
     kinds = _kinds(analysis)
     stops = pause_lanes(analysis, [g.track for g in groups if g.device == NONE], book, origin)
     return {
         "origin": origin,
         "length": end - origin,
-        "whole": whole,
+        "whole": is_whole,
         "slices": len(kept_rows),
         "of": len(drawn),
         "intervals": [[a - origin, b - origin] for a, b in intervals],
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
         "groups": [
-            _packed_group(trace, g, kept_rows, kinds, book, origin, end, whole, stops.get(g.track)) for g in groups
+            _packed_group(trace, g, kept_rows, kinds, book, origin, end, is_whole, stops.get(g.track)) for g in groups
         ],
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
@@ -103,13 +103,13 @@ def _packed_group(
     book: DrawnNames,
     origin: int,
     end: int,
-    whole: bool,
+    is_whole: bool,
     stops: dict[str, Any] | None,
 ) -> dict[str, Any]:
     lanes = []
     for lane in group.lanes:
         packed = _packed_lane(trace, lane.kind, lane.rows[np.isin(lane.rows, kept_rows)], kinds, book, origin)
-        if not whole:
+        if not is_whole:
             packed["busy"] = _busy(trace, lane.rows, origin, end)
         lanes.append({"kind": lane.kind, "label": lane.label, **packed})
     lanes += [stops] if stops else []  # last, since replayed steps number the others

@@ -19,17 +19,17 @@ _PAD_NS = (500_000, 20_000_000)
 """Least and most time that is kept before and after a sync point of a big trace, ns."""
 
 
-def home(analysis: Analysis, whole: Interval, plan: Schedule | None = None) -> Interval:
+def home(analysis: Analysis, extent: Interval, plan: Schedule | None = None) -> Interval:
     """Return the interval shown first: the step of the worst sync point, else a typical step, else everything.
 
     A replayed step, if there is one, goes first: it is what is drawn twice.
     """
     step = home_step(analysis)
     if step is None:
-        return whole
+        return extent
     start, end = (plan.begin, max(plan.end, plan.replayed_end)) if plan else (step.ts, step.end)
     pad = max(1, (end - start) // 50)
-    return Interval(max(whole.begin, start - pad), min(whole.end, end + pad))
+    return Interval(max(extent.begin, start - pad), min(extent.end, end + pad))
 
 
 def home_step(analysis: Analysis) -> Step | None:
@@ -50,28 +50,28 @@ def worst(finding: Finding) -> Occurrence:
     return max(finding.occurrences, key=lambda o: (o.cost.wait_ns + o.cost.bubble_ns, -o.sync.ts))
 
 
-def choose(analysis: Analysis, drawn: Int64, budget: int, whole: Interval, first: Interval) -> list[Interval]:
+def choose(analysis: Analysis, drawn: Int64, budget: int, extent: Interval, first: Interval) -> list[Interval]:
     """Return the intervals whose slices are kept, disjoint and ascending.
 
     Everything, if it fits. Else the first view, then the surroundings of the findings' costliest sync points, then
     whole steps, those nearest to the first view before the others, for as long as the budget lasts.
     """
     if len(drawn) <= budget:
-        return [whole]
+        return [extent]
     starts = np.sort(analysis.trace.slices.ts[drawn])
     chosen: list[Interval] = []
-    for interval in _wanted(analysis, whole, first):
+    for interval in _wanted(analysis, extent, first):
         tried = union_of([*chosen, interval])
         if _count(starts, tried) <= budget:
             chosen = tried
-    return chosen or [_first(starts, budget, whole)]
+    return chosen or [_first(starts, budget, extent)]
 
 
-def _wanted(analysis: Analysis, whole: Interval, first: Interval) -> list[Interval]:
+def _wanted(analysis: Analysis, extent: Interval, first: Interval) -> list[Interval]:
     steps = sorted(analysis.trace.steps, key=lambda s: abs(s.ts - first.begin))[:MAX_WHOLE_STEPS]
     return [
         *([first] if steps else []),
-        *(_around(o, whole) for o in _costly(analysis.findings)),
+        *(_around(o, extent) for o in _costly(analysis.findings)),
         *(Interval(s.ts, s.end) for s in steps),
     ]
 

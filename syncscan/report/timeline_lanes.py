@@ -10,9 +10,9 @@ import numpy as np
 
 from syncscan.model.arrays import Int64, distinct
 from syncscan.model.finding import Finding
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 from syncscan.model.trace import CALLS, DEVICE, HOST, NONE, Category, Trace
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 MAX_THREADS, OPEN_THREADS, OPEN_STREAMS = 40, 4, 6
 MAX_NAMES = 500_000

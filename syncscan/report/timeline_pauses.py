@@ -42,8 +42,8 @@ def pause_lanes(analysis: Analysis, tracks: Sequence[int], book: DrawnNames, ori
     return {track: _lane(sorted(each), origin) for track, each in by_track.items() if each}
 
 
-def _lane(each: Sequence[tuple[int, int, int]], origin: int) -> dict[str, Any]:
-    begin, end, name = (np.array(column, np.int64) for column in zip(*each, strict=True))
+def _lane(pauses: Sequence[tuple[int, int, int]], origin: int) -> dict[str, Any]:
+    begin, end, name = (np.array(column, np.int64) for column in zip(*pauses, strict=True))
     row = stacked(begin, end)
     return {
         "kind": "pauses",

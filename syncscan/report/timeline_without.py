@@ -13,9 +13,9 @@ from syncscan.model.arrays import Int64
 from syncscan.model.finding import Severity
 from syncscan.model.schedule import Schedule
 from syncscan.model.trace import Trace
-from syncscan.report.names import shown
 from syncscan.report.packed import pack
 from syncscan.report.phrases import real
+from syncscan.report.shown_names import shown
 from syncscan.report.timeline_intervals import home_step, worst
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, stacked
 
@@ -76,10 +76,10 @@ def why_none(analysis: Analysis, steps: Sequence[StepWithout]) -> str:
 
 def _choices(analysis: Analysis) -> list[tuple[int, ...]]:
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
-    own = [number for number, f in enumerate(analysis.findings) if f.severity is not Severity.INFO]
+    selectable = [number for number, f in enumerate(analysis.findings) if f.severity is not Severity.INFO]
     remedies = [tuple(sorted(numbers[id] for id in r.findings)) for r in analysis.remedies if r.findings]
-    alone = [(number,) for number in own[:MAX_ALONE]]
-    return list(dict.fromkeys([tuple(own), *remedies, *alone]))
+    alone = [(number,) for number in selectable[:MAX_ALONE]]
+    return list(dict.fromkeys([tuple(selectable), *remedies, *alone]))
 
 
 def _schedule(analysis: Analysis, removed: Sequence[int], everything: bool) -> Schedule | None:
@@ -104,10 +104,10 @@ def packed_steps(
     steps: Sequence[StepWithout], trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> list[dict[str, Any]]:
     """Return the data that the timeline draws of each step; times are ns since `origin`."""
-    return [_packed(step, trace, groups, book, origin) for step in steps]
+    return [_pack(step, trace, groups, book, origin) for step in steps]
 
 
-def _packed(
+def _pack(
     step: StepWithout, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> dict[str, Any]:
     plan = step.schedule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.model.units import duration
+from syncscan.model.duration import duration
 
 _SELDOM = 0.095
 """Frequency per step below which the number of steps per occurrence is shown instead of a decimal."""
@@ -15,11 +15,11 @@ def part_of(us: float, whole_us: float) -> str:
     return f"{us / size:.{len(number.partition('.')[2])}f}"
 
 
-def percent(part: float, whole: float) -> str:
-    """Return `part` of `whole` as a percentage: `31%`, `0.4%`, `<0.1%`; `–` if the whole is 0."""
-    if not whole:
+def percent(part: float, total: float) -> str:
+    """Return `part` of `total` as a percentage: `31%`, `0.4%`, `<0.1%`; `–` if the whole is 0."""
+    if not total:
         return "–"
-    share = 100 * part / whole
+    share = 100 * part / total
     if 0 < share < 0.05:
         return "<0.1%"
     return f"{share:.0f}%" if abs(share) >= 2 or share == 0 else f"{share:.1f}%"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from syncscan.model.analysis import Analysis
 from syncscan.model.habit import Basis
 from syncscan.report.before_after import BeforeAfter, Scene
-from syncscan.report.names import shown
 from syncscan.report.phrases import replayed
+from syncscan.report.shown_names import shown
 from syncscan.report.step_lanes import NO_LANES
 from syncscan.report.story import Story
 from syncscan.report.tiles import BarPart, StepBar, across
@@ -27,26 +27,26 @@ def falls(drawn: BeforeAfter, whole_us: float) -> list[StepBar]:
     return bars if not bars or limit is None else [*bars, _limit(limit, whole_us)]
 
 
-def _fall(scene: Scene, title: str, before: float, whole: float) -> StepBar:
+def _fall(scene: Scene, title: str, before: float, widest: float) -> StepBar:
     low, high = scene.range_us
-    stays = BarPart("projected", 0.0, across(scene.us, whole), f"after {shown(title, 160)}: {duration(scene.us)}")
+    stays = BarPart("projected", 0.0, across(scene.us, widest), f"after {shown(title, 160)}: {duration(scene.us)}")
     gain = before - scene.us
-    saved = BarPart("saved", across(scene.us, whole), across(gain, whole), f"saved: {duration(max(gain, 0.0))}")
+    saved = BarPart("saved", across(scene.us, widest), across(gain, widest), f"saved: {duration(max(gain, 0.0))}")
     spoken = f"After {shown(title, 160)}: {duration(scene.us)}, from {duration(low)} to {duration(high)}"
-    limits = (across(low, whole), across(high, whole))
+    limits = (across(low, widest), across(high, widest))
     return StepBar(shown(title, 160), duration(scene.us), spoken, (stays, saved), limits, projected=True)
 
 
-def _limit(us: float, whole: float) -> StepBar:
+def _limit(us: float, widest: float) -> StepBar:
     label = "limit: the device's work"
-    part = BarPart("work", 0.0, across(us, whole), f"the device's own work: {duration(us)}")
+    part = BarPart("work", 0.0, across(us, widest), f"the device's own work: {duration(us)}")
     return StepBar(
         label, duration(us), f"The device's own work, which no fix on the host shortens: {duration(us)}", (part,)
     )
 
 
 def sampled(analysis: Analysis, story: Story, whole_us: float) -> list[StepBar]:
-    """Return a bar for each change whose saving samples show: they have no place in the trace, so each stands alone."""
+    """Return a bar for each change whose saving samples show; it has no place in the trace and is drawn alone."""
     base, bars = replayed(analysis.step), []
     for text in story.remedies:
         if text.basis is not Basis.SAMPLES or text.alone_us is None:

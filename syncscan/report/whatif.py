@@ -70,7 +70,9 @@ class WhatifDocument(Document, frozen=True):
     device_share: Annotated[
         float | None, about("fraction of the unprofiled step in which the device is busy, with its syncs")
     ]
-    device_share_basis: Annotated[ShareBasis | None, about("basis of device_share; recorded: it is the trace's")]
+    device_share_basis: Annotated[
+        ShareBasis | None, about("basis of device_share; recorded: from the trace, with the profiler")
+    ]
     recorded_device_share: Annotated[float, about("fraction of the step in the trace in which the device is busy")]
     advice: tuple[str, ...]
     groups: tuple[RemovalGroup, ...]
@@ -104,12 +106,12 @@ def render_brief(analysis: Analysis, projection: Projection, pipelines: Sequence
 
 def _lines(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[str]:
     story, removed = story_of(analysis), frozenset(projection.removed)
-    yield from (text.plain for text in _headline(analysis, projection))
+    yield from (text.plain for text in headline(analysis, projection))
     if story.findings:
         yield f"findings, each alone (removed or kept; {brief.OF_FINDING}):"
         for finding in story.findings:
             yield f"- {'removed' if finding.id in removed else 'kept'} {brief.finding(finding).removeprefix('- ')}"
-    yield from (text.plain for text in _streams(analysis, pipelines))
+    yield from (text.plain for text in streams(analysis, pipelines))
     if story.nothing:
         yield story.nothing
     if story.remedies:
@@ -122,16 +124,17 @@ def _lines(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
 
 def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[RenderableType]:
     story = story_of(analysis)
-    yield from _headline(analysis, projection)
+    yield from headline(analysis, projection)
     if story.findings:
         yield _table(story.findings, frozenset(projection.removed))
-    yield from _streams(analysis, pipelines)
+    yield from streams(analysis, pipelines)
     yield from _advice(story)
     for note in projection.notes:
         yield Text(f"note: {printable(note)}", style="dim")
 
 
-def _headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
+def headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
+    """Yield the projection in sentences: the step then, its limits, and what they are based on."""
     if p.removed or p.launches != "eager":
         yield Text.assemble(
             (f"The step {_so(analysis, p)}: {duration(p.predicted_us)}", "bold"),
@@ -232,7 +235,8 @@ def _arrow(sentence: str) -> Text:
     return Text.assemble(("→ ", "bold green"), printable(sentence))
 
 
-def _streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text]:
+def streams(analysis: Analysis, pipelines: Sequence[Pipeline]) -> Iterator[Text]:
+    """Yield how far streams overlapped, and the bounds that were asked for."""
     for o in analysis.overlaps:
         less = min(o.work_us)
         yield Text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 TEXT = 2000
 """Characters of a message."""

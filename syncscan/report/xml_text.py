@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 NAME = 200

@@ -1,1 +1,1 @@
-"""A test's syncs go in, its failure with line, chain and fix comes out: what `syncscan.pytest_plugin` uses."""
+"""Fail a test for its syncs, with line, chain and fix: the parts that `syncscan.pytest_plugin` uses."""

@@ -1,4 +1,4 @@
-"""A test goes in, run on the CPU as if on a GPU; what would wait for it comes out, as a guard on a GPU would see it."""
+"""Run a test on the CPU as if on a GPU, and report its waits as a guard on a GPU would."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType
 
 from syncscan.dryrun.pretence import Pretence
-from syncscan.dryrun.session import DryRunSession, RecordedWait
+from syncscan.dryrun.recorder import DryRunSession, RecordedWait
 from syncscan.guarding.guard import Guard
-from syncscan.guarding.rule import written_reason
+from syncscan.guarding.rule_of_line import written_reason
 from syncscan.guarding.seen import GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.capture import Coverage

@@ -1,4 +1,4 @@
-"""The syncs of a test and its limit go in, the text of its failure comes out; "" where it kept within the limit."""
+"""Write the failure text of a test that exceeds its limit of syncs; "" for one within the limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from syncscan.attribute import OWN
 from syncscan.gate import Written
-from syncscan.guarding.rule import rule_of
+from syncscan.guarding.rule_of_line import rule_of
 from syncscan.guarding.seen import WAITS, GuardedSync
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
@@ -20,7 +20,7 @@ from syncscan.testing.advice import instead
 from syncscan.testing.limit import SyncLimit
 
 MOST = 5
-"""Places told; the others are counted."""
+"""Most places that are listed; further ones are counted."""
 
 
 def of_guarded(limit: SyncLimit, syncs: Sequence[GuardedSync]) -> str:
@@ -34,15 +34,15 @@ def of_guarded(limit: SyncLimit, syncs: Sequence[GuardedSync]) -> str:
     if limit.per_step:
         steps = Counter(sync.step for sync in counted)
         step, most = max(steps.items(), key=lambda item: item[1], default=(0, 0))
-        shown, where = [sync for sync in counted if sync.step == step], f"in step {step + 1}"
+        shown, step_text = [sync for sync in counted if sync.step == step], f"in step {step + 1}"
     else:
-        most, shown, where = len(counted), counted, "in the test"
+        most, shown, step_text = len(counted), counted, "in the test"
     if limit.syncs is None or most <= limit.syncs:
         return ""
     places = Counter((sync.place, sync.kind) for sync in shown)
     firsts = {(sync.place, sync.kind): sync for sync in reversed(shown)}
-    lines = [_guarded(firsts[place], times) for place, times in places.most_common()]
-    return _text(f"{_syncs(most)} {where}; {limit}.", lines)
+    lines = [_guarded_text(firsts[place], times) for place, times in places.most_common()]
+    return _text(f"{_syncs(most)} {step_text}; {limit}.", lines)
 
 
 def of_races(races: Sequence[Race]) -> str:
@@ -79,7 +79,7 @@ def of_analysis(limit: SyncLimit, analysis: Analysis, syncs: Sequence[GuardedSyn
     if not (too_many or too_long):
         return ""
     where = "per step" if limit.per_step else "in the test"
-    return _text(f"{many:.4g} syncs {where}, {wait_ms:.3g} ms of waiting; {limit}.", list(map(_found, findings)))
+    return _text(f"{many:.4g} syncs {where}, {wait_ms:.3g} ms of waiting; {limit}.", list(map(_finding_text, findings)))
 
 
 def _syncs(count: int) -> str:
@@ -97,26 +97,32 @@ def _text(head: str, told: Sequence[str], foot: str = _WHERE_MEANT) -> str:
     return "\n\n".join([head, *told[:MOST], *more, *([foot] if foot else [])])
 
 
-def _guarded(sync: GuardedSync, times: int) -> str:
+def _guarded_text(sync: GuardedSync, times: int) -> str:
     what = f"{sync.called} " if sync.called else ""
-    head = f"{_shown(sync.file)}:{sync.line} in {sync.function}: {what}waits ({WAITS[sync.kind]}){_often(times)}"
-    own = [frame for frame in sync.chain if not is_library(frame[0])]
-    callers = [f"    called from {_shown(file)}:{line} in {function}" for file, line, function in reversed(own[:-1])]
-    inside = sync.chain[sync.chain.index(own[-1]) + 1 :] if own else sync.chain
+    head = f"{_shown_path(sync.file)}:{sync.line} in {sync.function}: {what}waits ({WAITS[sync.kind]}){_often(times)}"
+    frames = [frame for frame in sync.chain if not is_library(frame[0])]
+    callers = [
+        f"    called from {_shown_path(file)}:{line} in {function}" for file, line, function in reversed(frames[:-1])
+    ]
+    inside = sync.chain[sync.chain.index(frames[-1]) + 1 :] if frames else sync.chain
     library = [frame for frame in inside[-MOST:] if is_library(frame[0])]
-    through = [f"    through {_shown(file)}:{line} in {function}" for file, line, function in library]
-    return "\n".join([printable(head), *map(printable, through + callers[:MOST]), *_indented(instead(rule_of(sync)))])
+    through = [f"    through {_shown_path(file)}:{line} in {function}" for file, line, function in library]
+    return "\n".join([printable(head), *map(printable, through + callers[:MOST]), *_indent(instead(rule_of(sync)))])
 
 
-def _found(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     source = finding.where.in_library or finding.where.source
-    place = f"{_shown(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.where.scope)
+    place = (
+        f"{_shown_path(source.file)}:{source.line} in {source.function}" if source else " > ".join(finding.where.scope)
+    )
     head = f"{place}: {finding.diagnosis.title} ({finding.per_step:.4g} per step, {finding.wait_us / 1e3:.3g} ms)"
     user = finding.where.source
-    called = [f"    called from {_shown(user.file)}:{user.line} in {user.function}"] if user and user != source else []
+    called = (
+        [f"    called from {_shown_path(user.file)}:{user.line} in {user.function}"] if user and user != source else []
+    )
     ops = [f"    {' > '.join(finding.where.op_stack)}"] if finding.where.op_stack else []
     fix = [f"fix: {finding.diagnosis.fix}", f"(syncscan explain {finding.rule})"]
-    return "\n".join(map(printable, [head, *called, *ops, *_indented("\n".join(fix))]))
+    return "\n".join(map(printable, [head, *called, *ops, *_indent("\n".join(fix))]))
 
 
 def _lines(finding: Finding) -> list[tuple[str, int, str]]:
@@ -128,11 +134,11 @@ def _often(times: int) -> str:
     return "" if times == 1 else f", {times} times"
 
 
-def _indented(text: str) -> list[str]:
+def _indent(text: str) -> list[str]:
     return ["    " + line for line in text.splitlines()]
 
 
-def _shown(file: str) -> str:
+def _shown_path(file: str) -> str:
     """Return the path relative to the working directory, if it is inside."""
     path = Path(file)
     return path.relative_to(Path.cwd()).as_posix() if path.is_absolute() and path.is_relative_to(Path.cwd()) else file

@@ -35,7 +35,7 @@ class SyncLimit:
     allow: tuple[tuple[str, str], ...] = ()
 
     def reason(self, frames: Frames) -> str:
-        """Why a sync with these frames (file, line, function) is allowed; "" where it isn't."""
+        """Return why a sync with these frames (file, line, function) is allowed; "" where it isn't."""
         known = list(frames)
         return next((why for glob, why in self.allow if any(matches(glob, *frame) for frame in known)), "")
 
@@ -76,7 +76,7 @@ def limit_of(mark: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -
 
 
 def _entries(allow: Any) -> tuple[tuple[str, str], ...]:
-    """Entries as (glob, reason): a mapping, or globs with or without a reason."""
+    """Return the entries as (glob, reason): from a mapping, or from globs with or without a reason."""
     if isinstance(allow, str):
         raise UsageError(f"allow is {allow!r}, and must be a list of globs, or glob → reason.")
     if isinstance(allow, Mapping):

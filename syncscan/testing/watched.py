@@ -1,4 +1,4 @@
-"""A test goes in, run under a guard or a recording; what it did of syncs comes out: the `syncscan` fixture's value."""
+"""Run a test under a guard or a recording, and collect its syncs: the value of the `syncscan` fixture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST = 1000
 """Steps recorded of a test; more are run, and left out."""
 
 
-class Watched:
+class WatchedTest:
     """The syncs of one test: `step()` says that a step of it has ended.
 
     `syncs` is what a guard saw (under `no_syncs`, or `limit_syncs` without `wait_ms`), `analysis` and `findings` what a

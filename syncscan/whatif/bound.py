@@ -33,7 +33,7 @@ def decided(
         device_share=step.shares.device,
         device_share_basis=ShareBasis.MEASURED if step.calibration.known else ShareBasis.ESTIMATED,
     )
-    sentences = [_reason(step, measured, bound, removable), *_guess(step, bound, ends, removable)]
+    sentences = [_reason(step, measured, bound, removable), *_estimate(step, bound, ends, removable)]
     return replace(
         measured,
         bound=bound,
@@ -130,7 +130,7 @@ def _reason(step: CalibratedStep, measured: StepSummary, bound: Bound, removable
         in_loader = _beside(measured, measured.input_us, measured.observed_us, of_step.input)
         return f"{works}; the host spends {in_loader} waiting for the DataLoader."
     if bound is Bound.SYNC:
-        return f"{works}; without its syncs it would be {_gain(step, removable):.0%} shorter."
+        return f"{works}; without syncs, the step would be {_gain(step, removable):.0%} shorter."
     return f"{works}."
 
 
@@ -140,16 +140,16 @@ def _beside(measured: StepSummary, us: float, whole: float, unprofiled: float) -
     return shares(recorded, unprofiled, measured.device_share_basis)
 
 
-def _guess(
+def _estimate(
     step: CalibratedStep, bound: Bound, ends: Sequence[CalibratedStep], removable: frozenset[int]
 ) -> Iterator[str]:
-    """Yield what the verdict rests on where nobody timed the step without the profiler, and what else it could be."""
+    """Yield the verdict's assumptions if the step wasn't timed without the profiler, and what else it could be."""
     if step.calibration.known:
         return
     yield f"Estimate: {_overhead(step):.0%} of host time is profiler overhead (--step-ms replaces it)."
-    others: dict[Bound, list[str]] = {}
+    alternatives: dict[Bound, list[str]] = {}
     for end in ends:
         if (other := bound_of(end, removable)) is not bound:
-            others.setdefault(other, []).append(f"{_overhead(end):.0%}")
-    for other, parts in others.items():
+            alternatives.setdefault(other, []).append(f"{_overhead(end):.0%}")
+    for other, parts in alternatives.items():
         yield f"At {' or '.join(parts)} overhead, {other.limit} would be the limit."

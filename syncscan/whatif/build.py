@@ -34,7 +34,7 @@ def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
         steps: from `find_steps`.
         apart: rows of kernels that become nodes of their own: the collectives, where all ranks are replayed together.
     """
-    writer = _Writer(steps, apart)
+    writer = _ProgramWriter(steps, apart)
     programs = tuple(writer.program(interval) for interval in steps.intervals)
     streams = steps.launches.streams
     return Graph(programs, writer.thread_count, streams, len(writer.slots), steps.busy_ns, steps.added_from)
@@ -91,8 +91,8 @@ def _between_left_out(
             yield Interval(at, interval.end), 1.0 - factor
 
 
-class _Meeting(msgspec.Struct, frozen=True):
-    """Where host and streams meet, and a program is cut: a wait, an event's record, or a stream's wait for it.
+class _Cut(msgspec.Struct, frozen=True):
+    """A point that cuts a program as host and streams synchronize: a wait, an event's record, a stream's wait for it.
 
     A wait comes behind a launch that began at the same time, a record and a stream's wait before it.
     """
@@ -126,7 +126,7 @@ class _Draft(msgspec.Struct):
         return spent
 
 
-class _Writer:
+class _ProgramWriter:
     """Writes the programs of the steps of one trace."""
 
     def __init__(self, steps: ReplayedSteps, apart: Int64) -> None:
@@ -164,25 +164,25 @@ class _Writer:
                 paced[self.threads[track]].append((Interval(begin, end), factor))
         return [_OwnTime(*each) for each in zip(without, paced, strict=True)]
 
-    def _begun(self) -> list[_Meeting]:
-        """Where the waits begin, in time order."""
+    def _begun(self) -> list[_Cut]:
+        """Return the beginnings of the waits, in time order."""
         begins = np.array([wait.interval[0] for wait in self.waits], np.int64)
-        threads, own = np.array([self.threads[wait.track] for wait in self.waits], np.int64), np.zeros(len(begins))
+        threads, own_time = np.array([self.threads[wait.track] for wait in self.waits], np.int64), np.zeros(len(begins))
         for thread in distinct(threads).tolist():
             places = np.flatnonzero(threads == thread)
-            own[places] = self.own_times[thread].at(begins[places])
-        met = zip(begins.tolist(), self.waits, own.tolist(), strict=True)
-        return sorted((_Meeting(ts, True, wait, at) for ts, wait, at in met), key=attrgetter("ts"))
+            own_time[places] = self.own_times[thread].at(begins[places])
+        met = zip(begins.tolist(), self.waits, own_time.tolist(), strict=True)
+        return sorted((_Cut(ts, True, wait, at) for ts, wait, at in met), key=attrgetter("ts"))
 
     def program(self, step: Interval) -> StepProgram:
-        """Return the program of one step: runs of launches between the points where host and streams meet."""
+        """Return the program of one step: runs of launches between the points where host and streams synchronize."""
         work = self.launches
         first, end = (int(place) for place in np.searchsorted(work.issued, step))
         self._find_returns(first, end)
-        meetings = self._meetings(step)
-        between = self._between(meetings, first, end)
+        cuts = self._cuts(step)
+        between = self._between(cuts, first, end)
         runs = self._runs(first, end, [run for part in between for run in part])
-        nodes = self._nodes(step, meetings, between, runs.feeds)
+        nodes = self._nodes(step, cuts, between, runs.feeds)
         length, stream = self.length[first:end], work.stream[first:end]
         return StepProgram(
             nodes=tuple(nodes),
@@ -199,33 +199,33 @@ class _Writer:
     def _nodes(
         self,
         step: Interval,
-        meetings: Sequence[_Meeting],
+        cuts: Sequence[_Cut],
         between: Sequence[Sequence[slice]],
         feeds: Sequence[list[Feed]],
     ) -> list[Node]:
         """Return each collective with the runs before it, then the runs after the last one and the rest of the step."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
-        draft, each = _Draft(list(begins)), iter(feeds)
-        for runs, meeting in itertools.zip_longest(between, meetings):
+        draft, remaining = _Draft(list(begins)), iter(feeds)
+        for runs, cut in itertools.zip_longest(between, cuts):
             for run in runs:
                 thread = self.thread_of.item(run.start)
                 host_ns = draft.advance(thread, self.returned.item(run.stop - 1))
-                draft.nodes.append(HostRun(thread, host_ns, run.stop - run.start, tuple(next(each))))
-            if meeting is not None:
-                self._meeting(draft, meeting)
+                draft.nodes.append(HostRun(thread, host_ns, run.stop - run.start, tuple(next(remaining))))
+            if cut is not None:
+                self._add_cut(draft, cut)
         draft.nodes.append(HostRun(0, draft.advance(0, ends[0])))
         return draft.nodes
 
-    def _between(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[list[slice]]:
+    def _between(self, cuts: Sequence[_Cut], first: int, end: int) -> list[list[slice]]:
         """Return runs of launches before each collective and after the last one: of one thread, at most BLOCK long."""
         turns: list[int] = self.turns[slice(*np.searchsorted(self.turns, [first + 1, end]).tolist())].tolist()
         between, written = [], first
-        for meeting, launched in zip(meetings, self._launched_by(meetings, first, end), strict=True):
+        for cut, launched in zip(cuts, self._launched_by(cuts, first, end), strict=True):
             upto = max(written, launched)
-            if isinstance(meeting.of, int):
-                upto = max(upto, meeting.of)
+            if isinstance(cut.of, int):
+                upto = max(upto, cut.of)
             between.append(_cut(written, upto, turns))
-            written = upto + isinstance(meeting.of, int)
+            written = upto + isinstance(cut.of, int)
         return [*between, _cut(written, end, turns)]
 
     def _find_returns(self, first: int, end: int) -> None:
@@ -233,35 +233,35 @@ class _Writer:
             mine = first + np.flatnonzero(self.thread_of[first:end] == thread)
             self.returned[mine] = self.own_times[thread].at(self.launches.returned[mine])
 
-    def _launched_by(self, meetings: Sequence[_Meeting], first: int, end: int) -> list[int]:
+    def _launched_by(self, cuts: Sequence[_Cut], first: int, end: int) -> list[int]:
         """Return, for each of these collectives, the index after the last launch before it, from `first` to `end`."""
-        issued, times = self.launches.issued[first:end], np.array([meeting.ts for meeting in meetings], np.int64)
-        behind = np.array([meeting.behind_launch for meeting in meetings], np.bool_)
+        issued, times = self.launches.issued[first:end], np.array([cut.ts for cut in cuts], np.int64)
+        behind = np.array([cut.behind_launch for cut in cuts], np.bool_)
         places = np.where(behind, issued.searchsorted(times, side="right"), issued.searchsorted(times))
         launched: list[int] = (first + places).tolist()
         return launched
 
-    def _meetings(self, step: Interval) -> list[_Meeting]:
-        """All of a step, in time order; numbers its event records."""
+    def _cuts(self, step: Interval) -> list[_Cut]:
+        """Return all cuts of a step, in time order; number its event records."""
         records = [record for record in self.records if step.holds(record.ts)]
         self.slots.update((record, number) for number, record in enumerate(records))
         edges = [edge for edge in self.edges if step.holds(edge.ts) and edge.event in self.slots]
         waits = slice(*(bisect_left(self.begun, ts, key=attrgetter("ts")) for ts in step))
-        meetings = [
+        cuts = [
             *self.begun[waits],
-            *(_Meeting(record.ts, False, record) for record in records),
-            *(_Meeting(edge.ts, False, edge) for edge in edges),
-            *(_Meeting(int(self.launches.issued[at]), False, at) for at in self._apart_in(step)),
+            *(_Cut(record.ts, False, record) for record in records),
+            *(_Cut(edge.ts, False, edge) for edge in edges),
+            *(_Cut(int(self.launches.issued[at]), False, at) for at in self._apart_in(step)),
         ]
-        return sorted(meetings, key=lambda meeting: (meeting.ts, meeting.behind_launch))
+        return sorted(cuts, key=lambda cut: (cut.ts, cut.behind_launch))
 
     def _apart_in(self, step: Interval) -> list[int]:
         issued = self.launches.issued[self.apart]
         inside: list[int] = self.apart[(issued >= step.begin) & (issued < step.end)].tolist()
         return inside
 
-    def _meeting(self, draft: _Draft, meeting: _Meeting) -> None:
-        of = meeting.of
+    def _add_cut(self, draft: _Draft, cut: _Cut) -> None:
+        of = cut.of
         if isinstance(of, int):
             draft.nodes.append(self._collective(draft, of))
         elif isinstance(of, EventRecord):
@@ -269,7 +269,7 @@ class _Writer:
         elif isinstance(of, EventEdge):
             draft.nodes.append(StreamWait(self.slots[of.event], of.stream))
         else:
-            draft.nodes.append(self._host_wait(draft, of, meeting.own))
+            draft.nodes.append(self._host_wait(draft, of, cut.own))
 
     def _collective(self, draft: _Draft, at: int) -> Collective:
         work, thread = self.launches, int(self.thread_of[at])
@@ -277,9 +277,9 @@ class _Writer:
         gap, latency = float(work.gap[at]), float(work.latency[at])
         return Collective(thread, host_ns, int(work.stream[at]), gap, latency, int(work.rows[at]))
 
-    def _host_wait(self, draft: _Draft, wait: WaitEffect, own: float) -> HostWait:
+    def _host_wait(self, draft: _Draft, wait: WaitEffect, own_time: float) -> HostWait:
         thread = self.threads[wait.track]
-        host_ns = draft.advance(thread, own)
+        host_ns = draft.advance(thread, own_time)
         if wait.event is None:
             return HostWait(thread, host_ns, wait.streams, NONE, wait)
         return HostWait(thread, host_ns, (), self.slots.get(wait.event, NONE), wait)

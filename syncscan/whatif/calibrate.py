@@ -66,7 +66,7 @@ class Calibration(msgspec.Struct, frozen=True, eq=False):
     """The step's time in the trace."""
     known: bool
     notes: tuple[str, ...] = ()
-    guessed: float = 1.0
+    estimated: float = 1.0
     """Host scale that the number of recorded slices suggests, whatever was found."""
     slack: tuple[Replay, ...] = ()
     """Replays with other scales that explain the same observation."""
@@ -90,12 +90,12 @@ def calibrate(
         stacks: whether Python frames were recorded.
         uncertainty: relative uncertainty of the unprofiled time.
     """
-    guessed = guess(graph, slices, stacks)
+    estimated = estimate_host_scale(graph, slices, stacks)
     if unprofiled_ns is None:
-        replay, recorded = Replay(graph, guessed), Replay(graph)
+        replay, recorded = Replay(graph, estimated), Replay(graph)
         replayed = period(replay)
         unit = period(recorded) / replayed if replayed else 1.0
-        slack = (recorded, Replay(graph, max(MIN_SCALE, guessed - (1.0 - guessed) / 2)))
+        slack = (recorded, Replay(graph, max(MIN_SCALE, estimated - (1.0 - estimated) / 2)))
         return Calibration(
             replay,
             unit,
@@ -103,18 +103,20 @@ def calibrate(
             observed_ns,
             known=False,
             slack=slack,
-            guessed=guessed,
-            notes=(_UNKNOWN.format(1.0 - guessed),),
+            estimated=estimated,
+            notes=(_UNKNOWN.format(1.0 - estimated),),
         )
 
     replay_with = cache(lambda *scales: Replay(graph, *scales))  # the periods of the found ones are needed again
     times = ScaledTime(lambda *scales: period(replay_with(*scales)))
-    replay = replay_with(*scales(times, guessed, unprofiled_ns))
+    replay = replay_with(*scales(times, estimated, unprofiled_ns))
     notes = (_DEVICE.format(replay.stretch),) if abs(replay.stretch - 1.0) > 0.02 else ()
     # The ranges cover a more accurate time anyway: of two detectors, our steepest cases, 5 % off either way was within.
     near = [1.0 - uncertainty, 1.0 + uncertainty] if uncertainty > NOISY else []
-    further = tuple(replay_with(*scales(times, guessed, unprofiled_ns * part, NEAR_ROUNDS)) for part in near)
-    return Calibration(replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, guessed=guessed, slack=further)
+    further = tuple(replay_with(*scales(times, estimated, unprofiled_ns * part, NEAR_ROUNDS)) for part in near)
+    return Calibration(
+        replay, 1.0, unprofiled_ns, observed_ns, known=True, notes=notes, estimated=estimated, slack=further
+    )
 
 
 class Curve:
@@ -148,16 +150,16 @@ class Curve:
             rounds: the final interval is as narrow as after this many halvings, or the target is exceeded
                 by no larger part.
         """
-        whole, part = high - low, 2.0**-rounds
+        width, part = high - low, 2.0**-rounds
         a, b = self._around(target, low, high)
         for left in range(rounds, -1, -1):
             below, above = self(a) - target, self(b) - target
-            if b - a <= whole * part or above <= part * target:
+            if b - a <= width * part or above <= part * target:
                 break
             middle = (a + b) / 2
             line = (above * a - below * b) / (above - below)
-            towards = math.copysign(min(TRUNCATED * (b - a) ** 2 / whole, abs(middle - line)), middle - line)
-            room = whole * 2.0 ** (left - rounds) - (b - a) / 2
+            towards = math.copysign(min(TRUNCATED * (b - a) ** 2 / width, abs(middle - line)), middle - line)
+            room = width * 2.0 ** (left - rounds) - (b - a) / 2
             x = line + towards
             if abs(x - middle) > room:
                 x = middle - math.copysign(room, middle - line)
@@ -189,20 +191,20 @@ class ScaledTime:
         return self._of_device.setdefault(scale, Curve(lambda stretch: self._takes(scale, stretch)))
 
 
-def scales(times: ScaledTime, guessed: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
+def scales(times: ScaledTime, estimated: float, target: float, rounds: int = ROUNDS) -> tuple[float, float]:
     """Return the scales of host and device at which a step takes its real time.
 
     Args:
         times: the replayed step's time by the two scales.
-        guessed: the host's estimated scale if the step's time doesn't determine it.
+        estimated: the host's estimated scale if the step's time doesn't determine it.
         target: the step's time without the profiler, ns.
         rounds: accuracy, as a number of halvings of an interval.
     """
     host = times.of_host
-    scale = None if _insensitive(host, guessed, target) else _scale(host, target, rounds)
+    scale = None if _insensitive(host, estimated, target) else _scale(host, target, rounds)
     if scale is not None:
         return scale, 1.0
-    return guessed, _stretch(times.of_device(guessed), target, rounds)
+    return estimated, _stretch(times.of_device(estimated), target, rounds)
 
 
 def reach(graph: Graph, known_ns: float) -> float:
@@ -211,22 +213,23 @@ def reach(graph: Graph, known_ns: float) -> float:
     return min(max(known_ns, least), most)
 
 
-def guess(graph: Graph, slices: float, stacks: bool) -> float:
+def estimate_host_scale(graph: Graph, slices: float, stacks: bool) -> float:
     """Return the part of the host's own time that isn't the profiler's, from the number of recorded slices."""
-    own = graph.host_ns
-    if not own:
+    host_ns = graph.host_ns
+    if not host_ns:
         return 1.0
     overhead = slices * SLICE_NS * (STACK_FACTOR if stacks else 1.0)
-    return max(LEAST_OWN, 1.0 - overhead / own)
+    return max(LEAST_OWN, 1.0 - overhead / host_ns)
 
 
-def _insensitive(host: Curve, guessed: float, target: float) -> bool:
+def _insensitive(host: Curve, estimated: float, target: float) -> bool:
     """Return whether the estimate explains the step, and the host's share matters too little to be determined.
 
     Less host time must make no difference either: with few slices the estimate adds nothing.
     """
-    return abs(host(guessed) - target) <= REPEATABILITY * target and all(
-        abs(host(scale) - host(guessed)) <= REPEATABILITY * target for scale in ((guessed + 1.0) / 2, LESS * guessed)
+    return abs(host(estimated) - target) <= REPEATABILITY * target and all(
+        abs(host(scale) - host(estimated)) <= REPEATABILITY * target
+        for scale in ((estimated + 1.0) / 2, LESS * estimated)
     )
 
 

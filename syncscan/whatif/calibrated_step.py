@@ -171,7 +171,7 @@ class CalibratedStep:
     def _others(self, removed: frozenset[int]) -> list[float]:
         """Return alternative times of the step without these findings, as parts of the step as it is."""
         replay, base = self.replay, self.before.period
-        alternatives = [steady(replay, removed, whole=True).period / base, self._throttled(removed) / base]
+        alternatives = [steady(replay, removed, with_ops=True).period / base, self._throttled(removed) / base]
         alternatives += [period(other, removed) / whole for other, whole in self._slack if whole]
         return alternatives + [period(replay, removed, [k]) / alone for k, alone in self._alone if alone]
 

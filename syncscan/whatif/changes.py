@@ -11,14 +11,14 @@ from syncscan.whatif.launches import Launches
 from syncscan.whatif.overlap import ahead
 
 
-def both(one: Change, other: Change) -> Change:
+def both(change: Change, other: Change) -> Change:
     """Return two changes as one; work that both shorten is as short as either leaves it."""
-    work = dict(one.work)
+    work = dict(change.work)
     for row, stay in other.work:
         work[row] = min(stay, work.get(row, 1.0))
-    host, first, calls = (*one.host, *other.host), (*one.ahead, *other.ahead), (*one.calls, *other.calls)
+    host, first, calls = (*change.host, *other.host), (*change.ahead, *other.ahead), (*change.calls, *other.calls)
     # A step is compiled once: as the one above in the list has it.
-    return Change(host, tuple(work.items()), first, calls, paced=one.paced or other.paced)
+    return Change(host, tuple(work.items()), first, calls, paced=change.paced or other.paced)
 
 
 def moved(launches: Launches, change: Change) -> Launches:

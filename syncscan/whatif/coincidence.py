@@ -26,12 +26,12 @@ def coincident_edges(launches: Launches, edges: Sequence[EventEdge]) -> list[Eve
         launches: launches in the order of their calls, with recorded gaps.
         edges: the known edges.
     """
-    known = set(first_waiters(list(edges)).tolist())
+    waiters = set(first_waiters(list(edges)).tolist())
     order = np.argsort(launches.end, kind="stable")
     ends = launches.end[order]
     inferred = []
     for at in np.flatnonzero(launches.gap > LONG_NS).tolist():
-        if at in known:
+        if at in waiters:
             continue
         begin = int(launches.start[at])
         first, last = np.searchsorted(ends, [begin - AT_ONCE_NS, begin], side="right")

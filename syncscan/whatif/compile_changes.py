@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import enum
 import itertools
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +23,7 @@ from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
-from syncscan.model.names import is_loader
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.fusion import Fusion, fusion
 
@@ -59,14 +60,46 @@ class Costs(msgspec.Struct, frozen=True):
     """The part that is left of device work that isn't fused: libraries get other layouts and epilogues. Of what is
     projected without it 0.86 to 1.06 was measured in eleven programs (H100, torch 2.11, `benchmarks/joint`), and below
     0.88 in a network of images (H200, `sample_traces/launches`)."""
+    crossing: float
+    """A launch of a graph whose Python ends at the edge of a chunk of the interpreter's stack (`CROSSING`)."""
     graph: float
     """The part that is left of device work, with the pauses around it, in a CUDA graph of the program's own: 0.7 and
     1.25 of it in two programs (H200, torch 2.11, `sample_traces/launches`)."""
 
 
-LIKELY = Costs(op=0.26, library=0.45, kernel=0.47, call=6.0, replay=7.0, gradient=0.5, stay=0.42, rest=1.0, graph=1.0)
-LEAST = Costs(op=0.24, library=0.41, kernel=0.43, call=4.5, replay=3.5, gradient=0.2, stay=0.36, rest=0.8, graph=0.68)
-MOST = Costs(op=0.29, library=0.49, kernel=0.52, call=8.5, replay=11.0, gradient=0.66, stay=0.55, rest=1.0, graph=1.3)
+LIKELY = Costs(
+    op=0.26, library=0.45, kernel=0.47, call=6.0, replay=7.0, gradient=0.5, stay=0.42, rest=1.0, crossing=0.0, graph=1.0
+)
+LEAST = Costs(
+    op=0.24,
+    library=0.41,
+    kernel=0.43,
+    call=4.5,
+    replay=3.5,
+    gradient=0.2,
+    stay=0.36,
+    rest=0.8,
+    crossing=0.0,
+    graph=0.68,
+)
+MOST = Costs(
+    op=0.29,
+    library=0.49,
+    kernel=0.52,
+    call=8.5,
+    replay=11.0,
+    gradient=0.66,
+    stay=0.55,
+    rest=1.0,
+    crossing=0.95,
+    graph=1.3,
+)
+CROSSING = 650, 1_100
+"""Launches of graphs whose wrapper may end right at the edge of a chunk of Python's data stack (2,048 places, of which
+a wrapper takes about 1.5 for each launch, and its callers some 500): then each call out of it allocates a chunk and
+frees it again, and a launch takes the host twice as long (12 and 29 µs in graphs of 432 and 864 launches, H100, torch
+2.11, Python 3.12). Whether it does depends on the program's own depth. CPython from 3.11 on, mended in spring 2026 in
+3.13 and later: https://github.com/python/cpython/issues/142183."""
 INFERENCE = 0.65
 """The part of a call's cost that is left where no backward pass follows."""
 WHOLE = 0.3
@@ -78,7 +111,7 @@ OTHER_NS, PAUSE = 100_000, 5.0
 op: no compile spares it. (H200's hosts, profiled: 2 to 70 µs between two.)"""
 
 
-class CompiledPiece(NamedTuple):
+class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Ops that one compiled graph holds."""
 
     ops: tuple[OutermostOp, ...]
@@ -89,8 +122,47 @@ class CompiledPiece(NamedTuple):
         """The time from its first op's begin to its last one's end."""
         return Interval(self.ops[0].begin, self.ops[-1].end)
 
+    @cached_property
+    def leaves(self) -> int:
+        """How many ops launch something."""
+        return sum(op.leaves for op in self.ops)
 
-class Reach(msgspec.Struct, frozen=True, dict=True):
+    @cached_property
+    def gradients(self) -> int:
+        """How many parameters' gradients are added up."""
+        return sum(op.gradients for op in self.ops)
+
+    def spans(self, longest_ns: float) -> tuple[ThreadInterval, ...]:
+        """Return on each thread the times from an op's begin to another's end, with no longer pause between two."""
+        if longest_ns not in self._spans:
+            self._spans[longest_ns] = tuple(_spans(self.ops, longest_ns))
+        return self._spans[longest_ns]
+
+    @cached_property
+    def _spans(self) -> dict[float, tuple[ThreadInterval, ...]]:
+        return {}
+
+    def fusion(self, trace: Trace) -> Fusion:
+        """Return what a compile leaves of its launches; worked out once."""
+        if not self._fusions:
+            self._fusions.append(fusion(trace, self.ops))
+        return self._fusions[0]
+
+    def launches(self, trace: Trace) -> int:
+        """Return how many kernels are launched once it is compiled."""
+        return self.fusion(trace).generated + sum(op.heavy for op in self.ops)
+
+    def may_cross(self, trace: Trace) -> bool:
+        """Return whether its Python may end at the edge of a chunk of the interpreter's stack."""
+        least, most = CROSSING
+        return least <= self.launches(trace) <= most
+
+    @cached_property
+    def _fusions(self) -> list[Fusion]:
+        return []
+
+
+class Reach(msgspec.Struct, frozen=True):
     """The parts of the replayed steps that a compile reaches, and those that it doesn't."""
 
     pieces: tuple[CompiledPiece, ...]
@@ -104,17 +176,6 @@ class Reach(msgspec.Struct, frozen=True, dict=True):
     """The time that they took of the host, waits left out, as recorded."""
     eager_ns: float
     """The part of that time that the ops took that stay as they are."""
-
-    def fusion(self, trace: Trace, piece: CompiledPiece) -> Fusion:
-        """Return what a compile leaves of a piece's launches; worked out once."""
-        at = id(piece)
-        if at not in self._fusions:
-            self._fusions[at] = fusion(trace, piece.ops)
-        return self._fusions[at]
-
-    @cached_property
-    def _fusions(self) -> dict[int, Fusion]:
-        return {}
 
     @property
     def unit_ns(self) -> float:
@@ -133,19 +194,37 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     """
     waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
     breaks = CompileBreaks(trace, findings, removed)
-    pieces, eager, ops, host, eager_ns = list[CompiledPiece](), list[CompiledPiece](), 0, 0.0, 0.0
+    pieces, eager, all_passes = list[CompiledPiece](), list[CompiledPiece](), list[Pass]()
+    pieces_by_question = trace.kept(_KnownPieces)
     for step in steps:
-        each = passes(trace, step)
-        trains = any(one.backward for one in each)
-        for at, one in enumerate(each):
-            ops += sum(op.leaves for op in one.ops)
-            host += _own_ns(one.interval, waits)
-            for part in breaks.split(one, each[at - 1] if at else None):
-                piece = CompiledPiece(part.ops, trains)
-                (eager if part.eager else pieces).append(piece)
-                eager_ns += _own_ns(piece.interval, waits) if part.eager else 0.0
-    breaking = {f.id: f for _, f in breaks.inside}
-    return Reach(tuple(pieces), tuple(eager), tuple(breaking.values()), ops, host, eager_ns)
+        passes_of_step = passes(trace, step)
+        trains = any(one.backward for one in passes_of_step)
+        all_passes += passes_of_step
+        for at, one in enumerate(passes_of_step):
+            for part in breaks.split(one, passes_of_step[at - 1] if at else None):
+                (eager if part.eager else pieces).append(pieces_by_question.piece(part.ops, trains))
+    return Reach(
+        pieces=tuple(pieces),
+        eager=tuple(eager),
+        breaking=tuple({f.id: f for _, f in breaks.inside}.values()),
+        ops=sum(op.leaves for one in all_passes for op in one.ops),
+        host_ns=_own_ns([one.interval for one in all_passes], waits),
+        eager_ns=_own_ns([piece.interval for piece in eager], waits),
+    )
+
+
+class _KnownPieces:
+    """The pieces of a trace that were met, so that what is worked out of one serves all that reach it."""
+
+    def __init__(self, _: Trace) -> None:
+        self._of: dict[tuple[int, int, int, bool], CompiledPiece] = {}
+
+    def piece(self, ops: tuple[OutermostOp, ...], trains: bool) -> CompiledPiece:
+        """Return the piece of these neighboring ops."""
+        key = ops[0].track, ops[0].begin, len(ops), trains
+        if key not in self._of:
+            self._of[key] = CompiledPiece(ops, trains)
+        return self._of[key]
 
 
 def reach_of_graph(
@@ -154,21 +233,25 @@ def reach_of_graph(
     """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
     left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
     waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
-    pieces, count, host = list[CompiledPiece](), 0, 0.0
+    pieces, count, intervals = list[CompiledPiece](), 0, list[Interval]()
     for step in steps:
         ops = ops_of(trace, step)
         if ops:
             cuts = sorted(sync.ts for sync, _ in left if step.holds(sync.ts))
-            pieces += [CompiledPiece(part, False) for part in _cut_at(ops, cuts)]
+            pieces += [CompiledPiece(part, False) for part in _cut_at(tuple(ops), cuts)]
             count += sum(op.leaves for op in ops)
-            host += _own_ns(Interval(ops[0].begin, max(op.end for op in ops)), waits)
+            intervals.append(Interval(ops[0].begin, max(op.end for op in ops)))
     breaking = tuple({f.id: f for _, f in left}.values())
-    return Reach(tuple(pieces), (), breaking, count, host, 0.0)
+    return Reach(tuple(pieces), (), breaking, count, _own_ns(intervals, waits), 0.0)
 
 
-def _own_ns(interval: Interval, waits: Cover) -> float:
-    begin, end = (np.array([at], np.int64) for at in interval)
-    return float(interval.length - waits.within(begin, end)[0])
+def _own_ns(intervals: Sequence[Interval], waits: Cover) -> float:
+    """Return how long these intervals, ascending, last without the waits within them, in ns."""
+    begins, ends = np.array(intervals, np.int64).reshape(-1, 2).T
+    return float((ends - begins - waits.within(begins, ends)).sum())
+
+
+_time = itemgetter(0)
 
 
 class PassPart(NamedTuple):
@@ -192,42 +275,43 @@ class CompileBreaks:
     """
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
-        known = any(f.where.module for f in findings)
+        has_modules = any(f.where.module for f in findings)
         self.inside: list[tuple[int, Finding]] = []
         self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
         for finding in findings:
-            inner = bool(finding.where.module) if known else finding.where.source is None
+            inner = bool(finding.where.module) if has_modules else finding.where.source is None
             for o in finding.occurrences:
                 if not inner:
                     self.outside.append(o.sync.ts)
                 elif finding.id not in removed:
                     self.inside.append((o.sync.ts, finding))
-        self.inside.sort(key=lambda each: each[0])
+        self.inside.sort(key=_time)
         self.outside.sort()
 
-    def split(self, one: Pass, before: Pass | None) -> Iterator[PassPart]:
+    def split(self, run: Pass, before: Pass | None) -> Iterator[PassPart]:
         """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
         Args:
-            one: the pass.
+            run: the pass.
             before: the one before it in its step, if there is any.
         """
-        if not one.backward:
-            yield from self._forward(one)
+        if not run.backward:
+            yield from self._forward(run)
         elif before is not None and not before.backward:
-            yield from _mirrored(one.ops, list(self._forward(before)))
+            yield from _mirrored(run.ops, list(self._forward(before)))
         else:
-            yield PassPart(one.ops, False)
+            yield PassPart(run.ops, False)
 
-    def _forward(self, one: Pass) -> Iterator[PassPart]:
-        cuts = [at for at in self.outside if one.interval.holds(at)]
-        for call in _cut_at(one.ops, cuts):
+    def _forward(self, run: Pass) -> Iterator[PassPart]:
+        begin, end = run.interval
+        cuts = self.outside[bisect_left(self.outside, begin) : bisect_left(self.outside, end)]
+        for call in _cut_at(run.ops, cuts):
             yield from self._call(call)
 
     def _call(self, ops: tuple[OutermostOp, ...]) -> Iterator[PassPart]:
         """Yield the parts of one call of a network."""
         begin, end = ops[0].begin, ops[-1].end
-        met = [(at, finding) for at, finding in self.inside if begin <= at < end]
+        met = self.inside[bisect_left(self.inside, begin, key=_time) : bisect_left(self.inside, end, key=_time)]
         begins = [op.begin for op in ops]
         places = [(bisect_right(begins, at) - 1, finding) for at, finding in met]
         first, behind = _looped(places, len(ops))
@@ -260,28 +344,33 @@ def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int
 
 
 def _in_forward(finding: Finding) -> bool:
-    """Whether the sync stands in the function that would be compiled, as far as is known."""
+    """Return whether the sync is in the function that would be compiled, as far as is known."""
     where = finding.where
     return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
 
 
 def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:
     """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
-    whole, at, past = sum(len(part.ops) for part in forward), 0, 0
+    op_count, at, past = sum(len(part.ops) for part in forward), 0, 0
     for part in reversed(forward):
         past += len(part.ops)
-        behind = round(len(ops) * past / whole)
+        behind = round(len(ops) * past / op_count)
         if any(op.work for op in ops[at:behind]):
             yield PassPart(tuple(ops[at:behind]), part.eager)
             at = behind
 
 
-def _cut_at(ops: Sequence[OutermostOp], cuts: Sequence[int]) -> Iterator[tuple[OutermostOp, ...]]:
+def _cut_at(ops: tuple[OutermostOp, ...], cuts: Sequence[int]) -> Iterator[tuple[OutermostOp, ...]]:
+    """Yield these ops in parts, each with work, that begin behind each of these times (ns, ascending)."""
+    if not cuts:
+        if any(op.work for op in ops):
+            yield ops
+        return
     parts: list[list[OutermostOp]] = [[]]
-    rest = list(cuts)
+    pending = list(cuts)
     for op in ops:
-        while rest and op.begin >= rest[0]:
-            rest.pop(0)
+        while pending and op.begin >= pending[0]:
+            pending.pop(0)
             parts.append([])
         parts[-1].append(op)
     yield from (tuple(part) for part in parts if any(op.work for op in part))
@@ -303,34 +392,34 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
             if costs.graph != 1.0:
                 work += [(row, costs.graph) for op in piece.ops for row in op.work]
             continue
-        left = reached.fusion(trace, piece)
+        left = piece.fusion(trace)
         fused = left.work(costs.stay)
         work += fused
         if costs.rest != 1.0:
             rows = {row for row, _ in fused}
             work += [(row, costs.rest) for op in piece.ops for row in op.work if row not in rows]
         if how is Launching.COMPILE:
-            taken = costs.op * sum(op.leaves for op in piece.ops) + costs.kernel * left.generated
+            taken = costs.op * piece.leaves + costs.kernel * left.generated
             taken += costs.library * left.library_ns / reached.unit_ns + costs.call * (
                 1.0 if piece.trains else INFERENCE
             )
+            taken += costs.crossing * piece.launches(trace) if piece.may_cross(trace) else 0.0
         else:
             taken = costs.replay * (1.0 if piece.trains else INFERENCE)
-        taken += costs.gradient * sum(op.gradients for op in piece.ops)
+        taken += costs.gradient * piece.gradients
         paced += _paced(piece, taken * reached.unit_ns, reached.unit_ns)
     return Change(work=tuple(work), paced=tuple(paced))
 
 
 def _paced(piece: CompiledPiece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:
     """Yield the piece's time on its threads, so that all of it takes so long; long pauses are other work, and stay."""
-    spans = list(_spans(piece.ops, max(OTHER_NS, PAUSE * unit_ns)))
+    spans = piece.spans(max(OTHER_NS, PAUSE * unit_ns))
     whole = sum(end - begin for _, begin, end in spans)
     for track, begin, end in spans:
         yield Paced(track, begin, end, taken_ns / whole if whole else 1.0)
 
 
 def _spans(ops: Sequence[OutermostOp], longest_ns: float) -> Iterator[ThreadInterval]:
-    """On each thread of these ops from one's begin to another's end, with no longer pause between two."""
     by_track: dict[int, list[OutermostOp]] = {}
     for op in ops:
         by_track.setdefault(op.track, []).append(op)

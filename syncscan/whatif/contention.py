@@ -38,11 +38,11 @@ def beside_collectives(trace: Trace, rows: Int64) -> Float64:
         starts, ends = union(s.ts[there], s.end[there])
         own = np.flatnonzero(s.device[rows] == device)
         length = np.maximum(s.dur[rows[own]], 1)
-        part[own] = (_covered(starts, ends, s.end[rows[own]]) - _covered(starts, ends, s.ts[rows[own]])) / length
+        part[own] = (_covered_ns(starts, ends, s.end[rows[own]]) - _covered_ns(starts, ends, s.ts[rows[own]])) / length
     return part
 
 
-def _covered(starts: Int64, ends: Int64, at: Int64) -> Int64:
+def _covered_ns(starts: Int64, ends: Int64, at: Int64) -> Int64:
     """Return how much of the time before each of these is covered by disjoint ascending intervals."""
     before = np.concatenate([[0], np.cumsum(ends - starts)])
     k = np.searchsorted(starts, at)

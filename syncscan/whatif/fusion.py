@@ -29,6 +29,11 @@ _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE
 """Kernels of cuDNN that only change a layout; a compile keeps to one that needs none (`layout_optimization`)."""
 _CASTS = ("aten::linear", "aten::conv", "aten::matmul", "aten::addmm", "aten::bmm", "aten::_convolution")
 """Ops for which autocast casts their weights: each weight is a kernel of its own."""
+_WRITES = ("aten::index_copy_", "aten::index_put_", "aten::index_fill_", "aten::scatter_")
+"""Ops that write at some indices of a tensor that they are given: each is a kernel of its own, and two where the tensor
+is a view, since all that it is a view of is copied and written anew (functionalization; counted in torch 2.11 and 2.13:
+one and 2.2 kernels more for each)."""
+_VIEWS = ("aten::select", "aten::slice", "aten::narrow")
 LEAST_NS = 1_400
 """No generated kernel took less (H100)."""
 
@@ -47,7 +52,7 @@ class Fusion(msgspec.Struct, frozen=True):
     stays of all that is fused with it."""
 
     def work(self, stay: float) -> list[tuple[int, float]]:
-        """Rows of device work that becomes shorter, and the part of it that is left.
+        """Return the rows of device work that becomes shorter, each with the part of it that is left.
 
         Args:
             stay: the part that stays of the time that fused work took.
@@ -78,7 +83,7 @@ def fusion(trace: Trace, ops: Sequence[OutermostOp]) -> Fusion:
             shorter, longest = _longest(trace, rows, kernels)
             dropped_rows += shorter
             stays += longest
-    return Fusion(library_ns, generated + _casts(ops), tuple(dropped_rows), tuple(stays))
+    return Fusion(library_ns, generated + _casts(ops) + _writes(ops), tuple(dropped_rows), tuple(stays))
 
 
 _Work: TypeAlias = tuple[int, str, int]
@@ -88,14 +93,14 @@ _Work: TypeAlias = tuple[int, str, int]
 def _runs(trace: Trace, ops: Sequence[OutermostOp]) -> Iterator[tuple[bool, list[_Work]]]:
     """Device work in order of launch, in runs of such that stays and such that is fused."""
     s = trace.slices
-    each = (work for op in ops for work in zip(op.work, op.inner, op.leaf, strict=True))
+    works = (work for op in ops for work in zip(op.work, op.inner, op.leaf, strict=True))
 
     def stays(work: _Work) -> bool:
         row, name, _ = work
         to_host = int(s.category[row]) == int(Category.MEMCPY) and "DtoD" not in trace.name(row)
         return to_host or is_library(name)
 
-    for kind, run in itertools.groupby(each, stays):
+    for kind, run in itertools.groupby(works, stays):
         yield kind, list(run)
 
 
@@ -104,24 +109,34 @@ LAYOUT = -1
 
 @lru_cache(1 << 14)
 def _takes(kernel: str) -> int:
-    """How many kernels are generated for one of this name, beside what it is fused with; LAYOUT of one that goes."""
+    """Return how many kernels replace one of this name, besides those it is fused with; LAYOUT if it goes."""
     if _LAYOUT.search(kernel):
         return LAYOUT
     return 3 if _WEIGHTS.search(kernel) else 2 if _SPLIT.search(kernel) else 1 if _ROWS.search(kernel) else 0
 
 
 def _casts(ops: Sequence[OutermostOp]) -> int:
-    """How many casts of weights stay kernels of their own: of each heavy op's all but the last, its input's."""
+    """Return how many casts of weights stay kernels of their own: for each heavy op all but the last, its input's."""
     copies = [sum(name == "aten::copy_" for name in op.inner) for op in ops if op.name.startswith(_CASTS)]
     return sum(max(0, count - 1) for count in copies)
+
+
+def _writes(ops: Sequence[OutermostOp]) -> int:
+    """Return how many more kernels the writes at indices take: one each, and two into views."""
+    more, view = 0, False
+    for op in ops:
+        if op.name in _WRITES:
+            more += 2 if view else 1
+        view = op.name in _VIEWS or (view and not op.work)
+    return more
 
 
 def _longest(trace: Trace, rows: Sequence[int], kernels: int) -> tuple[list[int], list[tuple[int, float, float]]]:
     """Return the rows of a run that go, and the longest, which stay with what is left of all."""
     took = trace.slices.dur[np.array(rows, np.int64)].astype(np.float64)
     order = np.argsort(-took, kind="stable").tolist()
-    longest, whole = float(took[order[:kernels]].sum()), float(took.sum())
+    longest, total = float(took[order[:kernels]].sum()), float(took.sum())
     if not longest:
         return [rows[at] for at in order[kernels:]], []
-    least = min(LEAST_NS * kernels, whole) / longest
-    return [rows[at] for at in order[kernels:]], [(rows[at], least, whole / longest) for at in order[:kernels]]
+    least = min(LEAST_NS * kernels, total) / longest
+    return [rows[at] for at in order[kernels:]], [(rows[at], least, total / longest) for at in order[:kernels]]

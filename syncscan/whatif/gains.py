@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from syncscan.model.duration import duration
 from syncscan.model.finding import Finding, Gain, Severity
 from syncscan.model.projection import Overlap, Projection, RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
-from syncscan.model.units import duration
 from syncscan.whatif.bound import decided, unsettled, without_replay
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.groups import all_but_one, worth_removing
@@ -57,12 +57,12 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     if reason := unsettled(calibrated):
         return Gains(without_replay(step, reason), projector.findings)
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
-    alone, others = _worth_replays(calibrated, costliest)
+    alone, joint_replays = _worth_replays(calibrated, costliest)
     each = [frozenset({projector.number[f.id]}) for f in alone]
     weighed = all_but_one([projector.number[f.id] for f in costliest if not f.diagnosis.intended])
     calibrated.foresee([*each, *weighed], ranges=min(WEIGHED, len(each)))
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
-    ranked_findings = tuple(sorted([*gained, *_shared(calibrated, others)], key=_rank))
+    ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays)], key=_rank))
     removable = [f for f in ranked_findings if not f.diagnosis.intended]
     together = calibrated.projection(removable)
     once = [f.id for f in removable if f.diagnosis.once and f.severity is not Severity.LOW][:READ_ONCE]

@@ -156,10 +156,10 @@ class StepProgram(msgspec.Struct, frozen=True, eq=False, dict=True):
         spared: dict[int, Spared] = {}
         for node in self.host_waits:
             wait, before = node.wait, spared.get(node.wait.finding, Spared(0.0, 0.0, 0.0))
-            left, own = wait.call_ns + wait.after_ns - wait.left_ns, float(node.thread == 0)
+            left, main_thread = wait.call_ns + wait.after_ns - wait.left_ns, float(node.thread == 0)
             spared[wait.finding] = Spared(
-                before.host + own * (left + wait.read_ns),
-                before.whole + own * (left + max(wait.read_ns, wait.op_ns)),
+                before.host + main_thread * (left + wait.read_ns),
+                before.whole + main_thread * (left + max(wait.read_ns, wait.op_ns)),
                 before.device + (wait.copy_ns if wait.copy != NONE else 0.0),
             )
         return spared

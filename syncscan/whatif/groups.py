@@ -60,10 +60,10 @@ def worth_removing(
         foresee: called in advance with the sets that `period` will need, so that they are replayed together.
         most: excludes needless replays: of a detector's 26 findings, three could save a hundredth each.
     """
-    rest, removed = list(candidates[:WEIGHED]), frozenset[int]()
+    candidates_left, removed = list(candidates[:WEIGHED]), frozenset[int]()
     least, per_change = WORTH * period(removed), EACH * period(removed)
     for _ in range(SETS):
-        choices = _Choices(period, foresee, most, rest, removed, least)
+        choices = _Choices(period, foresee, most, candidates_left, removed, least)
         worth = [
             choice for choice in choices if choice.before - choice.after >= least and choice.a_change >= per_change
         ]
@@ -72,7 +72,7 @@ def worth_removing(
         best = max(worth, key=lambda s: (s.a_change, -len(s.members)))
         yield best
         removed |= frozenset(best.members)
-        rest = [n for n in rest if n not in removed]
+        candidates_left = [n for n in candidates_left if n not in removed]
 
 
 def all_but_one(candidates: Sequence[int]) -> list[frozenset[int]]:
@@ -92,11 +92,11 @@ class _Choices(msgspec.Struct, frozen=True):
     least: float
 
     def __iter__(self) -> Iterator[Set]:
-        rest, removed, now = self.rest, self.gone, self.period(self.gone)
-        together = now - self.period(removed | frozenset(rest))
+        candidates, removed, now = self.rest, self.gone, self.period(self.gone)
+        together = now - self.period(removed | frozenset(candidates))
         if together < self.least:
             return
-        likely = [n for n in rest if self.most(n, removed) >= self.least]
+        likely = [n for n in candidates if self.most(n, removed) >= self.least]
         self.foresee([removed | {n} for n in likely])
         worth = {n: saving for n in likely if (saving := self._saving(n)) >= self.least}
         for n, saving in worth.items():
@@ -107,10 +107,10 @@ class _Choices(msgspec.Struct, frozen=True):
         for a, b in pairs:
             more = self._saving(a, b) - self.least / 2
             if more > self._saving(a) and more > self._saving(a) + self._saving(b):
-                yield Set(tuple(n for n in rest if n in (a, b)), now, now - self._saving(a, b))
+                yield Set(tuple(n for n in candidates if n in (a, b)), now, now - self._saving(a, b))
         if sum(sorted(worth.values())[-2:]) < together - self.least:  # else removing one after the other leaves nothing
-            self.foresee([frozenset({*rest, *removed} - {n}) for n in rest])
-            yield _smallest(self.period, rest, removed, now)
+            self.foresee([frozenset({*candidates, *removed} - {n}) for n in candidates])
+            yield _smallest(self.period, candidates, removed, now)
 
     def _saving(self, *numbers: int) -> float:
         return self.period(self.gone) - self.period(self.gone | {*numbers})
@@ -129,21 +129,21 @@ class _Choices(msgspec.Struct, frozen=True):
         return more >= self.least / 2 and self._saving(first) + more >= at_least
 
 
-def _smallest(period: Period, rest: list[int], removed: frozenset[int], now: float) -> Set:
+def _smallest(period: Period, candidates: list[int], removed: frozenset[int], now: float) -> Set:
     """Return the set that remains when every finding that makes no difference is put back, last to wait first.
 
     Putting one more back never makes the step shorter. So one that makes a difference alone needn't be tried with
     others; and of those that make none, twice as many are put back each time until they are too many, then half of
     them.
     """
-    remaining, every = list(rest), removed | frozenset(rest)
+    remaining, every = list(candidates), removed | frozenset(candidates)
     room = period(every) + KEEPS * (now - period(every))
 
     def differs(back: Sequence[int]) -> bool:
         left = frozenset(remaining).difference(back)
         return not left or period(removed | left) > room
 
-    order = [n for n in reversed(rest) if not differs([n])]
+    order = [n for n in reversed(candidates) if not differs([n])]
     while order:
         fits, tried = 0, 1
         while fits < len(order) and not differs(order[:tried]):

@@ -29,7 +29,7 @@ from syncscan.whatif.replay import ReplayState
 from syncscan.whatif.steadiness import Pace, PaceMark
 
 
-class Meeting(msgspec.Struct, frozen=True, eq=False):
+class SharedCollective(msgspec.Struct, frozen=True, eq=False):
     """A collective as the job sees it."""
 
     ranks: tuple[int, ...]
@@ -45,12 +45,12 @@ class Job(msgspec.Struct, frozen=True, eq=False):
 
     Args:
         graphs: graphs of the ranks, with programs of the same steps in the same order.
-        meetings: the joint collective by indices of rank and collective; one without it takes as long as observed.
+        collectives: the joint collective by indices of rank and collective; one without it takes as long as observed.
         alone_ns: observed lengths of collectives that weren't matched, by the same indices.
     """
 
     graphs: tuple[RankGraph, ...]
-    meetings: Mapping[tuple[int, int], Meeting]
+    collectives: Mapping[tuple[int, int], SharedCollective]
     alone_ns: Mapping[tuple[int, int], float] = msgspec.field(default_factory=dict)
 
     @property
@@ -117,7 +117,7 @@ def _undisturbed(graph: RankGraph, step: int) -> float:
 
 def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job) -> None:
     """Advance all ranks by a step, each until it has to wait for others at a collective."""
-    arrived: dict[Meeting, dict[int, float]] = {}
+    arrived: dict[SharedCollective, dict[int, float]] = {}
     runnable = deque(range(len(states)))
     for state, program in zip(states, programs, strict=True):
         state.begin(program)
@@ -129,22 +129,22 @@ def _advance(states: Sequence[_Rank], programs: Sequence[RankProgram], job: Job)
         at = states[rank].run()
         if at is None:
             continue
-        meeting = job.meetings[rank, at.collective]
-        came = arrived.setdefault(meeting, {})
+        collective = job.collectives[rank, at.collective]
+        came = arrived.setdefault(collective, {})
         came[rank] = states[rank].arrival
-        if len(came) == len(meeting.ranks):
-            del arrived[meeting]
-            _meet(states, meeting, came)
-            runnable.extend(meeting.ranks)
+        if len(came) == len(collective.ranks):
+            del arrived[collective]
+            _complete(states, collective, came)
+            runnable.extend(collective.ranks)
 
 
-def _meet(states: Sequence[_Rank], meeting: Meeting, came: Mapping[int, float]) -> None:
+def _complete(states: Sequence[_Rank], collective: SharedCollective, came: Mapping[int, float]) -> None:
     last = max(came.values())
-    for rank, took, waits in zip(meeting.ranks, meeting.took_ns, meeting.waits, strict=True):
+    for rank, took, waits in zip(collective.ranks, collective.took_ns, collective.waits, strict=True):
         states[rank].leave((last if waits else came[rank]) + took)
 
 
-def _let_go(states: Sequence[_Rank], arrived: dict[Meeting, dict[int, float]]) -> list[int]:
+def _let_go(states: Sequence[_Rank], arrived: dict[SharedCollective, dict[int, float]]) -> list[int]:
     """Release the ranks of one collective though not all have arrived, and return them."""
     came = arrived.pop(next(iter(arrived)))
     for rank, arrival in came.items():
@@ -190,7 +190,7 @@ class _Rank(ReplayState):
                 self._wait(node)
             elif isinstance(node, CollectiveNode):
                 self._arrive(node)
-                if (self.rank, node.collective) in self.job.meetings:
+                if (self.rank, node.collective) in self.job.collectives:
                     return node
                 self.leave(self.arrival + self.job.alone_ns.get((self.rank, node.collective), 0.0))
             elif isinstance(node, Record):

@@ -33,14 +33,14 @@ from syncscan.whatif.compile_changes import (
 )
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, Steady, period, steady
-from syncscan.whatif.replayed_steps import ReplayedSteps
+from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps
 from syncscan.whatif.set_aside import denser, set_aside
 from syncscan.whatif.surroundings import Surroundings
 
 UNSURE, MOST_UNSURE = 0.06, 0.1
 """Within which part of it a step's time is known where capture doesn't tell, and at the most that counts."""
 EAGER_FRAMES = {Launching.COMPILE: (0.0, 0.13, 0.26), Launching.REDUCE_OVERHEAD: (-0.34, 0.0, 0.1)}
-"""The part by which a step gets longer all the same whose network stays eager for a break in a loop: at the least,
+"""The part by which a step still gets longer if its network stays eager for a break in a loop: at the least,
 likely and at the most. Dynamo looks at its frames in vain, and modules of the program's own within that loop are
 compiled one by one. Measured in nine programs (H100, torch 2.11): compiled 1.01 to 1.30; with CUDA graphs 0.62 to 0.69
 where there are such modules, else 0.99 to 1.03 (1.19 in one whose times scatter by half)."""
@@ -84,9 +84,17 @@ class Joint:
         self.step, self.surroundings, self.how = step, surroundings, how
         self._reached = reached
         self._made: dict[tuple[int, Costs, frozenset[str]], Graph] = {}
+        self._projected: dict[tuple[str, ...], Projection] = {}
+        self._aside: dict[frozenset[str], Change] = {}
 
     def projection(self, removed: Sequence[Finding]) -> Projection:
         """Project the step without these findings, launched so; times in µs."""
+        ids = tuple(f.id for f in removed)
+        if ids not in self._projected:
+            self._projected[ids] = self._project(removed)
+        return self._projected[ids]
+
+    def _project(self, removed: Sequence[Finding]) -> Projection:
         plain, extent = self.step.projection(removed), self._reach(removed)
         changed = self._calibrated(extent, removed)
         after = self._after(changed.graph, removed)
@@ -108,13 +116,12 @@ class Joint:
         return self._reach([]).breaking
 
     def keeps_frames_eager(self) -> bool:
-        """Whether a sync breaks the graph in a loop, so that a whole function stays eager."""
+        """Return whether a sync breaks the graph in a loop, so that a whole function stays eager."""
         return bool(self._reach([]).eager)
 
     def change(self, removed: Sequence[Finding]) -> Change:
         """Return what a compile, and what only these findings needed, likely change of the step without them."""
-        further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
-        return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), further)
+        return _both(change_of(self.trace, self._reach(removed), self.how, LIKELY), self._further(removed))
 
     def likely_us(self, removed: Sequence[Finding]) -> float:
         """Return the time of the step without these findings, in µs, without its range."""
@@ -124,7 +131,7 @@ class Joint:
         return (period + likely * self.step.before.period) * self.step.unit
 
     def _reach(self, removed: Sequence[Finding]) -> Reach:
-        """Return what a compile reaches without these; syncs outside of the network are in nobody's way."""
+        """Return what a compile reaches without these; syncs outside of the network prevent nothing."""
         ids = frozenset(f.id for f in removed) & self._within
         if ids not in self._reached:
             self._reached[ids] = self._find(ids)
@@ -141,17 +148,27 @@ class Joint:
             self._reached[frozenset()] = self._find(frozenset())
         return frozenset(f.id for f in self._reached[frozenset()].breaking)
 
-    def _graph(self, found: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
+    def _graph(self, reach: Reach, costs: Costs, removed: Sequence[Finding] = ()) -> Graph:
         """Return the steps with what a compile of these costs leaves, without what only these findings needed."""
-        key = id(found), costs, frozenset(f.id for f in removed)
+        if self.how is Launching.EAGER or not reach.pieces:
+            costs = LIKELY  # there is nothing that any would change
+        key = id(reach), costs, frozenset(f.id for f in removed)
         if key not in self._made:
-            change = change_of(self.trace, found, self.how, costs)
-            further = set_aside(self.trace, self.steps.intervals, removed) if removed else None
-            self._made[key] = self._busy(self.changed(_both(change, further)))
+            change = change_of(self.trace, reach, self.how, costs)
+            self._made[key] = self._busy(self.changed(_both(change, self._further(removed))))
         return self._made[key]
 
+    def _further(self, removed: Sequence[Finding]) -> Change:
+        """Return what goes along with these findings, as only they needed it."""
+        if not removed:
+            return NO_CHANGE
+        ids = frozenset(f.id for f in removed)
+        if ids not in self._aside:
+            self._aside[ids] = set_aside(self.trace, self.steps.intervals, removed)
+        return self._aside[ids]
+
     def _busy(self, graph: Graph) -> Graph:
-        """With how long the device is busy: less, as its streams' work is."""
+        """Return the graph with the time for which its device is busy, which is less as its streams' work is."""
         was, now = (sum(sum(p.stream_ns) for p in g.programs) for g in (self.step.graph, graph))
         return replace(graph, busy_ns=self.step.graph.busy_ns * now / was) if was else graph
 
@@ -169,13 +186,13 @@ class Joint:
         return then
 
     def _range(
-        self, found: Reach, removed: Sequence[Finding], predicted: float, skipped: tuple[float, float]
+        self, reach: Reach, removed: Sequence[Finding], predicted: float, skipped: tuple[float, float]
     ) -> tuple[float, float]:
         base = self.step.before.period * self.step.unit
         if not base:
             return 0.0, 0.0
-        ratio, more = predicted / base, self._skipped_share(found) * EAGER_FRAMES.get(self.how, NOTHING)[1]
-        ratios = [ratio, *(us / base + more for us in self._others(found, removed))]
+        ratio, more = predicted / base, self._skipped_share(reach) * EAGER_FRAMES.get(self.how, NOTHING)[1]
+        ratios = [ratio, *(us / base + more for us in self._others(reach, removed))]
         unsure = self._unsure * ratio
         less = math.hypot(ratio - min(ratios) - skipped[0], unsure) + REPEATABILITY
         above = math.hypot(max(ratios) - ratio + skipped[1], unsure) + REPEATABILITY
@@ -188,25 +205,25 @@ class Joint:
         times = StepTimes(stored.unprofiled_step_us or 0.0, stored.unprofiled_steps_us, "")
         return min(max(times.uncertainty or 0.0, UNSURE), MOST_UNSURE)
 
-    def _others(self, found: Reach, removed: Sequence[Finding]) -> Iterator[float]:
+    def _others(self, reach: Reach, removed: Sequence[Finding]) -> Iterator[float]:
         """Yield what else the step may take, in µs."""
-        for graph in self._graphs(found, removed):
+        for graph in self._graphs(reach, removed):
             yield self._after(graph, removed).period * self.step.unit
         numbers = frozenset(self.step.number[f.id] for f in removed) - self.step.behind
         for slack in self.step.calibration.slack:
             whole = period(slack)
-            then = period(Replay(self._graph(found, LIKELY, removed), slack.scale, slack.stretch), numbers)
+            then = period(Replay(self._graph(reach, LIKELY, removed), slack.scale, slack.stretch), numbers)
             yield then / whole * self.step.before.period * self.step.unit if whole else 0.0
 
-    def _graphs(self, found: Reach, removed: Sequence[Finding]) -> Iterator[Graph]:
+    def _graphs(self, reach: Reach, removed: Sequence[Finding]) -> Iterator[Graph]:
         """Yield the step with the least costs, also without what only fed the syncs that go; and with the most."""
-        yield self._graph(found, LEAST)
-        yield self._graph(found, MOST)
+        yield self._graph(reach, LEAST)
+        yield self._graph(reach, MOST)
         if removed:
-            yield self._graph(found, LEAST, removed)
-        more = denser(self.trace, found, removed)
+            yield self._graph(reach, LEAST, removed)
+        more = denser(self.trace, reach, removed)
         if more:
-            change = change_of(self.trace, found, self.how, MOST)
+            change = change_of(self.trace, reach, self.how, MOST)
             yield self._busy(self.changed(_both(change, Change(work=more))))
 
     def _skipped_share(self, found: Reach) -> float:
@@ -214,18 +231,18 @@ class Joint:
         recorded = self.step.replay.scale * found.eager_ns / max(1, len(self.steps.intervals))
         return min(1.0, recorded / self.step.before.period) if self.step.before.period else 0.0
 
-    def _notes(self, found: Reach, removed: Sequence[Finding]) -> Iterator[str]:
+    def _notes(self, reach: Reach, removed: Sequence[Finding]) -> Iterator[str]:
         if self.how in (Launching.EAGER, Launching.GRAPH):
             return
-        if found.eager:
+        if reach.eager:
             yield STAYS_EAGER
-        inside = [f for f in found.breaking if f.diagnosis.removal is Removal.KERNELS]
+        inside = [f for f in reach.breaking if f.diagnosis.removal is Removal.KERNELS]
         if self.how is Launching.REDUCE_OVERHEAD and inside:
             yield DYNAMIC
 
 
-def _both(change: Change, further: Change | None) -> Change:
-    if further is None:
+def _both(change: Change, further: Change) -> Change:
+    if further == NO_CHANGE:
         return change
     work = {**dict(change.work), **dict(further.work)}
     return Change(host=further.host, work=tuple(work.items()), paced=change.paced)

@@ -35,12 +35,12 @@ class UsualGaps(msgspec.Struct, frozen=True, eq=False):
         """Return the median gap of these launches' kernel pairs, USUAL_GAP_NS if unknown, in ns."""
         wanted = np.zeros(self.pairs, np.bool_)
         wanted[self.pair[places]] = True
-        known = np.flatnonzero(self.telling & wanted.take(self.pair))  # few, as it is needed for few launches
-        known = known[np.lexsort((self.gap[known], self.pair[known]))]
-        count = np.bincount(self.pair[known], minlength=self.pairs)
+        matches = np.flatnonzero(self.telling & wanted.take(self.pair))  # few, as it is needed for few launches
+        matches = matches[np.lexsort((self.gap[matches], self.pair[matches]))]
+        count = np.bincount(self.pair[matches], minlength=self.pairs)
         seen = np.flatnonzero(count)
         usual = np.full(self.pairs, USUAL_GAP_NS)
-        usual[seen] = self.gap[known[(np.cumsum(count) - count + count // 2)[seen]]]
+        usual[seen] = self.gap[matches[(np.cumsum(count) - count + count // 2)[seen]]]
         return usual[self.pair[places]]
 
 
@@ -81,7 +81,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
 
     Work without a launch between `begin` and `end` (ns) in the trace is left out.
     """
-    at, calls = _joined(trace, begin, end)
+    at, calls = _join(trace, begin, end)
     s, work = trace.slices, trace.device_rows
     order = np.lexsort((s.ts[work[at]], s.ts[calls]))
     at, calls = at[order], calls[order]
@@ -120,7 +120,7 @@ def find_launches(trace: Trace, begin: int, end: int) -> Launches:
     )
 
 
-def _joined(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
+def _join(trace: Trace, begin: int, end: int) -> tuple[Int64, Int64]:
     """Return indices in `trace.device_rows` and the rows of the calls that launched them between these times."""
     calls, ts = trace.device_calls, trace.slices.ts
     known = np.flatnonzero((calls != NONE) & (ts[calls] >= begin) & (ts[calls] < end))

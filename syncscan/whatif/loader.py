@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscan.model.names import is_loader_with_workers
+from syncscan.model.slice_names import is_loader_with_workers
 from syncscan.model.trace import Category, Trace
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from syncscan.facts.device_share import device_works
+from syncscan.model.duration import duration
 from syncscan.model.projection import Projection
 from syncscan.model.step import Bound, Outlook, StepSummary
-from syncscan.model.units import duration
 from syncscan.whatif.shares import NOTABLE
 
 NOTHING = 0.02
@@ -32,7 +32,7 @@ def _gains(all_gone: Projection) -> bool:
 
 
 def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -> tuple[str, str]:
-    """Where nothing else is known to gain anything, and where something is."""
+    """Return the words for a step where nothing else is known to gain anything, and for one where something is."""
     aside = "Nothing to gain from removing syncs." if any_syncs else ""
     if step.bound is Bound.COMMUNICATION:
         sentence = (
@@ -65,7 +65,7 @@ def _pageable(step: StepSummary) -> str:
 
 
 def _limit(all_gone: Projection, count: int) -> tuple[str, str]:
-    """Behind what to remove, and in a list with habits, where "it" could be any of them."""
+    """Return the words behind what to remove, and those for a list with habits, where "it" could be any of them."""
     syncs = "Without both syncs" if count == 2 else f"Without all {count} syncs"
     if all_gone.bound_after is Bound.DEVICE:
         limit = f"{Bound.DEVICE.verdict}: it would be busy {_share(all_gone)} of the step"

@@ -13,8 +13,8 @@ from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.period import step_intervals, work_of_steps
 from syncscan.model.arrays import Bool, Int64
 from syncscan.model.interval import union
-from syncscan.model.names import is_step
 from syncscan.model.projection import Overlap
+from syncscan.model.slice_names import is_step
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.launches import Launches
 

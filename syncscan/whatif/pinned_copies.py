@@ -57,10 +57,10 @@ class Copies:
         """Return bytes per ns, from the trace's large pinned copies in this direction, else by device generation."""
         if direction not in self._speed:
             s = self.trace.slices
-            own = self.trace.where(lambda n: "Pinned" in n and n.split()[1:2] == [direction], Category.MEMCPY)
-            own = own[(s.correlation[own] != NONE) & (s.bytes[own] >= LARGE)]
-            speeds = s.bytes[own] / np.maximum(1.0, s.dur[own])
-            self._speed[direction] = float(speeds.max()) if len(own) else self._generation()
+            copies = self.trace.where(lambda n: "Pinned" in n and n.split()[1:2] == [direction], Category.MEMCPY)
+            copies = copies[(s.correlation[copies] != NONE) & (s.bytes[copies] >= LARGE)]
+            speeds = s.bytes[copies] / np.maximum(1.0, s.dur[copies])
+            self._speed[direction] = float(speeds.max()) if len(copies) else self._generation()
         return self._speed[direction]
 
     def _generation(self) -> float | None:

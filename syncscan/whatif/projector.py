@@ -126,10 +126,10 @@ class Projector:
         Raises:
             UsageError: the recorded step can't take the time that is given.
         """
-        known = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
+        step_ns = step_ms * 1e6 if step_ms else self.unprofiled_us and self.unprofiled_us * 1e3
         if step_ms:
             plausible.refuse(step_ms * 1e6, reach(self.graph, step_ms * 1e6), self.observed_ns)
-        return self._calibrated_to(known)
+        return self._calibrated_to(step_ns)
 
     def doubt(self, step_ms: float | None = None) -> str:
         """Return what is doubtful about the step's time without the profiler, a sentence; empty where nothing is.
@@ -142,27 +142,27 @@ class Projector:
         """
         if self.unprofiled_us is None:
             return ""
-        known, recorded = self.unprofiled_us * 1e3, self.observed_ns
-        by_host = min(max(known, MIN_SCALE * recorded), MAX_SCALE * recorded)
+        unprofiled_ns, recorded = self.unprofiled_us * 1e3, self.observed_ns
+        by_host = min(max(unprofiled_ns, MIN_SCALE * recorded), MAX_SCALE * recorded)
         if step_ms:
-            plausible.refuse(known, reach(self.graph, known) if self.replayable else by_host, recorded)
-        replayed = self._calibrated_to(known).before.period if self.replayable else by_host
-        return plausible.doubt(known, replayed, recorded)
+            plausible.refuse(unprofiled_ns, reach(self.graph, unprofiled_ns) if self.replayable else by_host, recorded)
+        replayed = self._calibrated_to(unprofiled_ns).before.period if self.replayable else by_host
+        return plausible.doubt(unprofiled_ns, replayed, recorded)
 
-    def _calibrated_to(self, known: float | None) -> CalibratedStep:
-        if known not in self._calibrated:
+    def _calibrated_to(self, step_ns: float | None) -> CalibratedStep:
+        if step_ns not in self._calibrated:
             calibration = calibrate(
-                self.graph, self.observed_ns, known, *_recorded(self.trace), self._uncertainty(known)
+                self.graph, self.observed_ns, step_ns, *_recorded(self.trace), self._uncertainty(step_ns)
             )
-            self._calibrated[known] = CalibratedStep(
+            self._calibrated[step_ns] = CalibratedStep(
                 self.trace, self.graph, calibration, self.number, self.surroundings
             )
-        return self._calibrated[known]
+        return self._calibrated[step_ns]
 
-    def _uncertainty(self, known: float | None) -> float:
+    def _uncertainty(self, step_ns: float | None) -> float:
         """Within which part of it this time of the step (ns) is known: as capture timed it, or as a user says it."""
         stored = self.trace.info.capture
-        if not stored.unprofiled_step_us or known != stored.unprofiled_step_us * 1e3:
+        if not stored.unprofiled_step_us or step_ns != stored.unprofiled_step_us * 1e3:
             return 0.0
         timed = StepTimes(stored.unprofiled_step_us, stored.unprofiled_steps_us, "", stored.unprofiled_period)
         return min(timed.uncertainty or 0.0, MOST_UNSURE)
@@ -201,7 +201,7 @@ class Projector:
         return replace(projection, bound_after=Bound.DEVICE) if same and self._full_device(step) else projection
 
     def _full_device(self, step: CalibratedStep) -> bool:
-        """Whether the analysis says that the device is the limit."""
+        """Return whether the analysis says that the device is the limit."""
         own = frozenset(self.number[f.id] for f in self.findings if not f.diagnosis.intended)
         return not unsettled(step) and bound_of(step, own) is Bound.DEVICE
 
@@ -244,17 +244,17 @@ class Projector:
         self._require_work()
         step = self.calibrated(step_ms)
         apart = self._apart(scope)
-        work, rest = apart.work_of(moved=True), apart.work_of(moved=False)
+        work, other_work = apart.work_of(moved=True), apart.work_of(moved=False)
         if beside:
-            rest = self._apart(beside).work_of(moved=True)
+            other_work = self._apart(beside).work_of(moved=True)
         before, unit = step.before.period, step.unit
-        side_by_side = max(period(step.replay_of(apart)), before - min(work, rest))
-        return Pipeline(scope, beside, work / 1e3, rest / 1e3, before * unit, min(side_by_side, before) * unit)
+        side_by_side = max(period(step.replay_of(apart)), before - min(work, other_work))
+        return Pipeline(scope, beside, work / 1e3, other_work / 1e3, before * unit, min(side_by_side, before) * unit)
 
     def schedule(
         self, selectors: Sequence[str] = ("all",), *, at: int | None = None, step_ms: float | None = None
     ) -> Schedule | None:
-        """One step without the findings that these selectors name, launch by launch.
+        """Return one step without the findings that these selectors name, launch by launch.
 
         Args:
             selectors: the selectors, as for `whatif`.
@@ -304,7 +304,7 @@ class Projector:
 
 
 def _recorded(trace: Trace) -> tuple[float, bool]:
-    """Ops and runtime calls recorded in a step, and whether Python frames were recorded too."""
+    """Return how many ops and calls were recorded per step, and whether Python frames were recorded too."""
     s, steps = trace.slices, trace.main_steps
     mask = trace.is_category(*HOST)
     if steps:

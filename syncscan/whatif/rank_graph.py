@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from syncscan.model.arrays import Float64
 from syncscan.model.interval import Interval, union
-from syncscan.model.names import is_collective_kernel
 from syncscan.model.rank import (
     CollectiveNode,
     RankGraph,
@@ -23,6 +22,7 @@ from syncscan.model.rank import (
     StreamWait,
     WaitNode,
 )
+from syncscan.model.slice_names import is_collective_kernel
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.coincidence import coincident_edges
@@ -56,7 +56,7 @@ def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mappi
     replayed = replace(replayed, launches=explained(replayed.launches, edges), edges=tuple(edges))
     graph = build(replayed, np.array(sorted(places), np.int64))
     beside = _Beside(trace, replayed.launches)
-    guessed = projector.calibrated().calibration.guessed
+    estimated = projector.calibrated().calibration.estimated
     slower = slowdown(trace)
     return RankGraph(
         programs=tuple(
@@ -66,7 +66,7 @@ def graph_of_rank(projector: Projector, steps: Sequence[Interval], places: Mappi
         threads=max(1, graph.threads),
         streams=len(graph.streams),
         events=graph.events,
-        own_share=guessed,
+        own_share=estimated,
         slowdown=slower.times,
         slowdown_by_ns=slower.by_ns,
     )

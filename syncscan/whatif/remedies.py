@@ -135,7 +135,7 @@ def _habits(habits: Sequence[Habit]) -> Iterator[_Candidate]:
 
 
 def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Candidate]) -> Iterator[Remedy]:
-    """Each with what it gains after those before it; what gains nothing any more is kept, and says so."""
+    """Yield each remedy with its gain on top of those before it; one that gains nothing more is kept, and says so."""
     removed, change = frozenset[int](), NO_CHANGE
     before = step.before.period
     least = REPEATABILITY * before

@@ -47,7 +47,7 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def programs(self) -> tuple[Scaled, ...]:
         """The graph's programs, scaled."""
-        return tuple(_scaled(program, self.scale, self.stretch) for program in self.graph.programs)
+        return tuple(_scale(program, self.scale, self.stretch) for program in self.graph.programs)
 
     @cached_property
     def waiting(self) -> frozenset[int]:
@@ -84,7 +84,7 @@ class Replay(msgspec.Struct, frozen=True, eq=False, dict=True):
         return Steady(period, waits_left, self.scale * host / len(programs), busy)
 
 
-def _scaled(program: StepProgram, scale: float, stretch: float) -> Scaled:
+def _scale(program: StepProgram, scale: float, stretch: float) -> Scaled:
     ends = scale * program.late_host + stretch * program.late_device
     late = np.maximum.reduceat(ends, program.late_first).tolist() if len(program.late_first) else []
     return Scaled(program, (scale * program.node_host).tolist(), late)
@@ -119,7 +119,7 @@ def steady(
     replay: Replay,
     removed: frozenset[int] = frozenset(),
     steps: Sequence[int] | None = None,
-    whole: bool = False,
+    with_ops: bool = False,
 ) -> Steady:
     """Replay the steps repeatedly until a cycle shifts everything by the same time, usually after the first.
 
@@ -138,9 +138,9 @@ def steady(
         replay: replay of the graph, with its scales.
         removed: numbers of the findings whose waits are left out.
         steps: programs to cycle through; default: all.
-        whole: whether the host's time in the ops around removed waits goes too.
+        with_ops: whether the host's time in the ops around removed waits goes too.
     """
-    question = replay.question(removed, steps, whole)
+    question = replay.question(removed, steps, with_ops)
     if question not in replay.known:
         replay.known[question] = _replayed(replay, question)
     return replay.known[question]
@@ -148,11 +148,11 @@ def steady(
 
 def _replayed(replay: Replay, question: Question) -> Steady:
     """Return the steady state that answers a question; see `steady`."""
-    steps, removed, whole = question
+    steps, removed, with_ops = question
     programs = replay.chosen(steps)
     if not programs:
         return Steady(0.0, {}, 0.0, 0.0)
-    state = ReplayState.of(replay, whole)
+    state = ReplayState.of(replay, with_ops)
     state.lead_in(programs[-1], removed)
     pace = Pace(state.mark())
     while not pace.steady:
@@ -174,9 +174,9 @@ class ReplayState:
     """
 
     def __init__(
-        self, threads: int, streams: int, events: int, scale: float, stretch: float, whole: bool = False
+        self, threads: int, streams: int, events: int, scale: float, stretch: float, with_ops: bool = False
     ) -> None:
-        self.scale, self.stretch, self.whole = scale, stretch, whole
+        self.scale, self.stretch, self.whole = scale, stretch, with_ops
         self.clock = [BEGIN] * max(1, threads)
         self.ends = [0.0] * max(1, streams)
         self.events = [0.0] * max(1, events)

@@ -19,8 +19,8 @@ from syncscan.model.trace import NONE, Trace
 from syncscan.whatif import changes
 from syncscan.whatif.events import EventEdge, Events, first_waiters
 from syncscan.whatif.launches import Launches, find_launches
+from syncscan.whatif.logical_threads import find_threads
 from syncscan.whatif.overlap import ahead, launched_in
-from syncscan.whatif.threads import find_threads
 from syncscan.whatif.wait_effects import NumberedPoint, WaitEffect, find_waits, held_launches
 
 MAX_STEPS = 6
@@ -65,7 +65,7 @@ def find_steps(
         change: what else is different from the recorded steps.
         chosen: the steps to replay; by default as many as MAX_STEPS at even ranks of length.
     """
-    steps = _chosen(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
+    steps = _choose_steps(step_intervals(trace), MAX_STEPS) if chosen is None else list(chosen)
     around = _searched(steps)
     launches = find_launches(trace, *around)
     added_from = len(launches.streams) if ahead_of else NONE
@@ -112,18 +112,18 @@ def with_change(steps: ReplayedSteps, change: Change) -> ReplayedSteps:
 
 
 def _within(trace: Trace, points: Sequence[NumberedPoint], steps: Sequence[Interval]) -> list[NumberedPoint]:
-    """Those of these sync points that begin in one of these steps."""
+    """Return those of these sync points that begin in one of these steps."""
     begun = trace.slices.ts[np.array([point.calls[0] for _, point in points], np.int64)]
     return [points[at] for at in np.flatnonzero(cover_of(steps).holds(begun)).tolist()]
 
 
 def _of_calls(trace: Trace, change: Change) -> list[ThreadInterval]:
-    """Where the calls lie that would be gone."""
+    """Return the intervals of the calls that would be gone."""
     s = trace.slices
     return [ThreadInterval(int(s.track[call]), int(s.ts[call]), int(s.end[call])) for call in change.calls]
 
 
-def _chosen(steps: Sequence[Interval], count: int) -> list[Interval]:
+def _choose_steps(steps: Sequence[Interval], count: int) -> list[Interval]:
     """Return the steps to replay of a trace's: all, or as many at even ranks of length; in time order."""
     if len(steps) <= count:
         return list(steps)
@@ -133,7 +133,7 @@ def _chosen(steps: Sequence[Interval], count: int) -> list[Interval]:
 
 
 def _searched(steps: Sequence[Interval]) -> Interval:
-    """Where launches and events of these steps are looked for: the step before may have launched what they wait for."""
+    """Return the interval in which to look for launches and events of these steps: the previous step counts too."""
     if not steps:
         return Interval(0, 0)
     return Interval(steps[0].begin - max(step.length for step in steps), steps[-1].end)

@@ -147,14 +147,14 @@ def _times(wait: WaitEffect) -> tuple[float, ...]:
     return wait.call_ns, wait.wake_ns, wait.after_ns, wait.left_ns, wait.read_ns, wait.op_ns
 
 
-class _Marks(NamedTuple):
+class _StepAdvance(NamedTuple):
     """How far everything has advanced between two steps, as in `replay.Mark`, with a column per question."""
 
     ends: Float64
     events: Float64
     queue: Float64
 
-    def repeats(self, before: _Marks, took: Float64) -> Bool:
+    def repeats(self, before: _StepAdvance, took: Float64) -> Bool:
         """Return whether everything is later by the same time."""
         room = SAME * took
         alike = np.ones(len(took), bool)
@@ -181,13 +181,13 @@ class _States:
         self.launched = 0
         self.waits: dict[int, Float64] = {}
 
-    def mark(self) -> _Marks:
+    def mark(self) -> _StepAdvance:
         """Return how far it has advanced."""
         least = reduce(np.minimum, self.clock)
         queue = np.zeros((len(self.pending), len(self.pairs)))
         for row, (_, done) in enumerate(reversed(self.pending)):
             queue[row] = np.maximum(reduce(np.maximum, done, self.nothing) - least, 0.0)
-        return _Marks(np.stack([*self.clock, *self.ends]), np.stack(self.events), queue)
+        return _StepAdvance(np.stack([*self.clock, *self.ends]), np.stack(self.events), queue)
 
     def answer(self, at: int, took: float) -> Steady:
         """Return the steady state of the question with this index, whose cycle takes this long."""

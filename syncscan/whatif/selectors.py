@@ -47,20 +47,20 @@ def _matches(finding: Finding, selector: str) -> bool:
 
 
 def _names(finding: Finding, kind: str) -> tuple[str, ...]:
-    where = finding.where
+    attribution = finding.where
     if kind == "scope":
-        return (*where.scope, "/".join(where.scope))
+        return (*attribution.scope, "/".join(attribution.scope))
     if kind == "op":
-        return (where.op, *where.op_stack)
+        return (attribution.op, *attribution.op_stack)
     return (finding.rule,) if kind == "rule" else (finding.id,)
 
 
 def _close(findings: Sequence[Finding], selector: str) -> str:
     kind, _, glob = selector.partition(":")
-    known = sorted({n for f in findings for n in _names(f, kind) if n})
-    if not known:
+    names = sorted({n for f in findings for n in _names(f, kind) if n})
+    if not names:
         return f"No sync in it has any {kind}." if findings else "It has no syncs."
     import difflib
 
-    near = difflib.get_close_matches(glob.strip("*"), known, n=5, cutoff=0.3) or known[:5]
+    near = difflib.get_close_matches(glob.strip("*"), names, n=5, cutoff=0.3) or names[:5]
     return "Did you mean " + " or ".join(f"{kind}:{n}" for n in near) + "?"

@@ -66,7 +66,7 @@ def _gone(ops: Sequence[OutermostOp], reads: Sequence[int], shapes: bool) -> Ite
 
 
 def _feeding(before: Sequence[OutermostOp]) -> Iterator[OutermostOp]:
-    """Those right before a read that make what it reads."""
+    """Yield the ops right before a read that make what it reads."""
     for op in reversed(before):
         if op.name not in FEEDS:
             return
@@ -79,7 +79,7 @@ def _moves(op: OutermostOp) -> bool:
     return op.name.startswith(MOVES)
 
 
-def denser(trace: Trace, found: Reach, removed: Sequence[Finding]) -> tuple[tuple[int, float], ...]:
+def denser(trace: Trace, reach: Reach, removed: Sequence[Finding]) -> tuple[tuple[int, float], ...]:
     """Device work that takes longer where a replacement computes all rows each time, and how many times as long.
 
     Then each matrix product has all rows that a loop split among them; such small products don't fill a
@@ -87,11 +87,11 @@ def denser(trace: Trace, found: Reach, removed: Sequence[Finding]) -> tuple[tupl
 
     Args:
         trace: the trace whose work it is.
-        found: what a compile reaches.
+        reach: what a compile reaches.
         removed: the findings that go.
     """
     counts = [f.per_step for f in removed if f.diagnosis.removal is Removal.KERNELS]
     if not counts or max(counts) < FEW:
         return ()
-    ops = [op for piece in found.pieces for op in piece.ops]
+    ops = [op for piece in reach.pieces for op in piece.ops]
     return tuple((row, max(counts) ** 0.5) for op in ops if op.heavy for row in op.work)

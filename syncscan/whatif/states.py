@@ -1,7 +1,7 @@
 """Project the step's states: its syncs removed or not, its network compiled or not, and both.
 
 Only of steps that their launches hold: there a compile saves launches. What one of them saves alone is nothing where
-the other stands in its way, so that both are projected together.
+the other prevents its gain, so that both are projected together.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
 
 
 def _worth(projector: Projector) -> bool:
-    """Whether launches hold the step, for sure, and the same ones in each."""
+    """Return whether launches hold the step, for sure, and the same ones in each."""
     if not projector.replayable or is_compiled(projector.trace):
         return False
     step, steps = projector.calibrated(), max(1, len(projector.graph.programs))
@@ -88,7 +88,7 @@ def _worth(projector: Projector) -> bool:
 def _stalled(projector: Projector, habits: Sequence[Habit]) -> bool:
     """Return whether something else than launches takes much of the host's time: a lock, a collection, its input.
 
-    That goes first, and what an op that launches takes can't be told beside it.
+    That goes first, and an op that launches can't be measured beside it.
     """
     step = projector.calibrated()
     gains = [h.gain.recoverable_us for h in habits if h.gain and h.advice.area in (Area.HOST, Area.INPUT)]
@@ -113,17 +113,17 @@ def _steady(trace: Trace) -> float:
 
 
 def _states(projector: Projector, program: Sequence[Finding], breaking: Sequence[Finding]) -> States:
-    each = []
+    states = []
     for launches in (EAGER, COMPILE, REDUCE_OVERHEAD):
         joint = projector.joint(launches)
-        each += [_state(joint.projection([]), False)] if launches != EAGER else []
-        each += [_state(joint.projection(program), True)] if program else []
+        states += [_state(joint.projection([]), False)] if launches != EAGER else []
+        states += [_state(joint.projection(program), True)] if program else []
     joint, plain = projector.joint(REDUCE_OVERHEAD), projector.calibrated()
     base = plain.before.period * plain.unit
     reduced = joint.projection([])
     return States(
         baseline_us=base,
-        each=tuple(each),
+        each=tuple(states),
         breaking=tuple(f.id for f in breaking),
         eager_frames=joint.keeps_frames_eager(),
         pair=_state(joint.projection(breaking), True) if breaking else None,

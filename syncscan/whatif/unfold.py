@@ -62,13 +62,13 @@ class _Recorder(ReplayState):
 
     def _advance(self, moves: Sequence[Move], hosts: list[float], late: list[float], removed: frozenset[int]) -> None:
         for move, host in zip(moves, hosts, strict=True):
-            before, own = list(self.ends), move[0] in (RUN, WAIT) and move[1] == 0
+            before, on_main_thread = list(self.ends), move[0] in (RUN, WAIT) and move[1] == 0
             since, waited = self.clock[0], self.waits.get(move[5], 0.0) if move[0] == WAIT else 0.0
             super()._advance((move,), [host], late, removed)
             if move[0] == RUN:
                 _, thread, launches, feeds = move
                 self.moments.append(_Moment(thread, launches, feeds, self.clock[thread], before))
-            if own:
+            if on_main_thread:
                 self._pause(move, since, host, waited)
 
     def _pause(self, move: Move, since: float, host: float, waited: float) -> None:
@@ -111,9 +111,9 @@ class StepSchedules:
         unfolded = [_NOTHING, *self._unfold(number, moments)]
         rows, start, finish, host = (list(c) for c in zip(*unfolded, strict=True))
         met = [(p.recorded, (p.begin, p.end)) for p in pauses if p.recorded]
-        known = np.concatenate([[begin], *(h[0] for h in host), *(m[0] for m in met), [end]]).astype(np.int64)
+        fixed_times = np.concatenate([[begin], *(h[0] for h in host), *(m[0] for m in met), [end]]).astype(np.int64)
         times = np.concatenate([[zero], *(h[1] for h in host), *(m[1] for m in met), [done]])
-        order = np.argsort(known, kind="stable")
+        order = np.argsort(fixed_times, kind="stable")
 
         def clock(t: Float64) -> Int64:
             return begin + np.rint((t - zero) * factor).astype(np.int64)
@@ -128,7 +128,7 @@ class StepSchedules:
             start=self._within(starts, begin, replayed_end),
             dur=ends - starts,
             tracks=tuple(t for t, thread in self.steps.threads.items() if thread == 0),
-            host_from=known[order],
+            host_from=fixed_times[order],
             host_to=np.maximum.accumulate(clock(times[order])),
             host_end=min(int(clock(np.array(done))), replayed_end),
             blocked=tuple(

@@ -14,8 +14,8 @@ from syncscan.facts.full_queue import held_by_queue
 from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Place, Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
-from syncscan.model.names import is_torch_op
 from syncscan.model.runtime_calls import allocates, frees, is_memcpy, is_query
+from syncscan.model.slice_names import is_torch_op
 from syncscan.model.trace import NONE, Trace
 from syncscan.whatif.along import along
 from syncscan.whatif.events import EventRecord
@@ -75,7 +75,7 @@ class WaitEffect(msgspec.Struct, frozen=True):
 
 def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]) -> list[WaitEffect]:
     """Measure every sync point; those that didn't wait get the usual wake-up time of those that did."""
-    ruler = _Ruler(trace, launches, [point for _, point in points])
+    ruler = _EffectMeter(trace, launches, [point for _, point in points])
     waits = [ruler.wait(*numbered, awaited) for numbered, awaited in zip(points, ruler.awaited, strict=True)]
     wakes = [w.wake_ns for w in waits if w.waited_ns > 0]
     usual = median(wakes) if wakes else USUAL_WAKE_NS
@@ -83,21 +83,21 @@ def find_waits(trace: Trace, launches: Launches, points: Sequence[NumberedPoint]
     read = [_read(trace, point, outermost) for (_, point), outermost in zip(points, op, strict=True)]
     of_op = _own_times(trace, op, waits)
     beside = along(trace, [point.diagnosis.removal for _, point in points], op, of_op)
-    own = zip(_own_times(trace, read, waits), of_op, beside, strict=True)
+    own_times = zip(_own_times(trace, read, waits), of_op, beside, strict=True)
     return [
         replace(w, wake_ns=w.wake_ns if w.waited_ns > 0 else usual, read_ns=w.read_ns + of_read, op_ns=whole + more)
-        for w, (of_read, whole, more) in zip(waits, own, strict=True)
+        for w, (of_read, whole, more) in zip(waits, own_times, strict=True)
     ]
 
 
 def _own_times(trace: Trace, ops: Sequence[int], waits: Sequence[WaitEffect]) -> list[float]:
     """Return the host's time in each wait's op without all waits in that op; 0 except for the op's first wait."""
     lengths = trace.slices.dur.take(np.array(ops, np.int64)).tolist()
-    own: dict[int, float] = {}
+    times: dict[int, float] = {}
     for op, length, wait in zip(ops, lengths, waits, strict=True):
         if op != NONE:
-            own[op] = own.get(op, float(length)) - (wait.interval[1] - wait.interval[0])
-    return [max(0.0, own.pop(op, 0.0)) for op in ops]
+            times[op] = times.get(op, float(length)) - (wait.interval[1] - wait.interval[0])
+    return [max(0.0, times.pop(op, 0.0)) for op in ops]
 
 
 def _outermost(trace: Trace, point: SyncPoint) -> int:
@@ -135,7 +135,7 @@ class _Awaited(NamedTuple):
     event: EventRecord | None = None
 
 
-class _Ruler:
+class _EffectMeter:
     """Measures the sync points of one trace.
 
     Args:
@@ -162,11 +162,11 @@ class _Ruler:
         waited = done > start
         wake = min(max(float(end - done), 0.0), MAX_WAKE_NS) if waited else 0.0
         # what the host lost beyond that between waking up and returning is its own time again
-        own = int(end - done - wake) if waited and end > done else 0
+        own_ns = int(end - done - wake) if waited and end > done else 0
         copy, saved = self._copy(point)
         return WaitEffect(
             track=point.track,
-            interval=Interval(start, max(last - own, start)),
+            interval=Interval(start, max(last - own_ns, start)),
             streams=awaited.streams,
             event=awaited.event,
             call_ns=min(float(end - start), self._usual_call(row)) if waited else float(end - start),

@@ -52,8 +52,8 @@ def test_frames_give_the_function():
     assert place.owner == "user"
 
 
-def test_a_guess_looks_into_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Where the file is at hand, the only line of the function that can be it is named, as a guess still."""
+def test_the_only_candidate_in_the_source_becomes_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where the file is at hand, the only line of the function that can be it is named, still as inexact."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "train.py"
     file.write_text("def step(x):\n    y = x * 2\n    n = y.item()\n    return n\n")

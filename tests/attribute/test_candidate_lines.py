@@ -65,7 +65,7 @@ def lines(
     ],
 )
 def test_calls_that_can_be_the_op(file: str, ops: tuple[str, ...], expected: tuple[int, ...]):
-    """The outermost op that the function calls at all decides; an op that nothing in it can be gives no guess."""
+    """The outermost op that the function calls at all decides; an op that nothing in it can be gives no candidate."""
     assert lines(file, *ops) == expected
 
 
@@ -118,7 +118,7 @@ def test_only_the_program_s_own_files_are_opened(file: str, tmp_path: Path, monk
     assert lines("train.py", "aten::nonzero") == (12,)
 
 
-def test_no_file_no_guess(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_the_file_there_are_no_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Missing files, folders, code that doesn't parse, and what isn't Python."""
     monkeypatch.chdir(tmp_path)
     broken, text = tmp_path / "broken.py", tmp_path / "notes.txt"

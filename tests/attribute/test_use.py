@@ -92,7 +92,7 @@ def test_printing_reads_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_of_several_lines_that_it_can_be_all_have_to_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guess that may be a line that returns the value says nothing."""
+    """A candidate that may be a line that returns the value says nothing."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "train.py"
     path.write_text("def step(t):\n    print(t.item())\n    print(float(t))\n    return t.item()\n")

@@ -35,7 +35,7 @@ def sources(metadata: dict[str, Any]) -> list[Source | None]:
 
 
 def test_the_order_tells_the_line() -> None:
-    """As many warnings as calls that warn: each gets its line, a guess; a device synchronize has none."""
+    """As many warnings as calls that warn: each gets its line, inexact; a device synchronize has none."""
     loss, log = Source("train.py", 7, "loss", False, (7,)), Source("train.py", 9, "log", False, (9,))
     assert sources(warned(0, 1, 2)) == [loss, log, None] * 2
 

@@ -53,6 +53,9 @@ def test_axe_finds_nothing(show: Callable[..., Report], size: str) -> None:
     report.page.locator("#f0 .more").click()
     report.settle()
     assert violations(report) == []
+    report.page.locator("#in-view > summary").click()
+    report.settle()
+    assert violations(report) == []
     report.page.keyboard.press("?")
     assert violations(report) == []
 
@@ -73,6 +76,7 @@ def test_the_tree_that_a_screen_reader_walks(show: Callable[..., Report]) -> Non
         "Findings",
         "Other costs",
         "Timeline",
+        "Host time in view",
         "Top kernels by device time",
         "Where the host's time goes",
         "What limits this report",

@@ -46,21 +46,21 @@ def test_a_function_is_as_wide_as_its_part_of_the_step(report: Report) -> None:
 
 def test_a_click_zooms_and_on_the_whole_step_zooms_out(report: Report) -> None:
     """Its callers stay above; a second click goes back to the caller."""
-    whole = widths(report)
+    unzoomed = widths(report)
     click(report, "forward")
     zoomed = widths(report)
-    assert zoomed["forward"] == zoomed["main"] == pytest.approx(whole["main"], abs=1)
+    assert zoomed["forward"] == zoomed["main"] == pytest.approx(unzoomed["main"], abs=1)
     assert "backward" not in zoomed
     assert report.js(CHOSEN) == "forward"
     click(report, "forward")
-    assert widths(report)["_inner_training_loop"] == pytest.approx(whole["main"], abs=1)
+    assert widths(report)["_inner_training_loop"] == pytest.approx(unzoomed["main"], abs=1)
     click(report, "step, 14.3 ms")
-    assert widths(report) == whole
+    assert widths(report) == unzoomed
 
 
 def test_keys_choose_and_zoom(report: Report) -> None:
     """Down to what it calls, right and left beside it, up to its caller; Enter zooms, Escape shows the whole step."""
-    whole = widths(report)
+    unzoomed = widths(report)
     report.page.locator("#icicle").focus()
     chosen = []
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"):
@@ -68,10 +68,10 @@ def test_keys_choose_and_zoom(report: Report) -> None:
         chosen.append(report.js(CHOSEN))
     assert chosen == ["main", "_inner_training_loop", "forward", "backward", "forward", "linear", "forward"]
     report.page.keyboard.press("Enter")
-    assert widths(report)["forward"] == pytest.approx(whole["main"], abs=1)
+    assert widths(report)["forward"] == pytest.approx(unzoomed["main"], abs=1)
     assert report.page.get_by_role("button", name="Whole step").is_visible()
     report.page.keyboard.press("Escape")
-    assert widths(report) == whole
+    assert widths(report) == unzoomed
     assert not report.page.get_by_role("button", name="Whole step").is_visible()
 
 

@@ -329,6 +329,21 @@ def test_many_findings_are_shown_in_parts(show: Callable[..., Report]) -> None:
     assert report.js(FOCUS) == "f30"
 
 
+def test_many_findings_take_three_screens_of_a_phone_until_more_are_shown(show: Callable[..., Report]) -> None:
+    """160 findings: their section is three screens high at most, and the first fix is on the first."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=60_000):
+        for k in range(160):
+            with t.scope(f"part {k}", start + 350 * k, start + 350 * k + 320):
+                t.launch("gemm_kernel", at=start + 350 * k + 10, lasts=100)
+                t.sync("aten::nonzero", at=start + 350 * k + 50)
+    report = show(api.analyze_trace(t.trace()), width=390, height=844, has_touch=True, is_mobile=True)
+    assert report.page.locator("section.findings").bounding_box()["height"] <= 3 * 844
+    assert report.page.locator("[data-fix]").first.bounding_box()["y"] < 844
+    report.page.locator("#all-findings").click()
+    assert report.page.locator("#findings > li:visible").count() == 160
+
+
 def test_a_finding_is_copied_as_markdown(show: Callable[..., Any]) -> None:
     """Title, place, evidence, fix and occurrences; names stand in code."""
     report = show(typical())

@@ -38,7 +38,7 @@ def test_torch_calls_between_start_and_stop_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "registry", "arguments"),
+    ("event", "registry", "arguments"),
     [
         ("stream", "StreamSynchronizationCallbacks", (7,)),
         ("device", "DeviceSynchronizationCallbacks", ()),
@@ -47,7 +47,7 @@ def test_torch_calls_between_start_and_stop_alone() -> None:
         ("wait", "EventWaitCallbacks", (7, 8)),
     ],
 )
-def test_each_kind_is_called_back_for_what_it_is(what: str, registry: str, arguments: tuple[int, ...]) -> None:
+def test_each_kind_is_called_back_for_what_it_is(event: str, registry: str, arguments: tuple[int, ...]) -> None:
     """With what torch hands over; the others aren't."""
     lists, seen = callbacks.registries("cuda"), []
     assert lists is not None
@@ -58,7 +58,7 @@ def test_each_kind_is_called_back_for_what_it_is(what: str, registry: str, argum
     stop = callbacks.start(lists, {kind: note(kind) for kind in callbacks.REGISTRIES})
     getattr(torch.cuda._gpu_trace, registry).fire_callbacks(*arguments)
     stop()
-    assert seen == [(what, arguments)]
+    assert seen == [(event, arguments)]
 
 
 def test_what_somebody_else_has_started_goes_on() -> None:

@@ -81,6 +81,7 @@ def test_who_starts_other_processes_runs_as_typed(words: tuple[str, ...]) -> Non
     ("words", "says"),
     [
         (("nosuch",), "There is no script or command nosuch"),
+        (("lightning", "run", "train.py"), "There is no script or command lightning"),
         (("python",), "has no steps"),
         (("python", "-c", "1"), "has no file, so its lines can't be reported"),
         (("python", "nosuch.py"), "There is no script at nosuch.py"),
@@ -109,7 +110,8 @@ def test_where_nobody_knows_the_program_the_script_is_asked_for() -> None:
     """A notebook runs in a kernel, a shell script may run anything."""
     with pytest.raises(UsageError, match="jupyter starts others") as refused:
         in_this_process(resolved(("jupyter", "execute", "nb.ipynb")), "dryrun")
-    assert refused.value.hint == "Give it the notebook's code as a script: syncscan dryrun SCRIPT ARGS."
+    as_script = "jupyter nbconvert --to script nb.ipynb, then syncscan dryrun nb.py."
+    assert refused.value.hint == f"Convert the notebook first: {as_script}"
     here = Command("train.py", (), ("train.py",))
     assert in_this_process(here, "dryrun") is here
 

@@ -89,11 +89,11 @@ def test_a_trace_holds_the_collections_of_its_recorded_steps(tmp_path: Path) -> 
         gc.collect()
 
     before = list(gc.callbacks)
-    own = recorded(tmp_path, step)
-    full = [c for c in own["collections"] if c[3] == 2]
+    collections = recorded(tmp_path, step)
+    full = [c for c in collections["collections"] if c[3] == 2]
     assert len(full) == 2
     assert [len(on) - len(before) for on in calls] == [0, 0, 0, 1, 1]
     assert gc.callbacks == before
-    table, refused = capture_table(own)
+    table, refused = capture_table(collections)
     assert refused == ()
     assert [c.end_ns - c.begin_ns for c in table.collections if c.generation == 2] == [e - b for b, e, _, _ in full]

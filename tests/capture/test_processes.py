@@ -62,6 +62,55 @@ def test_ranks_that_a_script_spawns_are_captured_and_end_at_one_step(tmp_path: P
     assert "syncscan fleet traces joins the captures of the 2 processes" in done.stderr
 
 
+FORK = """
+import sys, torch, torch.distributed as dist, torch.multiprocessing as mp
+from torch.utils.data import DataLoader
+
+def work(rank, world, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in DataLoader(torch.ones(200_000, 4), batch_size=2, num_workers=1, multiprocessing_context="fork"):
+        model(x).sum().backward()
+        optimizer.step()
+    print("not ended")
+
+processes = [mp.get_context("fork").Process(target=work, args=(rank, 2, sys.argv[1])) for rank in range(2)]
+for process in processes:
+    process.start()
+for process in processes:
+    process.join()
+print("the parent ends", [process.exitcode for process in processes])
+"""
+
+
+def test_ranks_that_a_script_forks_are_captured_and_end_at_one_step(tmp_path: Path) -> None:
+    """Their loaders' workers, which are forked too, are left alone."""
+    (tmp_path / "fork.py").write_text(FORK)
+    done = profiled(tmp_path, "fork.py", str(tmp_path / "store"))
+    assert done.returncode == 0, done.stderr
+    assert "the parent ends [0, 0]" in done.stdout
+    assert "not ended" not in done.stdout
+    names = sorted(path.name.split(".")[0] for path in (tmp_path / "traces").iterdir())
+    assert names == ["fork_rank0", "fork_rank1"]
+    assert "ended its 2 processes" in done.stderr
+
+
+def test_a_child_that_comes_to_the_script_s_end_ends_as_under_python(tmp_path: Path) -> None:
+    """With its exit handlers; the report is the parent's, once."""
+    (tmp_path / "halves.py").write_text(
+        "import atexit, os, sys, torch\natexit.register(lambda: print('bye', os.getpid() == first))\n"
+        "first = os.getpid()\nif pid := os.fork():\n    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+        "else:\n    m = torch.nn.Linear(4, 4)\n    o = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+        "    for _ in range(100):\n        m(torch.ones(2, 4)).sum().backward()\n        o.step()\n    sys.exit(7)\n"
+    )
+    done = profiled(tmp_path, "--keep-running", "halves.py")
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    assert [line for line in printed if line in ("7", "bye True", "bye False")] == ["bye False", "7", "bye True"]
+    assert len(list((tmp_path / "traces").iterdir())) == 1
+
+
 def test_a_shell_script_s_program_is_captured(tmp_path: Path) -> None:
     """Whatever starts it, and with the exit code of what was ended early."""
     (tmp_path / "train.py").write_text(

@@ -70,10 +70,10 @@ def test_each_cycle_writes_a_file(tmp_path: Path) -> None:
 def test_the_trace_says_how_it_was_made(tmp_path: Path) -> None:
     """The keys that analysis reads."""
     prof = run(profile(tmp_path, "train", **QUICK), 20)
-    own = read(prof.paths[0])["syncscan"]
-    assert own["schema"] == "syncscan.capture/1"
-    assert own["unprofiled_step_us"] == prof.step_us
-    assert (own["calibrated_steps"], own["device_drained"], own["unfinished_step"]) == (2, True, None)
+    table = read(prof.paths[0])["syncscan"]
+    assert table["schema"] == "syncscan.capture/1"
+    assert table["unprofiled_step_us"] == prof.step_us
+    assert (table["calibrated_steps"], table["device_drained"], table["unfinished_step"]) == (2, True, None)
 
 
 def test_the_unprofiled_step_is_timed(tmp_path: Path) -> None:

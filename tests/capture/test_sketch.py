@@ -27,12 +27,12 @@ def test_a_small_tensor_is_told_whole() -> None:
 def test_a_large_one_is_told_in_a_few_numbers(elements: int) -> None:
     """Good to a third, which is nearly four times the standard error; one changed element is told exactly."""
     lots = torch.Generator().manual_seed(1)
-    one, other = torch.randn(2, elements, generator=lots, dtype=torch.float64)
-    assert distance(one, other) == pytest.approx(float((one - other).norm()), rel=0.35)
-    changed = one.clone()
+    tensor, other = torch.randn(2, elements, generator=lots, dtype=torch.float64)
+    assert distance(tensor, other) == pytest.approx(float((tensor - other).norm()), rel=0.35)
+    changed = tensor.clone()
     changed[elements // 2] += 0.25
-    assert distance(one, changed) == pytest.approx(0.25)
-    assert len(sketch([one])["numbers"][0]) == NUMBERS
+    assert distance(tensor, changed) == pytest.approx(0.25)
+    assert len(sketch([tensor])["numbers"][0]) == NUMBERS
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "int64", "complex64", "bool"])

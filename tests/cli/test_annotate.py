@@ -51,11 +51,11 @@ def test_a_name_that_tensorboard_does_not_read_is_warned_of(trace: Path, tmp_pat
 
 def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
     """The other step lies outside of the first finding's interval."""
-    whole, part = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json"
-    assert run("annotate", trace, "-o", whole).exit_code == 0
+    full, part = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json"
+    assert run("annotate", trace, "-o", full).exit_code == 0
     assert run("annotate", trace, "-o", part, "--around", "1", "--margin-ms", "0.01").exit_code == 0
     assert [e["name"] for e in events(part) if str(e["name"]).startswith("ProfilerStep")] == ["ProfilerStep#2"]
-    assert len(events(part)) < len(events(whole))
+    assert len(events(part)) < len(events(full))
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def test_it_shows_a_step_that_gains_and_one_that_doesn_t(monkeypatch: pytest.Mon
     assert "> 147 |     where = torch.nonzero(" in second
     assert NEWER not in shown.stdout
     end = " ".join(second[second.index("So the") :].split())
-    assert "waits 23% of its time and would be 27% shorter" in end
-    assert "the second waits 98% and would be less than 1% shorter" in end
+    assert "waits for 23% of its time and would be 27% shorter" in end
+    assert "the second waits for 98% and would be less than 1% shorter" in end
     assert end.endswith("Next: syncscan profile your_script.py")
 
 

@@ -70,7 +70,7 @@ def test_the_measurement_has_a_limit(answer: dict[str, Any], monkeypatch: pytest
     """It is said before, and what is under way on the way."""
     limits: list[float] = []
 
-    def prove(fixed: Any, limit_s: float, progress: Any) -> Any:
+    def prove(fixed: Any, limit_s: float, progress: Any, trace: str | None) -> Any:
         limits.append(limit_s)
         progress("pair 1: 2% less")
         return PROOF

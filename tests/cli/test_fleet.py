@@ -43,6 +43,9 @@ def error(*words: str | Path) -> BaseException | None:
         ("html", "<!doctype html>"),
         ("markdown", "### Rank 0 delay"),
         ("csv", "rank,step,step_us"),
+        ("sarif", '{\n  "$schema"'),
+        ("github", "::"),
+        ("junit", "<?xml"),
     ],
 )
 def test_each_format_goes_to_stdout(saved: Path, form: str, begins: str) -> None:
@@ -145,12 +148,12 @@ def test_check_takes_a_saved_job(saved: Path, tmp_path: Path) -> None:
 
 def test_a_job_has_a_baseline(saved: Path, tmp_path: Path) -> None:
     """Written once it exempts all that there was; another file is never replaced."""
-    known = tmp_path / "known.json"
-    run("check", saved, "--baseline", known, "--update-baseline")
-    assert run("check", saved, "--baseline", known).exit_code == 0
-    known.write_text("mine")
-    assert isinstance(error("check", saved, "--baseline", known, "--update-baseline"), UsageError)
-    assert known.read_text() == "mine"
+    baseline_file = tmp_path / "known.json"
+    run("check", saved, "--baseline", baseline_file, "--update-baseline")
+    assert run("check", saved, "--baseline", baseline_file).exit_code == 0
+    baseline_file.write_text("mine")
+    assert isinstance(error("check", saved, "--baseline", baseline_file, "--update-baseline"), UsageError)
+    assert baseline_file.read_text() == "mine"
 
 
 @pytest.mark.parametrize("words", [["--fleet"], []], ids=["flag", "name"])

@@ -41,7 +41,7 @@ def lint(*args: str, code: int = 0, stdin: str | None = None) -> Result:
     return result
 
 
-def test_a_guess_says_where_and_why(file: Path) -> None:
+def test_a_warning_says_where_and_why(file: Path) -> None:
     """Line, function, loop, scope and condition; and what it can't know."""
     text = lint("train.py").stdout
     assert "2 possible syncs in 1 of 1 file; 1 runs rarely." in text
@@ -52,7 +52,7 @@ def test_a_guess_says_where_and_why(file: Path) -> None:
 
 
 def test_json_has_the_keys_of_findings(file: Path) -> None:
-    """As far as a guess has them; nothing of costs."""
+    """As far as a warning has them; nothing of costs."""
     document = json.loads(lint("train.py", "--format", "json").stdout)
     assert (document["schema"], document["files"]) == ("syncscan.lint/1", 1)
     item, sync = document["guesses"]
@@ -79,7 +79,7 @@ def test_other_formats_name_the_line(file: Path) -> None:
 
 
 def test_exit_codes(file: Path) -> None:
-    """A guess fails nothing unless asked to; what was named and can't be read does."""
+    """A warning fails nothing unless asked to; what was named and can't be read does."""
     lint("train.py")
     lint("train.py", "--fail-on", "guess", code=1)
     lint("train.py", "--fail-on", "medium", "--ignore", "item")

@@ -76,10 +76,10 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int
     def command(max_memory: int) -> None:
         click.echo(json.dumps([resource.getrlimit(resource.RLIMIT_DATA)[0] - free, max_memory]))
 
-    def limit(own: int, *args: str) -> tuple[int, int]:
-        resource.setrlimit(resource.RLIMIT_DATA, (free + own, before[1]))
+    def limit(process_limit: int, *args: str) -> tuple[int, int]:
+        resource.setrlimit(resource.RLIMIT_DATA, (free + process_limit, before[1]))
         held, report = json.loads(CliRunner().invoke(command, args).stdout)
-        assert resource.getrlimit(resource.RLIMIT_DATA)[0] == free + own
+        assert resource.getrlimit(resource.RLIMIT_DATA)[0] == free + process_limit
         return held, report
 
     yield limit

@@ -48,7 +48,7 @@ def test_the_report_is_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert trace.name in result.stdout
     assert f"syncscan: wrote {trace}" in result.stderr
-    assert "ended the script after 8 steps: the capture is complete" in result.stderr
+    assert "stopped the script after 8 steps: the capture is complete" in result.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
@@ -109,7 +109,7 @@ def test_a_script_that_fails_before_its_first_step_gets_no_such_advice(tmp_path:
 def test_too_few_steps_are_counted(tmp_path: Path) -> None:
     """With how many it takes, and how to ask for less."""
     result = run(tmp_path, LOOP, "2")
-    assert "ended after 2 steps (SGD.step()), before the first that is recorded: 8 are needed" in result.stderr
+    assert "ended after 2 steps (SGD.step()), before the first recorded step: 8 are needed" in result.stderr
     assert "--calibrate 0" in result.stderr
 
 
@@ -165,13 +165,13 @@ def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypa
 def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None:
     """It has run to its end as without syncscan."""
     result = run(tmp_path, LOOP + "print('end')", "--on-signal=USR2", "20")
-    assert "ended after 20 steps (SGD.step()), and no capture was requested in time" in result.stderr
+    assert "ended after 20 steps (SGD.step()), but no capture was requested before" in result.stderr
     assert (result.exit_code, result.stdout) == (0, "end\n")
 
 
 def test_a_late_capture_begins_at_its_step(tmp_path: Path) -> None:
     """And ends the script when it is complete, as one from the start does."""
-    assert "ended the script after 38 steps" in run(tmp_path, LOOP, "--start-at=30", "100").stderr
+    assert "stopped the script after 38 steps" in run(tmp_path, LOOP, "--start-at=30", "100").stderr
 
 
 @pytest.mark.parametrize(
@@ -228,17 +228,17 @@ def test_a_trace_that_needs_more_memory_than_is_allowed_is_refused(
     assert len(list((tmp_path / "out").iterdir())) == 1
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("has_capture", [True, False])
 def test_options_that_a_script_s_own_capture_replaces_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_capture: bool
 ) -> None:
     """Each that was given, by its name; none where they count."""
     monkeypatch.chdir(tmp_path)
     head = "import sys, syncscan\nsys.argv[1] = '9'\nwith syncscan.profile('mine', calibrate=0, active=1) as prof:\n"
-    code = head + textwrap.indent(LOOP + "    prof.step()\n", "    ") if own else LOOP
+    code = head + textwrap.indent(LOOP + "    prof.step()\n", "    ") if has_capture else LOOP
     errors = run(tmp_path, code, "100").stderr
     text = "uses syncscan.profile itself, so --wait, --warmup, --active, --calibrate, --sample, --out had no effect"
-    assert (text in errors) is own
+    assert (text in errors) is has_capture
 
 
 def test_the_steps_that_are_told_are_those_that_ran(tmp_path: Path) -> None:
@@ -247,4 +247,4 @@ def test_the_steps_that_are_told_are_those_that_ran(tmp_path: Path) -> None:
     assert "The script ended after 5 steps" in result.stderr
     result = run(tmp_path, LOOP.replace("opt.step()", "print('step', i + 1, file=sys.stderr); opt.step()"), "100")
     last = [line for line in result.stderr.splitlines() if line.startswith("step ")][-1]
-    assert f"ended the script after {last.split()[1]} steps" in result.stderr
+    assert f"stopped the script after {last.split()[1]} steps" in result.stderr

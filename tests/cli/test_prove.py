@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def proof_calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Return the arguments with which the command calls `prove`, which runs nothing here."""
     calls: list[dict[str, Any]] = []
 
@@ -40,22 +40,22 @@ def run(*words: str) -> Result:
 
 
 @pytest.mark.parametrize(("verdict", "code"), [(v, 0 if v is ProofVerdict.PROVEN else 1) for v in ProofVerdict])
-def test_the_exit_code_is_the_verdict(asked: list[dict[str, Any]], verdict: ProofVerdict, code: int) -> None:
+def test_the_exit_code_is_the_verdict(proof_calls: list[dict[str, Any]], verdict: ProofVerdict, code: int) -> None:
     """0 for proven, 1 for everything else that was measured."""
     assert run("a.py", "b.py", verdict.value).exit_code == code
 
 
-def test_options_come_before_the_script_and_its_own_after_it(asked: list[dict[str, Any]]) -> None:
+def test_options_come_before_the_script_and_its_own_after_it(proof_calls: list[dict[str, Any]]) -> None:
     """As with `syncscan profile`; percent and minutes become parts and seconds."""
     run("--limit", "2m", "--matters", "1", "a.py", "b.py", "--limit", "proven")
     run("--rev", "main", "--rev", "fix", "a.py", "--x", "proven")
-    first, second = asked
+    first, second = proof_calls
     assert (first["before"], first["after"], first["arguments"]) == ("a.py", "b.py", ("--limit", "proven"))
     assert (first["limit_s"], first["matters"]) == (120.0, 0.01)
     assert (second["after"], second["revisions"], second["arguments"]) == (None, ("main", "fix"), ("--x", "proven"))
 
 
-def test_a_trace_says_what_was_projected(asked: list[dict[str, Any]]) -> None:
+def test_a_trace_says_what_was_projected(proof_calls: list[dict[str, Any]]) -> None:
     """As a part of the step, with its range."""
     trace = str(ROOT / "sample_traces" / "log_item.pt.trace.json.gz")
     document = json.loads(run("--format", "json", "--trace", trace, "a.py", "b.py", "proven").stdout)
@@ -130,6 +130,10 @@ def test_several_ranks_are_refused_with_what_compares_them(tmp_path: Path, monke
     assert isinstance(refused, UsageError)
     assert "would start 2 ranks" in str(refused)
     assert "syncscan diff --fleet DIR1 DIR2" in refused.hint
+    refused = run("torchrun", "train.py").exception
+    assert isinstance(refused, UsageError)
+    assert "torchrun is a command" in str(refused)
+    assert "syncscan prove --rev REV torchrun" in refused.hint
 
 
 def test_a_failing_program_fails_the_command(tmp_path: Path) -> None:

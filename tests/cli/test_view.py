@@ -59,10 +59,10 @@ def test_what_is_chosen_is_listed(trace: str, options: tuple[str, ...], count: i
 
 def test_what_is_hidden_is_counted_and_the_step_is_the_same(trace: str) -> None:
     """In words, and for programs."""
-    whole, part = (json.loads(run(trace, "--format", "json", *o).stdout) for o in ((), ("--ignore", "cpu")))
-    whole["step"].pop("advice"), part["step"].pop("advice")
-    assert whole["step"] == part["step"]
-    assert (whole["hidden"], part["hidden"]) == ([], [{"by": "--ignore", "findings": 12, "habits": 0}])
+    full, part = (json.loads(run(trace, "--format", "json", *o).stdout) for o in ((), ("--ignore", "cpu")))
+    full["step"].pop("advice"), part["step"].pop("advice")
+    assert full["step"] == part["step"]
+    assert (full["hidden"], part["hidden"]) == ([], [{"by": "--ignore", "findings": 12, "habits": 0}])
     for form in ("text", "markdown", "github", "junit", "brief"):
         assert "12 findings are hidden by --ignore." in run(trace, "--ignore", "cpu", "--format", form).stdout
     assert len(list(csv.DictReader(io.StringIO(run(trace, "--ignore", "cpu", "--format", "csv").stdout)))) == 1

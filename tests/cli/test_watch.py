@@ -54,5 +54,5 @@ def test_the_screen_ends_with_the_watch(folder: Path) -> None:
 
 
 def test_a_folder_without_a_watch_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TraceNotFound, match="no file of a watch"):
+    with pytest.raises(TraceNotFound, match="contains no"):
         CliRunner().invoke(group, ["watch", str(tmp_path)], catch_exceptions=False)

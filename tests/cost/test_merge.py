@@ -164,7 +164,7 @@ def test_the_id_is_the_same_wherever_the_program_lies():
         (f,) = findings(t)
         return f
 
-    here, there = found_in("/home/a/project"), found_in("/scratch/job 7")
-    assert here.where.source != there.where.source
-    assert here.where.path == there.where.path == "lib/loss.py"
-    assert here.id == there.id
+    at_home, on_scratch = found_in("/home/a/project"), found_in("/scratch/job 7")
+    assert at_home.where.source != on_scratch.where.source
+    assert at_home.where.path == on_scratch.where.path == "lib/loss.py"
+    assert at_home.id == on_scratch.id

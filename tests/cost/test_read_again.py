@@ -9,8 +9,8 @@ import pytest
 
 from syncscan import pretend_gpu
 from syncscan.api import analyze_trace
+from syncscan.model.duration import duration
 from syncscan.model.finding import Finding
-from syncscan.model.units import duration
 from tests.builder import TraceBuilder
 
 ITEM = "aten::item > aten::_local_scalar_dense"

@@ -66,7 +66,7 @@ def test_bound_by_syncs():
         t.launch(at=end + 350, lasts=100)
     s = step(t)
     assert s.bound is Bound.SYNC
-    assert "without its syncs it would be 40% shorter" in s.reason
+    assert "without syncs, the step would be 40% shorter" in s.reason
 
 
 def test_bound_by_the_host():
@@ -227,7 +227,7 @@ def behind_syncs() -> TraceBuilder:
             kernels(0.3, loader=400),
             "The device is busy 30% of the step; the host spends 40% waiting for the DataLoader.",
         ),
-        (behind_syncs(), "The device is busy 60% of the step; without its syncs it would be 25% shorter."),
+        (behind_syncs(), "The device is busy 60% of the step; without syncs, the step would be 25% shorter."),
         (kernels(0.3), "The device is busy 30% of the step and waits for the host to launch work."),
         (
             kernels(0.3, loader=200),

@@ -259,13 +259,13 @@ acts = st.lists(
 """Acts of a thread: the kind, the time until it, and how long the work lasts."""
 
 
-def act(t: TraceBuilder, what: str, at: float, lasts: int) -> float:
+def act(t: TraceBuilder, kind: str, at: float, lasts: int) -> float:
     """Tell one act; returns when its thread goes on."""
-    stream = 20 if what.endswith("20") else 7
-    if what.startswith("launch"):
+    stream = 20 if kind.endswith("20") else 7
+    if kind.startswith("launch"):
         t.launch(at=at, lasts=lasts, stream=stream)
         return at + 2
-    if what == "read back":
+    if kind == "read back":
         return t.sync("aten::item", at=at) + 1
     api = "cudaStreamSynchronize" if stream == 20 else "cudaDeviceSynchronize"
     t.synchronize(at=at, api=api, stream=20 if stream == 20 else None)

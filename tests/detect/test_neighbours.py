@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from syncscan.detect import calls_of, neighbours
 from syncscan.detect.neighbours import Neighbours
 from syncscan.facts.paths import Paths
-from syncscan.model.names import is_step, is_wrapper
+from syncscan.model.slice_names import is_step, is_wrapper
 from syncscan.model.trace import CALLS, NONE, Category, Trace
 from tests.builder import TraceBuilder
 

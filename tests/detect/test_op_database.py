@@ -18,7 +18,7 @@ IN_SOLVERS = ("linalg.ldl_factor_ex", "linalg.ldl_solve", "linalg.lu#", "linalg.
 
 
 @pytest.fixture(scope="module")
-def said() -> dict[str, list[str]]:
+def titles_by_case() -> dict[str, list[str]]:
     """Sample → the titles of what is found in it."""
     result: dict[str, list[str]] = {key: [] for key in TRUTH}
     for path in sorted(FOLDER.glob("ops*.pt.trace.json.gz")):
@@ -28,15 +28,15 @@ def said() -> dict[str, list[str]]:
     return result
 
 
-def test_what_held_the_host_is_found_and_nothing_else(said: dict[str, list[str]]) -> None:
+def test_what_held_the_host_is_found_and_nothing_else(titles_by_case: dict[str, list[str]]) -> None:
     """In torch, 176 of 1,694 samples of 684 ops wait, forward and backward, and 12 more in solvers."""
-    missed, besides = apart(Counter({key: len(titles) for key, titles in said.items()}), TRUTH)
+    missed, besides = apart(Counter({key: len(titles) for key, titles in titles_by_case.items()}), TRUTH)
     assert missed == []
     assert [key for key in besides if not key.startswith(IN_SOLVERS)] == []
     assert (len(TRUTH), sum(map(bool, TRUTH.values())), len(besides)) == (1694, 176, 12)
 
 
-def test_a_solver_that_waits_by_itself_reads_no_flag(said: dict[str, list[str]]) -> None:
+def test_a_solver_that_waits_by_itself_reads_no_flag(titles_by_case: dict[str, list[str]]) -> None:
     """`lu_factor_ex` doesn't check, so that nobody is told to use it instead of itself."""
-    assert "linalg.lu_factor_ex waits in its solver" in said["linalg.lu_factor_ex#2"]
-    assert said["linalg.lu_factor#3"] == ["linalg.lu_factor waits for its error flag"]
+    assert "linalg.lu_factor_ex waits in its solver" in titles_by_case["linalg.lu_factor_ex#2"]
+    assert titles_by_case["linalg.lu_factor#3"] == ["linalg.lu_factor waits for its error flag"]

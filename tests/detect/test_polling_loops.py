@@ -37,18 +37,18 @@ def points(t: TraceBuilder) -> list[SyncPoint]:
 
 @pytest.mark.parametrize("every", [5, 40, 500])
 @pytest.mark.parametrize(
-    ("api", "vendor", "what"),
+    ("api", "vendor", "target"),
     [
         ("cudaEventQuery", "cuda", "an event"),
         ("cudaStreamQuery", "cuda", "a stream"),
         ("hipEventQuery", "rocm", "event"),
     ],
 )
-def test_a_loop_of_queries_is_one_wait(api: str, vendor: str, what: str, every: float) -> None:
+def test_a_loop_of_queries_is_one_wait(api: str, vendor: str, target: str, every: float) -> None:
     """It goes from the first query to the last, and waits until the work is done."""
     first, second = points(polled(api, every, vendor=vendor))
     assert first.diagnosis.rule == second.diagnosis.rule == "polling"
-    assert what in first.diagnosis.title
+    assert target in first.diagnosis.title
     assert first.ts == 30_000
     assert first.awaited is not None
     assert first.awaited.done == 1_911_000

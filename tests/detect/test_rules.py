@@ -322,6 +322,24 @@ LOOKALIKES: list[tuple[str, str, Wait]] = [
         Wait(TO, D2H, frames=["main.py(9): <module>", "ultralytics/engine/trainer.py(5): save_model"]),
     ),
     (
+        "a library's function save may save a picture",
+        "cpu",
+        Wait(
+            TO,
+            D2H,
+            frames=[
+                "main.py(9): <module>",
+                "site-packages/ultralytics/engine/results.py(7): save",
+                "site-packages/ultralytics/engine/results.py(5): plot",
+            ],
+        ),
+    ),
+    (
+        "in a file for checkpoints it saves one",
+        "checkpoint-save",
+        Wait(TO, D2H, frames=["main.py(9): <module>", "site-packages/timm/utils/checkpoint_saver.py(5): _save"]),
+    ),
+    (
         "a constructor that is indexed at once copies its data, and no index",
         "tensor-constructor",
         Wait(TO, H2D, after=["aten::lift_fresh", "aten::detach_", "aten::index"], size=8000),
@@ -350,8 +368,23 @@ def test_what_is_copied_around_an_index_may_be_the_index_or_what_is_indexed() ->
 def test_data_too_large_for_constants_are_taken_as_new() -> None:
     """A replay buffer's batch isn't made once and kept."""
     lifted = ["aten::lift_fresh", "aten::detach_"]
-    assert Wait(TO, H2D, after=lifted, size=8).named().fix.startswith("Create it once")
+    small = Wait(TO, H2D, after=lifted, size=8).named().fix
+    assert small.startswith("Create it once")
+    assert "If the values are new in each step" in small
     assert Wait(TO, H2D, after=lifted, size=8192).named().fix.startswith("New data in each step")
+
+
+def test_of_a_line_s_copies_most_tell_whether_they_are_constants() -> None:
+    """A replay buffer copies large observations and small rewards."""
+    t = TraceBuilder()
+    t.step(0, 10_000)
+    with t.frame("buffers.py(246): to_torch", 5, 9_900):
+        for k, size in enumerate((512, 2048, 2048)):
+            end = t.sync(TO, at=100 + 1_000 * k, wait=300, copy=H2D)
+            next(event for event in reversed(t.events) if event.get("name") == H2D)["args"]["bytes"] = size
+            t.op("aten::lift_fresh", end + 1, end + 5)
+    points, _ = detect(t.trace())
+    assert {point.diagnosis.fix[:21] for point in points} == {"New data in each step"}
 
 
 def test_a_transformer_that_asks_whether_its_mask_is_causal_can_be_told() -> None:

@@ -59,6 +59,21 @@ def test_reads_of_the_device_wait_and_reads_of_the_host_do_not() -> None:
     assert found(block) == [("cpu", 4), ("item", 2), ("tolist", 5)]
 
 
+def test_a_constructor_whose_result_is_indexed_copies_its_data_and_no_index() -> None:
+    """A list in brackets is an index, and a table that is moved to be indexed is told as one."""
+
+    def block() -> None:
+        t, steps = torch.arange(3, device="cuda"), torch.arange(9).numpy()
+        table = torch.tensor(list(range(9)), device="cuda")
+        table[t]
+        table[[0, 2]]
+        torch.from_numpy(steps).to(device="cuda")[t]
+
+    assert found(block) == [("cpu-index", 4), ("cpu-index", 5), ("tensor-constructor", 2)]
+    titles = {_line(f) - block.__code__.co_firstlineno: f.diagnosis.title for f in dry(block).findings}
+    assert ("an index" in titles[4], "a table" in titles[5]) == (True, True)
+
+
 def test_a_backward_wait_is_led_to_its_forward_line() -> None:
     """The mask is counted again on autograd's thread; line and scope are those of the indexing."""
 

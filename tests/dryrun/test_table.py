@@ -91,10 +91,10 @@ def functional() -> None:
     def loss(parameters: Any, x: Any) -> Any:
         return torch.func.functional_call(net, parameters, (x,)).sum()
 
-    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(dict(net.named_parameters()), x)
-    assert each["weight"].is_cuda
+    per_sample = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(dict(net.named_parameters()), x)
+    assert per_sample["weight"].is_cuda
     assert torch.func.jacrev(lambda x: x * x)(x[0]).is_cuda
-    each["weight"].sum().item()
+    per_sample["weight"].sum().item()
 
 
 @case()
@@ -243,7 +243,7 @@ def half_that_no_cpu_has() -> None:
     assert [t.is_cuda for t in (y, x.grad, losses, waves)] == [True] * 4
 
 
-@case("cpu-index", "scalar-assign")
+@case("cpu-index", "scalar-assign", "tensor-constructor")
 def indexed_by_lists_and_by_tensors_of_the_host() -> None:
     """A list's tensor stays on the device for the backward pass; a tensor doesn't, and is copied once more."""
     x, at = torch.ones(5, device="cuda", requires_grad=True), torch.tensor([0, 2])
@@ -266,12 +266,12 @@ def filled_with_what_is_trained() -> None:
 @case("cpu-index", "linalg-check", "masked-select", "prod-backward", "tensor-constructor")
 def some_wait_and_the_like_do_not() -> None:
     """Ops that blocked a GPU, each beside one that didn't: from torch's own op database (H200, torch 2.11)."""
-    empty, one = torch.ones(0, 3, 3, device="cuda"), torch.ones(1, device="cuda", requires_grad=True)
+    empty, single = torch.ones(0, 3, 3, device="cuda"), torch.ones(1, device="cuda", requires_grad=True)
     for op in (torch.linalg.svdvals, torch.linalg.pinv, torch.linalg.cholesky, torch.cholesky):
         op(empty)
     torch.linalg.svdvals(torch.eye(3, device="cuda"))
-    one.cumprod(0).backward()
-    one.sum().prod(0).backward()
+    single.cumprod(0).backward()
+    single.sum().prod(0).backward()
     four = torch.ones(4, device="cuda", requires_grad=True)
     four.prod(0).backward()
     offsets = torch.tensor([0, 4], device="cuda")

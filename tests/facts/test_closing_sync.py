@@ -99,14 +99,14 @@ def test_inside_another_call_alone_it_is_the_profilers() -> None:
     assert found(t) == 1120
 
 
-@pytest.mark.parametrize(("launched", "own"), [(1100, 1100), (1101, None)])
-def test_a_launch_after_it_makes_it_the_programs(launched: int, own: int | None) -> None:
+@pytest.mark.parametrize(("launched", "closing"), [(1100, 1100), (1101, None)])
+def test_a_launch_after_it_makes_it_the_programs(launched: int, closing: int | None) -> None:
     """The profiler stops collecting then; one that began together with it, on another thread, doesn't count."""
     t = recorded()
     t.call("cudaDeviceSynchronize", 1100, 1200)
     with t.thread("other"):
         t.launch("more", at=launched, lasts=10)
-    assert found(t) == own
+    assert found(t) == closing
 
 
 def test_work_without_a_launch_says_nothing() -> None:
@@ -119,40 +119,40 @@ def test_work_without_a_launch_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frames", "own"),
+    ("frames", "closing"),
     [
         (["train.py(1): main", "torch/cuda/__init__.py(9): synchronize"], None),
         (["train.py(1): main"], 1100),
         (["train.py(1): main", "torch/profiler/profiler.py(3): stop", "torch/cuda/__init__.py(9): synchronize"], 1100),
     ],
 )
-def test_frames_tell_whose_it_is(frames: list[str], own: int | None) -> None:
+def test_frames_tell_whose_it_is(frames: list[str], closing: int | None) -> None:
     """The program's is called through torch's own function, and not by the profiler."""
     t = recorded()
     for depth, name in enumerate(frames):
         t.frame(name, 1010 + depth, 1300 - depth)
     t.call("cudaDeviceSynchronize", 1100, 1200)
-    assert found(t) == own
+    assert found(t) == closing
 
 
-@pytest.mark.parametrize(("begin", "end", "own"), [(1100, 1200, None), (1101, 1300, 1100), (1000, 1199, 1100)])
-def test_only_frames_around_it_tell(begin: int, end: int, own: int | None) -> None:
+@pytest.mark.parametrize(("begin", "end", "closing"), [(1100, 1200, None), (1101, 1300, 1100), (1000, 1199, 1100)])
+def test_only_frames_around_it_tell(begin: int, end: int, closing: int | None) -> None:
     """The frames must begin before it and end after it; its own bounds are enough."""
     t = recorded()
     t.frame("torch/cuda/__init__.py(9): synchronize", begin, end)
     t.call("cudaDeviceSynchronize", 1100, 1200)
-    assert found(t) == own
+    assert found(t) == closing
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "at"),
+    ("own_frame", "other", "at"),
     [("train.py(1): main", "torch/cuda/__init__.py(9): synchronize", 1100),
      ("torch/cuda/__init__.py(9): synchronize", "torch/profiler/profiler.py(3): stop", None)],
 )  # fmt: skip
-def test_another_threads_frames_dont_tell(own: str, other: str, at: int | None) -> None:
+def test_another_threads_frames_dont_tell(own_frame: str, other: str, at: int | None) -> None:
     """Neither that it is the program's nor that it isn't."""
     t = recorded()
-    t.frame(own, 1000, 1300)
+    t.frame(own_frame, 1000, 1300)
     with t.thread("other"):
         t.frame(other, 1000, 1300)
     t.call("cudaDeviceSynchronize", 1100, 1200)

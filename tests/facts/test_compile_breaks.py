@@ -38,7 +38,7 @@ def test_a_break_has_the_waits_at_its_line() -> None:
     assert joined(event(), at("a", 10), at("b", 11), at("c", 10, file="n.py")) == (("a",), ())
 
 
-def test_a_guessed_line_counts_where_it_is_among_the_candidates() -> None:
+def test_an_inexact_line_counts_where_it_is_among_the_candidates() -> None:
     """The trace doesn't tell which of them it is."""
     assert joined(event(), at("a", 9, exact=False)) == (("a",), ())
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.facts.device_names import DeviceNames
-from syncscan.model import names
+from syncscan.model import slice_names
 from tests.builder import TraceBuilder
 
 WORDS = ("ab", "bca")
@@ -52,5 +52,5 @@ def test_every_collectives_kernel_holds_one_of_the_words() -> None:
         "sglang::AllReduce_TwoShot",
         "multimem_all_reduce_kernel",
     ]
-    assert list(filter(names.is_collective_kernel, kernels)) == kernels
-    assert [k for k in kernels if not any(word in k.lower() for word in names.COLLECTIVE_WORDS)] == []
+    assert list(filter(slice_names.is_collective_kernel, kernels)) == kernels
+    assert [k for k in kernels if not any(word in k.lower() for word in slice_names.COLLECTIVE_WORDS)] == []

@@ -90,9 +90,9 @@ def test_last_ends_of_many_places() -> None:
     t.launch("first", at=10, lasts=100, stream=7)
     t.launch("second", at=20, lasts=500, stream=20)
     work = DeviceWork(t.trace())
-    each = [work.of(0, 7).done.item(-1), work.of(0, 20).done.item(-1)]
+    one_by_one = [work.of(0, 7).done.item(-1), work.of(0, 20).done.item(-1)]
     places = [(0, 7), (0, 20), (0, NONE), (0, 8), (NONE, NONE), (0, 7)]
     times = np.array([50_000, 50_000, 50_000, 50_000, 50_000, 5_000])
     ends, some = work.last_ends(places, times)
     assert some.tolist() == [True, True, True, False, False, False]
-    assert ends.tolist() == [each[0], each[1], max(each), 50_000, 50_000, 5_000]
+    assert ends.tolist() == [one_by_one[0], one_by_one[1], max(one_by_one), 50_000, 50_000, 5_000]

@@ -28,16 +28,18 @@ def around(result: FrameChains, begin: int, end: int) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("rounds", [32, 0])
 @given(frames, st.lists(st.tuples(st.integers(-1, 32), st.integers(0, 20)), min_size=1, max_size=20))
-def test_as_a_look_at_every_frame_says(rounds: int, drawn: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
+def test_as_a_look_at_every_frame_says(
+    rounds: int, drawn: list[tuple[int, int]], queries: list[tuple[int, int]]
+) -> None:
     """Also of frames that overlap, that have no length, and of a moment at which some end and others begin."""
     with pytest.MonkeyPatch.context() as m:
         m.setattr(nesting, "_ROUNDS", rounds)
         result, times = chains(drawn)
     expected = [
         tuple(f"frame{k}" for k, (ts, end) in enumerate(times) if ts <= begin and end >= begin + length)
-        for begin, length in asked
+        for begin, length in queries
     ]
-    begins, ends = (np.array(column) for column in zip(*((at, at + length) for at, length in asked), strict=True))
+    begins, ends = (np.array(column) for column in zip(*((at, at + length) for at, length in queries), strict=True))
     assert result.around(begins, ends) == expected
 
 

@@ -84,7 +84,7 @@ def test_the_same_without_a_mark() -> None:
     """The window is the host's part, to its last launch; the device's pace counts from where it took it up."""
     t = TraceBuilder()
     ahead(t, held=8400)
-    trace = with_steps(t.trace(), whole=True)
+    trace = with_steps(t.trace(), as_one_step=True)
     assert step_intervals(trace) == (Interval(10_000, 1_991_000),)
     assert step_period(trace) == pytest.approx(10_000_000)
 
@@ -169,4 +169,4 @@ def test_what_the_device_does_behind_the_last_step_is_told() -> None:
     with t.step(0, 1000):
         t.launch("kernel", at=10, lasts=3000)
     assert later_work(t.trace()) == Interval(1_000_000, 3_011_000)
-    assert later_work(with_steps(t.trace(), whole=True)) == Interval(11_000, 3_011_000)
+    assert later_work(with_steps(t.trace(), as_one_step=True)) == Interval(11_000, 3_011_000)

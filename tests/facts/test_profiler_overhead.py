@@ -23,21 +23,21 @@ def steps(held: dict[int, float], name: str = "Activity Buffer Request", between
     """
     t, at = TraceBuilder(), 0.0
     for number in range(4):
-        own = held.get(number, 0.0)
-        with t.step(at, at + STEP + own):
+        overhead_of_step = held.get(number, 0.0)
+        with t.step(at, at + STEP + overhead_of_step):
             start = at + 10
             for launch in range(20):
-                here = own if launch == 10 else 0.0
-                inside = 0.0 if between else here
+                overhead = overhead_of_step if launch == 10 else 0.0
+                inside = 0.0 if between else overhead
                 with t.op("aten::linear", start, start + 18 + inside):
                     t.call("cudaLaunchKernel", start + 3, start + 7 + inside)
                     t._work("kernel", "gemm", start + 8 + inside, 30, 7, 0)
-                if here:
+                if overhead:
                     begin = start + (30 if between else 4)
-                    t.event(ph="X", cat="overhead", name=name, pid=-1, tid=0, ts=begin, dur=here, args={})
-                start += 100 + here
+                    t.event(ph="X", cat="overhead", name=name, pid=-1, tid=0, ts=begin, dur=overhead, args={})
+                start += 100 + overhead
             t.sync("aten::item", at=start)
-        at += STEP + own
+        at += STEP + overhead_of_step
     return t
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from types import CodeType
 
-from syncscan.capture.watch import window
+from syncscan.capture.run_watch import window
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, phases_of, rounds_of
 from syncscan.model.program_run import PhaseKind

@@ -13,7 +13,7 @@ from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import compatible
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.text import read
+from syncscan.fixing.source_text import read
 from syncscan.fixing.verify import waits_of
 
 HEAD = """\

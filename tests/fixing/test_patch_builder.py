@@ -140,7 +140,12 @@ def test_unsafe_fixes_are_made_on_request() -> None:
     source = HEAD + (
         "from torch.distributions import Normal\nfor loss in losses:\n    p = Normal(loss, 1.0)\nprint(p.mean.item())\n"
     )
-    assert fixed(source).files == ()
+    safe = fixed(source)
+    assert (safe.files, at(safe, 5).safety, at(safe, 5).why[:30]) == (
+        (),
+        Safety.MANUAL,
+        "with --unsafe: turn off the ar",
+    )
     fix = at(fixed(source, unsafe=True), 5)
     assert (fix.safety, fix.applied, fix.why) == (Safety.UNSAFE, True, "an invalid argument raises later, or never")
 
@@ -192,3 +197,12 @@ def test_a_missing_program_is_a_usage_error() -> None:
 def test_a_program_without_waits_needs_no_patch() -> None:
     result = fixed("print(1)\n")
     assert (result.fixes, result.files, result.waits_before) == ((), (), 0)
+
+
+def test_moving_a_model_once_is_not_left_to_the_author() -> None:
+    """A place that no rewrite handles is listed if it waits again and again."""
+    source = (
+        "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))\nnet = net.to('cuda')\n"
+        "for step in range(4):\n    print(net[0].weight.cpu().shape)\n"
+    )
+    assert [fix.line for fix in fixed(source).fixes] == [5]

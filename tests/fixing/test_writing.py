@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.errors import UsageError
-from syncscan.fixing.text import read
+from syncscan.fixing.source_text import read
 from syncscan.fixing.writing import write
 from syncscan.model.fix import Fixed, Patched
 

@@ -47,11 +47,11 @@ def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
         id="nonzero-aa00bb11", rule="nonzero", cause="SHAPE", title="nonzero waits to learn a size", op="aten::nonzero",
         line=60, alone_us=1_200.0, fix="Use torch.where.",
     )  # fmt: skip
-    own = rank_finding()
+    finding = rank_finding()
     ranks = tuple(
         JobRank(
             number=k,
-            of=rank(k, (own, everywhere) if k == late else (everywhere,), steps, world_size=count),
+            of=rank(k, (finding, everywhere) if k == late else (everywhere,), steps, world_size=count),
             numbered_from=RankFrom.TRACE,
             clock_ns=0,
             holds_us=700.0 if k == late else 0.0,
@@ -70,7 +70,7 @@ def job(count: int = 4, steps: int = 3, late: int = 0, **changes: Any) -> Fleet:
         "lateness": tuple(_late(step, late) for step in range(steps)),
         "path": tuple(s for step in range(steps) for s in _path(step, late, (late + 1) % count)),
         "findings": (
-            JobFinding(own, (late,), 3_000.0, 900.0, 800.0, 700.0, (600.0, 800.0)),
+            JobFinding(finding, (late,), 3_000.0, 900.0, 800.0, 700.0, (600.0, 800.0)),
             JobFinding(everywhere, tuple(range(count)), 3_000.0, 900.0, 1_200.0, 0.0, (0.0, 40.0)),
         ),
         "baseline_us": STEP_US,

@@ -116,14 +116,14 @@ def refused(ranks: list[RankAnalysis]) -> str:
 
 def test_what_is_no_job_is_refused() -> None:
     """Two traces of a rank, other steps, another time, another size; each with the files and the reason."""
-    one, two = analyses(traces([Step(), Step()]))
+    first, two = analyses(traces([Step(), Step()]))
     (later, _) = analyses(traces([Step(), Step()], first=20))
-    assert refused([one, renamed(one, "other.json")]) == (
+    assert refused([first, renamed(first, "other.json")]) == (
         "built.pt.trace.json and other.json are both from rank 0. Give one capture of one job: one trace per rank."
     )
     assert "holds steps 20 to 23" in refused([later, two]) or "holds steps 2 to 5" in refused([later, two])
-    assert "was recorded 100 s away" in refused([one, renamed(two, "b.json", base_ns=two.base_ns + 10**11)])
-    assert "from jobs with 2 and 8 ranks" in refused([one, renamed(two, "b.json", world_size=8)])
+    assert "was recorded 100 s away" in refused([first, renamed(two, "b.json", base_ns=two.base_ns + 10**11)])
+    assert "from jobs with 2 and 8 ranks" in refused([first, renamed(two, "b.json", world_size=8)])
     assert "No rank's trace could be read" in refused([])
 
 
@@ -143,10 +143,10 @@ def test_of_a_large_job_the_ranks_that_come_last_are_enough(monkeypatch: pytest.
     """Forty ranks, of which one waits for a read-back and one computes a little longer: the gain is that of all."""
     ranks = [Step(item=k == 7, host=200, first=430 if k == 9 else 400 - k % 5) for k in range(40)]
     analyzed = analyses(traces(ranks), step_ms=0.965)
-    whole = join(analyzed)
+    full = join(analyzed)
     monkeypatch.setattr(job_gains, "MANY_NODES", 100)
     some = join(analyzed)
-    assert some.findings[0].gain_us == pytest.approx(whole.findings[0].gain_us, abs=2)
+    assert some.findings[0].gain_us == pytest.approx(full.findings[0].gain_us, abs=2)
     assert some.findings[0].gain_us == pytest.approx(170, abs=15)
     assert "17 of the 40 ranks are replayed" in some.notes[-1]
 

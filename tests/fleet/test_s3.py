@@ -66,8 +66,8 @@ def test_a_job_in_s3_is_analyzed_and_kept_there(bucket: str) -> None:
 
 def test_what_goes_wrong_is_said_without_secrets(bucket: str) -> None:
     """The bucket doesn't exist, or this key has no access to it."""
-    for where in ("s3://nobodys/job", f"{bucket}/nothing/*.json"):
+    for url in ("s3://nobodys/job", f"{bucket}/nothing/*.json"):
         with pytest.raises(SyncscanError) as raised:
-            syncscan.analyze_fleet(where, jobs=1)
-        assert where in str(raised.value)
+            syncscan.analyze_fleet(url, jobs=1)
+        assert url in str(raised.value)
         assert SECRET not in str(raised.value)

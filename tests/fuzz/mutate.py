@@ -88,23 +88,23 @@ def replace_values(document: Document, r: Random) -> None:
 
 def replace_everywhere(document: Document, r: Random) -> None:
     """One field of all events, or of some."""
-    key, one, share = (
+    key, replacement, share = (
         r.choice(("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args")),
         value(r),
         r.choice((1, 0.3)),
     )
     for event in events_of(document):
         if r.random() < share:
-            event[key] = one
+            event[key] = replacement
 
 
 def replace_args(document: Document, r: Random) -> None:
     """One argument of all events, or of some: ids, streams, the rows of synchronizations."""
     keys = ("correlation", "External id", "Sequence number", "Fwd thread id", "device", "stream", "bytes", "kind")
-    key, one, share = r.choice((*keys, "wait_on_cuda_event_record_corr_id")), value(r), r.choice((1, 0.3))
+    key, replacement, share = r.choice((*keys, "wait_on_cuda_event_record_corr_id")), value(r), r.choice((1, 0.3))
     for event in events_of(document):
         if isinstance(event.get("args"), dict) and r.random() < share:
-            event["args"][key] = one
+            event["args"][key] = replacement
 
 
 def warp_times(document: Document, r: Random) -> None:

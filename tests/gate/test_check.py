@@ -149,12 +149,12 @@ def test_comments_are_looked_for_below_source_roots(tmp_path: Path) -> None:
 
 def test_the_baseline_exempts_what_was_there_before(tmp_path: Path) -> None:
     """As often as it was, and though lines have moved; what it knows and is gone is told."""
-    known = gate.baseline_of([program(ITEM, Sync("aten::unique_dim", scope="x", line=40))])
+    baseline = gate.baseline_of([program(ITEM, Sync("aten::unique_dim", scope="x", line=40))])
     path = tmp_path / "baseline.json"
-    path.write_text(gate.text_of(known))
-    assert gate.read_baseline(path) == known
+    path.write_text(gate.text_of(baseline))
+    assert gate.read_baseline(path) == baseline
     moved = Sync(line=14, file="train.py")
-    verdict = api.check(program(moved, NONZERO), Rules(limits=()), known)
+    verdict = api.check(program(moved, NONZERO), Rules(limits=()), baseline)
     assert [f.rule for f in verdict.counted] == ["nonzero"]
     assert [(e.finding.rule, e.by) for e in verdict.exempt] == [("item", By.BASELINE)]
     assert "no longer occurs" in verdict.unused[0]
@@ -224,8 +224,8 @@ def test_the_rules_stand_in_pyproject(tmp_path: Path) -> None:
         ("[tool.syncscan]\nwait_ms = 1", "Did you mean 'wait-ms'?"),
         ("[tool.syncscan]\nsyncs = 'two'", "Expected `float"),
         ("[tool.syncscan]\nsyncs = -1", ">= 0"),
-        ("[tool.syncscan]\nrecoverable = 'some'", "no part of a step"),
-        ("[tool.syncscan]\nrecoverable = 3", "no part of a step"),
+        ("[tool.syncscan]\nrecoverable = 'some'", "not a share of a step"),
+        ("[tool.syncscan]\nrecoverable = 3", "not a share of a step"),
         ("[tool.syncscan]\nallow = 1", "Expected `array`"),
         ("[[tool.syncscan.limit]]\nsyncs = 1", "needs exactly one of scope"),
         ("[[tool.syncscan.limit]]\nscope = 'a'\nrule = 'item'\nsyncs = 1", "needs exactly one of scope"),

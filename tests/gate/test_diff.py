@@ -144,10 +144,10 @@ LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
 def test_each_place_is_told_once_and_the_other_way_round_is_the_mirror(before: list[int], after: list[int]) -> None:
     """With m and n lines of a function, min(m, n) match and the rest is new or gone; swapping mirrors the result."""
     one, other = ([replace(ITEM, line=n) for n in lines] for lines in (before, after))
-    there, back = diff(one, other), diff(other, one)
-    assert len(there.of(SiteStatus.SAME)) == min(len(before), len(after))
-    assert len(there.of(SiteStatus.NEW)) == len(back.of(SiteStatus.GONE)) == max(0, len(after) - len(before))
-    assert len(there.of(SiteStatus.GONE)) == len(back.of(SiteStatus.NEW)) == max(0, len(before) - len(after))
+    forth, back = diff(one, other), diff(other, one)
+    assert len(forth.of(SiteStatus.SAME)) == min(len(before), len(after))
+    assert len(forth.of(SiteStatus.NEW)) == len(back.of(SiteStatus.GONE)) == max(0, len(after) - len(before))
+    assert len(forth.of(SiteStatus.GONE)) == len(back.of(SiteStatus.NEW)) == max(0, len(before) - len(after))
 
 
 def test_both_states_are_needed() -> None:
@@ -228,8 +228,8 @@ def test_steps_that_were_found_otherwise_are_not_compared() -> None:
 def test_one_recording_may_know_more_of_a_place_than_the_other() -> None:
     """The library's line is known with frames alone; without, the user's function under the same scope is the place."""
     user, inside = ("train.py", 9, "step"), ("site-packages/lib/core.py", 5, "read")
-    known = [Key(("loss",), "aten::item", "other", False, user, ("lib/core.py", n, "read"), True) for n in (5, 8)]
+    detailed = [Key(("loss",), "aten::item", "other", False, user, ("lib/core.py", n, "read"), True) for n in (5, 8)]
     unknown = Key(("loss",), "aten::item", "forward", False, user, NOWHERE, False)
     elsewhere = Key(("loss",), "aten::item", "other", False, NOWHERE, inside, True)
-    assert matched(known, [unknown]) == [(tuple(known), (unknown,))]
+    assert matched(detailed, [unknown]) == [(tuple(detailed), (unknown,))]
     assert matched([unknown], [elsewhere]) == [((unknown,), ()), ((), (elsewhere,))]

@@ -87,13 +87,13 @@ def test_other_sizes_are_said(dry: Analysis, copied: int, same: bool | None, tex
 
 def test_json_has_both_sides(dry: Analysis) -> None:
     """The dry run's costs stay null; the recording's stand under `like`."""
-    there = recording()
-    document = json.loads(report.render(api.liken(dry, there), "json"))
+    recorded = recording()
+    document = json.loads(report.render(api.liken(dry, recorded), "json"))
     matches = {f["scope"][0]: f for f in document["findings"]}
     assert matches["log"]["recoverable_us"] is None
     assert matches["log"]["like"]["per_step"] == 1.0
     assert matches["only here"]["like"] is None
-    assert document["dry_run"]["like"]["step_us"] == there.step.observed_us
+    assert document["dry_run"]["like"]["step_us"] == recorded.step.observed_us
     assert [unseen["where"] for unseen in document["dry_run"]["like"]["unseen"]] == ["only there · aten::nonzero"]
     assert document["dry_run"]["ops"] == dry.trace.info.capture.coverage.ops  # type: ignore[union-attr]
 
@@ -110,10 +110,10 @@ def test_a_path_does_as_well(tmp_path: Path) -> None:
     """A trace, or a saved analysis of it."""
     with syncscan.pretend_gpu() as rec, torch.profiler.record_function("log"):
         torch.ones(2, device="cuda").sum().item()
-    there = recording()
+    recorded = recording()
     saved = tmp_path / "there.syncscan.json"
-    saved.write_text(there.to_saved(), encoding="utf-8")
+    saved.write_text(recorded.to_saved(), encoding="utf-8")
     liked = rec.like(saved)
     assert liked.likeness is not None
     assert list(liked.likeness.counterparts) == [rec.findings[0].id]
-    assert liked.likeness == replace(rec.like(there).likeness, path=liked.likeness.path)
+    assert liked.likeness == replace(rec.like(recorded).likeness, path=liked.likeness.path)

@@ -40,10 +40,10 @@ def test_each_sync_counts_with_its_line(machine: Machine, text: bytes) -> None:
     with syncscan.guard() as guard:
         for _ in range(3):
             machine.saying(text)()
-    own = test_each_sync_counts_with_its_line
+    this_test = test_each_sync_counts_with_its_line
     assert guard.count == 3
     assert {(v.kind, v.file, v.function, v.called) for v in guard.violations} == {
-        ("stream", __file__, own.__name__, "")
+        ("stream", __file__, this_test.__name__, "")
     }
     assert "saying(text)()" in linecache.getline(__file__, guard.violations[0].line)
 
@@ -56,10 +56,10 @@ def test_each_thread_has_its_own_guard(machine: Machine) -> None:
             in_thread(machine.sync)
 
             def guarded() -> None:
-                with syncscan.guard(limit=9) as own:
+                with syncscan.guard(limit=9) as inner:
                     machine.sync()
                     machine.sync()
-                counts.append(own.count)
+                counts.append(inner.count)
 
             counts: list[int] = []
             in_thread(guarded)

@@ -13,10 +13,10 @@ def test_the_script_of_an_entry_point_is_no_line_of_the_program_s(tmp_path: Path
     """Its package's line is, else every sync would stand at the same line."""
     script = tmp_path / "yolo"
     script.write_text("#!/env/bin/python\nimport sys\nfrom ultralytics.cfg import main\nsys.exit(main())\n")
-    there: dict[str, object] = {"frame": sys._getframe}
-    exec(compile("def main(): return frame(0)", "/src/ultralytics/cfg.py", "exec"), there)
-    exec(compile("waiting = main()", str(script), "exec"), there)
-    frame = there["waiting"]
+    namespace: dict[str, object] = {"frame": sys._getframe}
+    exec(compile("def main(): return frame(0)", "/src/ultralytics/cfg.py", "exec"), namespace)
+    exec(compile("waiting = main()", str(script), "exec"), namespace)
+    frame = namespace["waiting"]
     assert isinstance(frame, FrameType)
     inner = frames_of(frame)
     own = own_frame(inner)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from syncscan import api
 from syncscan.habits.closures import without_closures
 from syncscan.habits.context import Context
-from syncscan.model.names import is_backward
+from syncscan.model.slice_names import is_backward
 from syncscan.model.trace import HOST, NONE, Category, Trace
 from tests.builder import TraceBuilder
 

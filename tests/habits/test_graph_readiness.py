@@ -104,7 +104,7 @@ def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
 
 
 @pytest.mark.parametrize(
-    ("between", "pause", "what", "us"),
+    ("between", "pause", "splitter", "us"),
     [
         (
             lambda t, at: t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, at + 5),
@@ -116,10 +116,10 @@ def test_a_sync_between_forward_and_backward_is_named_with_its_finding():
     ],
     ids=["a loader", "Python"],
 )
-def test_a_loader_and_other_work_split_a_step(between, pause, what, us):
+def test_a_loader_and_other_work_split_a_step(between, pause, splitter, us):
     """Neither is a launch, and both have to run between two graphs."""
     (split,) = habit(training(between, pause)).splits
-    assert split.what.startswith(what)
+    assert split.what.startswith(splitter)
     assert split.us == pytest.approx(us, abs=40)
     assert (split.per_step, split.finding, split.source) == (1, "", None)
 

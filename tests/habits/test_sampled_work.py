@@ -20,11 +20,11 @@ STEP_US = 1000.0
 def tree(*nodes, samples=1000):
     """Nodes as (depth, owner, file, function, own µs), each below the last one of a lower depth."""
     built, last = [], {}
-    for depth, owner, file, function, own in nodes:
+    for depth, owner, file, function, self_count in nodes:
         place = file if owner == USER else f"/usr/lib/python3.11/{file}" if owner == "python" else SITE + file
         last[depth] = len(built)
         parent = last[depth - 1] if depth else -1
-        common = {"owner": owner, "phase": Phase.OTHER, "us": own, "self_us": own}
+        common = {"owner": owner, "phase": Phase.OTHER, "us": self_count, "self_us": self_count}
         built.append(HostNode(parent=parent, function=function, file=place, line=7, **common))
     return SampledHost(step_us=STEP_US, steps=50, samples=samples, overhead=0.0, nodes=tuple(built))
 

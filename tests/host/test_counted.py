@@ -18,7 +18,7 @@ from syncscan.host.counted import _outermost_of_group, _waited
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Cost
 from syncscan.model.host import CountedHost, DearOp
-from syncscan.model.names import is_autograd_thread, is_loader
+from syncscan.model.slice_names import is_autograd_thread, is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Category, Trace
 from tests.builder import TraceBuilder
 
@@ -251,6 +251,21 @@ def test_backward_lies_in_its_forward_op_s_scope() -> None:
     assert {d.scope for d in counted(t).dearest} == {("head",)}
 
 
+def test_backward_lies_in_the_scope_around_it() -> None:
+    """The steps' thread has it open meanwhile: a scope around `loss.backward()`, the innermost that isn't over."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        t.launch(at=start + 10, lasts=5)
+        with t.scope("head", start + 100, start + 200):
+            t.op("aten::mm", start + 110, start + 120, sequence=7)
+        with t.scope("train", start + 250, start + 500), t.scope("zero", start + 255, start + 260):
+            pass
+        with t.thread("pt_autograd_0"), t.backward("MmBackward0", start + 300, start + 400, sequence=7):
+            t.op("aten::t", start + 310, start + 320)
+    assert {d.op: d.scope for d in counted(t).dearest if d.op != "aten::mm"}["aten::t"] == ("train",)
+    assert dear(counted(t), "aten::mm").scope == ("head",)
+
+
 @pytest.mark.parametrize("lacks", ["steps", "device work"])
 def test_without_steps_or_device_work_nothing_is_counted(lacks: str) -> None:
     """On a CPU ops do the work themselves, and without steps there is nothing to count it by."""
@@ -360,13 +375,13 @@ def test_what_lies_in_another_of_its_group_is_found_whatever_stands_between(
     drawn: list[tuple[int, int, int, int]],
 ) -> None:
     """Each thread counts by itself, where slices nest and where they overlap."""
-    each = sorted((thread, begin, -lasts, group) for thread, begin, lasts, group in drawn)
-    begins, ends = [begin for _, begin, _, _ in each], [begin - length for _, begin, length, _ in each]
-    cut = sum(thread == 0 for thread, _, _, _ in each)
+    ordered = sorted((thread, begin, -lasts, group) for thread, begin, lasts, group in drawn)
+    begins, ends = [begin for _, begin, _, _ in ordered], [begin - length for _, begin, length, _ in ordered]
+    cut = sum(thread == 0 for thread, _, _, _ in ordered)
     expected = [
-        not any(other[::3] == own[::3] and ends[k] > own[1] for k, other in enumerate(each[:at]))
-        for at, own in enumerate(each)
+        not any(other[::3] == own[::3] and ends[k] > own[1] for k, other in enumerate(ordered[:at]))
+        for at, own in enumerate(ordered)
     ]
-    host = Columns(np.array(begins, np.int64), np.array(ends, np.int64), (slice(0, cut), slice(cut, len(each))))
-    groups = np.array([group for _, _, _, group in each], np.int16)
-    assert _outermost_of_group(host, np.arange(len(each)), groups).tolist() == expected  # type: ignore[arg-type]
+    host = Columns(np.array(begins, np.int64), np.array(ends, np.int64), (slice(0, cut), slice(cut, len(ordered))))
+    groups = np.array([group for _, _, _, group in ordered], np.int16)
+    assert _outermost_of_group(host, np.arange(len(ordered)), groups).tolist() == expected  # type: ignore[arg-type]

@@ -24,17 +24,17 @@ def table(**samples: Any) -> dict[str, Any]:
     """Capture's table of samples: `stacks` of FILE:FUNCTION:LINE, outermost first, with their counts."""
     frames: dict[tuple[str, str], int] = {}
     nodes: dict[tuple[int, int, int], int] = {}
-    own: list[int] = []
+    self_counts: list[int] = []
     for stack, count in samples["stacks"].items():
         at = -1
         for text in stack:
             file, function, line = text.rsplit(":", 2)
             frame = frames.setdefault((file, function), len(frames))
             at = nodes.setdefault((at, frame, int(line)), len(nodes))
-            own += [0] * (len(nodes) - len(own))
-        own[at] += count
+            self_counts += [0] * (len(nodes) - len(self_counts))
+        self_counts[at] += count
     rest = {key: value for key, value in samples.items() if key != "stacks"}
-    tree = {"frames": [list(f) for f in frames], "nodes": [[*n, c] for n, c in zip(nodes, own, strict=True)]}
+    tree = {"frames": [list(f) for f in frames], "nodes": [[*n, c] for n, c in zip(nodes, self_counts, strict=True)]}
     return {"steps": 10, "step_us": 1000.0, **tree, **rest}
 
 

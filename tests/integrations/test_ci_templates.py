@@ -113,7 +113,7 @@ def hooks() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("options", "status"), [("", 0), ("--fail-on medium", 1)])
-def test_the_hook_that_guesses_fails_where_it_is_asked_to(options: str, status: int, repository: Path) -> None:
+def test_the_lint_hook_fails_only_when_configured_to(options: str, status: int, repository: Path) -> None:
     """It is called with the Python files of a commit, as pre-commit does, and says the line."""
     step = "def train(batches, net):\n    for x in batches:\n        loss = net(x)\n        loss.backward()\n"
     (repository / "train.py").write_text(f"{step}        print(loss.item())\n")

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(folder: Path) -> Callable[..., tuple[str, bool]]:
+def tools(folder: Path) -> Callable[..., tuple[str, bool]]:
     """Ask a tool; the answer, and whether it is an error."""
 
     async def ask(tool: str, arguments: dict[str, object]) -> tuple[str, bool]:
@@ -54,28 +54,28 @@ def asked(folder: Path) -> Callable[..., tuple[str, bool]]:
     return lambda tool, **arguments: asyncio.run(ask(tool, arguments))
 
 
-def test_an_analysis_names_verdict_and_findings(asked: Callable[..., tuple[str, bool]]) -> None:
+def test_an_analysis_names_verdict_and_findings(tools: Callable[..., tuple[str, bool]]) -> None:
     """With the ids that the other tools take."""
-    text, failed = asked("analyze", trace="one.json")
+    text, failed = tools("analyze", trace="one.json")
     assert not failed
     assert "verdict: " in text
     (line,) = (line for line in text.splitlines() if line.startswith("- "))
     id = line.split()[2].rstrip(";")
-    assert asked("explain", name=id, trace="one.json")[0].startswith("**")
-    assert "The step without one sync" in asked("whatif", trace="one.json", remove=[f"id:{id}"])[0]
+    assert tools("explain", name=id, trace="one.json")[0].startswith("**")
+    assert "The step without one sync" in tools("whatif", trace="one.json", remove=[f"id:{id}"])[0]
 
 
-def test_a_long_answer_has_pages(asked: Callable[..., tuple[str, bool]]) -> None:
+def test_a_long_answer_has_pages(tools: Callable[..., tuple[str, bool]]) -> None:
     """Each below 2,000 tokens; together they name every finding once."""
-    first, _ = asked("analyze", trace="many.json")
+    first, _ = tools("analyze", trace="many.json")
     *_, last = first.splitlines()
     assert last.startswith("[page 1 of ")
     count = int(last.split(";")[0].split()[-1])
-    pages = [asked("analyze", trace="many.json", page=page)[0] for page in range(1, count + 1)]
+    pages = [tools("analyze", trace="many.json", page=page)[0] for page in range(1, count + 1)]
     assert max(map(len, pages)) <= LONGEST
     assert sum(line.startswith("- ") for page in pages for line in page.splitlines()) == 120
     assert (
-        asked("analyze", trace="many.json", page=count + 1)[0]
+        tools("analyze", trace="many.json", page=count + 1)[0]
         == f"There is no page {count + 1}; the last is {count}.\n"
     )
 
@@ -84,36 +84,36 @@ def test_a_long_answer_has_pages(asked: Callable[..., tuple[str, bool]]) -> None
     "path", ["../outside.json", "link.json", "/etc/passwd", "~/x.json", "\0", "s3://bucket/x.json"]
 )
 @pytest.mark.parametrize("tool", ["analyze", "whatif", "diff", "fix", "prove"])
-def test_nothing_outside_of_the_folder_is_read(asked: Callable[..., tuple[str, bool]], tool: str, path: str) -> None:
+def test_nothing_outside_of_the_folder_is_read(tools: Callable[..., tuple[str, bool]], tool: str, path: str) -> None:
     """Neither by a path that leads out, nor by a link, nor from another machine."""
     arguments = {"before": path, "after": path} if tool in ("diff", "prove") else {"trace": path}
     arguments = {"program": path} if tool == "fix" else arguments
-    text, failed = asked(tool, **arguments)
+    text, failed = tools(tool, **arguments)
     assert failed
     assert "the server was started in" in text or "is not a path" in text
 
 
-def test_a_folder_with_several_traces_is_told(asked: Callable[..., tuple[str, bool]], folder: Path) -> None:
+def test_a_folder_with_several_traces_is_told(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """Which there are."""
     (folder / "link.json").unlink()
-    text, failed = asked("analyze", trace=".")
+    text, failed = tools("analyze", trace=".")
     assert failed
     assert "one.json" in text
 
 
-def test_a_rule_is_explained(asked: Callable[..., tuple[str, bool]]) -> None:
+def test_a_rule_is_explained(tools: Callable[..., tuple[str, bool]]) -> None:
     """A habit's too; an unknown one is an error with the nearest."""
-    assert "## Use instead" in asked("explain", name="nonzero")[0]
-    assert "launch-bound" in asked("explain", name="launch-bound")[0]
-    text, failed = asked("explain", name="nonzer0")
+    assert "## Use instead" in tools("explain", name="nonzero")[0]
+    assert "launch-bound" in tools("explain", name="launch-bound")[0]
+    text, failed = tools("explain", name="nonzer0")
     assert failed
     assert "nonzero" in text
 
 
-def test_a_diff_says_what_came(asked: Callable[..., tuple[str, bool]]) -> None:
+def test_a_diff_says_what_came(tools: Callable[..., tuple[str, bool]]) -> None:
     """By the same words as the command."""
-    assert "nothing" not in asked("diff", before="one.json", after="many.json")[0].splitlines()[0]
-    assert "No sync differs" in asked("diff", before="one.json", after="one.json")[0]
+    assert "nothing" not in tools("diff", before="one.json", after="many.json")[0].splitlines()[0]
+    assert "No sync differs" in tools("diff", before="one.json", after="one.json")[0]
 
 
 def test_the_command_speaks_on_standard_input_and_output(folder: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_command_speaks_on_standard_input_and_output(folder: Path) -> None:
 
 
 def test_a_fix_is_a_patch(
-    asked: Callable[..., tuple[str, bool]], folder: Path, monkeypatch: pytest.MonkeyPatch
+    tools: Callable[..., tuple[str, bool]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its tabs, and what verified it; the file stays as it is."""
     monkeypatch.chdir(folder)
@@ -142,15 +142,15 @@ def test_a_fix_is_a_patch(
         "\ttotal += (x * k).sum().item()\nprint(total)\n"
     )
     (folder / "train.py").write_text(text)
-    answer, failed = asked("fix", program="train.py")
+    answer, failed = tools("fix", program="train.py")
     assert not failed
     assert "\n+\ttotal += (x * k).sum().detach().double()\n" in answer
     assert "1 place is fixed" in answer
     assert (folder / "train.py").read_text() == text
 
 
-def test_a_trace_that_changed_is_read_again(asked: Callable[..., tuple[str, bool]], folder: Path) -> None:
+def test_a_trace_that_changed_is_read_again(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """The cached analysis is of the file as it was."""
-    before, _ = asked("analyze", trace="one.json")
+    before, _ = tools("analyze", trace="one.json")
     (folder / "one.json").write_text(json.dumps({"traceEvents": []}))
-    assert asked("analyze", trace="one.json") != (before, False)
+    assert tools("analyze", trace="one.json") != (before, False)

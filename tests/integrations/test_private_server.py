@@ -97,12 +97,12 @@ def test_no_other_site_learns_the_address(page: browser.Page) -> None:
 def test_a_cut_request_and_a_cut_answer_are_no_news(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A browser may go away at any time: nothing is printed, and the next one is answered."""
     large = browser.Page("x" * 20_000_000)
-    where = urllib.parse.urlsplit(large.url)
-    for sent in (b"GET ", f"GET {where.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(), b"\xff\xfe\r\n\r\n"):
-        with socket.create_connection((where.hostname, where.port)) as s:
+    address = urllib.parse.urlsplit(large.url)
+    for sent in (b"GET ", f"GET {address.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(), b"\xff\xfe\r\n\r\n"):
+        with socket.create_connection((address.hostname, address.port)) as s:
             s.sendall(sent)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    assert len(asked(large.url, where.path, "localhost")[1]) == 20_000_000
+    assert len(asked(large.url, address.path, "localhost")[1]) == 20_000_000
     large.close()
     assert capfd.readouterr() == ("", "")
 

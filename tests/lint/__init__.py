@@ -1,1 +1,1 @@
-"""Guesses from source: shapes, places, exceptions, files."""
+"""Lint warnings from source: patterns, places, exceptions, files."""

@@ -12,8 +12,8 @@ from syncscan import api
 STEP = "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss.item()\n"
 
 
-def guessed(*paths: object) -> list[str]:
-    return [g.where for g in api.lint([str(p) for p in paths]).guesses]
+def warned_at(*paths: object) -> list[str]:
+    return [g.where for g in api.lint([str(p) for p in paths]).warnings]
 
 
 def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Path) -> None:
@@ -23,8 +23,8 @@ def test_a_folder_is_searched_but_for_what_is_no_source_of_its_own(tmp_path: Pat
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"import torch\n{STEP}")
     (tmp_path / "mine/pyvenv.cfg").touch()
-    assert guessed(tmp_path) == [f"{tmp_path}/a.py:5:12", f"{tmp_path}/inner/b.py:5:12"]
-    assert guessed(tmp_path / "build", tmp_path / "build/d.py") == [f"{tmp_path}/build/d.py:5:12"]
+    assert warned_at(tmp_path) == [f"{tmp_path}/a.py:5:12", f"{tmp_path}/inner/b.py:5:12"]
+    assert warned_at(tmp_path / "build", tmp_path / "build/d.py") == [f"{tmp_path}/build/d.py:5:12"]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, data: bytes, t
     (tmp_path / "good.py").write_text(STEP)
     linted = api.lint([str(tmp_path / "bad.py"), str(tmp_path / "good.py")])
     assert [text in sentence for sentence in linted.unread] == [True]
-    assert (len(linted.guesses), linted.files, linted.unread_named) == (1, 1, True)
+    assert (len(linted.warnings), linted.files, linted.unread_named) == (1, 1, True)
 
 
 def test_what_is_in_a_folder_is_not_named(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_what_is_in_a_folder_is_not_named(tmp_path: Path) -> None:
 
 
 def test_a_notebook_is_read_by_its_cells(tmp_path: Path) -> None:
-    """Magics are skipped; a guess names the cell, and the line in it."""
+    """Magics are skipped; a warning names the cell, and the line in it."""
     cells = [
         {"cell_type": "markdown", "source": ["# torch"]},
         {"cell_type": "code", "source": ["%pip install x\n", "import torch\n"]},
@@ -65,7 +65,7 @@ def test_a_notebook_is_read_by_its_cells(tmp_path: Path) -> None:
         {"cell_type": "code", "source": ["%%bash\n", "ls (\n"]},
     ]
     (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
-    assert guessed(tmp_path) == [f"{tmp_path}/n.ipynb:cell 3:4:12"]
+    assert warned_at(tmp_path) == [f"{tmp_path}/n.ipynb:cell 3:4:12"]
     (tmp_path / "n.ipynb").write_text("[]")
     assert "is not a notebook" in api.lint([str(tmp_path)]).unread[0]
 
@@ -73,13 +73,13 @@ def test_a_notebook_is_read_by_its_cells(tmp_path: Path) -> None:
 def test_a_column_counts_characters(tmp_path: Path) -> None:
     """As editors do, and not bytes."""
     (tmp_path / "t.py").write_text(STEP.replace("return loss", "ä = 'äöü'; return loss"), encoding="utf-8")
-    assert guessed(tmp_path / "t.py")[0].endswith(":4:23")
+    assert warned_at(tmp_path / "t.py")[0].endswith(":4:23")
 
 
 def test_a_declared_encoding_is_heeded(tmp_path: Path) -> None:
     """Latin-1 with its declaration is a source as any."""
     (tmp_path / "t.py").write_bytes(b"# coding: latin-1\n# \xe4\n" + STEP.encode())
-    assert len(guessed(tmp_path / "t.py")) == 1
+    assert len(warned_at(tmp_path / "t.py")) == 1
 
 
 def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
@@ -87,5 +87,5 @@ def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
     text = "def f(loader, model):\n    for b in loader:\n        \x0c\n        loss = model(b)\n"
     text += "        loss.backward()\n        ö = loss.item()\n"
     (tmp_path / "f.py").write_text(text)
-    (guess,) = api.lint([str(tmp_path / "f.py")]).guesses
-    assert (guess.line, guess.column) == (6, 13)
+    (warning,) = api.lint([str(tmp_path / "f.py")]).warnings
+    assert (warning.line, warning.column) == (6, 13)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from syncscan.live.reading import Watched, of_records
-from syncscan.live.record import Alarm, Begin, Captured, End, Hour, HourLine, Record, StepTimes, WatchedLine, Window
+from syncscan.live.reading import WatchRecords, of_records
+from syncscan.live.record import Alarm, Begin, Captured, End, Hour, HourLine, Record, WatchedLine, Window, WindowSteps
 
 AT = 1_790_000_000.0
 
@@ -26,7 +26,7 @@ def begin(rank: int = 0, world: int = 1) -> Begin:
 
 def window(number: int, waiting: float = 0.3, ms: float = 100.0, peers: float = 0.0, line: int = 41) -> Window:
     """Return the window that ends `number` times 20 s after the begin, with one line that waits."""
-    steps = StepTimes(200, ms * 1e3, ms * 1e3, ms * 1.2e3, ms * 2e3)
+    steps = WindowSteps(200, ms * 1e3, ms * 1e3, ms * 1.2e3, ms * 2e3)
     lines = (
         WatchedLine("/job/train.py", 12, "main", "", round(0.9 - waiting, 4), 0.0, "host", (0.9 - waiting) * ms * 1e3),
         WatchedLine("/job/train.py", line, "step", "item", waiting, waiting, "device", waiting * ms * 1e3),
@@ -47,7 +47,7 @@ def window(number: int, waiting: float = 0.3, ms: float = 100.0, peers: float = 
 
 def hour(number: int, waiting: float = 0.3) -> Hour:
     row = HourLine("/job/train.py", 41, "step", "item", waiting, waiting, 0.2, waiting, 0.4, 0.5, waiting * 1e5)
-    steps = StepTimes(36_000, 1e5, 1e5, 1.2e5, 2e5)
+    steps = WindowSteps(36_000, 1e5, 1e5, 1.2e5, 2e5)
     at = AT + 3600 * number
     return Hour(at=at, seconds=3600.0, windows=180, step=steps, samples=82_800, waiting=waiting, lines=(row,))
 
@@ -59,7 +59,7 @@ CAPTURED = Captured(at=AT + 62, paths=("/job/out/train.json.gz",), why=str(ALARM
 END = End(at=AT + 100, total_steps=1000, samples=2300, lost=0)
 
 
-def watched(*records: Record) -> Watched:
+def watched(*records: Record) -> WatchRecords:
     """Return a watch with these records, or with four windows and all that may happen."""
     windows = [window(k, waiting) for k, waiting in enumerate((0.02, 0.02, 0.31, 0.31), start=1)]
     return of_records("train.watch.jsonl", records or (begin(), *windows, ALARM, CAPTURED, END))

@@ -83,7 +83,7 @@ def test_a_port_serves_the_text() -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{port.port}/metrics") as answer:
         assert answer.read().decode() == port.text()
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    with pytest.raises(UsageError, match="can't be listened at"):
+    with pytest.raises(UsageError, match="Can't listen on port"):
         PrometheusPort(port.port)
     port.close()
 

@@ -15,12 +15,12 @@ from syncscan.cli import group
 from syncscan.errors import UsageError
 from syncscan.live.journal import Journal
 from syncscan.live.ranks import Ranks, joined
-from syncscan.live.reading import Watched, of_records
+from syncscan.live.reading import WatchRecords, of_records
 from tests import schemas
 from tests.live.example import AT, begin, window
 
 
-def rank(number: int, shares: Sequence[float], world: int = 3, peers: float = 0.0) -> Watched:
+def rank(number: int, shares: Sequence[float], world: int = 3, peers: float = 0.0) -> WatchRecords:
     """Return a rank's watch whose windows of 20 s wait for these shares."""
     windows = [window(k, share, peers=peers) for k, share in enumerate(shares, start=1)]
     return of_records(f"rank{number}.watch.jsonl", [replace(begin(number, world), pid=100 + number), *windows])
@@ -84,7 +84,7 @@ def test_the_command_prints_text_and_json(tmp_path: Path) -> None:
     words = ["fleet", "--watch", str(tmp_path)]
     shown = CliRunner().invoke(group, words, catch_exceptions=False).output
     assert "The other ranks wait for rank 1 since" in shown
-    assert "it spends 48% more of its time at train.py:12 (main)" in shown.replace("\n", " ")
+    assert "it spends 48% more of its time at train.py:12 (main)" in " ".join(shown.split())
     document = json.loads(CliRunner().invoke(group, [*words, "--format", "json"], catch_exceptions=False).stdout)
     jsonschema.validate(document, schemas.schema("watch-ranks"))
     assert document["waited"]["rank"] == 1

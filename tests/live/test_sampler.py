@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from syncscan.capture.ticks import Ticks
-from syncscan.live.place import Stand
 from syncscan.live.sampler import FrameSampler, RunDelay, Tick, Wakes, _runs_python
+from syncscan.live.thread_position import ThreadPosition
 from syncscan.live.watch import Watch
 
 US = 1000
@@ -91,9 +91,9 @@ def test_a_sample_that_ran_python_is_no_wait(tmp_path: Path, tick: Tick, sure: b
     """A name that numbers have too counts only where the thread was in a call for long."""
     watch = Watch(tmp_path, lazy=True, hook=False).start()
     watch.stop()
-    stand = Stand("train.py", 3, "step", "device", "item", sure)
+    stand = ThreadPosition("train.py", 3, "step", "device", "item", sure)
     watch._places = lambda stack: stand  # type: ignore[assignment]
-    assert watch._placed(tick)[1] == (("train.py", 3, "step") if waits else None)
+    assert watch._count_sample(tick)[1] == (("train.py", 3, "step") if waits else None)
 
 
 def test_a_thread_that_was_interrupted_in_python_is_told_from_one_in_a_call() -> None:

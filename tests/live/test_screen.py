@@ -19,17 +19,17 @@ def text(*records: object) -> str:
 def test_it_says_time_waits_lines_and_alarms() -> None:
     shown = text()
     assert "train, process 4321 on node7" in shown
-    assert "step 100.0 ms, of 99 % at most 200.0 ms; 800 steps so far" in shown
+    assert "step 100.0 ms (99th percentile 200.0 ms); 800 steps so far" in shown
     assert "waiting: 31% for the device  ▁▁▃▃" in shown
     assert "train.py:41  step      item  ▁▁▃▃" in shown
     assert "alarm at" in shown
-    assert "waits for the device 31% of the time; before it was 2%." in shown
+    assert "waits for the device for 31% of the time, up from 2%." in shown
     assert "captured /job/out/train.json.gz" in shown
     assert "after 1000 steps" in shown
 
 
 def test_a_watch_without_a_window_says_so() -> None:
-    assert "No window has ended yet." in text(begin())
+    assert "No window is complete yet." in text(begin())
 
 
 def test_other_waits_and_threads_are_said() -> None:
@@ -41,7 +41,7 @@ def test_other_waits_and_threads_are_said() -> None:
     assert "rank 1 of 2" in shown
     assert "20% for other ranks" in shown
     assert "no step ended in the last 20 s" in shown
-    assert "thread prefetch: in the program's code 50% of the time, 40% waiting for the device" in shown
+    assert "thread prefetch: in the program's code for 50% of the time, 40% waiting for the device" in shown
 
 
 def test_names_cannot_steer_the_terminal() -> None:

@@ -56,7 +56,7 @@ def test_each_rank_of_a_launcher_is_watched(tmp_path: Path) -> None:
 
 
 def test_a_script_that_steps_nothing_is_said_to(tmp_path: Path) -> None:
-    assert "No step was seen" in watched(tmp_path, "train.py", "0")
+    assert "No step ended" in watched(tmp_path, "train.py", "0")
 
 
 ALARMED = """

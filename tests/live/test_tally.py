@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from syncscan.live.place import DEVICE, HOST, INPUT, Stand
 from syncscan.live.tally import MOST_LINES, Durations, HourTally, Tally
+from syncscan.live.thread_position import DEVICE, HOST, INPUT, ThreadPosition
 
 
-def stand(line: int, kind: str = HOST, rule: str = "") -> Stand:
-    return Stand("train.py", line, "step", kind, rule)
+def stand(line: int, kind: str = HOST, rule: str = "") -> ThreadPosition:
+    return ThreadPosition("train.py", line, "step", kind, rule)
 
 
 def test_shares_are_parts_of_all_samples() -> None:

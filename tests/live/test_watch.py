@@ -70,14 +70,14 @@ def test_a_loop_without_an_optimizer_marks_its_steps(tmp_path: Path) -> None:
 
 
 def test_a_process_is_watched_once(tmp_path: Path) -> None:
-    with syncscan.watch(tmp_path), pytest.raises(UsageError, match="watched already"):
+    with syncscan.watch(tmp_path), pytest.raises(UsageError, match="already has a watch"):
         syncscan.watch(tmp_path).start()
 
 
 def test_arguments_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="make no watch"):
+    with pytest.raises(UsageError, match="aren't valid"):
         Watch(tmp_path, interval=0)
-    with pytest.raises(UsageError, match="no export"):
+    with pytest.raises(UsageError, match="can't export"):
         syncscan.watch(tmp_path, exports=["graphite"])
 
 

@@ -100,10 +100,10 @@ def test_a_pipe_that_gives_a_byte_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("packed", [b"plain", gzip.compress(b"plain")], ids=["plain", "gzip"])
 def test_standard_input_stays_open(monkeypatch: pytest.MonkeyPatch, packed: bytes) -> None:
     """It is the caller's, also when everything that has read it is gone."""
-    own = io.TextIOWrapper(io.BytesIO(packed))
-    monkeypatch.setattr(sys, "stdin", own)
+    stdin = io.TextIOWrapper(io.BytesIO(packed))
+    monkeypatch.setattr(sys, "stdin", stdin)
     with open_bytes("-") as stream:
         assert stream.readall() == b"plain"
     del stream
     gc.collect()
-    assert not own.buffer.closed
+    assert not stdin.buffer.closed

@@ -72,10 +72,10 @@ def test_a_trace_written_anew_is_read_anew(path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"{}\n{}", b"\xff" * 99, None])
 def test_a_damaged_cache_is_none(path: Path, damage: bytes | None) -> None:
     """It is written again, whatever stands there; None cuts it short."""
-    whole = kept(path).read_bytes()
-    kept(path).write_bytes(whole[:-9] if damage is None else damage)
+    intact = kept(path).read_bytes()
+    kept(path).write_bytes(intact[:-9] if damage is None else damage)
     assert len(api.analyze(path, cache=True).findings) == 1
-    assert kept(path).read_bytes() == whole
+    assert kept(path).read_bytes() == intact
 
 
 def test_another_version_reads_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

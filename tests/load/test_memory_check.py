@@ -109,10 +109,10 @@ def group(folder: Path, most: str, used: int, cached: int = 0) -> None:
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with a terabyte free, whose control groups lie in a folder; this process is in `job/step`."""
-    own = tmp_path / "own"
-    own.write_text("1:name=systemd:/elsewhere\n0::/job/step\n")
+    own_group = tmp_path / "own"
+    own_group.write_text("1:name=systemd:/elsewhere\n0::/job/step\n")
     monkeypatch.setattr(memory_check, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(memory_check, "_OWN_GROUP", own)
+    monkeypatch.setattr(memory_check, "_OWN_GROUP", own_group)
     monkeypatch.setattr(memory_check, "_free_in_machine", lambda: 10**12)
     return tmp_path
 

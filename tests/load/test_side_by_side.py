@@ -55,14 +55,14 @@ def test_where_no_thread_can_be_had(two: None, monkeypatch: pytest.MonkeyPatch) 
     assert done == list(range(9))
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_an_error_of_either_thread_is_raised(two: None, own: bool) -> None:
+@pytest.mark.parametrize("in_own_thread", [True, False])
+def test_an_error_of_either_thread_is_raised(two: None, in_own_thread: bool) -> None:
     """Once both are done."""
     both, main, before = threading.Barrier(2), threading.current_thread(), threading.active_count()
 
     def work(_: str) -> None:
         both.wait(10)
-        if (threading.current_thread() is main) == own:
+        if (threading.current_thread() is main) == in_own_thread:
             raise MemoryError
 
     with pytest.raises(MemoryError):

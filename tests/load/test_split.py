@@ -28,10 +28,10 @@ def cut(text: bytes, piece: int, wanted: set[int] | None) -> tuple[list[tuple[in
     splitter = Splitter(stream, piece)
     splitter.head()
     cuts, texts = [], {}
-    for one in splitter.pieces(lambda number: wanted is None or number in wanted):
-        cuts.append((one.offset, one.last))
-        if wanted is None or one.number in wanted or one.last:
-            texts[one.number] = one.inner
+    for new in splitter.pieces(lambda number: wanted is None or number in wanted):
+        cuts.append((new.offset, new.last))
+        if wanted is None or new.number in wanted or new.last:
+            texts[new.number] = new.inner
     assert splitter.bytes_read == len(text)
     return cuts, texts, stream.count
 

@@ -111,7 +111,7 @@ def test_a_scope_that_isnt_there_is_a_usage_error() -> None:
 
 def test_the_whole_can_be_asked_for() -> None:
     """Then nothing counts as a mark."""
-    trace = with_steps(served("step[DECODE bs=1]").trace(), whole=True)
+    trace = with_steps(served("step[DECODE bs=1]").trace(), as_one_step=True)
     assert (trace.steps, trace.steps_found) == ((), StepsFound(asked=True))
 
 

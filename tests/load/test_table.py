@@ -21,21 +21,21 @@ Added = list[tuple[int, int]]
 def filled(table: Table, added: Added, begin: int = 0) -> list[int]:
     """Add rows whose `a` counts on from `begin`; their `b`, NONE without."""
     expected: list[int] = []
-    for without, others in added:
-        count, first = without + others, begin + len(expected)
+    for without, other_columns in added:
+        count, first = without + other_columns, begin + len(expected)
         of_b = list(range(first + without, first + count))
         values: list[Any] = [("a", 0, np.arange(first, first + count)), ("b", without, np.array(of_b, np.int32))]
-        table.add(count, values if others else values[:1])
+        table.add(count, values if other_columns else values[:1])
         expected += [NONE] * without + of_b
     return expected
 
 
 @given(*[st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20)] * 2)
-def test_columns(own: Added, others: Added) -> None:
+def test_columns(first: Added, second: Added) -> None:
     """They are the columns of its own rows, followed by those of another table."""
     table, other = Table(TYPES), Table(TYPES)
-    expected = filled(table, own)
-    expected += filled(other, others, len(expected))
+    expected = filled(table, first)
+    expected += filled(other, second, len(expected))
     table.take_over(other.blocks())
     columns = table.columns()
     assert {name: column.dtype.type for name, column in columns.items()} == TYPES

@@ -109,10 +109,10 @@ def test_a_trace_of_another_origin_has_none() -> None:
 def test_a_damaged_part_is_refused_and_named_and_the_others_stay(part: str, value: Any) -> None:
     """One sentence names the part; what is whole is used."""
     table, refused = capture_table({**TABLE, part: value})
-    whole, _ = capture_table({k: v for k, v in TABLE.items() if k != part})
+    intact, _ = capture_table({k: v for k, v in TABLE.items() if k != part})
     assert len(refused) == 1
     assert f"'{part}'" in refused[0]
-    assert table == whole
+    assert table == intact
 
 
 def test_what_is_no_object_is_refused_whole() -> None:

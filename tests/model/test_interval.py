@@ -64,12 +64,12 @@ def moments(pairs: list[tuple[int, int]]) -> set[int]:
 
 @given(PAIRS, PAIRS, PAIRS)
 def test_a_cover_counts_each_moment_once(
-    held: list[tuple[int, int]], out: list[tuple[int, int]], asked: list[tuple[int, int]]
+    held: list[tuple[int, int]], out: list[tuple[int, int]], queries: list[tuple[int, int]]
 ) -> None:
     """How much of an interval others cover, and what is left of them without some, are sets of moments."""
     left = moments(held) - moments(out)
-    rest = cover(held).without(cover(out))
-    begins, ends = (np.array([pair[k] for pair in sorted(asked)], np.int64) for k in (0, 1))
-    assert rest.length == len(left)
-    assert rest.within(begins, ends).tolist() == [len(left & set(range(*pair))) for pair in sorted(asked)]
-    assert rest.holds(np.arange(41)).tolist() == [t in left for t in range(41)]
+    remaining = cover(held).without(cover(out))
+    begins, ends = (np.array([pair[k] for pair in sorted(queries)], np.int64) for k in (0, 1))
+    assert remaining.length == len(left)
+    assert remaining.within(begins, ends).tolist() == [len(left & set(range(*pair))) for pair in sorted(queries)]
+    assert remaining.holds(np.arange(41)).tolist() == [t in left for t in range(41)]

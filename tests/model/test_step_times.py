@@ -29,11 +29,11 @@ def test_the_claim_covers_steps_that_wander_as_a_shared_host_s_do() -> None:
     chance = random.Random(0)
     held = []
     for _ in range(400):
-        drift, each = chance.gauss(0, 100), []
+        drift, times = chance.gauss(0, 100), []
         for _ in range(40):
             drift = 0.8 * drift + chance.gauss(0, 60)
-            each.append(1000 + drift)
-        report = StepTimes(1000.0, tuple(each), "device")
+            times.append(1000 + drift)
+        report = StepTimes(1000.0, tuple(times), "device")
         assert report.uncertainty is not None
         held.append(abs(report.typical - 1000) <= report.uncertainty * report.typical)
     assert sum(held) / len(held) > 0.85

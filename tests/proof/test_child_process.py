@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.proof.child_process import Process, marked
+from syncscan.proof.child_process import ChildProcess, marked
 
 ANSWER = """
 import os, sys, json, subprocess
@@ -21,10 +21,10 @@ say = lambda what: os.write(answers, json.dumps(what).encode() + b"\\n")
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[object]:
-    started: list[Process] = []
+    started: list[ChildProcess] = []
 
-    def start(code: str) -> Process:
-        started.append(Process([sys.executable, "-S", "-c", ANSWER + code], tmp_path, os.environ))
+    def start(code: str) -> ChildProcess:
+        started.append(ChildProcess([sys.executable, "-S", "-c", ANSWER + code], tmp_path, os.environ))
         return started[-1]
 
     yield start

@@ -15,7 +15,7 @@ from syncscan.proof.worktree import at_revision
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "train.py").write_text("")
     (tmp_path / "odd:name").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -23,24 +23,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def repository(here: Path) -> Path:
+def repository(folder: Path) -> Path:
     """Two commits; the script and a file that it reads differ, and the folder has changes that aren't committed."""
-    git(here, "init", "-q", "-b", "main")
-    (here / "sub").mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "sub").mkdir()
     for text in ("one", "two"):
-        (here / "sub" / "train.py").write_text(text)
-        git(here, "add", "sub")
-        git(here, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", text)
-        git(here, "tag", text)
-    (here / "sub" / "train.py").write_text("three")
-    return here
+        (folder / "sub" / "train.py").write_text(text)
+        git(folder, "add", "sub")
+        git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", text)
+        git(folder, "tag", text)
+    (folder / "sub" / "train.py").write_text("three")
+    return folder
 
 
 def git(folder: Path, *words: str) -> str:
     return subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True).stdout
 
 
-def test_a_name_with_a_colon_is_a_function_unless_such_a_file_is_there(here: Path) -> None:
+def test_a_name_with_a_colon_is_a_function_unless_such_a_file_is_there(folder: Path) -> None:
     """As `syncscan time` has it."""
     specs = ["train.py", "train.py:step", "odd:name"]
     assert [(p.path.name, p.function) for p in map(program, specs)] == [
@@ -56,13 +56,13 @@ def test_a_name_with_a_colon_is_a_function_unless_such_a_file_is_there(here: Pat
         (("train.py:a", "train.py"), "a script and a function"),
     ],
 )
-def test_a_wrong_call_is_one_sentence(here: Path, words: tuple[str, ...], why: str) -> None:
+def test_a_wrong_call_is_one_sentence(folder: Path, words: tuple[str, ...], why: str) -> None:
     """Before anything is run."""
     with pytest.raises(UsageError, match=why):
         prove(*words)
 
 
-def test_a_function_takes_no_arguments(here: Path) -> None:
+def test_a_function_takes_no_arguments(folder: Path) -> None:
     """Nobody would read them."""
     with pytest.raises(UsageError, match="called without arguments"):
         prove("train.py:a", "train.py:b", arguments=["--x"])
@@ -105,7 +105,7 @@ def test_what_is_not_in_the_repository_is_said(repository: Path, path: str, revi
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
-def test_a_program_without_a_repository_has_no_revisions(here: Path) -> None:
+def test_a_program_without_a_repository_has_no_revisions(folder: Path) -> None:
     """It is said which program."""
     with pytest.raises(UsageError, match=r"train\.py isn't in a git repository"), at_revision(program("train.py"), "x"):
         pass

@@ -42,7 +42,7 @@ def failing():
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "functions.py").write_text(FUNCTIONS)
@@ -51,13 +51,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def trials(here: Path) -> Iterator[Trials]:
+def trials(folder: Path) -> Iterator[Trials]:
     programs = {Side.BEFORE: program("train.py", ["--lr", "0.5"]), Side.AFTER: program("functions.py:before")}
     with Trials(programs, 60.0) as built:
         yield built
 
 
-def test_steps_are_timed_and_compared(trials: Trials, here: Path) -> None:
+def test_steps_are_timed_and_compared(trials: Trials, folder: Path) -> None:
     """A script is timed, and a function that makes its step is compared by its results.
 
     A script is unwound when it isn't needed any more, so that what it does at its end is done.
@@ -72,7 +72,7 @@ def test_steps_are_timed_and_compared(trials: Trials, here: Path) -> None:
     assert turn.clock == "host"
     assert 0 < turn.mean_us < 1e6
     timed.close()
-    assert (here / "ended").exists()
+    assert (folder / "ended").exists()
 
 
 def failed(code: str, spec: str = "bad.py") -> Exception:
@@ -83,7 +83,7 @@ def failed(code: str, spec: str = "bad.py") -> Exception:
     return caught.value
 
 
-def test_a_failing_program_is_one_sentence_and_the_end_of_its_output(here: Path) -> None:
+def test_a_failing_program_is_one_sentence_and_the_end_of_its_output(folder: Path) -> None:
     """Its output is shown then and only then, without syncscan's frames."""
     error = failed("print('so far')\nraise ValueError('mine')")
     assert isinstance(error, ProgramFailed)
@@ -93,13 +93,13 @@ def test_a_failing_program_is_one_sentence_and_the_end_of_its_output(here: Path)
     assert "syncscan/" not in error.hint
 
 
-def test_a_program_that_dies_of_a_signal_is_told_so(here: Path) -> None:
+def test_a_program_that_dies_of_a_signal_is_told_so(folder: Path) -> None:
     """As of a segmentation fault."""
     error = failed("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
     assert str(error).startswith("bad.py failed: it was ended by SIGSEGV.")
 
 
-def test_a_program_without_steps_is_told_how_to_have_them(here: Path) -> None:
+def test_a_program_without_steps_is_told_how_to_have_them(folder: Path) -> None:
     """It isn't a program with too few."""
     error = failed("print('nothing to do')")
     assert not isinstance(error, TooFewSteps)
@@ -107,14 +107,14 @@ def test_a_program_without_steps_is_told_how_to_have_them(here: Path) -> None:
     assert "file.py:before" in str(error)
 
 
-def test_a_function_that_is_not_there_is_a_wrong_call(here: Path) -> None:
+def test_a_function_that_is_not_there_is_a_wrong_call(folder: Path) -> None:
     """The file's own functions are named."""
     error = failed("def step(): pass", "bad.py:stop")
     assert isinstance(error, UsageError)
     assert "It has: step." in error.hint
 
 
-def test_a_program_that_never_comes_to_its_steps_is_ended(here: Path) -> None:
+def test_a_program_that_never_comes_to_its_steps_is_ended(folder: Path) -> None:
     """At the limit, without waiting for it."""
     Path("bad.py").write_text("import time\ntime.sleep(60)")
     began = time.monotonic()

@@ -36,8 +36,8 @@ STEP = StepSummary(
     bubble_us=8_900.0,
     input_us=0.0,
     bound=Bound.SYNC,
-    reason="The device is busy 68% of the step in the trace, 76% without the profiler; without its syncs it would be "
-    "34% shorter.",
+    reason="The device is busy 68% of the step in the trace, 76% without the profiler; without syncs, the step would "
+    "be 34% shorter.",
     unprofiled_us=26_400.0,
     device_share=0.76,
     device_share_basis=ShareBasis.MEASURED,
@@ -247,7 +247,7 @@ def host_bound(host: Host = HOST) -> Analysis:
 
 def attribution(**changes: object) -> Attribution:
     """Where the typical finding is, with changes."""
-    where = Attribution(
+    default = Attribution(
         op="aten::index",
         op_stack=("aten::index", "aten::nonzero"),
         scope=("detect", "mask"),
@@ -259,21 +259,21 @@ def attribution(**changes: object) -> Attribution:
         thread="thread 100 (python)",
         step=2,
     )
-    return replace(where, **changes)  # type: ignore[arg-type]
+    return replace(default, **changes)  # type: ignore[arg-type]
 
 
 def finding(id: str = "nonzero-1f2e3d4c", **changes: object) -> Finding:
     """The typical finding, with changes."""
-    where = changes.pop("where", attribution())
+    place = changes.pop("where", attribution())
     diagnosis = changes.pop("diagnosis", NONZERO)
-    assert isinstance(where, Attribution)
+    assert isinstance(place, Attribution)
     assert isinstance(diagnosis, Diagnosis)
     point = SyncPoint((0,), "cudaStreamSynchronize", (), 0, 0, 8_000_000, 0, 7, diagnosis)
     waits = (8_000_000, 8_200_000, 8_431_500)
     f = Finding(
         id=id,
         diagnosis=diagnosis,
-        where=where,
+        where=place,
         severity=Severity.HIGH,
         confidence=Confidence.HIGH,
         api="cudaStreamSynchronize",
@@ -281,7 +281,7 @@ def finding(id: str = "nonzero-1f2e3d4c", **changes: object) -> Finding:
         per_step=1.0,
         wait_us=8_210.5,
         bubble_us=8_900.0,
-        occurrences=tuple(Occurrence(point, where, Cost(w, 8_900_000)) for w in waits),
+        occurrences=tuple(Occurrence(point, place, Cost(w, 8_900_000)) for w in waits),
         gain=Gain(9_000.0, (8_100.0, 9_900.0), 0.0),
     )
     return replace(f, **changes)  # type: ignore[arg-type]
@@ -362,12 +362,12 @@ def hostile(text: str) -> Analysis:
     """An analysis in which every text that a trace can put there is this one."""
     diagnosis = replace(NONZERO, title=text, why=text, fix=text, when_fine=text, name=text)
     source = Source(text, 3, text, exact=False)
-    where = attribution(
+    place = attribution(
         op=text, op_stack=(text,), scope=(text,), module=(text,), source=source, framework=source, thread=text
     )
     outlook = Outlook(gains=True, sentence=text, beside=text)
     step = replace(STEP, reason=text, outlook=outlook, bound=Bound.HOST)
-    outcome = analysis(finding(diagnosis=diagnosis, where=where, api=text), step=step, warnings=(text,))
+    outcome = analysis(finding(diagnosis=diagnosis, where=place, api=text), step=step, warnings=(text,))
     habit = hostile_habit(text)
     listed = (replace(remedy(), what=text), replace(of_habit(habit), what=text))
     return replace(outcome, host_time=hostile_host(text), habits=(habit,), remedies=listed)

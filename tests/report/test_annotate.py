@@ -18,15 +18,15 @@ from msgspec.structs import replace
 from syncscan import api
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
+from syncscan.model.duration import duration
 from syncscan.model.finding import Severity
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Track
-from syncscan.model.units import duration
 from syncscan.report.annotate import added_events, annotate, annotate_around, opening_of
 from syncscan.report.annotate.around import touching
 from syncscan.report.annotate.copy_text import document
 from syncscan.report.annotate.hues import color_of, hued
-from syncscan.report.annotate.lanes import Arrow, Drawn, IdleSlices, Lanes, SliceKind
+from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow, IdleSlices, SliceKind
 from tests.builder import MAIN, TraceBuilder
 from tests.report.example import HOSTILE
 
@@ -244,7 +244,7 @@ def test_slices_on_a_row_never_overlap(intervals: list[tuple[int, int]], base: i
     """However slices lie, and however coarse µs are as floats so far from zero, Perfetto has none to drop."""
     drawn = [Drawn(base + ts, base + ts + length, "x") for ts, length in intervals]
     rows = defaultdict(list)
-    for text in Lanes([]).row("r", "c", drawn):
+    for text in AddedLanes([]).row("r", "c", drawn):
         e = json.loads(text)
         if e["ph"] == "X":
             rows[e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
@@ -272,17 +272,17 @@ def test_slices_that_lie_apart_are_drawn_as_any_others_are(
     ]
     columns = IdleSlices(*(np.array(column, np.int64) for column in (begin, end, kind)))
     if drawn:
-        assert list(Lanes([], perfetto).row_apart("r", "c", columns, kinds)) == list(
-            Lanes([], perfetto).row("r", "c", drawn)
+        assert list(AddedLanes([], perfetto).row_apart("r", "c", columns, kinds)) == list(
+            AddedLanes([], perfetto).row("r", "c", drawn)
         )
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_come_out_as_short_valid_text(name: str) -> None:
     """Nothing in a name breaks the JSON, and nothing is longer than a viewer can draw."""
-    row = Lanes([Track("1", "1")])
+    row = AddedLanes([Track("1", "1")])
     drawn = Drawn(0, 10, name, {"scope": name})
-    for text in row.row(name, "c", [drawn], [Arrow(name, 0, 12, Track(name, name))]):
+    for text in row.row(name, "c", [drawn], [FlowArrow(name, 0, 12, Track(name, name))]):
         e = json.loads(text.decode("utf-8"))
         assert len(e["name"]) <= 120
         assert all(len(v) <= 1000 for v in e.get("args", {}).values() if isinstance(v, str))

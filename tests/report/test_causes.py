@@ -16,9 +16,9 @@ def test_few_places_keep_their_own_titles() -> None:
 
 def test_many_places_are_named_by_library_and_rules() -> None:
     """The most frequent rule first; the library where most of them lie in one."""
-    own = [finding(f"nonzero-{k:08x}") for k in range(3)]
+    own_findings = [finding(f"nonzero-{k:08x}") for k in range(3)]
     inside = Source("/env/site-packages/torchvision/ops/boxes.py", 41, "nms", True)
     where = replace(attribution(), framework=inside, owner="framework")
-    of_library = [replace(f, where=where) for f in [*own, finding("nonzero-aaaaaaaa")]]
+    of_library = [replace(f, where=where) for f in [*own_findings, finding("nonzero-aaaaaaaa")]]
     assert title_of(of_library) == "4 places in torchvision: nonzero"
-    assert title_of([*own, finding("nonzero-aaaaaaaa")]) == "4 places: nonzero"
+    assert title_of([*own_findings, finding("nonzero-aaaaaaaa")]) == "4 places: nonzero"

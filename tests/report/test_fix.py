@@ -147,6 +147,12 @@ def test_a_pull_request_has_title_table_and_evidence() -> None:
     assert "less" not in fix_pr.title(FIXED, NOISY)
 
 
+def test_a_pull_request_compares_the_projection_with_the_measurement() -> None:
+    """If a recording projected the patch's gain."""
+    assert "Projected: 28.0% (25.0% to 31.0%)." in fix_pr.render(FIXED, PROOF)
+    assert "Projected: " not in fix_pr.render(FIXED, replace(PROOF, projected=None))
+
+
 def test_names_with_markup_are_escaped() -> None:
     """A file may be called anything."""
     odd = replace(FIXED, fixes=(fix(3, change="x | <img>"),))

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from syncscan.model.fleet import Fleet, LateCause, Lateness
 from syncscan.report import csv, fleet_html, fleet_json, fleet_markdown, fleet_text
+from syncscan.report.flagged_job import flagged_job
 from syncscan.report.fleet_picture import OUT, picture_of
 from syncscan.report.fleet_story import rank_phrase, story_of
-from syncscan.report.fleet_table import COLUMNS, fleet_rows
 from tests.fleet.example import damaged, even, hostile, job
 from tests.report.example import HOSTILE
 
@@ -42,7 +42,7 @@ def test_html_golden(golden: Callable[[str, str], None]) -> None:
 
 def test_csv_golden(golden: Callable[[str, str], None]) -> None:
     """Two ranks, a step, three rows."""
-    golden("fleet.csv", csv.table(COLUMNS, fleet_rows(job(2, 1))))
+    golden("fleet.csv", csv.drawn(flagged_job(job(2, 1))))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_of_many_that_are_late_each_is_named_briefly() -> None:
     late = tuple(Lateness(step, step, 500.0, LateCause.KERNELS) for step in range(3))
     story = story_of(replace(job(6), ranks=ranks[:3], lateness=late))
     assert story.verdict == "Ranks 0, 1 and 2 delay the job: by 900 µs, 800 µs, 700 µs per step"
-    assert story.reason == "Of 3 steps the latest is rank 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
+    assert story.reason == "Latest rank in 3 steps: 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
 
 
 def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
@@ -212,5 +212,5 @@ def test_a_hostile_name_is_only_shown(text: str) -> None:
     markdown = fleet_markdown.render(fleet)
     outside = "".join(part for n, part in enumerate(markdown.split("`")) if n % 2 == 0)
     assert "<script" not in outside
-    cells = [cell for line in csv.table(COLUMNS, fleet_rows(fleet)).splitlines()[1:] for cell in line.split(",")]
+    cells = [cell for line in csv.drawn(flagged_job(fleet)).splitlines()[1:] for cell in line.split(",")]
     assert not any(cell.startswith(("=", "@", "\t")) for cell in cells)

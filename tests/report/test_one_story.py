@@ -314,13 +314,13 @@ def words(text: str) -> set[str]:
 
 def test_the_first_screen_is_one_screen(analysis: Analysis) -> None:
     """Ten lines at 120 columns, more below, ten rows behind it; no line too long, no word cut in two."""
-    known = words(render(analysis, "text", verbose=1, width=1000))
+    full_words = words(render(analysis, "text", verbose=1, width=1000))
     for width, most in ((80, 16), (100, 12), (120, 10)):
         screen, *rest = render(analysis, "text", width=width).split("\n\n")
         assert screen.count("\n") < most
         assert max(map(len, "\n".join([screen, *rest]).splitlines()[:-1])) <= width
         ranked = [part.split("\n", 3)[3] for part in rest if part.startswith("Sorted by")]
-        assert words("".join(ranked)) - known == set()
+        assert words("".join(ranked)) - full_words == set()
 
 
 def test_the_traces_have_something_to_tell() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from syncscan.model.finding import Severity
+from syncscan.model.finding import Gain, Severity
 from syncscan.model.habit import Basis
 from syncscan.report import remedies as report
 from syncscan.report import render
 from syncscan.report.remedies_json import remedy_document
-from tests.report.example import LAUNCHES, STEP, analysis, finding, of_habit, remedy, typical
+from tests.report.example import LAUNCHES, STEP, TIMED, analysis, finding, of_habit, remedy, typical
 from tests.whatif.test_remedies import step
 
 
@@ -51,7 +51,7 @@ def test_where_nothing_was_projected_the_costliest_findings_stand_in():
     bare = replace(STEP, recoverable_us=None, recoverable_range_us=None, outlook=None)
     low = finding("low-1", severity=Severity.LOW, gain=None)
     (answer,) = report.describe(analysis(finding(gain=None), low, step=bare))
-    assert (answer.saves, answer.doubt) == ("waits 8.21 ms, device idle 8.90 ms behind it", "not projected")
+    assert (answer.saves, answer.doubt) == ("waits 8.21 ms, then the device is idle for 8.90 ms", "not projected")
     assert answer.alone_us is None
 
 
@@ -83,3 +83,35 @@ def test_the_json_holds_all_of_it():
     ids = {f.id for f in analysis.findings} | {h.id for h in analysis.habits}
     assert {r.habit or r.findings[0] for r in document} <= ids
     assert [r.alone_us for r in document] == [r.alone_us for r in analysis.remedies]
+
+
+def test_the_list_ends_where_the_rest_saves_too_little():
+    """The other findings and changes together save less than two measurements can tell apart: 264 µs of 26.4 ms."""
+    small = tuple(finding(f"item-0000000{k}") for k in range(3))
+    listed = (remedy(), remedy(findings=("item-00000000",), alone_us=400.0, after_us=100.0))
+    step = replace(STEP, recoverable_us=9_150.0)
+    assert report.stop(replace(analysis(finding(), *small, step=step), remedies=listed)) == (
+        "After the first change, the other 3 changes save less than 1% in total: stop there."
+    )
+    assert report.stop(replace(analysis(finding(), *small[:1], step=step), remedies=listed[:1])) == (
+        "The other change saves less than 1%: stop there."
+    )
+
+
+def test_it_does_not_end_where_the_rest_saves_something_or_nothing_is_left():
+    """Many small savings may come to a large one."""
+    small = tuple(finding(f"item-0000000{k}") for k in range(3))
+    large = replace(STEP, recoverable_us=9_400.0)
+    assert report.stop(replace(analysis(finding(), *small, step=large), remedies=(remedy(),))) == ""
+    assert report.stop(replace(analysis(finding()), remedies=(remedy(),))) == ""
+    unknown = replace(analysis(finding(), *small), remedies=(remedy(),), habits=(TIMED,))
+    assert report.stop(unknown) == ""
+
+
+def test_many_findings_that_save_too_little_are_one_line_of_the_table():
+    """Named by their rules, with their waits; `--all` lists them."""
+    little = [finding(f"item-0000000{k}", gain=Gain(10.0, (0.0, 20.0), 0.0)) for k in range(5)]
+    text = render(analysis(finding(), *little), "text")
+    assert " less than 1% each: 5 places: nonzero; they wait 41.1 ms" in text.splitlines()
+    assert " 5 more: --all" in text.splitlines()
+    assert "less than 1% each" not in render(analysis(*little), "text")

@@ -7,14 +7,14 @@ from datetime import datetime, timezone
 
 import pytest
 
-from syncscan.report.runs_html import RunLine, render, run_line
+from syncscan.report.runs_html import RunRow, render, run_line
 from tests.report.example import typical
 
 MONDAY = datetime(2026, 3, 2, 9, 30, tzinfo=timezone.utc)
 
 
-def line(name: str, step_us: float | None, wait_us: float | None = 0.0) -> RunLine:
-    return RunLine(
+def line(name: str, step_us: float | None, wait_us: float | None = 0.0) -> RunRow:
+    return RunRow(
         name=name, written=MONDAY, link=name, device="H200", verdict="Syncs are the limit",
         step_us=step_us, wait_us=wait_us, gain_us=0.0, findings=2,
     )  # fmt: skip

@@ -5,11 +5,24 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Outlook
 from syncscan.report import render
 from syncscan.report.story import story_of
-from tests.report.example import HOSTILE, LAUNCHES, STEP, analysis, finding, hostile, of_habit, remedy, typical
+from tests.builder import TraceBuilder
+from tests.report.example import (
+    HOSTILE,
+    LAUNCHES,
+    STEP,
+    analysis,
+    attribution,
+    finding,
+    hostile,
+    of_habit,
+    remedy,
+    typical,
+)
 
 NOTHING = Outlook(gains=False, sentence="Syncs aren't it, launches are.", beside="Syncs aren't it.")
 
@@ -67,3 +80,20 @@ def test_a_hostile_habit_can_not_reach_the_terminal(text: str) -> None:
     """Control characters and direction marks are replaced, with -v too."""
     shown = render(hostile(text), "text", verbose=1)
     assert not any(c in shown for c in "\x1b\x07\x00\x0b\u202e\u2066\ud800")
+
+
+def test_a_trace_without_lines_says_how_to_record_them() -> None:
+    """Only where no sync has one."""
+    advice = "No source lines: record with syncscan profile, or with_stack=True for functions."
+    bare = finding(where=replace(attribution(), source=None))
+    assert advice in story_of(analysis(bare)).steps_found
+    assert advice not in story_of(analysis(bare, finding("item-0"))).steps_found
+    assert advice not in story_of(analysis()).steps_found
+
+
+def test_a_trace_without_device_work_leads_to_a_dry_run() -> None:
+    """As a profile on a CPU: recording it there once more would show as little."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=100):
+        t.op("aten::mm", start + 10, start + 50)
+    assert story_of(api.analyze_trace(t.trace())).next == ("syncscan", "dryrun", "train.py")

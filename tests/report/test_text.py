@@ -63,7 +63,7 @@ def test_phases_stand_in_a_table() -> None:
     assert "4 steps found (ranges named as SGLang names its steps)." in report(t)
 
 
-def test_what_repeats_is_said_to_be_a_guess() -> None:
+def test_a_repeated_interval_is_called_an_estimate() -> None:
     """Whoever reads a time per step has to know what a step is."""
     t = TraceBuilder()
     for k in range(4):
@@ -78,7 +78,7 @@ def test_what_was_launched_before_is_told_apart() -> None:
     with t.step(0, 1000):
         t.launch("gemm", at=5, lasts=1100, begins=5000)
     shown = " ".join(report(t).split())
-    assert "the device is busy 5.00 ms on its backlog" in shown
+    assert "the device has a backlog of 5.00 ms" in shown
     assert "After the last step, the device needs 5.10 ms more to finish the work of the steps." in shown
 
 

@@ -93,11 +93,11 @@ def lines_run(work: Callable[[], object]) -> int:
     """How many lines of the module under test run."""
     count = 0
 
-    def note(frame: FrameType, what: str, _: object) -> Any:
+    def note(frame: FrameType, event: str, _: object) -> Any:
         nonlocal count
         if frame.f_code.co_filename != untangle.__file__:
             return None
-        count += what == "line"
+        count += event == "line"
         return note
 
     sys.settrace(note)

@@ -16,7 +16,7 @@ def imported() -> None:
         torch.ones(1)
     for name in ("testing.failure", "testing.watched", "capture.session", "report.html", "pytest_plugin"):
         importlib.import_module(f"syncscan.{name}")
-    for name in ("cuda", "functions", "ops"):
+    for name in ("cuda", "device_functions", "dispatch_mode"):
         importlib.import_module(f"syncscan.dryrun.{name}")
 
 

@@ -44,13 +44,13 @@ def test_a_pause_longer_than_the_op_is_the_program_s_other_work() -> None:
     assert least_us("aten::max", pause=200) - least_us("aten::max") == pytest.approx(OP + 2 * (EVERY - OP), rel=0.05)
 
 
-def copied(*, made: bool) -> float:
+def copied(*, by_own_stream: bool) -> float:
     """The least that a step takes whose copies of pageable memory go: of a list of Python's, or of another tensor."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=STEP):
         at = ops(t, ["aten::addmm"] * 20, start + 10, EVERY)
         for _ in range(5):
-            with t.op("aten::empty" if made else "aten::add", at + 2, at + 4):
+            with t.op("aten::empty" if by_own_stream else "aten::add", at + 2, at + 4):
                 pass
             with t.op("aten::to", at + 12, at + 40):
                 t.copy("Memcpy HtoD (Pageable -> Device)", at=at + 14)
@@ -63,7 +63,7 @@ def copied(*, made: bool) -> float:
 
 def test_what_torch_calls_to_make_a_tensor_of_a_list_goes_with_its_copy() -> None:
     """An empty tensor on the host before it, 2 µs, with the Python before that: 4 µs the first time, then 10 µs."""
-    assert copied(made=False) - copied(made=True) == pytest.approx(2 + 4 + 4 * (2 + 10), rel=0.05)
+    assert copied(by_own_stream=False) - copied(by_own_stream=True) == pytest.approx(2 + 4 + 4 * (2 + 10), rel=0.05)
 
 
 def test_the_projection_itself_counts_only_what_surely_goes() -> None:

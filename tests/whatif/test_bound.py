@@ -156,14 +156,14 @@ def test_of_several_devices_each_has_its_own_shares() -> None:
     assert step.reason.startswith("The busiest of 2 devices is busy 4")
 
 
-def test_a_guess_is_said_with_the_verdict() -> None:
+def test_an_estimate_is_said_with_the_verdict() -> None:
     """Nobody timed the step without the profiler: the part that is taken to be its own is in the sentence."""
     plan = [("launch", 300.0), ("work", 500.0)]
-    guessed = analyzed(plan)
-    assert guessed.step.guessed_overhead is not None
-    assert f"Estimate: {guessed.step.guessed_overhead:.0%} of host time is profiler overhead" in guessed.step.reason
-    known = profiled(guessed)
-    assert (known.step.guessed_overhead, "Guess" in known.step.reason) == (None, False)
+    estimated = analyzed(plan)
+    assert estimated.step.guessed_overhead is not None
+    assert f"Estimate: {estimated.step.guessed_overhead:.0%} of host time is profiler overhead" in estimated.step.reason
+    known = profiled(estimated)
+    assert (known.step.guessed_overhead, "Estimate" in known.step.reason) == (None, False)
 
 
 def many_ops(work: float) -> TraceBuilder:
@@ -176,8 +176,8 @@ def many_ops(work: float) -> TraceBuilder:
     return t
 
 
-def test_both_ends_of_a_guess_are_said_where_they_differ() -> None:
-    """As recorded the host is the limit; with what the guess takes for the profiler's, the device."""
+def test_both_ends_of_an_estimate_are_said_where_they_differ() -> None:
+    """As recorded the host is the limit; with what the estimate takes for the profiler's, the device."""
     step = analysis_of(many_ops(700)).step
     assert step.bound is Bound.DEVICE
     assert step.reason.endswith("At 0% overhead, the host would be the limit.")
@@ -189,8 +189,8 @@ def test_ends_that_agree_need_no_word() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_says_the_verdict_and_its_guess(form: str) -> None:
-    """Word for word the same reason, with the guess in it, in the first thing that is read."""
+def test_every_format_says_the_verdict_and_its_estimate(form: str) -> None:
+    """Word for word the same reason, with the estimate in it, in the first thing that is read."""
     analysis = analysis_of(many_ops(700))
     assert analysis.step.reason in words(analysis, form)
 
@@ -210,7 +210,7 @@ def test_every_format_says_what_the_trace_lacks(form: str) -> None:
 
 
 def test_a_step_in_trace_view_says_what_bounds_it() -> None:
-    """A click on a step of the annotated copy shows the verdict, the reason and the guess."""
+    """A click on a step of the annotated copy shows the verdict, the reason and the estimate."""
     analysis = analysis_of(many_ops(700))
     drawn = [json.loads(text) for text in added_events(analysis)]
     (messages,) = {event["args"]["reason"] for event in drawn if event.get("cat") == "syncscan_step"}

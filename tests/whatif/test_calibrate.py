@@ -49,7 +49,7 @@ def test_the_host_s_scale_is_where_the_step_takes_its_time(lines: list[tuple[flo
         return
     scale, stretch = scales(ScaledTime(step), 0.6, TARGET)
     assert MIN_SCALE <= scale <= MAX_SCALE
-    assert step(scale, stretch) == pytest.approx(TARGET, rel=0.02)  # a guess that explains the step as well is kept
+    assert step(scale, stretch) == pytest.approx(TARGET, rel=0.02)  # an estimate that explains the step as well is kept
     if stretch == 1.0 and scale not in (0.6, MAX_SCALE):
         assert reaches(step, scale, TARGET)
 

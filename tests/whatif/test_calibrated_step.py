@@ -35,7 +35,7 @@ def known(t: TraceBuilder, cool: bool = True) -> Analysis:
 
 
 def step(plan: Sequence[Item]) -> CalibratedStep:
-    """The step of this plan, with nothing left to be guessed."""
+    """The step of this plan, with nothing left to be estimated."""
     analysis = known(told(plan))
     return Projector(analysis.trace, analysis.findings, analysis.step.observed_us).calibrated()
 
@@ -66,7 +66,7 @@ def test_a_known_step_time_is_what_was_observed() -> None:
 
 
 def test_without_one_numbers_are_parts_of_the_profiled_step() -> None:
-    """The device's own work is no part of the guess: it is what it is in the trace."""
+    """The device's own work is no part of the estimate: it is what it is in the trace."""
     p = analyze_trace(told(IN_TURN).trace()).whatif()
     assert (p.observed_us, p.profiled_us, p.calibrated) == (904.0, 904.0, False)
     assert p.baseline_us == pytest.approx(904.0, abs=0.01)
@@ -168,8 +168,8 @@ def test_steps_that_gain_differently_widen_the_range() -> None:
     assert p.range_us[1] / p.baseline_us == pytest.approx(1.01, abs=0.001)
 
 
-def test_a_guessed_overhead_leaves_the_gain_open() -> None:
-    """None of it may be the profiler's, or half as much more: both explain the trace as well as the guess does."""
+def test_an_estimated_overhead_leaves_the_gain_open() -> None:
+    """None of it may be the profiler's, or half as much more: both explain the trace as well as the estimate does."""
     t = told(IN_TURN)
     t.metadata["syncscan"] = COOL
     p = analyze_trace(t.trace()).whatif("all")

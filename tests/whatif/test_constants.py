@@ -155,7 +155,7 @@ def test_recording_python_frames_too_costs_1_8_times_that() -> None:
     assert recorded(100, with_stack=1).host_scale == pytest.approx(0.55, abs=0.01)
 
 
-def test_a_guess_leaves_the_program_a_third_of_its_time() -> None:
+def test_an_estimate_leaves_the_program_a_third_of_its_time() -> None:
     """However many slices were recorded, 35 % is taken to be the program's."""
     assert recorded(600).host_scale == pytest.approx(0.35)
 
@@ -169,8 +169,8 @@ def test_a_host_is_scaled_within_what_is_plausible(step_ms: float, scale: float 
         t.launch("kernel", at=start + 20, lasts=4)
         t.synchronize(at=start + 22)
     p = analyze_trace(t.trace(), step_ms=step_ms).whatif()
-    guessed = pytest.approx(1.0, abs=0.02)
-    assert p.host_scale == (guessed if scale is None else pytest.approx(scale, abs=0.02))
+    estimated = pytest.approx(1.0, abs=0.02)
+    assert p.host_scale == (estimated if scale is None else pytest.approx(scale, abs=0.02))
     assert (p.baseline_us == pytest.approx(1000 * step_ms, rel=0.002)) is (scale is not None)
 
 
@@ -194,8 +194,8 @@ def test_clocks_that_differ_by_2_percent_are_noted(step_ms: float, expected: boo
     ("host", "off", "expected"), [(42, 1.003, False), (68, 1.003, True), (20, 1.0085, False), (20, 1.012, True)]
 )
 def test_a_host_that_moves_a_step_by_less_than_1_percent_is_not_sought(host: float, off: float, expected: bool) -> None:
-    """Where half of what is guessed to be the profiler's (0.65 of this host's time) makes less of the step than that,
-    and the guess explains the known time as well: then the guess stays.
+    """Where half of what is estimated to be the profiler's (0.65 of this host's time) makes less of the step than that,
+    and the estimate explains the known time as well: then the estimate stays.
     """
     t = TraceBuilder()
     for start in t.steps(4, lasts=2000 + host):
@@ -441,8 +441,10 @@ def test_a_host_goes_on_10_us_after_the_device_where_no_wait_was_seen() -> None:
     assert p.host_scale == pytest.approx((600 - 301 - 10) / 600, abs=0.004)
 
 
-@pytest.mark.parametrize(("queued", "lasts", "own"), [(930, 500, 0), (870, 500, 500), (930, 60, 0), (930, 40, 40)])
-def test_a_launch_of_50_us_with_900_in_flight_met_a_full_queue(queued: int, lasts: float, own: float) -> None:
+@pytest.mark.parametrize(
+    ("queued", "lasts", "launch_us"), [(930, 500, 0), (870, 500, 500), (930, 60, 0), (930, 40, 40)]
+)
+def test_a_launch_of_50_us_with_900_in_flight_met_a_full_queue(queued: int, lasts: float, launch_us: float) -> None:
     """Such a launch is no work of the host's; with fewer in flight, or shorter, it is."""
     t = TraceBuilder()
     with t.step(0, 100_000):
@@ -451,14 +453,14 @@ def test_a_launch_of_50_us_with_900_in_flight_met_a_full_queue(queued: int, last
         t.launch("last", at=2000, lasts=100)
         t.events[-2]["dur"] = lasts
         t.launch("after", at=99_000, lasts=10)
-    assert own_us(known(t).whatif()) == pytest.approx(100_000 - lasts + own, abs=5)
+    assert own_us(known(t).whatif()) == pytest.approx(100_000 - lasts + launch_us, abs=5)
 
 
 @pytest.mark.parametrize(
-    ("name", "slices", "one"), [("worker", 10, True), ("worker", 8, False), ("pt_autograd_0", 8, True)]
+    ("name", "slices", "is_one"), [("worker", 10, True), ("worker", 8, False), ("pt_autograd_0", 8, True)]
 )
 def test_a_thread_that_takes_turns_for_a_tenth_of_its_slices_goes_its_own_way(
-    name: str, slices: int, one: bool
+    name: str, slices: int, is_one: bool
 ) -> None:
     """Twelve turns with the step's thread in 120 slices: the step goes on there; in 96 it is a thread beside it, unless
     it is autograd's, for which the step always waits.
@@ -472,7 +474,7 @@ def test_a_thread_that_takes_turns_for_a_tenth_of_its_slices_goes_its_own_way(
             t.launch("second", at=start + 100, lasts=400)
             t.synchronize(at=start + 102)
         t.launch("third", at=start + 900, lasts=20)
-    assert (known(t).whatif("all").saving_us > 300) is one
+    assert (known(t).whatif("all").saving_us > 300) is is_one
 
 
 # ------------------------------------------------------------------ what else may change

@@ -41,7 +41,7 @@ def test_layers_of_other_sizes_dont_tell_a_slowdown() -> None:
 
 def slower(
     names: Sequence[str] = ("gemm",) * 12,
-    others: Sequence[str] = (),
+    further: Sequence[str] = (),
     *,
     lengths: Sequence[float] = (100,),
     lasts: float = 150,
@@ -52,13 +52,13 @@ def slower(
 
     Args:
         names: of the kernels that run first, alone; `lengths` in turn.
-        others: of those that run then, `lasts` µs each beside a collective; the same without.
+        further: of those that run then, `lasts` µs each beside a collective; the same without.
         beside: the part of the later ones that a collective runs beside.
         before: the part of the first ones.
     """
     t = TraceBuilder()
     first = [(name, lengths[k % len(lengths)], before) for k, name in enumerate(names)]
-    kernels = [*first, *((name, lasts, beside) for name in others or names)]
+    kernels = [*first, *((name, lasts, beside) for name in further or names)]
     with t.step(0, 1000 * len(kernels) + 1000):
         for k, (name, length, part) in enumerate(kernels):
             end = t.launch(name, at=1000 * k + 1, lasts=length, begins=1000 * k + 10)

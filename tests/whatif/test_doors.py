@@ -35,15 +35,15 @@ def in_line() -> Analysis:
     return profiled(analyze_trace(t.trace()))
 
 
-@pytest.mark.parametrize(("beside", "rest"), [("", 600), ("head", 200), ("de*", 400)])
-def test_a_scope_runs_beside_the_rest_of_the_step_or_beside_another(beside: str, rest: float) -> None:
+@pytest.mark.parametrize(("beside", "remaining"), [("", 600), ("head", 200), ("de*", 400)])
+def test_a_scope_runs_beside_the_rest_of_the_step_or_beside_another(beside: str, remaining: float) -> None:
     """No more is saved than the shorter of the two works."""
     result = in_line().pipeline("encoder", beside)
     assert (result.scope, result.beside) == ("encoder", beside)
-    assert (result.scope_us, result.beside_us) == pytest.approx((300, rest))
+    assert (result.scope_us, result.beside_us) == pytest.approx((300, remaining))
     assert result.baseline_us == pytest.approx(1000, rel=0.002)
     assert result.saving_us == pytest.approx(result.baseline_us - result.at_best_us)
-    assert 0 < result.saving_us <= min(300, rest) + 0.01
+    assert 0 < result.saving_us <= min(300, remaining) + 0.01
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,11 @@ def test_a_copy_to_the_host_is_not_fused() -> None:
     trace = t.trace()
     (step,) = intervals(trace)
     assert fusion(trace, ops_of(trace, step)).generated == 1
+
+
+def test_a_write_at_indices_is_a_kernel_of_its_own_and_two_into_a_view() -> None:
+    """Inductor copies the tensor and writes it back; of what a view is a part of, too."""
+    put = ("aten::index_put_", "index_elementwise_kernel", 5)
+    _, plain = fused(("aten::mul", "mul", 5), put)
+    _, view = fused(("aten::mul", "mul", 5), ("aten::select", "mul", 0), put)
+    assert (plain.generated, view.generated) == (2, 3)

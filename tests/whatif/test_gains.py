@@ -63,8 +63,8 @@ def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert low <= finding.gain.recoverable_us <= high + 1e-9
 
 
-@pytest.mark.parametrize(("count", "each"), [(90, True), (110, False)])
-def test_two_hundred_are_replayed_each(count: int, each: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("count", "replayed_each"), [(90, True), (110, False)])
+def test_two_hundred_are_replayed_each(count: int, replayed_each: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that, findings that could save too little to measure aren't. Each read is two findings: warm-up has
     one.
     """
@@ -72,7 +72,7 @@ def test_two_hundred_are_replayed_each(count: int, each: bool, monkeypatch: pyte
     alone = gains._gained
     monkeypatch.setattr(gains, "_gained", lambda step, f, quick: replayed.append(f.id) or alone(step, f, quick))
     analysis = many(count)
-    assert (len(replayed) == len(analysis.findings)) == each
+    assert (len(replayed) == len(analysis.findings)) == replayed_each
 
 
 def test_others_share_what_they_save_together() -> None:

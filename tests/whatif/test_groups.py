@@ -57,21 +57,21 @@ GROUPS = st.lists(st.tuples(st.frozensets(st.integers(0, 11), min_size=1, max_si
 
 @given(GROUPS, st.frozensets(st.integers(0, 11)))
 def test_the_smallest_set_is_what_putting_back_one_by_one_leaves(
-    groups: list[tuple[frozenset[int], int]], gone: frozenset[int]
+    groups: list[tuple[frozenset[int], int]], excluded: frozenset[int]
 ) -> None:
     """Whatever saves only together: the same set as one replay for each finding finds, the last ones put back first."""
 
     def period(removed: frozenset[int]) -> float:
         return 1000.0 - sum(saves for members, saves in groups if members <= removed)
 
-    rest = [n for n in range(12) if n not in gone]
-    stored, now = list(rest), period(gone)
-    after = period(gone | frozenset(stored))
-    for n in reversed(rest):
+    left = [n for n in range(12) if n not in excluded]
+    stored, now = list(left), period(excluded)
+    after = period(excluded | frozenset(stored))
+    for n in reversed(left):
         fewer = [k for k in stored if k != n]
-        if fewer and period(gone | frozenset(fewer)) <= after + KEEPS * (now - after):
+        if fewer and period(excluded | frozenset(fewer)) <= after + KEEPS * (now - after):
             stored = fewer
-    assert _smallest(period, rest, gone, now).members == tuple(stored)
+    assert _smallest(period, left, excluded, now).members == tuple(stored)
 
 
 def test_what_only_two_keep_is_found_by_halves() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from syncscan import api
 from syncscan.facts.period import step_intervals
 from syncscan.model.rank import CollectiveNode, RankGraph, RankProgram, RunNode, WaitNode
-from syncscan.whatif.job_replay import Job, JobRemoval, Meeting, Scales, period
+from syncscan.whatif.job_replay import Job, JobRemoval, Scales, SharedCollective, period
 from syncscan.whatif.projector import Projector
 from syncscan.whatif.rank_graph import corners, graph_of_rank
 from syncscan.whatif.replay import Replay
@@ -49,19 +49,19 @@ def collective(place: int) -> CollectiveNode:
 @st.composite
 def jobs(draw: st.DrawFn) -> Job:
     """Some ranks with runs, syncs and a common number of collectives, and a common time for each."""
-    meetings = draw(st.integers(0, 3))
+    collectives = draw(st.integers(0, 3))
     count = draw(st.integers(1, 3))
     graphs = []
     for _ in range(count):
         nodes: list[object] = []
-        for place in range(meetings + 1):
+        for place in range(collectives + 1):
             for _ in range(draw(st.integers(0, 2))):
                 work = draw(TIMES)
                 nodes.append(RunNode(0, draw(TIMES), 1, ((0, work, 0.0, ((0.0, work),)),)))
                 if draw(st.booleans()):
                     finding = draw(st.integers(0, 1))
                     nodes.append(WaitNode(0, draw(TIMES), (0,), -1, finding, 5.0, 3.0, 1.0, 0.0, 0.0, 0.0, -1, 0.0))
-            if place < meetings:
+            if place < collectives:
                 nodes.append(collective(place))
         programs = (RankProgram(0, 0.0, 0.0, tuple(nodes)),)  # type: ignore[arg-type]
         graphs.append(
@@ -72,9 +72,9 @@ def jobs(draw: st.DrawFn) -> Job:
     ranks = tuple(range(count))
     took = draw(TIMES)
     met = {
-        (rank, place): meeting
-        for place in range(meetings)
-        for meeting in [Meeting(ranks, (took,) * count, (True,) * count)]
+        (rank, place): collective
+        for place in range(collectives)
+        for collective in [SharedCollective(ranks, (took,) * count, (True,) * count)]
         for rank in ranks
     }
     return Job(tuple(graphs), met)
@@ -93,7 +93,9 @@ def test_removing_more_never_costs_time(job: Job) -> None:
 def test_no_job_is_faster_than_its_slowest_rank(job: Job) -> None:
     """Each rank alone, with collectives that take what they take when all have come."""
     for rank, graph in enumerate(job.graphs):
-        alone = {(0, place): meeting.took_ns[rank] for (who, place), meeting in job.meetings.items() if who == rank}
+        alone = {
+            (0, place): collective.took_ns[rank] for (who, place), collective in job.collectives.items() if who == rank
+        }
         assert period(job, Scales()) >= period(Job((graph,), {}, alone), Scales()) * 0.9999 - 1e-6
 
 
@@ -111,17 +113,17 @@ def test_what_is_behind_but_slower_sets_the_pace() -> None:
 
     slower = graph(run(1.0), collective(0), run(1.0), run(467.0))
     other = graph(run(468.0), collective(0))
-    meeting = Meeting((0, 1), (2.0, 2.0), (True, True))
+    shared = SharedCollective((0, 1), (2.0, 2.0), (True, True))
     assert period(Job((slower,), {}), Scales()) == 470.0
-    assert period(Job((slower, other), {(0, 0): meeting, (1, 0): meeting}), Scales()) == 470.0
+    assert period(Job((slower, other), {(0, 0): shared, (1, 0): shared}), Scales()) == 470.0
 
 
-def test_ranks_that_meet_in_other_orders_go_on() -> None:
+def test_ranks_with_collectives_in_other_orders_still_finish() -> None:
     """Two groups whose collectives two ranks launch in different orders: the replay ends."""
     one = RankProgram(0, 0.0, 0.0, (collective(0), collective(1)))
     other = RankProgram(0, 0.0, 0.0, (collective(1), collective(0)))
     graph = RankGraph(programs=(one,), threads=1, streams=1, events=0, own_share=1.0, slowdown=1.0, slowdown_by_ns=0.0)
-    first, second = (Meeting((0, 1), (10.0, 10.0), (True, True)) for _ in range(2))
+    first, second = (SharedCollective((0, 1), (10.0, 10.0), (True, True)) for _ in range(2))
     met = {(0, 0): first, (0, 1): second, (1, 0): first, (1, 1): second}
     job = Job(
         (
@@ -158,7 +160,9 @@ def test_a_collective_slows_the_replay_of_what_runs_beside_it() -> None:
     early = RankProgram(0, 0.0, 0.0, (collective(0), run))
     late = RankProgram(0, 0.0, 0.0, (RunNode(0, 500.0, 0, ()), collective(0)))
     base = RankGraph(programs=(early,), threads=1, streams=2, events=0, own_share=1.0, slowdown=2.0, slowdown_by_ns=0.0)
-    met = {(rank, 0): meeting for meeting in [Meeting((0, 1), (1.0, 1.0), (True, True))] for rank in (0, 1)}
+    met = {
+        (rank, 0): collective for collective in [SharedCollective((0, 1), (1.0, 1.0), (True, True))] for rank in (0, 1)
+    }
     slow = Job((base, _with(base, late)), met)
     fast = Job(tuple(_with(graph, graph.programs[0], 1.0) for graph in slow.graphs), met)
     assert period(slow, Scales()) >= period(fast, Scales())
@@ -176,9 +180,9 @@ def _with(graph: RankGraph, program: RankProgram, slowdown: float = 2.0) -> Rank
     )
 
 
-def test_a_meeting_is_what_it_says() -> None:
+def test_a_rank_that_does_not_wait_goes_on_when_its_own_part_is_done() -> None:
     """Who doesn't wait for the others goes on when it is done itself."""
-    eager = Meeting((0, 1), (10.0, 20.0), (False, True))
+    eager = SharedCollective((0, 1), (10.0, 20.0), (False, True))
     first = RankProgram(0, 0.0, 0.0, (collective(0),))
     last = RankProgram(0, 0.0, 0.0, (RunNode(0, 1000.0, 0, ()), collective(0)))
     graph = RankGraph(
@@ -186,5 +190,5 @@ def test_a_meeting_is_what_it_says() -> None:
     )
     job = Job((graph, _with(graph, last, 1.0)), {(0, 0): eager, (1, 0): eager})
     waiting = msgspec.structs.replace(eager, waits=(True, True))
-    held = msgspec.structs.replace(job, meetings={(0, 0): waiting, (1, 0): waiting})
+    held = msgspec.structs.replace(job, collectives={(0, 0): waiting, (1, 0): waiting})
     assert period(job, Scales()) <= period(held, Scales())

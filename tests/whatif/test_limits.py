@@ -62,7 +62,7 @@ def test_a_hot_chip_slows_down() -> None:
     assert slowdown(with_power(600, 700).trace(), 0.7) == pytest.approx(0.061, abs=0.005)
 
 
-def test_without_power_the_slowdown_is_the_documented_guess() -> None:
+def test_without_power_the_slowdown_is_the_documented_estimate() -> None:
     """A trace that says nothing of power gets the one number that was measured."""
     assert slowdown(with_power(600, None).trace(), 0.7) == 0.15
 

@@ -215,7 +215,7 @@ def test_a_removal_that_changes_none_of_the_replayed_steps_is_not_replayed() -> 
     waiting, elsewhere = frozenset({NONE, *range(9)}), frozenset({10_000})
     before = replay.steady(step.replay)
     assert replay.steady(step.replay, elsewhere) is before
-    assert replay.steady(step.replay, elsewhere, whole=True) is before
+    assert replay.steady(step.replay, elsewhere, with_ops=True) is before
     assert replay.steady(step.replay, waiting) is not before
 
 

@@ -20,7 +20,7 @@ MORE = 12
     st.lists(programs(), min_size=1, max_size=3), st.frozensets(st.integers(0, FINDINGS - 1)), st.sampled_from([1, 2])
 )
 def test_where_all_is_as_much_later_it_goes_on_like_that(
-    steps: list[StepProgram], gone: frozenset[int], last: int
+    steps: list[StepProgram], removed: frozenset[int], last: int
 ) -> None:
     """Once all has moved by one time each further cycle takes it too, with the same waits, whatever led in."""
     ready = replay.Replay(Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS))
@@ -29,12 +29,12 @@ def test_where_all_is_as_much_later_it_goes_on_like_that(
     def cycle() -> dict[int, float]:
         state.waits.clear()
         for scaled in ready.programs:
-            state.step(scaled, gone)
+            state.step(scaled, removed)
         return dict(state.waits)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(graph, "LEAD_IN", last)
-        state.lead_in(ready.programs[-1], gone)
+        state.lead_in(ready.programs[-1], removed)
     pace = replay.Pace(state.mark())
     while not pace.steady:
         waits = cycle()
@@ -66,7 +66,7 @@ def test_the_host_works_less_by_the_op_where_that_goes_too() -> None:
     """9 µs of work, 7 of them in the op around a call of 2: without the call 9 are left, and without the op 2."""
     ready = replay.Replay(Graph((program([wait_for(0, host_ns=9e3, call_ns=2e3, op_ns=7e3)]),), 1, ((0, 7),), 0))
     removed = frozenset({0})
-    left = [replay.steady(ready).host, *(replay.steady(ready, removed, whole=whole).host for whole in (False, True))]
+    left = [replay.steady(ready).host, *(replay.steady(ready, removed, with_ops=whole).host for whole in (False, True))]
     assert left == pytest.approx([11e3, 9e3, 2e3])
 
 

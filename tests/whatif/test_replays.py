@@ -23,18 +23,18 @@ SCALES = ((0.7, 1.1), (1.0, 1.0), (0.4, 1.25))
     st.sampled_from([1, 1 << 19]),
 )
 def test_at_once_they_have_the_numbers_of_one_after_the_other(
-    steps: list[StepProgram], asked: list[tuple[frozenset[int], int, bool]], one: int | None, most: int
+    steps: list[StepProgram], questions: list[tuple[frozenset[int], int, bool]], single: int | None, most: int
 ) -> None:
     """Bit for bit: time, waits and their order, the host's work, the device's; of several scales, and of one step."""
     graph = Graph(tuple(steps), THREADS, ((0, 7), (0, 20)), EVENTS, busy_ns=1e3)
-    chosen = None if one is None else [one % len(steps)]
+    chosen = None if single is None else [single % len(steps)]
     alone, together = ([replay.Replay(graph, *scales) for scales in SCALES] for _ in range(2))
-    waiting = [(removed, n, whole) for removed, n, whole in asked if alone[n].question(removed, chosen, whole)[1]]
+    waiting = [(removed, n, whole) for removed, n, whole in questions if alone[n].question(removed, chosen, whole)[1]]
     expected = [repr(replay.steady(alone[n], removed, chosen, whole)) for removed, n, whole in waiting]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
         patch.setattr(replays, "MOST_NUMBERS", most)
-        replays.foresee((replays.Without(together[n], removed, whole) for removed, n, whole in asked), chosen)
+        replays.foresee((replays.Without(together[n], removed, whole) for removed, n, whole in questions), chosen)
         patch.delattr(replay.ReplayState, "step")
         assert expected == [repr(replay.steady(together[n], removed, chosen, whole)) for removed, n, whole in waiting]
 

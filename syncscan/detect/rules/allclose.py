@@ -1,4 +1,4 @@
-"""Comparing tensors with a tolerance brings the answer to the host.
+"""Comparing tensors with a tolerance reads the result back to the host.
 
 ## What it finds
 

@@ -2,7 +2,7 @@
 
 ## What it finds
 
-`cudaFree` and `cudaMalloc` inside ops: memory is so short or so fragmented that the cache is given back and taken
+`cudaFree` and `cudaMalloc` inside ops: memory is so scarce or fragmented that the cache is returned and allocated
 again.
 
 ## How it shows in the trace

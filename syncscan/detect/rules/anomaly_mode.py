@@ -1,4 +1,4 @@
-"""Autograd's anomaly mode asks after every backward node whether its gradient holds NaN.
+"""Autograd's anomaly mode checks after every backward node whether its gradient contains NaN.
 
 ## What it finds
 
@@ -41,7 +41,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.names import is_engine
+from syncscan.model.slice_names import is_engine
 
 ID = "anomaly-mode"
 NAME = "Anomaly mode checks every gradient"

@@ -3,8 +3,8 @@
 ## What it finds
 
 `torch.cov` and `corrcoef` (weights), `torch.istft` (window), `torch.normal` with a tensor of deviations,
-`multinomial` of old versions, `embedding_renorm_` and other ops that ask `equal`, `min` or `any` of the device to
-raise or warn; `gaussian_nll_loss`, which asks in Python whether a variance is negative.
+`multinomial` of old versions, `embedding_renorm_` and other ops that evaluate `equal`, `min` or `any` on the device to
+raise or warn; `gaussian_nll_loss`, which checks in Python whether a variance is negative.
 
 ## How it shows in the trace
 
@@ -19,7 +19,7 @@ result = torch.normal(torch.zeros_like(x), x.abs()).shape
 
 ## Use instead
 
-Not compared: both draw random numbers, from different generators' states.
+Not compared: both draw random numbers, from different generator states.
 
 ```python
 result = (torch.zeros_like(x) + x.abs() * torch.randn_like(x)).shape

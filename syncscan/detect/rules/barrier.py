@@ -25,7 +25,7 @@ result = x.sum()
 
 ## Versions
 
-Read in torch 2.6.
+Checked in the source of torch 2.6.
 
 ## References
 

@@ -24,7 +24,7 @@ result = norm(x)
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

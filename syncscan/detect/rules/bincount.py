@@ -23,7 +23,7 @@ result = torch.zeros(8, dtype=torch.long, device=device).scatter_add_(0, labels,
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

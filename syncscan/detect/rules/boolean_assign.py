@@ -25,7 +25,7 @@ result = torch.where(mask, x.amax(), x)
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 
@@ -36,7 +36,7 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import INDEX_ASSIGNMENTS
+from syncscan.detect.op_names import INDEX_ASSIGNMENTS
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 

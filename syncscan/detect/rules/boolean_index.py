@@ -22,7 +22,7 @@ result = torch.where(mask, x, 0).sum() / mask.sum()
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11; for the pinned count see `nonzero`.
+Checked in the source of torch 2.6 and in traces of 2.11; for the pinned count see `nonzero`.
 
 ## References
 
@@ -49,7 +49,7 @@ WHEN_FINE = """\
 When only a small part of the elements is selected and much work follows on them: the static form computes on all
 elements.
 
-Guard divisions: an empty mask gives 0/0. Where `x` may hold NaN or infinity, `torch.where` before the arithmetic,
+Guard divisions: an empty mask gives 0/0. If `x` may contain NaN or infinity, use `torch.where` before the arithmetic,
 never `x * mask`.
 """
 

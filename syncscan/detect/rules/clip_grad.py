@@ -1,4 +1,4 @@
-"""`clip_grad_norm_(error_if_nonfinite=True)` asks the host whether the norm is finite.
+"""`clip_grad_norm_(error_if_nonfinite=True)` checks on the host whether the norm is finite.
 
 ## What it finds
 

@@ -2,7 +2,7 @@
 
 ## What it finds
 
-`t.coalesce()`, and what coalesces for you: `SparseAdam` with `Embedding(sparse=True)`, `torch.sparse.sum`. Making the
+`t.coalesce()`, and code that calls it: `SparseAdam` with `Embedding(sparse=True)`, `torch.sparse.sum`. Making the
 sparse gradient itself didn't wait (torch 2.11, measured).
 
 ## How it shows in the trace
@@ -37,7 +37,7 @@ result = torch.zeros(8, 8, device=device).index_put_((indices[0], indices[1]), x
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import COALESCES
+from syncscan.detect.op_names import COALESCES
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 

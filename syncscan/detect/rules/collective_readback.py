@@ -40,10 +40,10 @@ All versions.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import reads_back
+from syncscan.detect.op_names import reads_back
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.names import is_collective
+from syncscan.model.slice_names import is_collective
 
 ID = "collective-readback"
 NAME = "A reduced value is read back"

@@ -29,7 +29,7 @@ result = buffer
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied on the device first.
+Checked in the source of torch 2.6 and in traces of 2.11; non-contiguous tensors are copied on the device first.
 
 ## References
 
@@ -40,7 +40,7 @@ Read in torch 2.6 and seen in traces of 2.11; non-contiguous tensors are copied 
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import choice
+from syncscan.detect.op_names import choice
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 from syncscan.model.race import RaceKind
@@ -71,13 +71,13 @@ _CPU = ("", "aten::to", "aten::_to_copy")
 
 def match(call: Call) -> Match | None:
     """Match any copy of a tensor to the host without a more specific rule; unknown direction gives low confidence."""
-    known = call.facts.direction == "DtoH"
-    if call.scalar or not (known or (not call.facts.copy and call.leaf == "aten::copy_")):
+    to_host = call.facts.direction == "DtoH"
+    if call.scalar or not (to_host or (not call.facts.copy and call.leaf == "aten::copy_")):
         return None
     return Match(
         title=f"{_call(call)} waits for a copy to the host",
         fix=_ACT + _LATE if choice(call) else _LATE,
-        confidence=_confidence(call) if known else Confidence.LOW,
+        confidence=_confidence(call) if to_host else Confidence.LOW,
         removal=Removal.ASYNC_COPY,
     )
 

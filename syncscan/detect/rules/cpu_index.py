@@ -36,7 +36,7 @@ A boolean mask on the host is turned into indices there; sent without a wait sin
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import INDEXINGS
+from syncscan.detect.op_names import INDEXINGS
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 from syncscan.model.race import RaceKind

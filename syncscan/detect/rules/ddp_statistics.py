@@ -26,7 +26,7 @@ result = x.sum()  # the same, later
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

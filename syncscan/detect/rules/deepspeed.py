@@ -1,8 +1,8 @@
-"""DeepSpeed times its steps and looks for overflow on the host.
+"""DeepSpeed times its steps and checks for overflow on the host.
 
 ## What it finds
 
-The throughput timer, which synchronizes at both ends of each step, the breakdown of wall clock, the test for overflow,
+The throughput timer, which synchronizes at both ends of each step, the wall-clock breakdown, the check for overflow,
 and ZeRO's waits for its streams.
 
 ## How it shows in the trace
@@ -17,7 +17,7 @@ result = {"fp16": {"enabled": True}, "wall_clock_breakdown": True}
 
 ## Use instead
 
-Not run: it takes DeepSpeed.
+Not run: this needs DeepSpeed.
 
 ```python
 result = {"bf16": {"enabled": True, "check_grad_overflow": False}, "timers": {"throughput": {"enabled": False}}}
@@ -25,7 +25,8 @@ result = {"bf16": {"enabled": True, "check_grad_overflow": False}, "timers": {"t
 
 ## Versions
 
-Timers are on and synchronize by default, and bfloat16 looks for overflow; read in DeepSpeed 0.19.8, not measured.
+Timers are on and synchronize by default, and bfloat16 checks for overflow. Checked in the source of DeepSpeed 0.19.8,
+not measured.
 
 ## References
 

@@ -1,9 +1,9 @@
-"""A diffusers scheduler looks its step up on the device.
+"""A diffusers scheduler looks up its timestep on the device.
 
 ## What it finds
 
-Schedulers that search for the timestep they are given, because nobody told them where they begin, and schedulers whose
-constants lie on the host while the timestep lies on the device.
+Schedulers that search for the given timestep because no begin index is set, and schedulers whose constants are on the
+host although the timestep is on the device.
 
 ## How it shows in the trace
 
@@ -27,8 +27,8 @@ result = 3  # scheduler.set_begin_index(0), and it counts by itself
 
 ## Versions
 
-`set_begin_index` since diffusers 0.27. Read in 0.42. That a scheduler reads was seen on an H200; that it doesn't
-search once it has a begin, on a CPU alone.
+`set_begin_index` since diffusers 0.27. Checked in the source of 0.42. That a scheduler reads was measured on an H200;
+that it doesn't search with a begin index, only on a CPU.
 
 ## References
 

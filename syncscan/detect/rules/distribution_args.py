@@ -26,7 +26,7 @@ result = normal.log_prob(x)
 
 ## Versions
 
-On by default since torch 1.8. `_is_all_true` is asked in newer versions, `all` in older ones.
+On by default since torch 1.8. Newer versions call `_is_all_true`, older ones `all`.
 
 ## References
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.empty_cache()` gives memory back to the driver, which drains the device.
+"""`torch.cuda.empty_cache()` returns memory to the driver, which drains the device.
 
 ## What it finds
 

@@ -1,4 +1,4 @@
-"""`torch.equal` brings its answer to the host.
+"""`torch.equal` reads its result back to the host.
 
 ## What it finds
 
@@ -22,7 +22,7 @@ result = (x == x.clone()).all()  # a tensor: use it with torch.where, or read it
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

@@ -3,7 +3,7 @@
 ## What it finds
 
 `fully_shard(…, offload_policy=CPUOffloadPolicy())`: gradients that are copied to the host in backward and awaited at
-its end, and parameters that are copied from pageable memory before each all-gather, where such a copy was seen to wait.
+its end, and parameters that are copied from pageable memory before each all-gather, if such a copy waited.
 
 ## How it shows in the trace
 
@@ -19,7 +19,7 @@ result = {"offload_policy": CPUOffloadPolicy(pin_memory=False)}
 
 ## Use instead
 
-Not run: FSDP2 needs processes, and torch 2.6 for these names.
+Not run: FSDP2 needs several processes, and torch 2.6 for these names.
 
 ```python
 from torch.distributed.fsdp import CPUOffloadPolicy
@@ -28,8 +28,8 @@ result = {"offload_policy": CPUOffloadPolicy()}  # pin_memory=True is the defaul
 
 ## Versions
 
-Read in torch 2.11 and measured, the copies of parameters not: those of 4 MB from pageable memory, on a stream of their
-own, were not waited for on an H200.
+Checked in the source of torch 2.11, and measured, except for the copies of parameters: those of 4 MB from pageable
+memory, on a stream of their own, were not waited for on an H200.
 
 Without an offload policy FSDP2 waits for nothing: streams wait for events, and it has no rate limiter
 (fsdp-rate-limiter is FSDP1's).

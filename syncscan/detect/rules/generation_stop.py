@@ -1,9 +1,9 @@
-"""Text generation asks after every token whether it is finished.
+"""Text generation checks after every token whether it is finished.
 
 ## What it finds
 
-Hugging Face `generate`: the stopping test, streamers, some logits processors; and what it does once a call, before the
-first token: special tokens copied to the device, and warnings that look at them.
+Hugging Face `generate`: the stopping check, streamers, some logits processors; and, once per call before the first
+token, special tokens copied to the device, and warnings that read them.
 
 ## How it shows in the trace
 
@@ -20,7 +20,7 @@ result = unfinished.sum()
 
 ## Use instead
 
-Not recorded: it takes a language model.
+Not recorded: this needs a language model.
 
 ```python
 unfinished = labels > 0
@@ -29,7 +29,8 @@ result = unfinished.sum()  # test every some tokens, or the copy of an earlier s
 
 ## Versions
 
-Read in transformers 5.17: only on MPS is the stopping test deferred by a step (`DeferredStopCheck.is_supported`).
+Checked in the source of transformers 5.17: only on MPS is the stopping check deferred by a step
+(`DeferredStopCheck.is_supported`).
 
 ## References
 

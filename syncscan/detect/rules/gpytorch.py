@@ -2,8 +2,8 @@
 
 ## What it finds
 
-Each training step of an exact GP whose inputs are other tensors than those it holds, each evaluation of a stationary
-kernel, each call of a variational strategy and each exact solve through a Cholesky factor.
+Each training step of an exact GP whose inputs are different tensors from those it holds, each evaluation of a
+stationary kernel, each call of a variational strategy and each exact solve through a Cholesky factor.
 
 ## How it shows in the trace
 
@@ -30,9 +30,10 @@ result = factor  # look at info every N steps
 
 ## Versions
 
-Measured in gpytorch 1.15: what kernels and variational strategies ask. Read there and in linear_operator 0.6: the
-training inputs' check, which an H200 with torch 2.11 didn't wait for where they were the very tensors, and that
-`linear_operator.settings.trace_mode` spares the factor's check; `gpytorch.settings.trace_mode` was measured not to.
+Measured in gpytorch 1.15: the checks of kernels and variational strategies. Checked in its source and that of
+linear_operator 0.6: the check of the training inputs, which doesn't wait if they are the same tensors (H200, torch
+2.11), and that `linear_operator.settings.trace_mode` avoids the factor's check; `gpytorch.settings.trace_mode` doesn't
+(measured).
 
 ## References
 

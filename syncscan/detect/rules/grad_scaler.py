@@ -48,7 +48,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.names import is_optimizer_step
+from syncscan.model.slice_names import is_optimizer_step
 
 ID = "grad-scaler"
 NAME = "GradScaler reads found_inf back"

@@ -7,7 +7,7 @@
 ## How it shows in the trace
 
 A read-back inside a `Torch-Compiled Region` slice but outside of its `## Call CompiledFxGraph …`, with the next region
-behind it; or, with stacks, below a frame of `torch/_dynamo/eval_frame.py` and in no region: dynamo left the function to
+after it; or, with stacks, below a frame of `torch/_dynamo/eval_frame.py` and in no region: dynamo left the function to
 eager mode.
 
 ## Example
@@ -46,14 +46,14 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.names import is_compiled_graph, is_compiled_region
+from syncscan.model.slice_names import is_compiled_graph, is_compiled_region
 
 ID = "graph-break"
 NAME = "A graph break reads a value back"
 CAUSE = Cause.READBACK
 WHY = """\
-Dynamo stops compiling at the read-back, runs it eagerly and goes on in a second graph: a wait, and two smaller graphs
-instead of one.
+Dynamo stops compiling at the read-back, runs it eagerly and continues in a second graph: a wait, and two smaller graphs
+    instead of one.
 """
 WHEN_FINE = """\
 Outside of the hot function.
@@ -94,7 +94,7 @@ def _inside(call: Call) -> bool:
 
 
 def _left_to_eager(call: Call) -> bool:
-    """Whether what was compiled calls it, and no region is around: a break in a loop leaves the whole function so.
+    """Return whether compiled code calls it outside of a region: a break in a loop leaves the whole function eager.
 
     Dynamo's wrapper stands in the stack above the function: `compile_wrapper` of torch/_dynamo/eval_frame.py. What
     `torch.compiler.disable` wraps stands below `_fn` there, and was meant to run eagerly; so stood both before 2.9.

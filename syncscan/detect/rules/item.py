@@ -41,7 +41,7 @@ Copied into pinned memory since about torch 2.3, so that the wait shows in `cuda
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import choice
+from syncscan.detect.op_names import choice
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 
@@ -78,10 +78,10 @@ def match(call: Call) -> Match | None:
     if not call.scalar:
         return None
     inside = call.top if call.top not in ("aten::item", "aten::_local_scalar_dense") else ""
-    own = ".item()" if call.called("item") or not call.profiled else "float() or int()"
+    expression = ".item()" if call.called("item") or not call.profiled else "float() or int()"
     what, fix = _read(call) if not inside else ("a number", _NUMBER)
     return Match(
-        title=f"{inside.removeprefix('aten::') or own} waits for {what}",
+        title=f"{inside.removeprefix('aten::') or expression} waits for {what}",
         fix=fix,
         confidence=Confidence.MEDIUM if inside else Confidence.HIGH,
         removal=Removal.NOTHING,

@@ -3,7 +3,7 @@
 ## What it finds
 
 `self.log(…, prog_bar=True)`, which is read after every batch, metrics that a logger writes, numbers that
-`self.log` makes tensors of, callbacks that time or copy, and batches from pageable memory whose copy was seen to wait.
+`self.log` converts to tensors, callbacks that time or copy, and batches from pageable memory whose copy waited.
 
 ## How it shows in the trace
 
@@ -18,7 +18,7 @@ result = loss  # self.log("loss", loss, prog_bar=True)
 
 ## Use instead
 
-Not run: it takes Lightning.
+Not run: this needs Lightning.
 
 ```python
 loss = x.square().mean()
@@ -27,8 +27,8 @@ result = loss  # self.log("loss", loss)
 
 ## Versions
 
-Read in Lightning 2.6.6. Measured there: numbers that `self.log` makes tensors of, `ThroughputMonitor`, and that a batch
-of 4 MB from pageable memory doesn't wait on an H200 where nothing is queued before it.
+Checked in the source of Lightning 2.6.6. Measured: numbers that `self.log` converts to tensors, `ThroughputMonitor`,
+and that a batch of 4 MB from pageable memory doesn't wait on an H200 if nothing is queued before it.
 
 ## References
 

@@ -1,4 +1,4 @@
-"""A linear algebra op reads its error flags back to raise when a matrix is singular, or its solver waits by itself.
+"""A linear algebra op reads its error flags back to raise when a matrix is singular, or its solver waits internally.
 
 ## What it finds
 
@@ -8,7 +8,7 @@
 ## How it shows in the trace
 
 `aten::linalg_inv > … > aten::_linalg_check_errors > aten::item`; `svd` and `eigh` copy a convergence flag besides,
-directly below `aten::_linalg_svd` or `aten::_linalg_eigh`. What a solver of cuSOLVER or MAGMA does by itself stands
+directly below `aten::_linalg_svd` or `aten::_linalg_eigh`. The calls of a cuSOLVER or MAGMA solver itself are
 directly below its op: 28 synchronizes and copies below `aten::linalg_eig` of a 5 x 5 matrix, three below
 `aten::linalg_lu_factor_ex`, with `cudaMalloc` and `cudaFree`.
 
@@ -28,7 +28,8 @@ result, info = torch.linalg.inv_ex(spd)  # read info later, every N steps
 
 ## Versions
 
-`inv_ex` and `cholesky_ex` since torch 1.9, the others later. What solvers do was seen with torch 2.11 on an H200.
+`inv_ex` and `cholesky_ex` since torch 1.9, the others later. The solvers' calls were recorded with torch 2.11 on an
+H200.
 
 ## References
 

@@ -38,7 +38,7 @@ result = f"{torch.stack(losses).tolist()[-1]:.3f}"  # every N steps: one read fo
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import reads_back
+from syncscan.detect.op_names import reads_back
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
 from syncscan.model.race import RaceKind
@@ -54,9 +54,9 @@ work.
 WHEN_FINE = """\
 Every N steps.
 
-One read late in the step costs only the host's lead: check what the step would gain. To log without
-waiting, copy into pinned memory with `non_blocking=True`, record an event, and read a step later, when the event is
-done.
+A single read late in the step costs only the time by which the host runs ahead: check what the step would gain. To log
+without waiting, copy into pinned memory with `non_blocking=True`, record an event, and read a step later, when the
+event is done.
 """
 
 _LOGGERS = (

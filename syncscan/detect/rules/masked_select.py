@@ -3,7 +3,7 @@
 ## What it finds
 
 `torch.masked_select(x, mask)` and `x.masked_select(mask)`; and the backward of `masked_fill` with a tensor as its
-value, and of `masked_scatter`, which select what the gradients of value and source are made of.
+value, and of `masked_scatter`, which select the elements for the gradients of value and source.
 
 ## How it shows in the trace
 
@@ -23,7 +23,7 @@ result = torch.where(mask, x, 0).sum()
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11; on the CPU the chain differs (`aten::item`).
+Checked in the source of torch 2.6 and in traces of 2.11; on the CPU the chain differs (`aten::item`).
 
 ## References
 

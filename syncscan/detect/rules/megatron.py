@@ -1,4 +1,4 @@
-"""Megatron reads the gradients' norm and looks for overflow on the host.
+"""Megatron reads the gradients' norm and checks for overflow on the host.
 
 ## What it finds
 
@@ -27,7 +27,7 @@ result = x * (1.0 / (norm + 1e-6)).clamp(max=1.0)
 
 ## Versions
 
-Read in Megatron core 0.19.2, not measured.
+Checked in the source of Megatron core 0.19.2, not measured.
 
 ## References
 

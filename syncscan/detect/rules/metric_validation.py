@@ -26,7 +26,7 @@ result = multiclass_accuracy(labels, labels, num_classes=8, validate_args=False)
 
 ## Versions
 
-Read in torchmetrics 1.9.
+Checked in the source of torchmetrics 1.9.
 
 ## References
 

@@ -1,8 +1,8 @@
-"""A call about a kernel waits while CUDA loads it: it is used for the first time.
+"""A call about a kernel waits while CUDA loads the kernel for its first use.
 
 ## What it finds
 
-Calls that set an attribute of a kernel, or ask for one, and are held until the device is done.
+Calls that set or get an attribute of a kernel, and block until the device is done.
 
 ## How it shows in the trace
 
@@ -16,7 +16,7 @@ result = (x @ x).softmax(-1)
 
 ## Use instead
 
-Not recorded: it is loaded once in a process, by whoever comes first.
+Not recorded: a kernel is loaded once in a process, on its first use.
 
 ```python
 for _ in range(3):  # before the steps that count, with the same shapes and dtypes
@@ -25,7 +25,7 @@ for _ in range(3):  # before the steps that count, with the same shapes and dtyp
 
 ## Versions
 
-Since CUDA 11.7 where `CUDA_MODULE_LOADING=LAZY` is set, as torch does since 1.13; by default since CUDA 12.2 on Linux
+Since CUDA 11.7 if `CUDA_MODULE_LOADING=LAZY` is set, as torch does since 1.13; by default since CUDA 12.2 on Linux
 and 12.3 on Windows.
 
 ## References

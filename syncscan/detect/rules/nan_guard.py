@@ -1,4 +1,4 @@
-"""A check for NaN or infinity asks the host at every step.
+"""A check for NaN or infinity reads its result back in every step.
 
 ## What it finds
 
@@ -29,7 +29,7 @@ result = torch.nan_to_num(loss)
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

@@ -20,7 +20,7 @@ result = boxes[kept].sum()
 
 ## Use instead
 
-Not compared: a fixed number of boxes is another choice of boxes.
+Not compared: a fixed number selects different boxes.
 
 ```python
 boxes = torch.cat([x[:, :2], x[:, :2] + 1], dim=1)
@@ -30,7 +30,7 @@ result = boxes[best].sum()
 
 ## Versions
 
-Seen in traces of torchvision 0.26 and read in older sources; which call shows the wait has changed.
+Checked in traces of torchvision 0.26 and in the source of older versions; the call that shows the wait has changed.
 
 ## References
 

@@ -1,4 +1,4 @@
-"""`torch.nonzero` and its kin read the number of matches back to the host.
+"""`torch.nonzero` and similar functions read the number of matches back to the host.
 
 ## What it finds
 

@@ -26,7 +26,7 @@ result = torch.where(i < labels.max(), i, 0).sum()
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 
@@ -37,7 +37,7 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import converts_to_a_number
+from syncscan.detect.op_names import converts_to_a_number
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal, Use
 

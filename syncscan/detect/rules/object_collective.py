@@ -1,4 +1,4 @@
-"""Collectives of Python objects bring sizes and bytes to the host.
+"""Collectives of Python objects copy sizes and bytes to the host.
 
 ## What it finds
 
@@ -38,7 +38,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
-from syncscan.model.names import is_collective
+from syncscan.model.slice_names import is_collective
 
 ID = "object-collective"
 NAME = "Object collectives go through the host"

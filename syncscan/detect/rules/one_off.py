@@ -1,14 +1,14 @@
-"""Work that is done once: compiling, capturing a graph, loading a checkpoint, setting a library up.
+"""One-time work: compiling, capturing a graph, loading a checkpoint, setting up a library.
 
 ## What it finds
 
 CUDA graph capture, `torch.compile`'s benchmarking of kernels and recording of its graphs, `load_state_dict`, tuning;
-the `cudaFree` with which cuDNN and cuBLAS begin when an op needs them for the first time.
+the `cudaFree` that initializes cuDNN and cuBLAS when an op needs them for the first time.
 
 ## How it shows in the trace
 
 Waits with frames of `torch/cuda/graphs.py`, `torch/_inductor/`, `torch/_dynamo/`, `load_state_dict`. A `cudaFree`
-that waits for no work, in the first run of an op; torch's allocator calls it behind a `cudaMalloc` that failed.
+that waits for no work, in the first run of an op; torch's allocator calls it after a `cudaMalloc` that failed.
 
 ## Example
 

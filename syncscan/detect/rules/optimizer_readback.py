@@ -7,8 +7,8 @@ device, `LBFGS`.
 
 ## How it shows in the trace
 
-`aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait. What
-waits in a closure, which Lightning runs the whole training step in, isn't the optimizer's.
+`aten::item` inside `Optimizer.step#…`. `aten::item` without a runtime call below it is a CPU tensor and no wait. Waits
+in a closure, in which Lightning runs the whole training step, don't count as the optimizer's.
 
 ## Example
 
@@ -43,10 +43,10 @@ Adam's `step` is a CPU tensor since torch 1.12. A tensor `lr` is taken since abo
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import reads_back
+from syncscan.detect.op_names import reads_back
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal
-from syncscan.model.names import is_optimizer_step
+from syncscan.model.slice_names import is_optimizer_step
 
 ID = "optimizer-readback"
 NAME = "The optimizer reads values back"

@@ -1,9 +1,9 @@
-"""peft's adapters copy their virtual tokens, or ask about values, in each forward pass.
+"""peft's adapters copy their virtual tokens, or read values back, in each forward pass.
 
 ## What it finds
 
-Prompt and prefix tuning, which make their part of mask and labels on the host, AdaLoRA when it allots ranks, VB-LoRA,
-Poly and activated LoRA. LoRA itself, with DoRA, rsLoRA and LoftQ, waits for nothing in training.
+Prompt and prefix tuning, which create their part of mask and labels on the host, AdaLoRA when it allocates ranks,
+VB-LoRA, Poly and activated LoRA. LoRA itself, with DoRA, rsLoRA and LoftQ, waits for nothing in training.
 
 ## How it shows in the trace
 
@@ -17,7 +17,7 @@ result = torch.cat([torch.ones(64, 4).to(device), x], dim=1)  # model(input_ids=
 
 ## Use instead
 
-Not run: it takes peft.
+Not run: this needs peft.
 
 ```python
 with torch.device(device):
@@ -26,7 +26,7 @@ with torch.device(device):
 
 ## Versions
 
-Read and measured in peft 0.21.2.
+Checked in the source of peft 0.21.2, and measured.
 
 ## References
 

@@ -20,7 +20,7 @@ result = batch.to(device, non_blocking=True).sum()
 
 ## Use instead
 
-Not recorded: after the first step the host allocator's cache answers, and nothing is pinned.
+Not recorded: after the first step, the host allocator's cache has the memory, and nothing is pinned.
 
 ```python
 batch = torch.ones(64, 64)

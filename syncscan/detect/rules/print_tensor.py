@@ -17,7 +17,7 @@ result = str(x[0, :4])
 
 ## Use instead
 
-Not compared: the text holds the device's name.
+Not compared: the text contains the device's name.
 
 ```python
 result = str(x[0, :4].cpu())  # one copy instead of a dozen waits; better: print shapes
@@ -25,7 +25,7 @@ result = str(x[0, :4].cpu())  # one copy instead of a dozen waits; better: print
 
 ## Versions
 
-Seen in traces of torch 2.11; the frames are the same in older versions.
+Checked in traces of torch 2.11; the frames are the same in older versions.
 
 ## References
 

@@ -1,4 +1,4 @@
-"""The backward of `prod` and `cumprod` looks for zeros on the host.
+"""The backward of `prod` and `cumprod` counts zeros on the host.
 
 ## What it finds
 
@@ -27,7 +27,7 @@ result = leaf.grad
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

@@ -40,7 +40,7 @@ Later versions fill single elements without a copy (changed upstream in 2026).
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import INDEX_ASSIGNMENTS
+from syncscan.detect.op_names import INDEX_ASSIGNMENTS
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 

@@ -2,8 +2,8 @@
 
 ## What it finds
 
-The read of sampled tokens at the end of each batch, the longest segment that vision attention asks for in every block,
-what EAGLE's verification reads, checks of the sampler.
+The read of sampled tokens at the end of each batch, the longest segment, which vision attention reads in every block,
+reads of EAGLE's verification, checks of the sampler.
 
 ## How it shows in the trace
 
@@ -18,7 +18,7 @@ result = tokens.tolist()
 
 ## Use instead
 
-Not run: it takes SGLang.
+Not run: this needs SGLang.
 
 ```python
 tokens = x.argmax(-1)
@@ -27,9 +27,9 @@ result = tokens.tolist()  # read while the next batch runs: the overlap schedule
 
 ## Versions
 
-Read in SGLang 0.4 to 0.5 and its main branch of 2026, not measured. `scheduler_output_processor_mixin.py` became
-`scheduler_components/batch_result_processor.py`; vision attention takes `max_seqlen` from the encoder where that hands
-it on (Kimi's since sgl-project/sglang#30878).
+Checked in the source of SGLang 0.4 to 0.5 and its main branch of 2026, not measured.
+`scheduler_output_processor_mixin.py` became `scheduler_components/batch_result_processor.py`; vision attention takes
+`max_seqlen` from the encoder if that passes it on (Kimi's since sgl-project/sglang#30878).
 
 ## References
 
@@ -49,7 +49,7 @@ ID = "sglang"
 NAME = "SGLang waits for tokens or sizes"
 CAUSE = Cause.CTRL
 WHY = """\
-The scheduler needs the tokens on the host to end requests and to send text; kernels are given sizes as numbers.
+The scheduler needs the tokens on the host to end requests and to send text; kernels take sizes as Python numbers.
 """
 WHEN_FINE = """\
 When the next batch runs meanwhile: then the host waits for the device, not the device for the host.

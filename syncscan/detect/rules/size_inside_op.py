@@ -1,4 +1,4 @@
-"""An op reads a size back to the host inside: combinations, segment_reduce, mode, matrix_exp.
+"""An op reads a size back to the host internally: combinations, segment_reduce, mode, matrix_exp.
 
 ## What it finds
 

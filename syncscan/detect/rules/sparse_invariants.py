@@ -7,7 +7,7 @@ without a size.
 
 ## How it shows in the trace
 
-`aten::_validate_sparse_coo_tensor_args`, `aten::_validate_compressed_sparse_indices` and kin over `aten::item`.
+`aten::_validate_sparse_coo_tensor_args`, `aten::_validate_compressed_sparse_indices` and similar ops over `aten::item`.
 
 ## Example
 
@@ -36,7 +36,7 @@ Checks are off by default since torch 2.0.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import COALESCES
+from syncscan.detect.op_names import COALESCES
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Removal
 

@@ -3,7 +3,7 @@
 ## What it finds
 
 `torch.split(x, sizes.tolist())`, `torch.tensor_split(x, indices.cpu())`, `x.split(int(n))` with sizes that were
-computed on the device; the tokens for each rank that `all_to_all_single` of a mixture of experts is given as numbers.
+computed on the device; the numbers of tokens per rank that a mixture of experts passes to `all_to_all_single`.
 
 ## How it shows in the trace
 
@@ -26,7 +26,7 @@ result = torch.split(x, sizes)[1]
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

@@ -23,7 +23,7 @@ result = torch.where(x.sum() > 0, x * 2, x)
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 

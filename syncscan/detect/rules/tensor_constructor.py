@@ -57,7 +57,8 @@ SMALL = 512
 """Bytes up to which the data are taken as constants, not as a batch: 64 numbers of 8 bytes."""
 _SMALL = (
     "Create it once and keep it (a buffer), or create it on the device: torch.full, zeros, arange with device=…; plain "
-    "Python numbers in arithmetic need no tensor."
+    "Python numbers in arithmetic need no tensor. If the values are new in each step: pin_memory() and to(device, "
+    "non_blocking=True), unchanged until the copy has run."
 )
 _LARGE = (
     "New data in each step (such as a replay buffer): torch.from_numpy(array).pin_memory().to(device, "

@@ -25,7 +25,7 @@ result = x.index_select(0, i.view(1)).sum()
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11.
+Checked in the source of torch 2.6 and in traces of 2.11.
 
 ## References
 
@@ -36,7 +36,7 @@ Read in torch 2.6 and seen in traces of 2.11.
 from __future__ import annotations
 
 from syncscan.detect.call import Call
-from syncscan.detect.ops import converts_to_a_number
+from syncscan.detect.op_names import converts_to_a_number
 from syncscan.detect.rule import Match
 from syncscan.model.finding import Cause, Confidence, Removal, Use
 
@@ -74,12 +74,12 @@ def match(call: Call) -> Match | None:
     """Match a scalar read that a view follows, not by a call of `item()`."""
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
-    what = _VIEWS.get(second if flagged else first, "")
+    view = _VIEWS.get(second if flagged else first, "")
     named = not call.profiled and call.before[-1:] == ("aten::select",)  # t[k].item(), and then whatever follows
-    if not (what and converts_to_a_number(call) and not named and call.followed_within(_AT_ONCE_NS)):
+    if not (view and converts_to_a_number(call) and not named and call.followed_within(_AT_ONCE_NS)):
         return None
     return Match(
-        title=f"a number is read back{'' if call.profiled else ', most likely'} as {what}",
+        title=f"a number is read back{'' if call.profiled else ', most likely'} as {view}",
         fix="x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
         "torch.arange(len(x), device=x.device) < n.",
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,

@@ -1,8 +1,8 @@
-"""timm copies mixing factors, batches and averages with a wait, and AdamP asks whether to project.
+"""timm copies mixing factors, batches and averages synchronously, and AdamP reads back whether to project.
 
 ## What it finds
 
-`Mixup(mode='elem')` and `'pair'` on the device, `create_loader` without `pin_memory` where its copy was seen to wait,
+`Mixup(mode='elem')` and `'pair'` on the device, `create_loader` without `pin_memory` if its copy waited,
 averages of a model that are kept
 on the CPU, and the optimizers AdamP and SGDP.
 
@@ -20,7 +20,7 @@ result = x * torch.tensor(factors, device=device)[:, None]
 
 ## Use instead
 
-Not run: it takes timm.
+Not run: this needs timm.
 
 ```python
 factor = 0.25  # Mixup(mode="batch"): one number for the batch
@@ -29,8 +29,8 @@ result = x * factor
 
 ## Versions
 
-Read and measured in timm 1.0.31, the loader's wait not: batches of 9.6 MB from pageable memory, copied on a stream of
-their own, were not waited for on an H200.
+Checked in the source of timm 1.0.31, and measured, except for the loader's wait: batches of 9.6 MB from pageable
+memory, copied on a stream of their own, were not waited for on an H200.
 
 Losses are read by programs that use timm, as its train.py does: `AverageMeter`, `NativeScaler`, `clip_grad`,
 `RandomErasing` and `Lookahead` wait for nothing themselves.

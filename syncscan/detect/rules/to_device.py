@@ -28,7 +28,7 @@ result = batch.to(device, non_blocking=True).sum()
 
 ## Versions
 
-Read in torch 2.6 and seen in traces of 2.11. On ROCm one `hipMemcpyWithStream`.
+Checked in the source of torch 2.6 and in traces of 2.11. On ROCm one `hipMemcpyWithStream`.
 
 ## References
 

@@ -2,8 +2,8 @@
 
 ## What it finds
 
-`global_mean_pool` and other aggregations, norms, `scatter`, `softmax`, `degree`, `to_dense_batch` without the size that
-they would take, layers that add loops to a graph in each forward pass, top-k pooling, and `batch.to(device)`.
+`global_mean_pool` and other aggregations, norms, `scatter`, `softmax`, `degree`, `to_dense_batch` without the size
+argument, layers that add loops to a graph in each forward pass, top-k pooling, and `batch.to(device)`.
 
 ## How it shows in the trace
 
@@ -19,7 +19,7 @@ result = x.new_zeros(size, 64).index_add_(0, batch, x)
 
 ## Use instead
 
-Not run: it takes torch_geometric.
+Not run: this needs torch_geometric.
 
 ```python
 batch = torch.arange(64, device=device) // 16
@@ -29,7 +29,7 @@ result = x.new_zeros(size, 64).index_add_(0, batch, x)
 
 ## Versions
 
-Read and measured in torch_geometric 2.8; `to_dense_batch` also in 2.7.
+Checked in the source of torch_geometric 2.8, and measured; `to_dense_batch` also in 2.7.
 
 ## References
 

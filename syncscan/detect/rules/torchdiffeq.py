@@ -1,9 +1,9 @@
-"""torchdiffeq decides on the host how far to step.
+"""torchdiffeq chooses its step size on the host.
 
 ## What it finds
 
-`odeint` and `odeint_adjoint`: adaptive solvers (`dopri5`, the default) ask whether a step was good enough and how far
-it got, fixed ones whether a point of output is reached.
+`odeint` and `odeint_adjoint`: adaptive solvers (`dopri5`, the default) check whether a step was accurate enough and
+how far it got; fixed-step solvers check whether an output time is reached.
 
 ## How it shows in the trace
 
@@ -31,7 +31,7 @@ result = y
 
 ## Versions
 
-Read and measured in torchdiffeq 0.2.5.
+Checked in the source of torchdiffeq 0.2.5, and measured.
 
 ## References
 

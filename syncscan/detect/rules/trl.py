@@ -7,7 +7,7 @@
 
 ## How it shows in the trace
 
-Frames of `trl/trainer/` or `trl/experimental/` around `aten::item`, a few for each step, whatever `logging_steps` says.
+Frames of `trl/trainer/` or `trl/experimental/` around `aten::item`, a few for each step, regardless of `logging_steps`.
 
 ## Example
 
@@ -18,7 +18,7 @@ result = SFTConfig("out")
 
 ## Use instead
 
-Not run: it takes TRL.
+Not run: this needs TRL.
 
 ```python
 from trl import SFTConfig
@@ -27,7 +27,7 @@ result = SFTConfig("out")  # and a subclass of SFTTrainer whose compute_loss is 
 
 ## Versions
 
-Read in TRL 1.16. Before 1.0 `use_liger_kernel=True` left out SFT's entropy.
+Checked in the source of TRL 1.16. Before 1.0, `use_liger_kernel=True` left out SFT's entropy.
 
 ## References
 

@@ -25,7 +25,7 @@ result = x.sum()  # DistributedDataParallel(model, static_graph=True)
 
 ## Versions
 
-Read in torch 2.6 and seen in a trace of 2.11: the copy happens only when a parameter was unused.
+Checked in the source of torch 2.6 and in a trace of 2.11: the copy happens only when a parameter was unused.
 
 ## References
 

@@ -17,7 +17,7 @@ result = tokens.tolist()
 
 ## Use instead
 
-Not run: it takes vLLM.
+Not run: this needs vLLM.
 
 ```python
 tokens = x.argmax(-1)
@@ -26,8 +26,8 @@ result = tokens.tolist()  # read while the next step runs: --async-scheduling
 
 ## Versions
 
-Read in vLLM's V1 engine, not measured. `SchedulerConfig.async_scheduling` was False by default and is None in later
-versions, which `VllmConfig` makes True where nothing forbids it.
+Checked in the source of vLLM's V1 engine, not measured. `SchedulerConfig.async_scheduling` was False by default and is
+None in later versions, which `VllmConfig` changes to True unless something forbids it.
 
 ## References
 

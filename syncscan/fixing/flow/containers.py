@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from syncscan.fixing.flow import functions, numbers
-from syncscan.fixing.flow.taint import ContainerShape, Origin, Stuck, Taint
+from syncscan.fixing.flow import callees, deferred_arithmetic
+from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
+    from syncscan.fixing.program_file import File
 
 _PUTS = frozenset("append insert appendleft".split())
 _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
@@ -82,6 +83,34 @@ def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) 
     walk.hold(cell, container, taint.holding(shape), origin)
 
 
+def sums_of_shared_entries(walk: NumberWalk, cell: Cell, origin: Origin) -> list[ast.AugAssign]:
+    """Return the statements `x[i] += y` of a container whose entries' tensors something else may hold too."""
+    uses = [use for use in walk.uses(cell) if walk.in_region(use, origin)]
+    if not any(_may_share(walk.file, use) for use in uses):
+        return []
+    entries = [entry for use in uses if isinstance(entry := walk.file.parents[use], ast.Subscript)]
+    pairs = ((entry, walk.file.parents[entry]) for entry in entries)
+    return [n for entry, n in pairs if isinstance(n, ast.AugAssign) and n.target is entry]
+
+
+def _may_share(file: File, use: ast.expr) -> bool:
+    """Return whether a use of a container takes one of its entries out, or puts in what has a name."""
+    entry = file.parents[use]
+    if not isinstance(entry, ast.Subscript) or entry.value is not use:
+        return not isinstance(entry, ast.Compare | ast.If) and not _is_harmless(file, entry)
+    statement = file.parents[entry]
+    if isinstance(statement, ast.Assign) and entry in statement.targets:
+        return isinstance(statement.value, ast.Name | ast.Attribute | ast.Subscript | ast.IfExp)
+    return not isinstance(statement, ast.AugAssign | ast.BinOp | ast.Compare | ast.FormattedValue)
+
+
+def _is_harmless(file: File, parent: ast.AST) -> bool:
+    """Return whether a method or function gives no entry away: `x.keys()`, `len(x)`."""
+    call = file.parents[parent] if isinstance(parent, ast.Attribute) else parent
+    name = getattr(parent, "attr", ast.unparse(call.func) if isinstance(call, ast.Call) else "")
+    return isinstance(call, ast.Call) and name in ("keys", "len", "clear")
+
+
 def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin: Origin) -> None:
     """Follow a use of a container that holds the number."""
     if isinstance(parent, ast.Attribute):
@@ -90,8 +119,8 @@ def use(walk: NumberWalk, node: ast.expr, parent: ast.AST, taint: Taint, origin:
         _element(walk, node, parent, taint, origin)
     elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
         return
-    elif numbers.is_sum(parent) and taint.shape is ContainerShape.LIST:
-        walk._summed(node, taint, origin)
+    elif deferred_arithmetic.is_sum(parent) and taint.shape is ContainerShape.LIST:
+        walk._follow_sum(node, taint, origin)
     elif isinstance(parent, ast.Call | ast.keyword):
         _handed(walk, node, parent, taint, origin)
     elif _is_asked(parent, node, taint):
@@ -118,8 +147,42 @@ def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: T
     if called and parent.attr == "get" and taint.shape is ContainerShape.DICT:
         assert isinstance(call, ast.Call)
         walk.push(call, Taint(ContainerShape.NUMBER, taint.types), origin)
+    elif called and taint.shape is ContainerShape.DICT and (value := _value_of_each(walk.file, call, parent.attr)):
+        walk.bind(value, Taint(ContainerShape.NUMBER, _types_read(walk, value)), origin)
     else:
         walk.stuck(node, "is inspected inside the loop", origin)
+
+
+def _value_of_each(file: File, call: ast.AST, name: str) -> ast.Name | None:
+    """Return `v` of `for k, v in x.items()` and `for v in x.values()`, if all its values are numbers.
+
+    Args:
+        file: the program.
+        call: the call of the method.
+        name: the method's name.
+    """
+    loop = file.parents[call]
+    if not isinstance(loop, ast.For) or loop.iter is not call or loop.orelse:
+        return None
+    value: ast.expr | None = loop.target
+    if name == "items":
+        value = value.elts[1] if isinstance(value, ast.Tuple) and len(value.elts) == 2 else None
+    elif name != "values":
+        return None
+    return value if isinstance(value, ast.Name) else None
+
+
+def _types_read(walk: NumberWalk, value: ast.Name) -> frozenset[str]:
+    """Return the types that a loop's name was read with.
+
+    Raises:
+        Stuck: some of them aren't types of numbers.
+    """
+    uses = walk.file.names(walk.file.home_of(value), value.id)
+    types = frozenset(t for use in uses if isinstance(use.ctx, ast.Load) for t in walk.file.types(use))
+    if not types <= {"float", "int", "bool"}:
+        raise Stuck(value, "is iterated over beside values that are no numbers")
+    return types
 
 
 def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Taint, origin: Origin) -> None:
@@ -160,7 +223,7 @@ def _handed(walk: NumberWalk, node: ast.expr, parent: ast.Call | ast.keyword, ta
         inside(walk, call.func.value, taint, origin)
     elif name in ("extend", "update") and isinstance(call.func, ast.Attribute) and holder(walk, call.func.value):
         inside(walk, call.func.value, Taint(ContainerShape.NUMBER, taint.types), origin)
-    elif (function := functions.callee(walk.file, call)) is not None:
+    elif (function := callees.callee(walk.file, call)) is not None:
         walk.enter(function, call, node, taint, origin)
     else:
         walk.stuck(node, f"is passed to {ast.unparse(call.func)}(), which may inspect it", origin)
@@ -181,4 +244,4 @@ def _assigned(
             walk.stuck(node, "is stored in a nested container", origin)
 
 
-__all__ = ["holder", "inside", "method", "store", "use"]
+__all__ = ["holder", "inside", "method", "store", "sums_of_shared_entries", "use"]

@@ -46,15 +46,15 @@ def _closer(walk: NumberWalk, stuck: Stuck) -> bool:
 
 def _next(walk: NumberWalk, origin: Origin, node: ast.AST) -> bool:
     """Take the outermost inner loop that doesn't hold the node."""
-    rest = origin.homes[1:]
-    while rest:
-        home = rest[0]
-        if home is None or not walk.file.within(node, home) or len(rest) == 1:
+    homes = origin.homes[1:]
+    while homes:
+        home = homes[0]
+        if home is None or not walk.file.within(node, home) or len(homes) == 1:
             if home is not None and walk.file.within(node, home) and node is not home:
                 return False
-            origin.homes[:] = rest
+            origin.homes[:] = homes
             return True
-        rest = rest[1:]
+        homes = homes[1:]
     return False
 
 

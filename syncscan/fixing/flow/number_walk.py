@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import containers, functions, numbers, read_back
+from syncscan.fixing.flow import callees, containers, deferred_arithmetic, read_back
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, written
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File, Function, Scope
@@ -89,13 +89,13 @@ class NumberWalk:
 
     def in_region(self, node: ast.AST, origin: Origin) -> bool:
         """Return whether a node may run before the number is read."""
-        home, own = origin.home, self.file.function_of(origin.node)
+        home, own_function = origin.home, self.file.function_of(origin.node)
         function = self.file.function_of(node)
         if home is None:
-            return self.file.within(node, own) or self._runs_in(function, own)
+            return self.file.within(node, own_function) or self._runs_in(function, own_function)
         if self.file.within(node, home):
             return True
-        if function is own:
+        if function is own_function:
             inside = self.file.scope_of(node)
             return isinstance(inside, ast.Lambda) and inside.lineno < home.lineno
         return self._runs_in(function, home)
@@ -156,7 +156,7 @@ class NumberWalk:
         """Accept an expression whose value is unused."""
 
     def _in_BinOp(self, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        numbers.arithmetic(self, parent, node, taint, origin)
+        deferred_arithmetic.arithmetic(self, parent, node, taint, origin)
 
     def _in_UnaryOp(self, parent: ast.UnaryOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
         if isinstance(parent.op, ast.USub | ast.UAdd) and taint.types <= {"float", "int"}:
@@ -166,7 +166,7 @@ class NumberWalk:
             self.stuck(node, "controls what runs next", origin)
 
     def _in_Compare(self, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        numbers.comparison(self, parent, node, taint, origin)
+        deferred_arithmetic.comparison(self, parent, node, taint, origin)
 
     def _in_IfExp(self, parent: ast.IfExp, node: ast.expr, taint: Taint, origin: Origin) -> None:
         if node is parent.test:
@@ -175,7 +175,7 @@ class NumberWalk:
             self.push(parent, taint, origin)
 
     def _in_If(self, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        numbers.branch(self, parent, node, taint, origin)
+        deferred_arithmetic.branch(self, parent, node, taint, origin)
 
     def _in_While(self, parent: ast.While, node: ast.expr, taint: Taint, origin: Origin) -> None:
         self.stuck(node, "controls what runs next", origin)
@@ -197,16 +197,16 @@ class NumberWalk:
             self.stuck(node, "is needed by the host here", origin)
 
     def _in_Call(self, parent: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        if numbers.function(self, parent, node, taint, origin):
+        if deferred_arithmetic.function(self, parent, node, taint, origin):
             return
         if containers.method(self, parent, node, taint, origin):
             return
-        if (function := functions.callee(self.file, parent)) is not None:
+        if (function := callees.callee(self.file, parent)) is not None:
             self.enter(function, parent, node, taint, origin)
             return
         name = ast.unparse(parent.func)
         shown = name in ("print", "str", "repr", "format") or name.endswith(
-            ("info", "debug", "log", "write", "add_scalar")
+            ("info", "debug", "log", "write", "add_scalar", ".format")
         )
         self.stuck(
             node, "is printed or logged in every step" if shown else f"is passed to {name}(), which may need it", origin
@@ -234,14 +234,14 @@ class NumberWalk:
             self.stuck(node, "controls what runs next", origin)
         elif isinstance(parent, ast.ListComp):
             self.push(parent, taint.holding(ContainerShape.LIST), origin)
-        elif numbers.is_sum(self.file.parents[parent]):
-            self._summed(parent, taint, origin)
+        elif deferred_arithmetic.is_sum(self.file.parents[parent]):
+            self._follow_sum(parent, taint, origin)
         else:
             self.stuck(node, "is iterated over by the host", origin)
 
     _in_ListComp = _in_GeneratorExp
 
-    def _summed(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
+    def _follow_sum(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
         """Follow `sum(…)` of deferred numbers, which adds tensors in the same order."""
         call = self.file.parents[parent]
         assert isinstance(call, ast.Call)
@@ -263,6 +263,8 @@ class NumberWalk:
         elif targets and all(isinstance(t, ast.Tuple) and len(t.elts) == len(parent.elts) for t in targets):
             for target in targets:
                 self.bind(target.elts[at], taint, origin)  # type: ignore[attr-defined]
+        elif isinstance(assign, ast.BinOp) and isinstance(assign.op, ast.Mod):
+            self.stuck(node, "is printed or logged in every step", origin)
         else:
             self.stuck(node, "is needed by the host here (tuple)", origin)
 
@@ -278,7 +280,7 @@ class NumberWalk:
         self.note_copy(node)
 
     def _in_AugAssign(self, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
-        numbers.added(self, parent, node, taint, origin)
+        deferred_arithmetic.added(self, parent, node, taint, origin)
 
     def _in_Return(self, parent: ast.Return, node: ast.expr, taint: Taint, origin: Origin) -> None:
         function = self.file.function_of(parent)
@@ -309,20 +311,20 @@ class NumberWalk:
         if isinstance(node, ast.Name):
             return Local(self.file.home_of(node), node.id)
         if isinstance(node, ast.Attribute):
-            owners = functions.owners(self.file, node.value)
-            if len(owners) != 1 or any(functions.method(self.file, owner, node.attr) for owner in owners):
+            owners = callees.owners(self.file, node.value)
+            if len(owners) != 1 or any(callees.method(self.file, owner, node.attr) for owner in owners):
                 return None
             return Attribute(next(iter(owners)), node.attr)
         return None
 
     def hold(self, cell: Cell, path: ast.expr, taint: Taint, origin: Origin) -> None:
         """Follow all uses of a cell that holds the number from here on."""
-        known = self.cells.get((cell, origin))
-        types = taint.types | (known.types if known else frozenset())
+        earlier = self.cells.get((cell, origin))
+        types = taint.types | (earlier.types if earlier else frozenset())
         joined = Taint(taint.shape, types)
-        if known is not None and known.shape is not taint.shape:
+        if earlier is not None and earlier.shape is not taint.shape:
             raise Stuck(path, "is stored in a name that also holds other values", origin)
-        if known == joined:
+        if earlier == joined:
             return
         self.cells[cell, origin] = joined
         if joined.shape is not ContainerShape.NUMBER:
@@ -340,7 +342,7 @@ class NumberWalk:
             self._check_hidden(cell, origin)
         for statement in self.sums(cell):
             if taint.shape is ContainerShape.NUMBER and (inner or self.in_region(statement, origin)):
-                numbers.in_place(self, cell, statement, taint, origin)
+                deferred_arithmetic.in_place(self, cell, statement, taint, origin)
 
     def _check_second_names(self, cell: Cell, origin: Origin) -> None:
         """Refuse a container that other code may hold under another name before the loop is over."""
@@ -351,7 +353,7 @@ class NumberWalk:
             if isinstance(parent, ast.Tuple) and isinstance(self.file.parents[parent], ast.Assign | ast.NamedExpr):
                 raise Stuck(use, "is stored in a container with a second name", origin)
         for store in self.stores(cell):
-            value = numbers.assigned_value(self, store)
+            value = deferred_arithmetic.assigned_value(self, store)
             if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) and not self._is_after(store, origin):
                 raise Stuck(store, "is stored in a container with a second name", origin)
 
@@ -367,11 +369,11 @@ class NumberWalk:
             yield from (n for n in self.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
             return
         for node in self.file.attributes(cell.name):
-            if isinstance(node.ctx, ast.Store) and cell.owner in functions.owners(self.file, node.value):
+            if isinstance(node.ctx, ast.Store) and cell.owner in callees.owners(self.file, node.value):
                 yield node
 
     def _scopes_of(self, node: ast.AST) -> list[Scope]:
-        """Return the function that a node stands in, and those around it."""
+        """Return the function that contains a node, and those around it."""
         scopes: list[Scope] = [self.file.scope_of(node)]
         while not isinstance(scopes[-1], ast.Module):
             scopes.append(self.file.scope_of(scopes[-1]))
@@ -380,11 +382,11 @@ class NumberWalk:
     def _check_hidden(self, cell: Attribute, origin: Origin) -> None:
         """Refuse reads of an attribute without its name: `x.__dict__`, `vars(x)`, `asdict(x)`, `getattr(x, name)`."""
         for node in self.file.attributes("__dict__"):
-            if cell.owner in (functions.owners(self.file, node.value) or {cell.owner}) and self.in_region(node, origin):
+            if cell.owner in (callees.owners(self.file, node.value) or {cell.owner}) and self.in_region(node, origin):
                 self.stuck(node, "may be read through __dict__", origin, shown=self._is_formatted(node))
         for call in (n for n in self.file.nodes if isinstance(n, ast.Call) and n.args):
             name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-            of_it = name in _LOOK and cell.owner in (functions.owners(self.file, call.args[0]) or {cell.owner})
+            of_it = name in _LOOK and cell.owner in (callees.owners(self.file, call.args[0]) or {cell.owner})
             if of_it and self.in_region(call, origin):
                 self.stuck(call, f"may be read by {name}()", origin)
 
@@ -401,7 +403,7 @@ class NumberWalk:
             nodes: list[ast.AST] = [self.file.parents[n] for n in self.file.names(cell.scope, cell.name)]
             targets: list[ast.expr] = list(self.file.names(cell.scope, cell.name))
         else:
-            targets = [n for n in self.file.attributes(cell.name) if cell.owner in functions.owners(self.file, n.value)]
+            targets = [n for n in self.file.attributes(cell.name) if cell.owner in callees.owners(self.file, n.value)]
             nodes = [self.file.parents[n] for n in targets]
         pairs = zip(nodes, targets, strict=True)
         return [n for n, target in pairs if isinstance(n, ast.AugAssign) and n.target is target]
@@ -412,7 +414,7 @@ class NumberWalk:
             yield from (n for n in self.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
             return
         for node in self.file.attributes(cell.name):
-            owners = functions.owners(self.file, node.value)
+            owners = callees.owners(self.file, node.value)
             if isinstance(node.ctx, ast.Load) and (cell.owner in owners or self._may_be(node, owners)):
                 yield node
 
@@ -424,21 +426,21 @@ class NumberWalk:
     def _lasts(self, cell: Cell, path: ast.expr, taint: Taint, origin: Origin) -> None:
         """Note what the cell is called where its loop ends; where it outlives its function, at the function's calls."""
         function = self.file.function_of(origin.node)
-        own = self.file.text.code(path)
+        code = self.file.text.code(path)
         root = _root(path)
         if root is None or not (isinstance(cell, Local) or _is_plain(path)):
             raise Stuck(path, "is stored where no name reaches it after the loop", origin)
         holder = self.file.function_of(path)
         if holder is not function:
-            self._lasts_outside(cell, own, root, taint, holder, origin)
+            self._lasts_outside(cell, code, root, taint, holder, origin)
             return
         if origin.home is not None:
-            self.lasting.setdefault(origin, {})[own] = (cell, taint)
+            self.lasting.setdefault(origin, {})[code] = (cell, taint)
             return
         inner = isinstance(cell, Local) and cell.scope is function and cell.scope is not self.file.tree
-        if inner and (taint.shape is ContainerShape.NUMBER or not self._is_parameter(function, own)):
+        if inner and (taint.shape is ContainerShape.NUMBER or not self._is_parameter(function, code)):
             return
-        self._outlives(cell, own, root, taint, function, origin)
+        self._outlives(cell, code, root, taint, function, origin)
 
     def _lasts_outside(
         self, cell: Cell, path: str, root: ast.Name, taint: Taint, holder: Function | ast.Module, origin: Origin
@@ -447,9 +449,9 @@ class NumberWalk:
         if isinstance(cell, Local) and cell.scope is holder and not self._is_parameter(holder, cell.name):
             return
         call, outer = origin.node, origin.behind
-        if isinstance(call, ast.Call) and outer is not None and functions.callee(self.file, call) is holder:
+        if isinstance(call, ast.Call) and outer is not None and callees.callee(self.file, call) is holder:
             assert not isinstance(holder, ast.Module)
-            tree = functions.argument(self.file, call, root.id, holder) if self._is_parameter(holder, root.id) else None
+            tree = callees.argument(self.file, call, root.id, holder) if self._is_parameter(holder, root.id) else None
             if tree is not None and _is_plain(tree):
                 self._hold_at(cell, self.file.text.code(tree) + path[len(root.id) :], tree, taint, outer)
                 return
@@ -462,7 +464,7 @@ class NumberWalk:
     def _outlives(
         self, cell: Cell, path: str, root: ast.Name, taint: Taint, function: Function | ast.Module, origin: Origin
     ) -> None:
-        calls = None if isinstance(function, ast.Module) else functions.calls_of(self.file, function)
+        calls = None if isinstance(function, ast.Module) else callees.calls_of(self.file, function)
         if not calls:
             raise Stuck(function, "is stored by a function with unknown callers", origin)
         assert not isinstance(function, ast.Module)
@@ -470,7 +472,7 @@ class NumberWalk:
             outer = self.origin(call, origin)
             given, tree = path, None
             if self._is_parameter(function, root.id):
-                tree = functions.argument(self.file, call, root.id, function)
+                tree = callees.argument(self.file, call, root.id, function)
                 if tree is None or not _is_plain(tree):
                     raise Stuck(function, "is stored in an object without a name after the loop", origin)
                 given = self.file.text.code(tree) + path[len(root.id) :]
@@ -509,7 +511,7 @@ class NumberWalk:
 
     def enter(self, function: Function, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
         """Follow an argument into a function of the file."""
-        name = functions.parameter(self.file, call, node, function)
+        name = callees.parameter(self.file, call, node, function)
         if name is None or _has_yield(function):
             self.stuck(node, "is passed to a function in a way that the analysis can't follow", origin)
             return
@@ -523,7 +525,7 @@ class NumberWalk:
 
     def returned(self, function: Function, taint: Taint, origin: Origin, at: int | None) -> None:
         """Follow a function's result to its calls."""
-        calls = functions.calls_of(self.file, function)
+        calls = callees.calls_of(self.file, function)
         if not calls:
             raise Stuck(function, f"is returned by {function.name}(), which has unknown callers", origin)
         for call in calls:
@@ -542,7 +544,7 @@ class NumberWalk:
     def _check_parameters(self) -> None:
         """Check that every call of a changed function passes a deferred number."""
         for (function, name), calls in self.parameters.items():
-            known = functions.calls_of(self.file, function)
+            known = callees.calls_of(self.file, function)
             if function in self.changed and (
                 known is None or any(c not in calls and self.file.seen(c).count for c in known)
             ):
@@ -571,7 +573,11 @@ class NumberWalk:
         """Write `x = x + y` for `x += y` if x has a second holder."""
         for statement, cell in self.added.items():
             if cell in self.copied:
-                numbers.write_sum(self, statement)
+                deferred_arithmetic.write_sum(self, statement)
+        for (held, origin), taint in self.cells.items():
+            if taint.shape is not ContainerShape.NUMBER:
+                for statement in containers.sums_of_shared_entries(self, held, origin):
+                    deferred_arithmetic.write_sum(self, statement)
 
     def _check_exits(self, origin: Origin) -> None:
         """Refuse loops that yield, or whose exceptions are handled by code that uses a deferred cell."""
@@ -616,12 +622,12 @@ class NumberWalk:
     def _branch(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
         """Return the statement of a rarely taken branch that holds a node."""
         inner: ast.AST = self.file.statement_of(node)
-        own = self.file.function_of(origin.node)
+        function = self.file.function_of(origin.node)
         for outer in self.file.ancestors(inner):
             if isinstance(outer, ast.If) and inner is not outer.test:
                 return inner if isinstance(inner, ast.stmt) else None
             if isinstance(outer, ast.FunctionDef):
-                return inner if outer is not own and isinstance(inner, ast.stmt) else None
+                return inner if outer is not function and isinstance(inner, ast.stmt) else None
             if outer is origin.home:
                 return None
             inner = outer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from syncscan.fixing.flow import numbers
+from syncscan.fixing.flow import deferred_arithmetic
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import Loop
 
@@ -63,19 +63,19 @@ def _number(walk: NumberWalk, path: str, cell: Cell, taint: Taint) -> str:
     """Return the line that reads one name: by its type if that is always the same, else with a check for tensors."""
     if isinstance(cell, Local) and len(taint.types) == 1:
         name = next(iter(taint.types))
-        given = _given_types(walk, cell)
+        given = _assigned_types(walk, cell)
         if given == {name}:
             return f"{path} = {name}({path})"
     return f"{path} = {path}.item() if torch.is_tensor({path}) else {path}"
 
 
-def _given_types(walk: NumberWalk, cell: Local) -> set[str]:
+def _assigned_types(walk: NumberWalk, cell: Local) -> set[str]:
     """Return the types that assignments give a name; `unknown` for a store without a visible value."""
     types: set[str] = set()
     for store in walk.file.names(cell.scope, cell.name):
         if not isinstance(store.ctx, ast.Store) or isinstance(walk.file.parents[store], ast.AugAssign):
             continue
-        value = numbers.assigned_value(walk, store)
+        value = deferred_arithmetic.assigned_value(walk, store)
         types |= (walk.file.types(value) or {"unknown"}) if value is not None else {"unknown"}
     return types
 
@@ -125,7 +125,7 @@ def _is_whole(walk: NumberWalk, cell: Local, home: Loop) -> bool:
     for name in file.names(cell.scope, cell.name):
         parent = file.parents[name]
         if isinstance(name.ctx, ast.Store):
-            value = numbers.assigned_value(walk, name)
+            value = deferred_arithmetic.assigned_value(walk, name)
             if isinstance(parent, ast.AugAssign) and file.within(parent, home):
                 parts = parent.value.elts if isinstance(parent.value, ast.List) else [parent.value]
                 if not all(_is_put_off(walk, part) for part in parts):
@@ -169,7 +169,7 @@ def _all_put_off(walk: NumberWalk, node: ast.expr) -> bool:
         cell = walk.cell(node)
         assert isinstance(cell, Local)
         stores = [n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store)]
-        values = [numbers.assigned_value(walk, n) for n in stores]
+        values = [deferred_arithmetic.assigned_value(walk, n) for n in stores]
         return all(v is not None and _is_put_off(walk, v) for v in values)
     return False
 

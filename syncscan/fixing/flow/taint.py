@@ -54,7 +54,7 @@ class Attribute(msgspec.Struct, frozen=True):
     """An attribute of the instances of a class."""
 
     owner: str
-    """The class's name, as the run saw it or as it stands in the file."""
+    """The class's name, as the run saw it or as it is in the file."""
     name: str
 
 

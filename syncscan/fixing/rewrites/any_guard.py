@@ -1,7 +1,9 @@
-"""Removes `if mask.any():` around a masked fill, which changes nothing without a hit.
+"""Removes `if mask.any():` around a masked fill, which changes nothing if no element is masked.
 
-The body fills through that mask, with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)`, `x[mask] = v`.
-There is no `else`. A rebound name isn't changed in place afterwards, as it would be another tensor than before.
+The body fills through that mask with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)` or
+`x[mask] = v`. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be a
+different tensor than before. If no element was masked in the run, the last use of the name before the guard determines
+what is known about the tensor.
 """
 
 from __future__ import annotations
@@ -49,17 +51,17 @@ def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript):
-            fills = file.is_number(statement.value) and file.device_tensor(target.value) is not None
+            fills = file.is_number(statement.value) and _is_on_device(file, target.value)
             return fills and questions.same_source(file, target.slice, mask)
-        filled = _filled(file, statement.value, "masked_fill", mask)
+        filled = _filled_tensor(file, statement.value, "masked_fill", mask)
         same = filled is not None and isinstance(target, ast.Name) and questions.same_source(file, filled, target)
         return same and _stays_whole(file, statement, target)  # type: ignore[arg-type]
     if isinstance(statement, ast.Expr):
-        return _filled(file, statement.value, "masked_fill_", mask) is not None
+        return _filled_tensor(file, statement.value, "masked_fill_", mask) is not None
     return False
 
 
-def _filled(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
+def _filled_tensor(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
     """Return the tensor that a call fills through the mask with a number."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
         return None
@@ -67,7 +69,17 @@ def _filled(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr
         return None
     if not isinstance(node.args[1], ast.Constant) and not file.is_number(node.args[1]):
         return None
-    return node.func.value if file.device_tensor(node.func.value) is not None else None
+    return node.func.value if _is_on_device(file, node.func.value) else None
+
+
+def _is_on_device(file: File, node: ast.expr) -> bool:
+    """Return whether a tensor lies on the device; if the run didn't get here, by the name's last use before."""
+    if file.seen(node).count or not isinstance(node, ast.Name):
+        return file.device_tensor(node) is not None
+    begin = node.lineno, node.col_offset
+    uses = [n for n in file.names(file.home_of(node), node.id) if (n.lineno, n.col_offset) < begin]
+    last = max(uses, key=lambda n: (n.lineno, n.col_offset), default=None)
+    return last is not None and isinstance(last.ctx, ast.Load) and file.device_tensor(last) is not None
 
 
 def _stays_whole(file: File, statement: ast.Assign, target: ast.Name) -> bool:
@@ -108,7 +120,7 @@ def _proposal(file: File, node: ast.If) -> Proposal:
         draft=draft,
         rule="tensor-bool",
         rewrite=ID,
-        change="remove the guard: without a hit the fill changes nothing",
+        change="remove the guard: if no element is masked, the fill changes nothing",
         waits=_waits(file, node),
     )
 

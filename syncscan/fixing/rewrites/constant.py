@@ -1,7 +1,7 @@
 """Makes a constant tensor, or its copy on the device, once before the loop.
 
-What it is made of isn't given another value in the loop and isn't written to, and neither is the tensor. The statement
-stands in the loop itself, not under a condition, and its name is used for nothing else.
+The loop neither reassigns nor modifies the tensor and the values that it is made of. The statement is in the loop
+itself, not under a condition, and its name is used for nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "constant"
-TITLE = "A constant tensor is made in every step"
+TITLE = "A constant tensor is created in every step"
 RULES = ("tensor-constructor", "to-device")
 SAFETY = Safety.SAFE
 BEFORE = "for step in range(3):\n    weight = torch.tensor([0.3, 0.7], device=device)"
@@ -71,7 +71,7 @@ def _of(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
         if not _moves(file, draft, statement, target, loop):
             return
     else:
-        if not _is_only_read(file, call):
+        if not questions.is_only_computed_with(file, call):
             return
         name = file.fresh("constant")
         draft.put_before(loop, f"{name} = {file.text.code(call)}")
@@ -81,7 +81,7 @@ def _of(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
         draft=draft,
         rule="to-device",
         rewrite=ID,
-        change="make the tensor once, before the loop",
+        change="create the tensor once, before the loop",
         waits=file.own_waits(call) - file.entered(loop).count,
     )
 
@@ -99,7 +99,7 @@ def _moves(file: File, draft: Draft, statement: ast.stmt, target: ast.Name, loop
     stores = [n for n in uses if not isinstance(n.ctx, ast.Load)]
     if len(stores) != 1 or questions.is_written(file, target.id, loop):
         return False
-    if any(isinstance(n.ctx, ast.Load) and not _only_computes(file, n) for n in uses):
+    if any(isinstance(n.ctx, ast.Load) and not questions.is_only_computed_with(file, n) for n in uses):
         return False
     inner = file.loops_of(statement)[-1]
     alone = statement in inner.body and len(inner.body) > 1 and questions.stands_alone(file, statement)
@@ -111,29 +111,3 @@ def _moves(file: File, draft: Draft, statement: ast.stmt, target: ast.Name, loop
     draft.put_before(loop, lines[0].strip())
     draft.remove(statement)
     return True
-
-
-def _only_computes(file: File, name: ast.Name) -> bool:
-    """Return whether a use of a tensor only computes with it, and doesn't store, return or pass it on."""
-    parent = file.parents[name]
-    if isinstance(parent, ast.BinOp | ast.Compare | ast.Subscript | ast.UnaryOp):
-        return True
-    if isinstance(parent, ast.Attribute):
-        return not parent.attr.endswith("_")
-    call = parent if isinstance(parent, ast.Call) else file.parents.get(parent)
-    if not isinstance(call, ast.Call):
-        return False
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return not function.attr.endswith("_") and function.attr not in ("append", "add", "extend", "put")
-    return True
-
-
-def _is_only_read(file: File, call: ast.Call) -> bool:
-    parent = file.parents[call]
-    if isinstance(parent, ast.BinOp | ast.Compare):
-        return True
-    outer = parent if isinstance(parent, ast.Call) else file.parents.get(parent)
-    if not isinstance(outer, ast.Call) or not isinstance(outer.func, ast.Attribute):
-        return False
-    return not outer.func.attr.endswith("_") and outer.func.attr not in ("append", "add", "extend", "put")

@@ -1,12 +1,13 @@
 """Defers reads of numbers that are only needed after the loop.
 
-Nothing inside the loop compares, prints, indexes or passes on the number. Arithmetic with it becomes arithmetic with
-tensors in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that changes in place
-later is copied.
+Nothing inside the loop compares or prints the number, uses it as an index or passes it on. Arithmetic with it becomes
+tensor arithmetic in double precision; lists and dictionaries hold tensors until the loop is over. A tensor that is
+later changed in place is copied.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads
@@ -18,7 +19,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "deferred-read"
-TITLE = "A number is read in every step and needed after the loop"
+TITLE = "A number is read in every step but needed only after the loop"
 RULES = ("item", "cpu", "nan-guard")
 SAFETY = Safety.SAFE
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()"
@@ -44,7 +45,7 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
     if isinstance(way, Stuck):
         line = getattr(way.node, "lineno", site.node.lineno)
         where = f" (line {line})" if line != site.node.lineno else ""
-        return Left(site.node, f"its value {way.why}{where}")
+        return Left(site.node, f"its value {_when(file, site, way.why)}{where}")
     return Proposal(
         node=site.node,
         draft=way.draft,
@@ -54,3 +55,11 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
         waits=file.own_waits(site.node),
         reads=tuple(way.shown),
     )
+
+
+def _when(file: File, site: NumberRead, why: str) -> str:
+    """Return a reason that knows of the condition under which a number is shown."""
+    loops = file.loops_of(site.node)
+    around = file.ancestors(site.node)
+    conditional = bool(loops) and any(isinstance(n, ast.If) and file.within(n, loops[-1]) for n in around)
+    return why.replace(" in every step", " under a condition already") if conditional else why

@@ -1,6 +1,7 @@
 """Turns off the argument checks of distributions, which wait for their result.
 
-`validate_args=False` in the call that makes one. What is no probability then raises later, or never: unsafe.
+It adds `validate_args=False` to the call that creates the distribution. An invalid argument then raises later, or
+never, so this is unsafe.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing.edits import Draft
+from syncscan.fixing.edits import Draft, with_argument
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -28,18 +29,16 @@ def find(file: File) -> Iterator[Proposal | Left]:
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.seen(node).count >= FEWEST and file.own_waits(node):
             types = file.types(node)
-            made = all(name.startswith("torch.distributions.") for name in types) and bool(types)
+            is_distribution = all(name.startswith("torch.distributions.") for name in types) and bool(types)
             known = any(k.arg in ("validate_args", None) for k in node.keywords)
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if made and not known and name[:1].isupper():
+            if is_distribution and not known and name[:1].isupper():
                 yield _proposal(file, node)
 
 
 def _proposal(file: File, node: ast.Call) -> Proposal:
     draft = Draft(file.text)
-    code = file.text.code(node)[:-1].rstrip().rstrip(",")
-    comma = "" if code.endswith("(") else ", "
-    draft.replace(node, f"{code}{comma}validate_args=False)")
+    draft.replace(node, with_argument(node, "validate_args=False"))
     return Proposal(
         node=node,
         draft=draft,

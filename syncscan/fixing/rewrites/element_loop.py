@@ -1,6 +1,6 @@
 """Reads all elements at once: `[v.item() for v in t]` becomes `t.tolist()`.
 
-`t` has one dimension and isn't written to in the loop. The numbers are the same to the last bit.
+`t` has one dimension and isn't modified in the loop. The numbers are bitwise equal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Removes `torch.cuda.empty_cache()` from the step.
 
-It is left out, with the `if` that holds it alone. The allocator then keeps more memory from others: unsafe.
+An `if` that contains nothing else is removed too. The allocator then keeps memory that other programs could use, so
+this is unsafe.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads the numbers of a comprehension at once: `[t.item() for t in losses]` stacks them and waits once.
 
-Each element is one number of the same type, read on the device. The comprehension is a list, or the only argument of
-`sum`, `max`, `min`, `sorted`, `list` or `tuple`. The numbers, their order and an empty result are the same.
+Each element is one number of the same type, read from the device. The comprehension is a list, or the only argument of
+`sum`, `max`, `min`, `sorted`, `list` or `tuple`. The numbers, their order and an empty result stay the same.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ _PLAIN = frozenset("list tuple dict range enumerate zip torch.Tensor".split())
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the comprehensions whose numbers can be read at once."""
     for site in sites(file):
-        whole = file.parents[site.node]
-        if not isinstance(whole, ast.ListComp | ast.GeneratorExp) or whole.elt is not site.node:
+        comprehension = file.parents[site.node]
+        if not isinstance(comprehension, ast.ListComp | ast.GeneratorExp) or comprehension.elt is not site.node:
             continue
-        runs = _runs(file, whole)
-        if runs and site.count >= 2 * runs and _can_be_stacked(file, site, whole):
-            yield _proposal(file, site, whole, runs)
+        runs = _runs(file, comprehension)
+        if runs and site.count >= 2 * runs and _can_be_stacked(file, site, comprehension):
+            yield _proposal(file, site, comprehension, runs)
 
 
-def _runs(file: File, whole: ast.ListComp | ast.GeneratorExp) -> int:
+def _runs(file: File, comprehension: ast.ListComp | ast.GeneratorExp) -> int:
     """Return how often a comprehension ran whose numbers all are used; 0 for others."""
-    if isinstance(whole, ast.GeneratorExp):
-        call = file.parents[whole]
+    if isinstance(comprehension, ast.GeneratorExp):
+        call = file.parents[comprehension]
         takes = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _TAKES_ALL
-        if not takes or call.args != [whole] or call.keywords:  # type: ignore[attr-defined]
+        if not takes or call.args != [comprehension] or call.keywords:  # type: ignore[attr-defined]
             return 0
-    return file.seen(whole.generators[0].iter).count
+    return file.seen(comprehension.generators[0].iter).count
 
 
-def _can_be_stacked(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorExp) -> bool:
+def _can_be_stacked(file: File, site: NumberRead, comprehension: ast.ListComp | ast.GeneratorExp) -> bool:
     read_as = {"float": "float", "bool": "bool"}.get(site.tensor.dtype.rstrip("0123456789"), "int")
-    alone = not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield) for n in ast.walk(whole))
-    asynchronous = any(generator.is_async for generator in whole.generators)
-    in_class = isinstance(file.parents[file.statement_of(whole)], ast.ClassDef)
+    alone = not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield) for n in ast.walk(comprehension))
+    asynchronous = any(generator.is_async for generator in comprehension.generators)
+    in_class = isinstance(file.parents[file.statement_of(comprehension)], ast.ClassDef)
     return (
         site.equal is None
         and site.tensor.dims == 0
@@ -59,28 +59,28 @@ def _can_be_stacked(file: File, site: NumberRead, whole: ast.ListComp | ast.Gene
         and alone
         and not asynchronous
         and not in_class
-        and not any(isinstance(n, ast.comprehension | ast.Lambda) for n in file.ancestors(whole))
+        and not any(isinstance(n, ast.comprehension | ast.Lambda) for n in file.ancestors(comprehension))
     )
 
 
-def _proposal(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorExp, runs: int) -> Proposal:
+def _proposal(file: File, site: NumberRead, comprehension: ast.ListComp | ast.GeneratorExp, runs: int) -> Proposal:
     name = file.fresh("values")
     draft = Draft(file.text)
-    clone = "" if _stays(file, site, whole) else ".clone()"
+    clone = "" if _stays(file, site, comprehension) else ".clone()"
     text = file.text.text
-    begin, end = file.text.span(whole)  # the parentheses of `sum(…)` belong to the generator
+    begin, end = file.text.span(comprehension)  # the parentheses of `sum(…)` belong to the generator
     first, last = file.text.span(site.node)
-    bare = isinstance(whole, ast.GeneratorExp) or isinstance(
-        file.parents[whole], ast.Assign | ast.AugAssign | ast.Return
+    bare = isinstance(comprehension, ast.GeneratorExp) or isinstance(
+        file.parents[comprehension], ast.Assign | ast.AugAssign | ast.Return
     )
 
     def stacked(render: Render) -> str:
         element = f"{primary(site.of, render)}{'.detach()' if site.detached else ''}{clone}"
         values = f"[{text[begin + 1 : first]}{element}{text[last : end - 1]}]"
         source = f"torch.stack({name}).tolist() if ({name} := {values}) else []"
-        return source if bare and isinstance(whole, ast.ListComp) else f"({source})"
+        return source if bare and isinstance(comprehension, ast.ListComp) else f"({source})"
 
-    draft.replace(whole, stacked)
+    draft.replace(comprehension, stacked)
     return Proposal(
         node=site.node,
         draft=draft,
@@ -91,7 +91,7 @@ def _proposal(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorE
     )
 
 
-def _stays(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorExp) -> bool:
+def _stays(file: File, site: NumberRead, comprehension: ast.ListComp | ast.GeneratorExp) -> bool:
     """Return whether the next elements write to no memory of those before."""
     of = site.of
     if isinstance(of, ast.BinOp | ast.UnaryOp | ast.Compare):
@@ -100,5 +100,5 @@ def _stays(file: File, site: NumberRead, whole: ast.ListComp | ast.GeneratorExp)
         name = of.func.attr if isinstance(of.func, ast.Attribute) else getattr(of.func, "id", "")
         if name in FRESH:
             return True
-    iterates = all(file.types(g.iter) and file.types(g.iter) <= _PLAIN for g in whole.generators)
+    iterates = all(file.types(g.iter) and file.types(g.iter) <= _PLAIN for g in comprehension.generators)
     return iterates and questions.is_pure(file, of)

@@ -1,7 +1,7 @@
-"""Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list with a wait.
+"""Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list synchronously.
 
-The index stands for one dimension; a list becomes a tensor that is copied without waiting. Where several tensors are
-the index, the number becomes a tensor that is filled on the device. `x` is written in place, so views see it.
+The index selects along one dimension; a list becomes a tensor that is copied without waiting. If several tensors form
+the index, the number becomes a tensor that is filled on the device. `x` is changed in place, so views see the change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.indices import index_list, moved
+from syncscan.fixing.index_lists import index_list, moved
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -38,7 +38,11 @@ def _of(file: File, node: ast.Assign, target: ast.Subscript) -> Iterator[Proposa
     tensor = file.device_tensor(target.value)
     if tensor is None:
         return
-    draft = _filled(file, node, target, tensor) or _tensors(file, node, target, tensor) or _listed(file, node, target)
+    draft = (
+        _fill_draft(file, node, target, tensor)
+        or _tensors(file, node, target, tensor)
+        or _list_draft(file, node, target)
+    )
     if draft is not None:
         yield Proposal(
             node=node,
@@ -50,7 +54,7 @@ def _of(file: File, node: ast.Assign, target: ast.Subscript) -> Iterator[Proposa
         )
 
 
-def _filled(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor) -> Draft | None:
+def _fill_draft(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor) -> Draft | None:
     """Return the draft for one index in one dimension, with all others whole."""
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     picks = [k for k, part in enumerate(parts) if not _is_whole(part)]
@@ -93,7 +97,7 @@ def _tensors(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor
     return draft
 
 
-def _listed(file: File, node: ast.Assign, target: ast.Subscript) -> Draft | None:
+def _list_draft(file: File, node: ast.Assign, target: ast.Subscript) -> Draft | None:
     """Return the draft for a list as index and a tensor as value."""
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     lists = [part for part in parts if index_list(file, part)]

@@ -1,7 +1,7 @@
 """Gives `repeat_interleave` the size of its result, if the host knows the counts.
 
-The counts are a tensor made of a list of the host's, which nothing changes between, or one of constants. Where both are
-parameters of a function, each call of it has to hand the list that the tensor was made of.
+The counts are a constant tensor, or a tensor made from a list on the host that doesn't change in between. If both are
+parameters of a function, each call must pass the list from which the tensor was made.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File, Function
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -77,14 +77,14 @@ def _size(file: File, counts: ast.Name) -> str | None:
     if not isinstance(assign, ast.Assign) or len(assign.targets) != 1 or not isinstance(assign.value, ast.Call):
         return None
     value = assign.value
-    made_of = _made_of(file, value)
+    made_of = _source_list(file, value)
     if made_of is not None:
         return f"sum({made_of.id})" if _stays(file, made_of, assign, counts) else None
     total = _constant(file, value)
     return None if total is None else str(total)
 
 
-def _made_of(file: File, call: ast.Call) -> ast.Name | None:
+def _source_list(file: File, call: ast.Call) -> ast.Name | None:
     """Return the list that a tensor is made of."""
     if not isinstance(call.func, ast.Attribute) or not questions.is_torch(call.func.value) or not call.args:
         return None
@@ -132,12 +132,12 @@ def _stays(file: File, data: ast.Name, assign: ast.Assign, use: ast.Name) -> boo
 
 def _handed(file: File, function: Function, counts: str) -> str | None:
     """Return the parameter in which every call passes the list that the counts are made of."""
-    calls = functions.calls_of(file, function)
+    calls = callees.calls_of(file, function)
     if not calls:
         return None
     names: set[str | None] = set()
     for call in calls:
-        given = functions.argument(file, call, counts, function)
+        given = callees.argument(file, call, counts, function)
         names.add(_beside(file, call, given, function) if isinstance(given, ast.Name) else None)
     name = names.pop() if len(names) == 1 else None
     if name is None or questions.is_written(file, name, function):
@@ -151,10 +151,10 @@ def _beside(file: File, call: ast.Call, counts: ast.Name, function: Function) ->
     stores = [n for n in file.names(file.home_of(counts), counts.id) if not isinstance(n.ctx, ast.Load)]
     assign = file.parents[stores[0]] if len(stores) == 1 else None
     value = assign.value if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else None
-    made_of = _made_of(file, value) if isinstance(value, ast.Call) else None
+    made_of = _source_list(file, value) if isinstance(value, ast.Call) else None
     if made_of is None or not isinstance(assign, ast.Assign) or not _stays(file, made_of, assign, counts):
         return None
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Name) and argument.id == made_of.id:
-            return functions.parameter(file, call, argument, function)
+            return callees.parameter(file, call, argument, function)
     return None

@@ -1,6 +1,6 @@
 """Uses the host's tensor again instead of copying it back from the device.
 
-Between the two copies neither is written to or given another value, and both have the same type.
+Between the two copies, neither tensor is modified or reassigned, and both have the same type.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -30,12 +30,12 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and file.own_waits(node):
             name = node.func.value
             if node.func.attr in ("cpu", "tolist") and not node.args and isinstance(name, ast.Name):
-                sent = _sent(file, node, name)
+                sent = _assignment_that_sends(file, node, name)
                 if sent is not None:
                     yield from _of(file, node, name, sent)
 
 
-def _sent(file: File, call: ast.Call, name: ast.Name) -> ast.Assign | None:
+def _assignment_that_sends(file: File, call: ast.Call, name: ast.Name) -> ast.Assign | None:
     """Return the assignment that copied a name's tensor to the device, earlier in the same or an outer block."""
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     use = file.statement_of(call)
@@ -86,7 +86,7 @@ def _is_passed_on(file: File, call: ast.Call, sent: ast.Assign, host: ast.Name) 
         if not sent.lineno < use.lineno <= call.lineno or not isinstance(use.ctx, ast.Load):
             continue
         outer = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
-        if outer is not None and functions.callee(file, outer) is not None:
+        if outer is not None and callees.callee(file, outer) is not None:
             return True
     return False
 

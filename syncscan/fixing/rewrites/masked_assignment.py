@@ -1,9 +1,9 @@
-"""Writes `x[mask] = value` as `x.copy_(torch.where(mask, value, x))`, which needs no number of hits.
+"""Writes `x[mask] = value` as `x.copy_(torch.where(mask, value, x))`, which doesn't need the number of masked elements.
 
-The mask lies on the device and so does the value: of a Python number torch makes a fill, which waits for nothing. The
-value is one number, is broadcast over the dimensions behind the mask's, or is itself computed element by element of
-what the mask picks; one that holds as many elements as there are hits is left alone. It is written in place, so that
-views, names and the optimizer's leaves see it as before.
+Mask and value are on the device (a Python number becomes a fill, which doesn't wait). The value is one number, is
+broadcast over the dimensions after the mask's, or is computed element by element from the masked elements; a value with
+as many elements as are masked isn't changed. The assignment stays in place, so views, other names and the optimizer's
+parameters see it as before.
 """
 
 from __future__ import annotations
@@ -95,6 +95,6 @@ def _proposal(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscrip
         draft=draft,
         rule="boolean-assign",
         rewrite=ID,
-        change="select with torch.where, which needs no number of hits",
+        change="select with torch.where, which doesn't need the number of masked elements",
         waits=file.seen(node).waits,
     )

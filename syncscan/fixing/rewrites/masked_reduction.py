@@ -1,8 +1,9 @@
 """Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of matches.
 
-Both work on the whole tensor, in another order of additions: the same to rounding. An empty mask gives 0 and NaN as
-before. Where gradients flow, what the mask doesn't pick gets none, were it NaN or infinite. Half precision is left
-alone, as its sums overflow elsewhere; so are max and min, which raise for an empty mask.
+Both compute over the whole tensor, in a different order of additions, so results agree except for rounding. An empty
+mask gives 0 and NaN as before. Elements outside of the mask get no gradient, even if they are NaN or infinite. Half
+precision isn't rewritten, since its sums overflow at other points; neither are max and min, which raise for an empty
+mask.
 """
 
 from __future__ import annotations
@@ -95,26 +96,31 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
         draft.put_before(statement, f"{fresh} = {hits}")
         source, hits, simple = source.replace(hits, fresh), fresh, True
     more = tensor.dims - mask.dims
-    where = questions.with_dims(hits, more, simple)
-    picks = f"torch.where({where}, {source}, 0)"
+    condition = questions.with_dims(hits, more, simple)
+    picks = f"torch.where({condition}, {source}, 0)"
     if name == "sum":
         draft.replace(call, f"{picks}.sum({dim or ''})")
     elif dim:
         draft.replace(call, _ratio(file, call, f"{picks}.sum(0)", f"{hits}.sum()"))
     else:
-        count = f"{where}.expand_as({file.text.code(picked.tensors[0])}).sum()" if more else f"{hits}.sum()"
+        count = f"{condition}.expand_as({file.text.code(picked.tensors[0])}).sum()" if more else f"{hits}.sum()"
         draft.replace(call, _ratio(file, call, f"{picks}.sum()", count))
     return draft
 
 
 def _runs_once(file: File, call: ast.Call, statement: ast.stmt) -> bool:
     """Return whether a statement surely evaluates the call once, and nothing in it changes the mask before."""
+    begin, _ = file.text.span(call)
     for outer in file.ancestors(call):
-        if outer is statement:
-            break
         if isinstance(outer, _REPEATS_OR_SKIPS):
             return False
-    return questions.is_pure(file, statement.value) if statement.value is not None else False  # type: ignore[attr-defined]
+        for part in ast.iter_child_nodes(outer):
+            before = hasattr(part, "lineno") and file.text.span(part)[1] <= begin
+            if before and not questions.is_pure(file, part):
+                return False
+        if outer is statement:
+            break
+    return True
 
 
 def _ratio(file: File, call: ast.Call, above: str, below: str) -> str:

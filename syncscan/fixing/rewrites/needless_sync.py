@@ -1,7 +1,8 @@
 """Removes `torch.cuda.synchronize()` from the step if no clock is read near it.
 
-No clock is read beside it, nor before and after it in its function; the same holds for each call of that function.
-The file makes no streams or events, captures nothing, and copies nothing to the host with `non_blocking=True`.
+No clock is read next to the call, nor before and after it in its function; the same is true of each call of that
+function. The file creates no streams or events, captures no graph, and copies nothing to the host with
+`non_blocking=True`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import functions
+from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -34,17 +35,25 @@ OTHERS = "the file uses streams, events or non-blocking copies, which may depend
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the calls of synchronize that run in each step."""
     for node in file.nodes:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _synchronizes(node.value):
-            seen = file.seen(node.value)
+        if isinstance(node, ast.Expr) and (call := _call(node)) is not None and _synchronizes(call):
+            seen = file.seen(call)
             if seen.count >= FEWEST and seen.waits:
-                yield _of(file, node)
+                yield _of(file, node, seen.waits)
+
+
+def _call(node: ast.Expr) -> ast.Call | None:
+    """Return the call of a statement `f()` or `f() if there_is_a_gpu else None`."""
+    value = node.value
+    if isinstance(value, ast.IfExp) and isinstance(value.orelse, ast.Constant) and _is_question(value.test):
+        value = value.body
+    return value if isinstance(value, ast.Call) else None
 
 
 def _synchronizes(call: ast.Call) -> bool:
     return ast.unparse(call.func) in ("torch.cuda.synchronize", "cuda.synchronize", "torch.accelerator.synchronize")
 
 
-def _of(file: File, node: ast.Expr) -> Proposal | Left:
+def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
     words = {getattr(n, key, None) for n in file.nodes for key in ("attr", "id", "arg")}
     if words & _COUNTS_ON_IT:
         return Left(node, OTHERS)
@@ -61,23 +70,23 @@ def _of(file: File, node: ast.Expr) -> Proposal | Left:
         rule="explicit-sync",
         rewrite=ID,
         change="remove the call: no clock is read near it",
-        waits=file.seen(node.value).waits,
+        waits=waits,
     )
 
 
-def _is_timed(file: File, statement: ast.stmt, known: set[ast.AST]) -> bool:
+def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
     """Return whether a clock is read beside a statement, or before and after it; of its function's calls too."""
     function = file.function_of(statement)
     if _is_between_reads(file, _with_guard(file, statement)) or any(
         _is_timer(file, n) for n in file.ancestors(statement)
     ):
         return True
-    if isinstance(function, ast.Module) or function in known:
+    if isinstance(function, ast.Module) or function in seen:
         return False
-    calls = functions.calls_of(file, function)
+    calls = callees.calls_of(file, function)
     if calls is None:
         return True
-    return any(_is_timed(file, file.statement_of(call), known | {function}) for call in calls)
+    return any(_is_timed(file, file.statement_of(call), seen | {function}) for call in calls)
 
 
 def _is_between_reads(file: File, statement: ast.stmt) -> bool:
@@ -100,7 +109,7 @@ def _is_timer(file: File, node: ast.AST) -> bool:
         return False
     owners = (file.types(item.context_expr) for item in node.items)
     methods = (
-        functions.method(file, owner.rpartition(".")[2], name)
+        callees.method(file, owner.rpartition(".")[2], name)
         for types in owners
         for owner in types
         for name in ("__enter__", "__exit__")

@@ -1,7 +1,7 @@
 """Writes `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
 
-The indices are used for such assignments alone, in their order, and the condition has the shape that `x` begins with.
-A value on the device becomes a `torch.where`, in place.
+The indices are used only for such assignments, in their order, and the shape of the condition matches the first
+dimensions of `x`. A value on the device becomes a `torch.where`, in place.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ RULES = ("nonzero", "scalar-assign")
 SAFETY = Safety.SAFE
 BEFORE = "rows, columns = (x > 0.9).nonzero(as_tuple=True)\nx[rows, columns] = 0.0"
 AFTER = "hits = x > 0.9\nx[hits] = 0.0"
+_FIRST_COLUMN = ast.dump(ast.parse("x[:, 0]", mode="eval").body.slice)  # type: ignore[attr-defined]
+_FLATTENS = {
+    "squeeze": (["1"], ["-1"]),
+    "flatten": ([],),
+    "ravel": ([],),
+    "view": (["-1"],),
+    "reshape": (["-1"],),
+}
+"""Methods, with their arguments, that make one dimension of the result of `nonzero()` of a vector."""
 COUNTED = "the number of matches is the size of a later tensor, which the host needs"
 
 
@@ -37,10 +46,13 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
     """Return the mask whose hits are assigned to the target, one name per dimension."""
     several = isinstance(target, ast.Tuple)
     if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0:
-        inner = _asked(value.value)
+        inner = _condition_of_nonzero(value.value)
         mask = questions.mask_of(file, inner) if inner is not None else None
         return inner if mask is not None and mask.dims == 1 and isinstance(target, ast.Name) else None
-    inner = _asked(value)
+    if (inner := _column(value)) is not None:
+        mask = questions.mask_of(file, inner)
+        return inner if mask is not None and mask.dims == 1 and isinstance(target, ast.Name) else None
+    inner = _condition_of_nonzero(value)
     mask = questions.mask_of(file, inner) if inner is not None else None
     if mask is None:
         return None
@@ -50,7 +62,27 @@ def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None
     return inner if isinstance(target, ast.Name) else None
 
 
-def _asked(node: ast.expr) -> ast.expr | None:
+def _column(node: ast.expr) -> ast.expr | None:
+    """Return `c` of the indices of hits in one dimension: `c.nonzero().squeeze(1)`, `torch.nonzero(c)[:, 0]`."""
+    if isinstance(node, ast.Subscript):
+        return _hits(node.value) if ast.dump(node.slice) == _FIRST_COLUMN else None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return None
+    arguments = [ast.unparse(a) for a in node.args]
+    return _hits(node.func.value) if arguments in _FLATTENS.get(node.func.attr, ()) else None
+
+
+def _hits(node: ast.expr) -> ast.expr | None:
+    """Return `c` of `c.nonzero()` and `torch.nonzero(c)`."""
+    function = node.func if isinstance(node, ast.Call) and not node.keywords else None
+    if not isinstance(node, ast.Call) or not isinstance(function, ast.Attribute) or function.attr != "nonzero":
+        return None
+    if questions.is_torch(function.value):
+        return node.args[0] if len(node.args) == 1 else None
+    return function.value if not node.args else None
+
+
+def _condition_of_nonzero(node: ast.expr) -> ast.expr | None:
     """Return `c` of `c.nonzero(as_tuple=True)`, `torch.nonzero(c, as_tuple=True)` and `torch.where(c)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
@@ -90,7 +122,7 @@ def _of(file: File, node: ast.Assign, condition: ast.expr) -> Proposal | Left:
         draft=draft,
         rule="nonzero",
         rewrite=ID,
-        change="assign through the mask, which needs no number of hits",
+        change="assign through the mask, which doesn't need the number of hits",
         waits=waits,
         group=tuple(s for s in statements if s is not None),
     )

@@ -1,6 +1,6 @@
-"""Reads a number once before the loop if it is the same in every turn.
+"""Reads a number once before the loop if it is the same in every iteration.
 
-Nothing that runs in the loop writes to the tensor: neither the loop's own lines nor the functions that ran in it.
+Neither the loop's own lines nor the functions that it calls modify the tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "same-read"
-TITLE = "The same number is read in every turn of a loop"
+TITLE = "The same number is read in every iteration of a loop"
 RULES = ("item",)
 SAFETY = Safety.SAFE
 BEFORE = "for block in blocks:\n    x = block(x, scale.item())"

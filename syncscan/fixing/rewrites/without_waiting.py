@@ -1,9 +1,9 @@
 """Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
-What is copied is pageable memory, which the driver stages before the call returns (CUDA driver API, "API
-synchronization behavior"), or a pinned batch that a loader made and nothing else holds or writes to. A list that
-becomes a tensor on the device, by `torch.tensor` or as an index, is made on the host and copied so. A loader gets
-`pin_memory` if all that it gives lies on the host, and if there is a GPU.
+The source is pageable memory, which the driver stages before the call returns (CUDA driver API, "API synchronization
+behavior"), or a pinned batch from a loader that nothing else keeps or modifies. A list that becomes a tensor on the
+device, by `torch.tensor` or as an index, becomes a tensor on the host first, which is then copied. A loader gets
+`pin_memory` if all that it returns is on the host, and if there is a GPU.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import questions
-from syncscan.fixing.edits import Draft, Render, Template
-from syncscan.fixing.flow import functions
+from syncscan.fixing.edits import Draft, Render, with_argument
+from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.number_reads import root_of
-from syncscan.fixing.indices import index_list, moved
+from syncscan.fixing.index_lists import index_list, moved
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
 
 ID = "without-waiting"
-TITLE = "A copy to the device waits without need"
+TITLE = "A copy to the device waits needlessly"
 RULES = ("to-device", "tensor-constructor", "cpu-index")
 SAFETY = Safety.SAFE
 BEFORE = "result = torch.tensor([0, 2], device=device)"
@@ -67,7 +67,7 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     ):
         return None
     draft = Draft(file.text)
-    draft.replace(call, _with_argument(call, "non_blocking=True"))
+    draft.replace(call, with_argument(call, "non_blocking=True"))
     if free:
         _pin(file, call, base, draft)
     return draft
@@ -77,7 +77,7 @@ def _is_passed_on(file: File, base: ast.Name, around: ast.AST) -> bool:
     """Return whether a function of the file gets the host's tensor, and may write to it."""
     for use in file.names(file.home_of(base), base.id):
         call = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
-        if file.within(use, around) and call is not None and functions.callee(file, call) is not None:
+        if file.within(use, around) and call is not None and callees.callee(file, call) is not None:
             return not any(t.on_device for t in file.seen(use).tensors)
     return False
 
@@ -93,21 +93,13 @@ def _is_over_loader(file: File, loop: ast.For) -> bool:
     return any(file.types(name) == {LOADER} for name in questions.names_in(loop.iter))
 
 
-def _with_argument(call: ast.Call, words: str) -> Template:
-    def source(render: Render) -> str:
-        arguments = [render(a) for a in call.args] + [f"{k.arg}={render(k.value)}" for k in call.keywords]
-        return f"{render(call.func)}({', '.join([*arguments, words])})"
-
-    return source
-
-
 def _pin(file: File, call: ast.Call, base: ast.Name, draft: Draft) -> None:
     """Make the loader pin the batch that is copied."""
     for loop in _loops_over(file, call, base):
         for name in questions.names_in(loop.iter):
             maker = _maker(file, name)
             if maker is not None and _lies_on_host(file, loop):
-                draft.replace(maker, _with_argument(maker, "pin_memory=torch.cuda.is_available()"))
+                draft.replace(maker, with_argument(maker, "pin_memory=torch.cuda.is_available()"))
 
 
 def _maker(file: File, name: ast.Name) -> ast.Call | None:

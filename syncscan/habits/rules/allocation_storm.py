@@ -43,12 +43,12 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import distinct, median
+from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.names import is_loader
 from syncscan.model.runtime_calls import allocates, api_name, frees, pins, unmaps
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="allocation-storm",

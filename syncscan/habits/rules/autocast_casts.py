@@ -50,8 +50,8 @@ from msgspec.structs import replace
 from syncscan.habits.autocast import Casts, autocast_casts
 from syncscan.habits.context import Context
 from syncscan.model.arrays import distinct
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="autocast-casts",
@@ -87,13 +87,13 @@ def find(context: Context) -> Iterable[Habit]:
     if host_us + device_us < LEAST * context.period_us:
         return
     inputs = set(casts.inputs)
-    whole, least = _without(context, rows), _without(context, [row for row in rows if row not in inputs])
+    without_all, least = _without(context, rows), _without(context, [row for row in rows if row not in inputs])
     yield context.habit(
         ADVICE,
         rows,
         host_us + device_us,
         _evidence(context, casts, host_us, device_us),
-        [whole, replace(whole, unstretched=True), least],
+        [without_all, replace(without_all, unstretched=True), least],
     )
 
 

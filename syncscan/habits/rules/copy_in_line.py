@@ -56,8 +56,8 @@ from collections.abc import Iterable
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import pinned_copies
 from syncscan.model.arrays import distinct
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="copy-in-line",
@@ -80,22 +80,26 @@ def find(context: Context) -> Iterable[Habit]:
     work = context.trace.device_rows
     computes = ~context.trace.called(work, lambda n: n.startswith("Mem"))
     computing = set(distinct(s.stream[work[computes]]).tolist())
-    own = [c for c in context.kept(pinned_copies) if int(s.stream[c.row]) in computing]
-    if context.length_us(c.row for c in own) < 5 * context.notable_us:  # without overlap they take no longer
+    in_line = [c for c in context.kept(pinned_copies) if int(s.stream[c.row]) in computing]
+    if context.length_us(c.row for c in in_line) < 5 * context.notable_us:  # without overlap they take no longer
         return
-    alone = sum(_alone(context, c.row) for c in own) / context.count / 1e3
+    alone = sum(_alone(context, c.row) for c in in_line) / context.count / 1e3
     if alone < 5 * context.notable_us:
         return
-    size = sum(c.size for c in own) / context.count
+    size = sum(c.size for c in in_line) / context.count
     yield context.habit(
         ADVICE,
-        [c.call for c in own],
+        [c.call for c in in_line],
         alone,
         [
-            f"{len(own) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, take {duration(alone)} "
+            f"{len(in_line) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, take {duration(alone)} "
             f"while no kernel runs",
         ],
-        [Change(work=tuple((c.row, 0.0) for c in own)), Change(), Change(work=tuple((c.row, 0.3) for c in own))],
+        [
+            Change(work=tuple((c.row, 0.0) for c in in_line)),
+            Change(),
+            Change(work=tuple((c.row, 0.3) for c in in_line)),
+        ],
     )
 
 

@@ -50,9 +50,9 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import WorkKind, gained, kinds
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.host import USER, HostNode, SampledHost
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="first-touch",
@@ -64,7 +64,7 @@ ADVICE = Advice(
     ),
     fix=(
         "Keep buffers and refill them: torch.stack(samples, out=batch), numpy's out=, tensor.copy_; pinning "
-        "one once saves a copy too. Without a change to the program, set MALLOC_MMAP_MAX_=0 and "
+        "a buffer once also saves a copy. Without a change to the program, set MALLOC_MMAP_MAX_=0 and "
         "MALLOC_TRIM_THRESHOLD_=10000000000 in its environment, or use jemalloc, so that freed memory is reused."
     ),
     when_fine="When the device is busy meanwhile, or memory is scarce.",
@@ -164,11 +164,13 @@ def _evidence(context: Context, sampled: SampledHost, touched: Touched) -> list[
         place = _place(sampled.nodes, number)
         lines[place] = lines.get(place, 0.0) + n
     most = sorted(lines, key=lambda place: -lines[place])[:PLACES]
-    where = ", ".join(f"{place} ({lines[place] / pages:.0%})" for place in most if lines[place] >= LEAST_PART * pages)
+    lines_text = ", ".join(
+        f"{place} ({lines[place] / pages:.0%})" for place in most if lines[place] >= LEAST_PART * pages
+    )
     took = f"{duration(touched.likely_us)} ({touched.likely_us / context.period_us:.0%} of the step)"
     how = "in the kernel of the OS meanwhile" if touched.system_us else f"at {touched.page_us:.2f} µs each"
     huge = f", {touched.huge:.0f} of them huge" if touched.huge >= LEAST_PART * pages else ""
-    return [f"{pages:.0f} pages per step are touched for the first time{huge}: {took} {how}", f"in {where}"]
+    return [f"{pages:.0f} pages per step are touched for the first time{huge}: {took} {how}", f"in {lines_text}"]
 
 
 def _place(nodes: Sequence[HostNode], number: int) -> str:

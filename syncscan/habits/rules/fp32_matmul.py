@@ -48,9 +48,9 @@ from syncscan.facts.device_names import DeviceNames
 from syncscan.facts.nesting import innermost_that
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Bool, Int64
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.trace import NONE, Category, Vendor
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="fp32-matmul",
@@ -116,13 +116,13 @@ def find(context: Context) -> Iterable[Habit]:
     rows, names = trace.rows_of(Category.KERNEL)
     rows = rows[trace.kept(DeviceNames).that(_in_fp32, (WORD,)).take(names)]
     calls = context.trace.calls_of(rows)
-    known = (calls != NONE) & context.inside(s.ts[calls])
-    known[known] = _in_product(context, calls[known])
-    call_of = dict(zip(rows[known].tolist(), calls[known].tolist(), strict=True))
+    in_step = (calls != NONE) & context.inside(s.ts[calls])
+    in_step[in_step] = _in_product(context, calls[in_step])
+    call_of = dict(zip(rows[in_step].tolist(), calls[in_step].tolist(), strict=True))
     took = context.length_us(call_of)
     if took < 5 * context.notable_us:
         return
-    longest = int(rows[known][s.dur[rows[known]].argmax()])
+    longest = int(rows[in_step][s.dur[rows[in_step]].argmax()])
     yield context.habit(
         replace(ADVICE, fix=chip.fix),
         [call_of[longest], *(c for r, c in call_of.items() if r != longest)],

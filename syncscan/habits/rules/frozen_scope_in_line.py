@@ -65,12 +65,12 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import among, numbered
+from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.names import is_collective, is_collective_kernel, is_loader, is_step
+from syncscan.model.slice_names import is_collective, is_collective_kernel, is_loader, is_step
 from syncscan.model.trace import NONE, Category
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="frozen-scope-in-line",
@@ -115,29 +115,29 @@ def find(context: Context) -> Iterable[Habit]:
     begins, ends = s.ts[rows].tolist(), s.end[rows].tolist()
     ahead = [r for r, begin, end in zip(rows, begins, ends, strict=True) if _before(starts, trained, begin, end)]
     for name in dict.fromkeys(trace.name(r) for r in ahead):
-        own = [r for r in ahead if trace.name(r) == name]
-        work = np.concatenate(context.launched_by(own))
+        same_name = [r for r in ahead if trace.name(r) == name]
+        work = np.concatenate(context.launched_by(same_name))
         kernels = work[s.category[work] == int(Category.KERNEL)].tolist()
         took = context.length_us(kernels)
-        rest = context.step.device_busy_us - took
+        other_work = context.step.device_busy_us - took
         if (
             took < SHARE * context.step.device_busy_us
-            or len(own) < context.count
+            or len(same_name) < context.count
             or trace.called(work, is_collective_kernel).any()
             or not _same_stream(context, kernels, first)
         ):
             continue
         yield context.habit(
             ADVICE,
-            own,
-            min(took, rest),
+            same_name,
+            min(took, other_work),
             [
                 f"scope {name!r} launches {duration(took)} of device work per step before anything is trained, "
-                f"and the rest {duration(rest)} on the same stream",
+                f"and the rest {duration(other_work)} on the same stream",
             ],
             [
-                Change(ahead=tuple(context.interval(r) for r in own)),
-                Change(ahead=tuple(context.interval(r) for r in own)),
+                Change(ahead=tuple(context.interval(r) for r in same_name)),
+                Change(ahead=tuple(context.interval(r) for r in same_name)),
                 Change(),
             ],
             Confidence.MEDIUM,
@@ -178,7 +178,7 @@ def _first_trained(context: Context) -> dict[tuple[int, int], int]:
 def _same_stream(context: Context, kernels: list[int], first: dict[tuple[int, int], int]) -> bool:
     """Return whether the scope's kernels and those of the trained part share a stream."""
     s = context.trace.slices
-    own = {int(s.stream[k]) for k in kernels}
+    streams = {int(s.stream[k]) for k in kernels}
     (_, end), at = next(iter(first.items()))
     trained = {int(s.stream[w]) for w in context.launched(ThreadInterval(NONE, at, end), any_thread=True)}
-    return bool(own & trained)
+    return bool(streams & trained)

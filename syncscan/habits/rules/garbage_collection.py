@@ -51,9 +51,9 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.capture import Collection
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="garbage-collection",
@@ -168,8 +168,8 @@ def _collections(context: Context, collected: Collected) -> str:
 def _seldom(context: Context, steps: Mapping[int, Collected], rare: Collected, most: float | None) -> str:
     generations = sorted({c.generation for c in rare.values()})
     holding = sum(any(interval in rare for interval in own) for own in steps.values())
-    known = "" if most is None else f"; without the profiler rare pauses add {duration(most)} to the median step"
+    rare_text = "" if most is None else f"; without the profiler rare pauses add {duration(most)} to the median step"
     return (
         f"{holding} of {context.count} recorded steps collect generation {', '.join(map(str, generations))}, which "
-        f"doesn't show how often that happens{known}"
+        f"doesn't show how often that happens{rare_text}"
     )

@@ -44,8 +44,8 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.habits.zeroed_gradients import ZeroedGradients, zeroed_gradients
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="gradients-zeroed",
@@ -71,13 +71,13 @@ def find(context: Context) -> Iterable[Habit]:
     if zeroed is None:
         return
     filling = _without(context, zeroed, additions=False)
-    whole = _without(context, zeroed, additions=True)
+    gain = _without(context, zeroed, additions=True)
     yield context.habit(
         ADVICE,
         zeroed.scopes,
         zeroed.host_us + zeroed.device_us,
         _evidence(context, zeroed),
-        [whole, replace(whole, unstretched=True), filling] if zeroed.additions else [filling],
+        [gain, replace(gain, unstretched=True), filling] if zeroed.additions else [filling],
     )
 
 

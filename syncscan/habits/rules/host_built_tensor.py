@@ -39,8 +39,8 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import copying, factories, pageable_copies
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="host-built-tensor",
@@ -68,7 +68,7 @@ def find(context: Context) -> Iterable[Habit]:
         if making + sending < context.notable_us or len(built_copies) < context.count:
             continue
         size = sum(c.size for c, _ in built_copies) / context.count
-        where = f"blocks the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
+        effect = f"blocks the host for {duration(sending)}" if unsaid else "is a sync, listed as one"
         removed = [*(row for _, row in built_copies), *(copying(context, call) for call in unsaid)]
         yield context.habit(
             ADVICE,
@@ -76,7 +76,7 @@ def find(context: Context) -> Iterable[Habit]:
             making + sending,
             [
                 f"{context.trace.name(built_copies[0][1])} fills it on the host in {duration(making)} per step",
-                f"copying its {size / 1e6:.1f} MB {where}",
+                f"copying its {size / 1e6:.1f} MB {effect}",
             ],
             [Change(host=tuple(context.interval(row) for row in removed))],
         )

@@ -38,11 +38,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncscan.habits.context import Context
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.names import is_loader
 from syncscan.model.race import RaceKind
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category
-from syncscan.model.units import duration
 
 RACE = RaceKind.WRITE_BEFORE_COPY
 ADVICE = Advice(

@@ -53,11 +53,11 @@ from syncscan.habits.context import LEAST_NS, Context
 from syncscan.habits.graph_readiness import LaunchRun, runs_of, segments, splits
 from syncscan.habits.said_elsewhere import begun_in, said_elsewhere
 from syncscan.model.arrays import Int64
+from syncscan.model.duration import duration
 from syncscan.model.finding import Phase
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.trace import Category
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="launch-bound",
@@ -73,8 +73,8 @@ ADVICE = Advice(
     ),
 )
 PARTLY = (
-    'torch.compile(model, mode="reduce-overhead") launches the model\'s at once. A wait inside it ends each graph: '
-    "remove that first. What the host does between the model's calls stays."
+    'torch.compile(model, mode="reduce-overhead") launches the model\'s kernels at once. A wait inside the model ends '
+    "each graph: remove it first. Host work between calls of the model remains."
 )
 """The fix if one graph can't hold the whole step."""
 SMALL_NS = 50_000
@@ -107,8 +107,8 @@ def find(context: Context) -> Iterable[Habit]:
     elsewhere = said_elsewhere(context)
     launches, breaks = _launches(context, elsewhere), GraphBreaks.of(context)
     parts = capturable(context, launches, breaks)
-    whole = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(launches)
-    parts = [part for part in parts if whole or part.length_ns * context.host_scale >= WORTH_NS]
+    in_one_graph = len(parts) <= context.count and sum(len(p.calls) for p in parts) >= WHOLE * len(launches)
+    parts = [part for part in parts if in_one_graph or part.length_ns * context.host_scale >= WORTH_NS]
     kernels = _kernels(context, _calls(parts))
     if not len(kernels):
         return
@@ -119,11 +119,11 @@ def find(context: Context) -> Iterable[Habit]:
         return
     runs = runs_of(context, parts, elsewhere)
     habit = context.habit(
-        ADVICE if whole else replace(ADVICE, fix=PARTLY),
+        ADVICE if in_one_graph else replace(ADVICE, fix=PARTLY),
         [],
         took,
-        _evidence(context, parts, took, mean_ns, whole),
-        _changes(context, whole, runs),
+        _evidence(context, parts, took, mean_ns, in_one_graph),
+        _changes(context, in_one_graph, runs),
     )
     yield replace(
         habit,
@@ -132,13 +132,15 @@ def find(context: Context) -> Iterable[Habit]:
     )
 
 
-def _evidence(context: Context, parts: Sequence[Capturable], took: float, mean_ns: float, whole: bool) -> list[str]:
+def _evidence(
+    context: Context, parts: Sequence[Capturable], took: float, mean_ns: float, in_one_graph: bool
+) -> list[str]:
     count = len(_calls(parts)) / context.count
     return [
         f"{count:.0f} launches per step of kernels of {duration(mean_ns / 1e3)} on average take "
         f"{'' if context.step.unprofiled_us else 'at least '}{duration(took)} of the host",
-        _compared(context),
-        *([] if whole else [_in_the_way(context, count, len(parts) / context.count)]),
+        _compare(context),
+        *([] if in_one_graph else [_in_the_way(context, count, len(parts) / context.count)]),
     ]
 
 
@@ -165,13 +167,13 @@ def _holds(part: Capturable, other: ThreadInterval) -> bool:
     return min(i.begin for i in part.host) <= other.begin and other.end <= max(i.end for i in part.host)
 
 
-def _changes(context: Context, whole: bool, runs: Sequence[LaunchRun]) -> tuple[Change, ...]:
+def _changes(context: Context, in_one_graph: bool, runs: Sequence[LaunchRun]) -> tuple[Change, ...]:
     """Return the step without these launches: as one graph if it holds all of it, and as a compiled network.
 
     An optimizer isn't compiled with its network; only a graph of the whole step saves its launches.
     """
     kernels = _kernels(context, _calls(runs))
-    if not whole:
+    if not in_one_graph:
         return tuple(_compiled(context, runs, kernels, k, stay) for k, stay in zip(COSTS, FUSED, strict=True))
     host = tuple(interval for run in runs for interval in run.host)
     work = tuple((row, GRAPH_FUSED) for row in kernels.tolist())
@@ -218,11 +220,11 @@ def _in_the_way(context: Context, count: float, parts: float) -> str:
     syncs = sum(f.per_step for f in context.findings)
     return (
         f"one graph can't hold the step's {context.launch_count:.0f} launches: {syncs:.0f} syncs and other work of the "
-        f"host lie between them; {count:.0f} lie in {parts:.0f} parts that are worth one"
+        f"host are between them; {count:.0f} are in {parts:.0f} parts that are each worth a graph"
     )
 
 
-def _compared(context: Context) -> str:
+def _compare(context: Context) -> str:
     busy = f"the device is busy {duration(context.step.device_busy_us)} of it"
     if context.step.unprofiled_us:
         return f"without the profiler the step takes {duration(context.period_us)}, and {busy}"

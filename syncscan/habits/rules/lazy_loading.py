@@ -51,11 +51,11 @@ import numpy as np
 from syncscan.facts.full_queue import held_by_queue
 from syncscan.habits.context import Context
 from syncscan.model.arrays import quantile
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.model.runtime_calls import api_name, is_launch, may_load_a_kernel
 from syncscan.model.trace import CALLS, Category, Trace
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="lazy-loading",

@@ -43,7 +43,7 @@ from collections.abc import Iterable
 from syncscan.habits.context import NOTABLE, Context
 from syncscan.habits.waiting_for_loader import waiting_for
 from syncscan.model.habit import Advice, Area, Habit
-from syncscan.model.names import is_loader_without_workers
+from syncscan.model.slice_names import is_loader_without_workers
 
 ADVICE = Advice(
     rule="loader-no-workers",

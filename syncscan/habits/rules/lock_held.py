@@ -38,8 +38,8 @@ counting.wait()
 ## What it would save
 
 Likely the time that the thread was blocked, also in backward, where autograd's thread is blocked with it. At least half
-of what was certainly the lock's; at most all time that the thread was off its core, since what it waits for by itself
-can't be told from the lock. Measured: 41 to 88 % of small steps beside one such thread.
+of what was certainly the lock's; at most what was likely the lock's, and the uncertainty of its samples. Measured: 41
+to 88 % of small steps beside one such thread.
 
 ## References
 
@@ -56,10 +56,10 @@ from msgspec.structs import replace
 from syncscan.habits.context import Context
 from syncscan.habits.sampled_work import LEAST_SAMPLES, SURELY, deviation, gained
 from syncscan.habits.stopped_thread import Stopped, stopped_by_others
+from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.host import SampledHost
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="lock-held",
@@ -89,8 +89,9 @@ def find(context: Context) -> Iterable[Habit]:
     samples = sampled.samples * stopped.surely_us / sampled.step_us
     if samples < LEAST_SAMPLES:
         return
-    low, high = SURELY * (1 - deviation(samples)) * stopped.surely_us, max(stopped.most_us, stopped.likely_us)
-    habit = context.habit(ADVICE, [], high, _evidence(sampled, stopped), confidence=Confidence.MEDIUM)
+    sure = deviation(samples)
+    low, high = SURELY * (1 - sure) * stopped.surely_us, min((1 + sure) * stopped.likely_us, stopped.most_us)
+    habit = context.habit(ADVICE, [], stopped.likely_us, _evidence(sampled, stopped), confidence=Confidence.MEDIUM)
     yield replace(habit, gain=gained(context, stopped.likely_us, low, high), per_step=1.0)
 
 

@@ -53,10 +53,10 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import median
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.runtime_calls import comes_first
 from syncscan.model.trace import Category
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="no-warm-up",

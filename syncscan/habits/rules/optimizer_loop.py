@@ -38,8 +38,8 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.habits.looping_optimizer import find_looping_optimizer
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="optimizer-loop",

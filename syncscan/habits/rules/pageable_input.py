@@ -40,9 +40,9 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.habits.input_copies import Copy, copying, factories, pageable_copies
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.race import RaceKind
-from syncscan.model.units import duration
 
 RACE = RaceKind.WRITE_BEFORE_COPY
 ADVICE = Advice(
@@ -70,9 +70,9 @@ def find(context: Context) -> Iterable[Habit]:
     calls = [c for c in context.kept(pageable_copies) if c.call not in context.sync_calls and c.call not in before]
     for group in context.by_scope(c.call for c in calls):
         members = set(group)
-        own = [c for c in calls if c.call in members]
+        copies = [c for c in calls if c.call in members]
         held = context.length_us(group)
-        size = sum(c.size for c in own) / context.count
+        size = sum(c.size for c in copies) / context.count
         if held < context.notable_us or size < SMALL:
             continue
         yield context.habit(
@@ -80,11 +80,11 @@ def find(context: Context) -> Iterable[Habit]:
             group,
             held,
             [
-                f"{len(own) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, "
+                f"{len(copies) / context.count:.0f} copies per step, {size / 1e6:.1f} MB, "
                 f"block the host for {duration(held)}",
-                f"the bus runs at {_rate(own):.1f} GB/s for them",
+                f"the bus runs at {_rate(copies):.1f} GB/s for them",
             ],
-            [Change(host=tuple(context.interval(copying(context, c.call)) for c in own))],
+            [Change(host=tuple(context.interval(copying(context, c.call)) for c in copies))],
         )
 
 

@@ -39,9 +39,9 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.habits.parameter_loops import ParameterLoop, parameter_loops
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="parameter-loop",

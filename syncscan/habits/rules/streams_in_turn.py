@@ -55,12 +55,12 @@ import numpy as np
 
 from syncscan.habits.context import Context
 from syncscan.model.arrays import Int64
+from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Habit
-from syncscan.model.names import is_collective_kernel
 from syncscan.model.runtime_calls import is_stream_wait
+from syncscan.model.slice_names import is_collective_kernel
 from syncscan.model.trace import NONE, Category, Trace
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="streams-in-turn",

@@ -50,9 +50,9 @@ import numpy as np
 from syncscan.habits.context import Context
 from syncscan.habits.event_timing import event_timings
 from syncscan.habits.input_copies import pageable_copies, pinned_copies
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Habit
 from syncscan.model.interval import Cover, Interval, union_of
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="timed-transfer",

@@ -52,8 +52,8 @@ from collections.abc import Iterable
 
 from syncscan.habits.context import Context
 from syncscan.habits.event_timing import event_timings
+from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Habit
-from syncscan.model.units import duration
 
 ADVICE = Advice(
     rule="timing-sync-in-loop",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.errors import ProgramFailed
-from syncscan.live.attaching.injection import Process, run_line
-from syncscan.live.attaching.order import Order, answers
+from syncscan.live.attaching.injection import PythonProcess, run_line
+from syncscan.live.attaching.requests import Order, answers
 
 SCRIPT = "begin.py"
 LOOK_S = 0.05
@@ -62,7 +62,9 @@ class NotHeard(ProgramFailed):
     slug = "not-heard"
 
 
-def attached(process: Process, order: Order, *, heard_s: float = HEARD_S) -> contextlib.AbstractContextManager[Answers]:
+def attached(
+    process: PythonProcess, order: Order, *, heard_s: float = HEARD_S
+) -> contextlib.AbstractContextManager[Answers]:
     """Return a context in which a process has been given an order, with its answers.
 
     An order that isn't heard is taken back at the context's end, and never carried out.
@@ -80,7 +82,7 @@ def attached(process: Process, order: Order, *, heard_s: float = HEARD_S) -> con
 
 
 @contextlib.contextmanager
-def _attached(process: Process, order: Order, heard_s: float) -> Iterator[Answers]:
+def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[Answers]:
     folder = Path(tempfile.mkdtemp(prefix="syncscan-attach-"))
     try:
         order.write(folder)
@@ -103,7 +105,7 @@ def _attached(process: Process, order: Order, heard_s: float) -> Iterator[Answer
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _take_back(process: Process, folder: Path) -> None:
+def _take_back(process: PythonProcess, folder: Path) -> None:
     """Remove an order that a process may still come to; of Python 3.14 a script stays that removes itself then."""
     shutil.rmtree(folder, ignore_errors=True)
     if process.remote:
@@ -118,7 +120,7 @@ def _take_back(process: Process, folder: Path) -> None:
 class Answers:
     """Answers of a process to one order."""
 
-    def __init__(self, process: Process, folder: Path) -> None:
+    def __init__(self, process: PythonProcess, folder: Path) -> None:
         self._process, self._folder = process, folder
 
     def wait(self, seconds: float) -> None:
@@ -133,9 +135,9 @@ class Answers:
             self._look()
             if time.monotonic() > until:
                 raise NotHeard(
-                    f"The main thread of process {self._process.pid} hasn't come back from a call of C's in"
-                    f" {seconds:.0f} s, so nothing was begun.",
-                    "syncscan attach PID --dump says where it is.",
+                    f"The main thread of process {self._process.pid} has been in a C call for {seconds:.0f} s, so"
+                    " nothing was started.",
+                    "syncscan attach PID --dump shows the call.",
                 )
             time.sleep(LOOK_S)
 
@@ -167,7 +169,7 @@ class Answers:
         if state in ("", "Z", "X"):
             time.sleep(4 * LOOK_S)
             if not any("done" in row or row.get("failed") for row in answers(self._folder)):
-                raise ProgramFailed(f"Process {self._process.pid} has ended meanwhile.", "")
+                raise ProgramFailed(f"Process {self._process.pid} ended before it answered.", "")
 
 
 __all__ = ["Answers", "NotHeard", "attached"]

@@ -12,7 +12,7 @@ from typing import Any
 from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.guarding.guard import Guard
-from syncscan.guarding.rule import rule_of
+from syncscan.guarding.rule_of_line import rule_of
 from syncscan.guarding.seen import GuardedSync
 from syncscan.live.hooks import safely
 

@@ -59,7 +59,7 @@ finally:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class PythonProcess:
     """A running process of Python's: its number, user, program, and Python's version."""
 
     pid: int
@@ -73,7 +73,7 @@ class Process:
         return self.version >= REMOTE_EXEC
 
 
-def process_of(pid: int) -> Process:
+def process_of(pid: int) -> PythonProcess:
     """Return a process, if it may be attached to.
 
     Raises:
@@ -88,28 +88,26 @@ def process_of(pid: int) -> Process:
     try:
         uid = folder.stat().st_uid
     except OSError:
-        raise UsageError(f"There is no process {pid}.") from None
+        raise UsageError(f"Process {pid} doesn't exist.") from None
     if uid != os.geteuid() and os.geteuid() != 0:
-        raise UsageError(f"Process {pid} is another user's.", "Attach as that user, or as root.")
+        raise UsageError(f"Process {pid} belongs to another user.", "Attach as that user, or as root.")
     _same_container(pid)
     try:
         executable, maps = str((folder / "exe").readlink()), (folder / "maps").read_text()
     except OSError:
         raise UsageError(
-            f"The system lets nobody look into process {pid}.",
-            "Allow it CAP_SYS_PTRACE, in a container --cap-add SYS_PTRACE.",
+            f"The system doesn't allow access to process {pid}.",
+            "Give this command CAP_SYS_PTRACE (for a container: --cap-add SYS_PTRACE).",
         ) from None
     version = _version(executable, maps)
     if version is None:
-        raise UsageError(
-            f"Process {pid} is {executable}, and not Python.", "Give the number of the Python process itself."
-        )
-    process = Process(pid, uid, executable, version)
+        raise UsageError(f"Process {pid} is {executable}, not Python.", "Give the PID of the Python process itself.")
+    process = PythonProcess(pid, uid, executable, version)
     _allowed(process)
     return process
 
 
-def run_line(process: Process, script: Path) -> None:
+def run_line(process: PythonProcess, script: Path) -> None:
     """Have a process run a script of Python's when its main thread comes to it; it may not have run on return.
 
     Args:
@@ -148,24 +146,23 @@ def native_frames(pid: int) -> list[list[str]]:
     return threads
 
 
-def _by_python(process: Process, script: Path) -> None:
+def _by_python(process: PythonProcess, script: Path) -> None:
     """Ask with the process's own Python, whose version must be the same."""
     code = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
     words = [process.executable, "-I", "-S", "-c", code, str(process.pid), str(script)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=GDB_S)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise UsageError(f"Python refuses to reach into process {process.pid} ({why}).", _ALLOW)
+        raise UsageError(f"Python can't attach to process {process.pid} ({why}).", _ALLOW)
 
 
-def _by_gdb(process: Process, script: Path) -> None:
+def _by_gdb(process: PythonProcess, script: Path) -> None:
     gdb = shutil.which("gdb")
     if gdb is None:
         version = ".".join(map(str, process.version))
         raise UsageError(
-            f"Process {process.pid} runs Python {version}, which only a debugger can reach, and there is no gdb"
-            " here and no lldb.",
-            "Install gdb or lldb; Python 3.14 and later need none.",
+            f"Attaching to process {process.pid} (Python {version}) needs gdb or lldb, and neither is installed.",
+            "Install one of them. Python 3.14 and later don't need it.",
         )
     with tempfile.NamedTemporaryFile("w", suffix=".py") as commands:
         commands.write(_GDB.replace("PID", str(process.pid)).replace("LINE", repr(_line(script))))
@@ -179,12 +176,12 @@ def _by_gdb(process: Process, script: Path) -> None:
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise UsageError(f"gdb didn't come back from process {process.pid} in {GDB_S:.0f} s.") from None
+            raise UsageError(f"gdb didn't finish with process {process.pid} within {GDB_S:.0f} s.") from None
     if "SYNCSCAN DONE" in done.stdout:
         return
     failed = re.search(r"SYNCSCAN FAILED (.*)", done.stdout)
-    why = (failed[1] if failed else (done.stderr.strip().splitlines() or ["it says nothing"])[-1]).strip(". ")
-    raise UsageError(f"gdb could not reach into process {process.pid}: {why}.", _ALLOW)
+    why = (failed[1] if failed else (done.stderr.strip().splitlines() or ["no reason given"])[-1]).strip(". ")
+    raise UsageError(f"gdb couldn't attach to process {process.pid}: {why}.", _ALLOW)
 
 
 def _line(script: Path) -> bytes:
@@ -199,7 +196,7 @@ _RUN = "unsigned long $run = (unsigned long)&PyRun_SimpleString"
 _CALL = "(int)((int(*)(unsigned long,void*))Py_AddPendingCall)($run, $page)"
 
 
-def _by_lldb(lldb: str, process: Process, script: Path) -> None:
+def _by_lldb(lldb: str, process: PythonProcess, script: Path) -> None:
     """Do as gdb does, by commands of lldb's: its own Python isn't always there."""
     with tempfile.NamedTemporaryFile() as line:
         line.write(_line(script))
@@ -222,10 +219,10 @@ def _by_lldb(lldb: str, process: Process, script: Path) -> None:
         return
     errors = re.findall(r"^error: (.*)", done.stdout + done.stderr, re.M)
     why = (errors or ["Python takes no further request now"])[0].strip(". ")
-    raise UsageError(f"lldb could not reach into process {process.pid}: {why}.", _ALLOW)
+    raise UsageError(f"lldb couldn't attach to process {process.pid}: {why}.", _ALLOW)
 
 
-_ALLOW = "Where the system forbids it: CAP_SYS_PTRACE, or kernel.yama.ptrace_scope=0."
+_ALLOW = "If the system forbids it, use CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0."
 
 
 def _version(executable: str, maps: str) -> tuple[int, int] | None:
@@ -242,19 +239,21 @@ def _same_container(pid: int) -> None:
     except OSError:
         return
     if not same:
-        raise UsageError(f"Process {pid} runs in another container.", "Run this command inside of it.")
+        raise UsageError(f"Process {pid} runs in another container.", "Run this command inside that container.")
 
 
-def _allowed(process: Process) -> None:
+def _allowed(process: PythonProcess) -> None:
     """Refuse what would fail, with the reason."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     if (tracer := re.search(r"^TracerPid:\s*(\d+)", status, re.M)) and tracer[1] != "0":
-        raise UsageError(f"Process {process.pid} is debugged by process {tracer[1]} already.", "End that first.")
+        raise UsageError(
+            f"Process {process.pid} is already being debugged by process {tracer[1]}.", "Stop the debugger first."
+        )
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     level = int(scope.read_text()) if scope.exists() else 0
     if level == 3 or (level and not _capable()):
         raise UsageError(
-            f"The system forbids looking into other processes (kernel.yama.ptrace_scope is {level}).",
+            f"The system doesn't allow access to other processes (kernel.yama.ptrace_scope is {level}).",
             "As root: sysctl kernel.yama.ptrace_scope=0, or give this command CAP_SYS_PTRACE.",
         )
     if process.remote:
@@ -269,4 +268,4 @@ def _capable() -> bool:
     return bool(match and int(match[1], 16) >> 19 & 1)
 
 
-__all__ = ["Process", "native_frames", "process_of", "run_line"]
+__all__ = ["PythonProcess", "native_frames", "process_of", "run_line"]

@@ -17,12 +17,12 @@ from syncscan.capture.ticks import line_of
 from syncscan.facts.program_phases import name_of
 from syncscan.live.alarm_command import AlarmCommand
 from syncscan.live.attaching.guarded import guard_steps
-from syncscan.live.attaching.order import Order, answer
+from syncscan.live.attaching.requests import Order, answer
 from syncscan.live.hooks import safely
 from syncscan.live.once import Once
-from syncscan.live.place import Places, Stand
 from syncscan.live.sampler import stack_of
 from syncscan.live.start import watch
+from syncscan.live.thread_position import PositionLookup, ThreadPosition
 from syncscan.live.watch import Watch
 
 MOST_FRAMES = 40
@@ -30,7 +30,7 @@ MOST_FRAMES = 40
 
 
 def carry_out(folder: str) -> None:
-    """Do what the folder's order says; what goes wrong is answered and reaches nobody else.
+    """Carry out the folder's order; errors are answered and never reach the program.
 
     Args:
         folder: of the order, and for the answers.
@@ -51,7 +51,7 @@ def _capture(folder: Path, order: Order) -> None:
         return
 
     def done(run: ScriptRun) -> None:
-        why = "no step was seen: no optimizer stepped, and no loop that uses the device came round"
+        why = "no step ended: no optimizer stepped, and no loop that uses the device repeated"
         paths = [str(path) for path in run.paths]
         answer(
             folder, done=paths, steps=run.steps, marked_by=run.marked_by, failed=run.failed or ("" if paths else why)
@@ -69,15 +69,15 @@ def _say(folder: Path, sentence: str) -> None:
 
 
 def _watch(folder: Path, order: Order) -> None:
-    made = watch(
+    started = watch(
         order.out,
         name=order.name or None,
         interval=order.interval,
         capture_on_alarm=order.capture_on_alarm,
         on_alarm=AlarmCommand(order.on_alarm) if order.on_alarm else None,
     )
-    safely(made.start)
-    answer(folder, begun="watch", done=[str(made.path)], failed="")
+    safely(started.start)
+    answer(folder, begun="watch", done=[str(started.path)], failed="")
 
 
 def _guard(folder: Path, order: Order) -> None:
@@ -96,7 +96,7 @@ def _guard(folder: Path, order: Order) -> None:
 def _stop(folder: Path, order: Order) -> None:
     running = Watch.running
     if running is None:
-        answer(folder, failed="The process isn't watched.")
+        answer(folder, failed="The process has no watch.")
         return
     running.stop_elsewhere()
     answer(folder, done=[str(running.path)], failed="")
@@ -107,18 +107,18 @@ def _dump(folder: Path, order: Order) -> None:
     main, own = threading.main_thread().ident, threading.get_ident()
     # All stacks before anything is looked up: a file that is read lets the threads go on, and their frames change.
     stacks = [(ident, stack_of(frame)) for ident, frame in sys._current_frames().items() if ident != own]
-    places = Places(since=time.time())
+    places = PositionLookup(since=time.time())
     rows = [{**_row(stack, places(stack)), "name": names.get(i, ""), "main": i == main} for i, stack in stacks]
     answer(folder, threads=sorted(rows, key=lambda row: not row["main"]))
 
 
-def _row(stack: Sequence[Any], stand: Stand | None) -> dict[str, Any]:
+def _row(stack: Sequence[Any], position: ThreadPosition | None) -> dict[str, Any]:
     frames = [
         (code.co_filename, line_of(code, at), name_of(code)) for code, at in zip(stack[::2], stack[1::2], strict=True)
     ]
     return {
-        "kind": stand.kind if stand and stand.sure else "host",
-        "rule": stand.rule if stand and stand.sure else "",
+        "kind": position.kind if position and position.sure else "host",
+        "rule": position.rule if position and position.sure else "",
         "frames": frames[:MOST_FRAMES],
     }
 

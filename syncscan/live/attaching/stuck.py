@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from syncscan.live.attaching.injection import GDB_S, Process
+from syncscan.live.attaching.injection import GDB_S, PythonProcess
 
 Frames = list[tuple[str, int, str]]
 """File, line and function of each frame of a thread, innermost first."""
@@ -60,7 +60,7 @@ finally:
 """
 
 
-def python_frames(process: Process) -> list[Frames]:
+def python_frames(process: PythonProcess) -> list[Frames]:
     """Return the frames of each thread, the main one's first; empty where they can't be read.
 
     Args:
@@ -72,14 +72,14 @@ def python_frames(process: Process) -> list[Frames]:
         return []
 
 
-def _by_python(process: Process) -> list[Frames]:
+def _by_python(process: PythonProcess) -> list[Frames]:
     words = [process.executable, "-I", "-S", "-c", _READ, str(process.pid)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=GDB_S, check=True)
     rows = sorted(json.loads(done.stdout), key=lambda row: not row[0])
     return [[(file, line, function) for file, line, function in frames] for _, frames in rows]
 
 
-def _by_gdb(process: Process) -> list[Frames]:
+def _by_gdb(process: PythonProcess) -> list[Frames]:
     gdb = shutil.which("gdb")
     if gdb is None:
         return []
@@ -102,12 +102,12 @@ def _by_gdb(process: Process) -> list[Frames]:
 def _parsed(text: str) -> list[Frames]:
     """Return the threads of faulthandler's text; the one that gdb had chosen is the main one."""
     main: list[Frames] = []
-    others: list[Frames] = []
+    other_threads: list[Frames] = []
     for part in re.split(r"\n(?=\S)", text):
         frames = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', part, re.MULTILINE)
-        threads = main if part.startswith("Current thread") else others
+        threads = main if part.startswith("Current thread") else other_threads
         threads.append([(file, int(line), function) for file, line, function in frames])
-    return [frames for frames in (*main, *others) if frames]
+    return [frames for frames in (*main, *other_threads) if frames]
 
 
 __all__ = ["Frames", "python_frames"]

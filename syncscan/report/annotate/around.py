@@ -17,7 +17,7 @@ LEAST_MARGIN = 1_000_000
 """Least margin shown on both sides of a sync point, ns."""
 
 
-class _Event(msgspec.Struct):
+class _TraceEvent(msgspec.Struct):
     ph: str = ""
     ts: float | str = 0
     dur: float | str = 0
@@ -25,7 +25,7 @@ class _Event(msgspec.Struct):
     cat: str = ""
 
 
-_decode = msgspec.json.Decoder(_Event).decode
+_decode = msgspec.json.Decoder(_TraceEvent).decode
 
 
 def chosen(analysis: Analysis, which: str) -> Finding:
@@ -89,7 +89,7 @@ def touching(events: Iterable[bytes], interval: Interval) -> Iterator[bytes]:
             yield from ends
 
 
-def _touches(event: _Event, interval: Interval) -> bool:
+def _touches(event: _TraceEvent, interval: Interval) -> bool:
     try:
         start, length = float(event.ts) * 1000, float(event.dur) * 1000
         return interval.touches(int(start), int(start + length))

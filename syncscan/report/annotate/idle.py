@@ -10,7 +10,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Finding
 from syncscan.model.interval import Cover, union
-from syncscan.model.names import is_loader
+from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Trace
 
 SHORTEST = 2_000

@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 
 from syncscan.model.arrays import Int64
+from syncscan.model.duration import duration
 from syncscan.model.trace import Track
-from syncscan.model.units import duration
 from syncscan.report.annotate.hues import hued
-from syncscan.report.names import shown
+from syncscan.report.shown_names import shown
 
 MAX_NAME, MAX_TEXT = 120, 1000
 """Longest name of a slice and longest text in its args, in characters."""
@@ -58,7 +58,7 @@ class IdleSlices(msgspec.Struct, frozen=True, eq=False):
     """Index of the slice's kind."""
 
 
-class Arrow(msgspec.Struct, frozen=True):
+class FlowArrow(msgspec.Struct, frozen=True):
     """A flow from an added slice to a recorded one: times in ns; `to` is the track it ends on."""
 
     name: str
@@ -67,7 +67,7 @@ class Arrow(msgspec.Struct, frozen=True):
     to: Track
 
 
-class Lanes:
+class AddedLanes:
     """Allocates rows of syncscan's process and yields what lies on them as JSON text, event by event.
 
     Args:
@@ -118,7 +118,7 @@ class Lanes:
         event |= {"ts": _GAP, "dur": _GAP, "args": {"length": _GAP, **event["args"]}}
         return _encode(event).decode().split("\0")
 
-    def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[Arrow] = ()) -> Iterator[bytes]:
+    def row(self, name: str, cat: str, slices: Iterable[Drawn], arrows: Iterable[FlowArrow] = ()) -> Iterator[bytes]:
         """Yield one row, and further rows of the same name for slices that overlap.
 
         Args:
@@ -141,7 +141,7 @@ class Lanes:
         yield _encode(self._label("thread_name", tid, name=self._row_name(name)))
         yield _encode(self._label("thread_sort_index", tid, sort_index=self._order))
 
-    def _arrows(self, arrows: list[Arrow], lane: list[Drawn], tid: int) -> Iterator[bytes]:
+    def _arrows(self, arrows: list[FlowArrow], lane: list[Drawn], tid: int) -> Iterator[bytes]:
         starting = {s.ts: s for s in lane}
         for a in arrows:
             at = starting.get(a.ts)
@@ -158,7 +158,7 @@ class Lanes:
         return f"/{name}" if self._perfetto else name
 
     def _slice(self, s: Drawn, cat: str, tid: int) -> dict[str, Any]:
-        name = _named(s.name)
+        name = _name_row(s.name)
         name = hued(name, s.color) if self._perfetto else name
         length = max(s.end - s.ts - self._shorter, 0)
         event: dict[str, Any] = {"ph": "X", "cat": cat, "name": name, "pid": self.pid, "tid": tid}
@@ -203,7 +203,7 @@ def _short_text(text: str) -> str:
 
 
 @lru_cache(1 << 12)
-def _named(name: str) -> str:
+def _name_row(name: str) -> str:
     return shown(name, MAX_NAME) or "?"
 
 

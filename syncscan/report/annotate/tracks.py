@@ -15,7 +15,7 @@ from syncscan.model.interval import Interval
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, DRAWN, Trace
 from syncscan.report.annotate.idle import IdleCause, IdleTimes, idle_times
-from syncscan.report.annotate.lanes import Arrow, Drawn, IdleSlices, Lanes, SliceKind
+from syncscan.report.annotate.lanes import AddedLanes, Drawn, FlowArrow, IdleSlices, SliceKind
 from syncscan.report.phrases import USES, certainty, in_library, place, sentences
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
@@ -44,7 +44,7 @@ def added_events(analysis: Analysis, around: Interval | None = None, perfetto: b
     t = analysis.trace
     if t.info.drawn:
         return
-    lanes = Lanes(t.tracks, perfetto)
+    lanes = AddedLanes(t.tracks, perfetto)
     yield from lanes.process("syncscan")
     for name, slices, arrows in _findings(analysis):
         yield from lanes.row(name, f"{DRAWN}finding", _touching(slices, around), arrows)
@@ -61,7 +61,7 @@ def _touching(slices: list[Drawn], around: Interval | None) -> list[Drawn]:
     return [s for s in slices if around is None or around.touches(s.ts, s.end)]
 
 
-def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[Arrow]]]:
+def _findings(analysis: Analysis) -> Iterator[tuple[str, list[Drawn], list[FlowArrow]]]:
     """Yield each waiting host thread's row name, its sync points, and arrows to the launches they delayed."""
     t = analysis.trace
     by_track: dict[int, list[tuple[FindingText, Occurrence]]] = {}
@@ -150,14 +150,14 @@ def _begins(t: Trace, launches: Int64, track: int) -> Int64:
     return begins
 
 
-def _arrow(t: Trace, o: Occurrence, launches: Int64) -> Arrow | None:
+def _arrow(t: Trace, o: Occurrence, launches: Int64) -> FlowArrow | None:
     """Return an arrow from a sync point that waited to its thread's next launch; None without a wait or a launch."""
     if not (o.cost.wait_ns or o.cost.bubble_ns):
         return None
     k = int(launches.searchsorted(o.sync.end))
     if k == len(launches):
         return None
-    return Arrow("delayed by a sync", o.sync.ts, launches.item(k), t.tracks[o.sync.track])
+    return FlowArrow("delayed by a sync", o.sync.ts, launches.item(k), t.tracks[o.sync.track])
 
 
 def _steps(analysis: Analysis) -> list[Drawn]:

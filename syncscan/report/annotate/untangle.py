@@ -61,22 +61,22 @@ def _rows(pieces: Iterable[bytes]) -> dict[Row, list[SliceTimes]]:
     rows: dict[Row, list[SliceTimes]] = defaultdict(list)
     place = 0
     for piece in pieces:
-        for s in _decoded(piece):
+        for s in _decode(piece):
             if s.ph == "X" and _has_row(s) and (times := _times(s, place)):
                 rows[s.pid, s.tid].append(times)
             place += 1
     return rows
 
 
-def _decoded(piece: bytes) -> list[_Slice]:
+def _decode(piece: bytes) -> list[_Slice]:
     """Decode the events of a piece; those with numbers that msgspec rejects have no times and stay where they are."""
     try:
         return _slices(b"[" + piece + b"]")
     except msgspec.MsgspecError:
-        return [_decoded_alone(text) for text in _texts(b"[" + piece + b"]")]
+        return [_decode_alone(text) for text in _texts(b"[" + piece + b"]")]
 
 
-def _decoded_alone(text: msgspec.Raw) -> _Slice:
+def _decode_alone(text: msgspec.Raw) -> _Slice:
     try:
         return _slice(text)
     except msgspec.MsgspecError:

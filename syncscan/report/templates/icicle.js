@@ -5,15 +5,15 @@ const SVG = "http://www.w3.org/2000/svg";
 
 class Icicle {
   /** data: columns of nodes, callers before what they call; `name`, `place` and `owner` are numbers of texts. */
-  constructor(data) {
+  constructor(data, prefix = "icicle") {
     this.data = data;
-    this.$ = (id) => document.getElementById(id);
+    this.$ = (id) => document.getElementById(id.replace(/^icicle/, prefix));
     this.box = this.$("icicle");
     this.nodes = icicleNodes(data);
     this.focus = this.chosen = this.nodes[0];
     this.svg = document.createElementNS(SVG, "svg");
     this.svg.setAttribute("aria-hidden", "true");
-    this.box.append(this.svg);
+    this.box.replaceChildren(this.svg);
     this.legend();
     this.box.addEventListener("click", (e) => this.clicked(e));
     this.box.addEventListener("pointermove", (e) => this.tip(e));
@@ -22,6 +22,14 @@ class Icicle {
     this.$("icicle-out").addEventListener("click", () => { this.zoom(this.nodes[0]); this.box.focus(); });
     new ResizeObserver(() => this.draw()).observe(this.box);
     this.zoom(this.focus);
+  }
+
+  /** Show another tree, of the same kind. */
+  show(data) {
+    this.data = data;
+    this.nodes = icicleNodes(data);
+    this.legend();
+    this.zoom(this.nodes[0]);
   }
 
   legend() {

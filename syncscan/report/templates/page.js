@@ -176,5 +176,8 @@
   const drawnTwice = $("before-after");
   const strip = drawnTwice && drawnTwice.querySelector("[data-fix]") ? new BeforeAfter(drawnTwice) : null;
 
-  window.syncscan = { strip, timeline, list, drawer, icicle, data, keys };
+  const inView = timeline ? new InView(timeline, data) : null;
+  if (!timeline) $("in-view").hidden = true;
+
+  window.syncscan = { strip, inView, timeline, list, drawer, icicle, data, keys };
 })();

@@ -13,6 +13,7 @@ FIXED = {
     ("if mask.any():\n    x = x.masked_fill(mask, 0.5)"): "x = x.masked_fill(mask, 0.5)",
     ("if (x > 0.9).any():\n    x.masked_fill_(x > 0.9, 0.5)"): "x.masked_fill_(x > 0.9, 0.5)",
     ("if torch.any(mask):\n    x[mask] = 0.5"): "x[mask] = 0.5",
+    ("bad = x > 9\nif bad.any():\n    x[bad] = 0.0"): "bad = x > 9\nx[bad] = 0.0",
 }
 KEPT = {
     "it also prints": ('if mask.any():\n    print(end="")\n    x = x.masked_fill(mask, 0.5)'),
@@ -26,6 +27,10 @@ KEPT = {
     "the filled tensor is written to later": (
         "alias = x\nif mask.any():\n    x = x.masked_fill(mask, 0.5)\nx += 1\nx = alias"
     ),
+    "no hit, and the tensor may have changed its shape": (
+        "bad = x > 9\nif bad.any():\n    x = x.masked_fill(bad, 0.0)"
+    ),
+    "no hit, and the tensor lies on the host": ("z, bad = x.cpu(), x > 9\nif bad.any():\n    z[bad] = 0.0"),
     "a dimension of any": ("if mask.any(dim=0)[0]:\n    x = x.masked_fill(mask, 0.5)"),
 }
 

@@ -11,6 +11,41 @@ REWRITE = deferred
 KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
+    (
+        'stats, history = {"loss": 0.0}, []\n'
+        "for loss in losses:\n"
+        '    stats["loss"] += loss.item()\n'
+        '    history.append(stats["loss"])\n'
+        "result = stats, history"
+    ): (
+        'stats, history = {"loss": 0.0}, []\n'
+        "for loss in losses:\n"
+        '    stats["loss"] = stats["loss"] + loss.detach().double()\n'
+        '    history.append(stats["loss"])\n'
+        "stats.update({k: v.item() for k, v in stats.items() if torch.is_tensor(v)})\n"
+        "for dtype in {v.dtype for v in history if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(history) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([history[k] for k in at]).tolist()):\n"
+        "        history[k] = v\n"
+        "result = stats, history"
+    ),
+    (
+        'one, two = {"loss": 0.0}, {"loss": 0.0}\n'
+        "for loss in losses:\n"
+        '    one["loss"] += loss.item()\n'
+        '    two["loss"] = one["loss"]\n'
+        '    one["loss"] += 1.0\n'
+        "result = one, two"
+    ): (
+        'one, two = {"loss": 0.0}, {"loss": 0.0}\n'
+        "for loss in losses:\n"
+        '    one["loss"] = one["loss"] + loss.detach().double()\n'
+        '    two["loss"] = one["loss"]\n'
+        '    one["loss"] = one["loss"] + 1.0\n'
+        "one.update({k: v.item() for k, v in one.items() if torch.is_tensor(v)})\n"
+        "two.update({k: v.item() for k, v in two.items() if torch.is_tensor(v)})\n"
+        "result = one, two"
+    ),
     ("result = []\nfor loss in losses:\n    result.append(loss.item())"): (
         "result = []\n"
         "for loss in losses:\n"

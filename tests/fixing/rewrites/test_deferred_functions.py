@@ -12,6 +12,24 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "def step(t):\n"
+        '    return {"loss": t.item(), "n": 3}\n'
+        'total = {"loss": 0.0, "n": 0}\n'
+        "for loss in losses:\n"
+        "    for key, value in step(loss).items():\n"
+        "        total[key] += value\n"
+        "result = total"
+    ): (
+        "def step(t):\n"
+        '    return {"loss": t.detach().double(), "n": 3}\n'
+        'total = {"loss": 0.0, "n": 0}\n'
+        "for loss in losses:\n"
+        "    for key, value in step(loss).items():\n"
+        "        total[key] += value\n"
+        "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
+        "result = total"
+    ),
+    (
         "def accuracy(t):\n"
         "    return (t > 0.5).float().mean().item()\n"
         "total = 0.0\n"

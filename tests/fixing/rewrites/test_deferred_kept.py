@@ -12,6 +12,18 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "result = 0.0\n"
+        "for loss in losses:\n"
+        '    for key, value in {"loss": loss.item()}.items():\n'
+        '        print(end=f"{key}{value}"[:0])'
+    ): "its value is printed or logged in every step",
+    (
+        "result = []\n"
+        "for loss in losses:\n"
+        '    for value in {"loss": loss.item(), "name": "a"}.values():\n'
+        "        result.append(value)"
+    ): "its value is iterated over beside values that are no numbers",
+    (
         "import time\n"
         "result, times = 0.0, []\n"
         "for loss in losses:\n"
@@ -287,7 +299,7 @@ REASONS = {
         "for loss in losses:\n"
         "    log(loss=loss.item())\n"
         "result = log.rows"
-    ): "its value is printed or logged in every step",
+    ): "its value is passed to a function in a way that the analysis",
     (
         "class Logger:\n"
         "    def __init__(self):\n"

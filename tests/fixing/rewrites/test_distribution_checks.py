@@ -35,7 +35,8 @@ FIXED = {
         "for k in range(4):\n"
         "    result = D.Normal(\n"
         "        x,\n"
-        "        1.0, validate_args=False).log_prob(x).sum()"
+        "        1.0, validate_args=False,\n"
+        "    ).log_prob(x).sum()"
     ),
     (
         "from torch.distributions import Normal\n"

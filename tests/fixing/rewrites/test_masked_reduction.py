@@ -18,6 +18,9 @@ FIXED = {
     "result = x[mask[:, 0]].mean(0)": (
         "hits = mask[:, 0]\nresult = torch.where(hits[..., None], x, 0).sum(0) / hits.sum()"
     ),
+    "means = []\nmeans.append(x[mask & (x < 1)].mean())\nresult = means": (
+        "means = []\nhits = mask & (x < 1)\nmeans.append(torch.where(hits, x, 0).sum() / hits.sum())\nresult = means"
+    ),
     "result = 2 / x[mask].mean()": "result = 2 / (torch.where(mask, x, 0).sum() / mask.sum())",
 }
 KEPT = {
@@ -33,6 +36,10 @@ KEPT = {
     "random numbers among the hits": "result = (x[mask] * torch.rand_like(x[mask])).sum()",
     "a logarithm with a gradient is infinite without hits": (
         "x.requires_grad_()\nloss = x[mask].log().sum()\nloss.backward()\nresult = x.grad.tolist()"
+    ),
+    "a mask that an argument before it changes": ("result = torch.stack([x.mul_(0.5).sum(), x[x > 0.4].mean()])"),
+    "a mask that the target changes": (
+        "parts = {0: 0}\ndef key():\n    x.mul_(0.5)\n    return 0\nparts[key()] += x[x > 0.4].mean()\nresult = parts"
     ),
     "a comprehension": ("masks = [mask, ~mask]\nresult = [float(x[m & mask].mean()) for m in masks]"),
 }

@@ -10,6 +10,9 @@ from tests.fixing.example import Rewritten
 REWRITE = needless_sync
 FIXED = {
     ("for step in range(4):\n    x = x * 2\n    torch.cuda.synchronize()"): ("for step in range(4):\n    x = x * 2"),
+    ('for step in range(4):\n    x = x * 2\n    torch.cuda.synchronize() if device == "cuda" else None'): (
+        "for step in range(4):\n    x = x * 2"
+    ),
     ("for step in range(4):\n    x = x * 2\n    if torch.cuda.is_available():\n        torch.cuda.synchronize()"): (
         "for step in range(4):\n    x = x * 2"
     ),

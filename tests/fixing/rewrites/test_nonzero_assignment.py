@@ -12,9 +12,13 @@ END = "\nresult = x.tolist(), y.tolist()"
 FIXED = {
     ("i, j = (x > 0.9).nonzero(as_tuple=True)\nx[i, j] = 0.0"): ("hits = x > 0.9\nx[hits] = 0.0"),
     ("i, j = torch.where(x > 0.5)\nx[i, j] = y.mean()"): ("hits = x > 0.5\nx.copy_(torch.where(hits, y.mean(), x))"),
+    ("bad = (x.mean(-1) < 0.5).nonzero().squeeze(1)\nx[bad] = 2.5"): ("bad = x.mean(-1) < 0.5\nx[bad] = 2.5"),
+    ("bad = torch.nonzero(x[:, 0] < 0.5)[:, 0]\nx[bad] = 2.5"): ("bad = x[:, 0] < 0.5\nx[bad] = 2.5"),
     ("bad = torch.where(x.mean(-1) < 0.5)[0]\nx[bad] = 2.5"): ("bad = x.mean(-1) < 0.5\nx[bad] = 2.5"),
 }
 KEPT = {
+    "the indices are a column of two": ("bad = (x > 0.9).nonzero()[:, 0]\nx[bad] = 0.0"),
+    "the indices stay a matrix": ("bad = (x[:, 0] > 0.9).nonzero()\nx[bad] = 0.0"),
     "the indices are counted": ("i, j = (x > 0.9).nonzero(as_tuple=True)\nx[i, j] = 0.0\ny *= len(i)"),
     "the indices are used in another order": (
         "x = x[:, :4].clone()\ni, j = (x > 0.5).nonzero(as_tuple=True)\nx[j, i] = 0.0"

@@ -12,9 +12,9 @@ class Agent(torch.nn.Module):
         self.actor = torch.nn.Linear(4, 2)
 
     def act(self, x):
-        chosen = Categorical(logits=self.actor(x))  # GUESS distribution-args
+        chosen = Categorical(logits=self.actor(x))  # WARNS distribution-args
         action = chosen.sample()
-        return action, chosen.log_prob(action)  # GUESS distribution-args
+        return action, chosen.log_prob(action)  # WARNS distribution-args
 
     def draw(self, x):
         return Normal(x, 1.0, validate_args=False).rsample()
@@ -28,9 +28,9 @@ def accumulate(model, optimizer, scaler, batches, device):
         for batch in batches:
             loss = model(batch)
             scaler.scale(loss).backward()
-        scaler.step(optimizer)  # GUESS grad-scaler low
+        scaler.step(optimizer)  # WARNS grad-scaler low
         if step % 10 == 0:  # noqa: F821
-            print(loss.item())  # GUESS item low
+            print(loss.item())  # WARNS item low
 
 
 def rollouts(envs, optimizer, device, obs):
@@ -38,14 +38,14 @@ def rollouts(envs, optimizer, device, obs):
     for _ in range(100):
         for _ in range(16):
             action, _ = agent.act(obs)
-            obs, reward = envs.step(action.cpu().numpy())  # GUESS cpu
-            obs = torch.Tensor(obs).to(device)  # GUESS to-device
-            reward = torch.tensor(reward).to(device)  # GUESS to-device
+            obs, reward = envs.step(action.cpu().numpy())  # WARNS cpu
+            obs = torch.Tensor(obs).to(device)  # WARNS to-device
+            reward = torch.tensor(reward).to(device)  # WARNS to-device
         for _ in range(4):
             loss = agent.act(obs)[1].mean()
             loss.backward()
             optimizer.step()
-        torch.save({"agent": agent.state_dict()}, "agent.pt")  # GUESS checkpoint-save low
+        torch.save({"agent": agent.state_dict()}, "agent.pt")  # WARNS checkpoint-save low
         torch.save(loss, "loss.pt")
 
 
@@ -56,8 +56,8 @@ def environment_alone(envs, obs):
 
 def detect(model, optimizer, data_loader, device, logger):
     for images, targets in logger.log_every(data_loader, 10):
-        images = list(image.to(device) for image in images)  # noqa: C400  # GUESS to-device
-        targets = [{k: v.to(device) for k, v in t.items()} for t in targets]  # GUESS to-device
+        images = list(image.to(device) for image in images)  # noqa: C400  # WARNS to-device
+        targets = [{k: v.to(device) for k, v in t.items()} for t in targets]  # WARNS to-device
         loss = sum(model(images, targets).values())
         loss.backward()
         optimizer.step()
@@ -65,7 +65,7 @@ def detect(model, optimizer, data_loader, device, logger):
 
 class ReplayBuffer:
     def to_torch(self, array):
-        return torch.tensor(array, device=self.device)  # GUESS tensor-constructor
+        return torch.tensor(array, device=self.device)  # WARNS tensor-constructor
 
     def sample(self, batch_size):
         return tuple(map(self.to_torch, self.rows(batch_size)))
@@ -78,7 +78,7 @@ class MetricLogger:
     def update(self, **values):
         for value in values.values():
             if isinstance(value, torch.Tensor):
-                value = value.item()  # GUESS item
+                value = value.item()  # WARNS item
             self.total += value
 
 
@@ -87,8 +87,8 @@ class DetectionLoss:
         return self.padded(batch["targets"].unsqueeze(0))
 
     def padded(self, targets):
-        kinds = torch.unique(targets)  # GUESS unique
-        return torch.zeros(int(kinds.max()), device="cuda")  # GUESS item
+        kinds = torch.unique(targets)  # WARNS unique
+        return torch.zeros(int(kinds.max()), device="cuda")  # WARNS item
 
 
 class RandomCrop(torch.nn.Module):
@@ -99,13 +99,55 @@ class RandomCrop(torch.nn.Module):
         return image, target["masks"][keep]
 
 
+class Cropped(torch.nn.Module):
+    def forward(self, sample):
+        keep = sample.sum((-1, -2)) > 0
+        return sample[keep] if keep.any() else sample
+
+
+class Samples(torch.utils.data.Dataset):
+    def __init__(self):
+        self.crop = Cropped()
+
+    def __getitem__(self, k):
+        return self.crop(torch.rand(3, 8, 8))
+
+
+class Averages:
+    def update(self, **values):
+        for value in values.values():
+            if isinstance(value, torch.Tensor):
+                value = value.item()  # WARNS item
+            self.total += value
+
+    def append(self, value):
+        if isinstance(value, torch.Tensor):
+            self.total += value.item()
+
+
+def averaged(model, optimizer, loader):
+    averages = Averages()
+    for x in loader:
+        loss = model(x).mean()
+        loss.backward()
+        optimizer.step()
+        averages.update(loss=loss)
+
+
+class Masked(torch.nn.Module):
+    def forward(self, x):
+        if self.mask is None or self.mask.size(0) != len(x):
+            self.mask = torch.tril(torch.ones(len(x), len(x))).to(x.device)  # WARNS to-device low
+        return x * self.mask
+
+
 class Detector(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.head = torch.nn.Linear(4, 2)
 
     def forward(self, image):
-        return image[self.head(image) > 0]  # GUESS boolean-index
+        return image[self.head(image) > 0]  # WARNS boolean-index
 
 
 def branches(device_type, x, device):
@@ -117,4 +159,4 @@ def branches(device_type, x, device):
             batch = batch.to(device)
         if device.type == "mps":
             batch = float(batch.sum())
-        print(batch.sum().item())  # GUESS item low
+        print(batch.sum().item())  # WARNS item low

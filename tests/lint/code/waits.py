@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 import syncscan
 
-torch.autograd.set_detect_anomaly(True)  # GUESS anomaly-mode
+torch.autograd.set_detect_anomaly(True)  # WARNS anomaly-mode
 torch.autograd.set_detect_anomaly(False)
 torch.cuda.synchronize()
 
@@ -16,24 +16,24 @@ def step(model, opt, batch):
     loss = model(batch).mean()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)  # GUESS clip-grad
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item()  # GUESS item
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)  # WARNS clip-grad
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item()  # WARNS item
     opt.step()
-    torch.cuda.synchronize()  # GUESS explicit-sync
-    torch.cuda.empty_cache()  # GUESS empty-cache
-    dist.barrier()  # GUESS barrier
+    torch.cuda.synchronize()  # WARNS explicit-sync
+    torch.cuda.empty_cache()  # WARNS empty-cache
+    dist.barrier()  # WARNS barrier
     dist.all_reduce(loss)
     for p in model.parameters():
-        if p.grad.norm() > 10:  # GUESS tensor-bool
+        if p.grad.norm() > 10:  # WARNS tensor-bool
             p.grad = None
-        if p.grad[0].sum() != p.grad[0].sum():  # GUESS nan-guard
+        if p.grad[0].sum() != p.grad[0].sum():  # WARNS nan-guard
             p.grad = None
     with syncscan.allow("the scheduler reads it"):
         loss.item()  # ALLOWED item
     loss.item()  # syncscan: allow[item] the scheduler needs it # ALLOWED item
     # syncscan: allow[*] all of them
     loss.item()  # ALLOWED item
-    loss.item()  # syncscan: allow[cpu] another rule # GUESS item
+    loss.item()  # syncscan: allow[cpu] another rule # WARNS item
     return norm
 
 
@@ -42,8 +42,8 @@ def timed(net, x):
     for _ in range(10):
         begin = time.perf_counter()
         net(x)
-        torch.cuda.synchronize()  # GUESS timing low
-        done.synchronize()  # GUESS timing low
+        torch.cuda.synchronize()  # WARNS timing low
+        done.synchronize()  # WARNS timing low
         print(time.perf_counter() - begin)
 
 

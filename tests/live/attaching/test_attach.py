@@ -19,7 +19,7 @@ from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
 from syncscan.live.attaching.injection import native_frames, process_of, run_line
-from syncscan.live.attaching.order import Order, answer
+from syncscan.live.attaching.requests import Order, answer
 from syncscan.live.attaching.stuck import _parsed
 from syncscan.live.reading import read
 
@@ -120,7 +120,7 @@ def test_a_watch_begins_and_ends_in_a_running_program(
     assert watched.end is not None
     assert watched.end.total_steps > 3
     assert settled(tmp_path)[1:] == [0, 0]
-    with attached(process, Order("stop")) as answers, pytest.raises(ProgramFailed, match="isn't watched"):
+    with attached(process, Order("stop")) as answers, pytest.raises(ProgramFailed, match="has no watch"):
         answers.until("done")
 
 
@@ -192,7 +192,7 @@ def test_a_process_that_hangs_in_c_is_left_as_it_is(
     """The order is taken back; gdb says in what it hangs."""
     process = started(STUCK)
     with (
-        pytest.raises(NotHeard, match="hasn't come back from a call of C's"),
+        pytest.raises(NotHeard, match="has been in a C call"),
         attached(process_of(process.pid), Order("dump"), heard_s=2),
     ):
         pass
@@ -314,7 +314,7 @@ def test_a_process_that_ends_meanwhile_is_said_to_have(
     with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"))) as answers:
         process.kill()
         process.wait()
-        with pytest.raises(ProgramFailed, match="has ended"):
+        with pytest.raises(ProgramFailed, match=r"has ended|ended before it answered"):
             answers.until("done")
 
 
@@ -322,12 +322,12 @@ def test_what_can_not_be_attached_to_is_refused_in_a_sentence(monkeypatch: pytes
     """No process, no Python, another user's."""
     sleep = subprocess.Popen(["sleep", "60"])
     try:
-        with pytest.raises(UsageError, match="There is no process 999999999"):
+        with pytest.raises(UsageError, match="Process 999999999 doesn't exist"):
             process_of(999999999)
-        with pytest.raises(UsageError, match="and not Python"):
+        with pytest.raises(UsageError, match="not Python"):
             process_of(sleep.pid)
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(UsageError, match="another user's"):
+        with pytest.raises(UsageError, match="another user"):
             process_of(sleep.pid)
     finally:
         sleep.kill()
@@ -349,7 +349,7 @@ def test_the_system_s_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_a_debugger_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     process = process_of(os.getpid())
-    with pytest.raises(UsageError, match="there is no gdb here and no lldb"), attached(process, Order("dump")):
+    with pytest.raises(UsageError, match="needs gdb or lldb"), attached(process, Order("dump")):
         pass
 
 
@@ -376,7 +376,7 @@ def test_lldb_s_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     lldb.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name: str(lldb) if name == "lldb" else None)
     process = process_of(os.getpid())
-    with pytest.raises(UsageError, match=r"lldb could not reach .*: attach failed: Operation not permitted\."):
+    with pytest.raises(UsageError, match=r"lldb couldn't attach .*: attach failed: Operation not permitted\."):
         run_line(process, tmp_path / "begin.py")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from syncscan.live.attaching.attach import attached
 from syncscan.live.attaching.injection import process_of
-from syncscan.live.attaching.order import Order
+from syncscan.live.attaching.requests import Order
 from syncscan.live.attaching.stuck import python_frames
 from syncscan.live.reading import read
 from tests.live.attaching.test_attach import STUCK, TRAIN, settled, state

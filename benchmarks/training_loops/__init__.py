@@ -1,0 +1,1 @@
+"""Small training programs in the shapes that public ones have; a dry run of each tells which lines wait."""

@@ -1,0 +1,397 @@
+"""Watch a program's whole run: when its steps end, and which phases it consists of.
+
+From the first step of a capture to its last the watch keeps when each ended, which costs some 100 ns, and samples
+thinly where the program is, which costs 40 to 60 µs a sample. What the profiler disturbs is marked, so that it isn't
+taken for the program's own time: the steps under it, those while traces are written and samples counted, and as many
+behind those as the loader's workers have batches ready by then. The capture's work in all other steps (samples, and
+what it does at a step's end) is timed, to be taken off their mean.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import sys
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from syncscan.capture.installed import naming
+from syncscan.capture.lines_table import Json
+from syncscan.capture.paced_steps import prefetched
+from syncscan.capture.ticks import NotSampled, Row, Ticks, line_of
+from syncscan.facts.loops import Loop, Loops
+from syncscan.facts.program_phases import Frame, Sample, SeenPhase, WatchedSteps, name_of, phases_of
+from syncscan.facts.rhythm import median, period_of
+from syncscan.model.entry_script import only_starts
+
+RATE = 29
+"""Samples per second while nothing else is sampled: below 0.2 % of a step."""
+STARTING = 3
+"""First steps that don't count: kernels are loaded, algorithms chosen, memory allocated."""
+SETTLING = 3
+"""Uncounted steps after the capture's own pauses, until the device has queued work again."""
+PATH_AT = 2
+"""The step at whose end the stack is examined for where steps end."""
+MOST_STEPS = 1 << 17
+"""Most steps whose single times are written to the trace."""
+MOSTLY = 0.6
+"""Least fraction of the undisturbed time in its longest interval for shares to be based on that interval only."""
+CYCLES = 2
+"""Recurrences of a phase from which shares are based on whole cycles."""
+MOST_PHASES = 24
+MOST_SPANS = 4000
+"""Most intervals of the run, each in one phase, that are written to the trace."""
+
+_HERE = str(Path(__file__).parent)
+_RUNNER = str(Path(__file__).parent / "main_script.py")
+_DEMO = (str(Path(__file__).parent / "demo_step.py"), str(Path(__file__).parent / "logged_step.py"))
+
+
+class RunWatch:
+    """The watch over one capture's steps.
+
+    Args:
+        sampled: also sample where the program is.
+    """
+
+    def __init__(self, *, sampled: bool) -> None:
+        self._ends = array("q")
+        self._sampled = sampled
+        self._ticks: Ticks | None = None
+        self._rows: list[tuple[int, int, Sequence[Any]]] = []
+        self._samplings: list[tuple[int, int]] = []
+        self._pauses: list[tuple[int, int]] = []
+        """When the capture took a sample, or was at work at a step's end, and for how long (ns)."""
+        self._disturbed: list[tuple[int, int, str]] = [(0, STARTING, "starting")]
+        self._since: tuple[int, str] | None = None
+        self._recorded: list[tuple[int, int]] = []
+        self._path: tuple[Frame, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """Return the number of steps that have ended."""
+        return max(0, len(self._ends) - 1)
+
+    def start(self) -> None:
+        """Mark the begin of the first step."""
+        self.mark()
+        self.sample()
+
+    def mark(self) -> None:
+        """Mark the end of a step, and the begin of the next."""
+        self._ends.append(time.monotonic_ns())
+        if len(self._ends) == PATH_AT + 1:
+            self._path = _path(sys._getframe(1))
+
+    def resume(self) -> None:
+        """Note that the program goes on: from the step's end until now the capture was at work."""
+        self._pauses.append((self._ends[-1], time.monotonic_ns() - self._ends[-1]))
+
+    def sample(self) -> None:
+        """Start sampling, where that is wanted and possible."""
+        if not self._sampled or self._ticks is not None:
+            return
+        try:
+            self._ticks = Ticks(RATE, time.monotonic_ns)
+            self._ticks.start()
+        except NotSampled:
+            self._ticks = None
+
+    def rest(self) -> None:
+        """Pause sampling: the profiler runs, or another sampler."""
+        ticks, self._ticks = self._ticks, None
+        if ticks is not None:
+            self.add(ticks.stop(), 1_000_000_000 // RATE, ticks.spent)
+
+    def sample_ns(self) -> float:
+        """Return how long the thread is busy with a sample, in ns, as the median of those so far; 0.0 without any."""
+        return float(median([ns for _, ns in self._samplings])) if self._samplings else 0.0
+
+    def add(self, rows: Iterable[Row], period_ns: int, spent: Iterable[tuple[int, int]] = ()) -> None:
+        """Add samples: number of ticks, stack as in `Ticks`, and time; and when taking each was how much work (ns)."""
+        self._samplings += spent
+        self._rows += [(_moment(read), count * period_ns, stack) for count, stack, read in rows]
+
+    def disturb(self, why: str) -> None:
+        """Mark steps from the current one on as disturbed."""
+        if self._since is None:
+            self._since = (self.steps, why)
+
+    def settle(self) -> None:
+        """Mark the end of the disturbance in the current step, or with the last one."""
+        if self._since is not None:
+            (first, why), self._since = self._since, None
+            self._disturbed.append((first, self.steps + 1 + SETTLING + prefetched(), why))
+
+    def recorded(self, first: int, count: int) -> None:
+        """Note that steps were recorded."""
+        self._recorded.append((first, first + count))
+
+    def close(self) -> None:
+        """Switch sampling off, in any state."""
+        ticks, self._ticks = self._ticks, None
+        if ticks is not None:
+            ticks.close()
+
+    def times(self) -> list[int]:
+        """Return the time of each step, in ns."""
+        return [b - a for a, b in zip(self._ends, self._ends[1:], strict=False)]
+
+    def period(self) -> int:
+        """Return the period in steps with which they repeat, as far as known by now."""
+        return period_of([time for time, counts in zip(self.times(), self._counts(), strict=True) if counts])
+
+    def seen(self) -> KnownRun:
+        """Return what is known of the run by now."""
+        samples, counts, period = self._samples(), self._counts(), self.period()
+        phases, around = phases_of(WatchedSteps(self._ends, counts, self._path, period), samples, Loops())
+        return KnownRun(samples, counts, period, phases[:MOST_PHASES], around)
+
+    def took(self, seen: KnownRun, samples: Iterable[Sample]) -> int:
+        """Return how many ns of these samples lie in undisturbed steps."""
+        numbers = ((self._at(sample.at), sample.ns) for sample in samples)
+        return sum(ns for number, ns in numbers if number >= 0 and seen.counts[number])
+
+    def once_us(self, seen: KnownRun, phase: SeenPhase) -> float:
+        """Return the duration of each occurrence of the phase, in µs, from undisturbed steps."""
+        met = {number for number in self._met(phase) if seen.counts[number]}
+        times = sum(1 for number in met if number - 1 not in met)
+        return self.took(seen, phase.samples) / times / 1e3 if times else 0.0
+
+    def again_s(self, phase: SeenPhase) -> float:
+        """Return after how many seconds the phase recurs; the watched time where it occurred once."""
+        met = self._met(phase)
+        begins = [self._ends[number] for number in met if number - 1 not in met]
+        spans = [b - a for a, b in itertools.pairwise(begins)] or [self._ends[-1] - self._ends[0]]
+        return max(spans) / 1e9
+
+    def place_of(self, phase: SeenPhase) -> Json:
+        """Return kind, name and lines of a phase, as they are stored."""
+        place, named = phase.place, naming()
+        return {
+            "kind": phase.kind.value,
+            "name": phase.name,
+            "file": named(place.code.co_filename),
+            "function": name_of(place.code),
+            "first": place.first,
+            "last": place.last,
+        }
+
+    def record(self, traces: Mapping[Any, str] | None = None, missing: Mapping[Any, str] | None = None) -> Json | None:
+        """Return the run's metadata for a trace, under "run"; None where no step has ended.
+
+        Returns:
+            `steps_us`, the time of each step; `disturbed`, rows of the first step, the first after it, and why;
+            `recorded`, rows of the first step and the first after it; `period`; `loop`, the lines whose iterations are
+            the steps (null if unknown); `window`, the first step and the first after those that shares are
+            taken of, `sampled_us`, how long they were sampled, and `own_us`, how long the capture was at work in them;
+            `phases`, each with its kind, name, lines, `us` (of
+            `sampled_us`), `at` (the steps that it was met in) and `lines` (the costliest of the program's); and
+            `spans`, rows of begin and end in µs from the first step's begin and of a phase's place in `phases`, -1 for
+            the steps themselves.
+        """
+        if not self.steps:
+            return None
+        self.rest()
+        disturbed = [*self._disturbed, *([(self._since[0], self.steps, self._since[1])] if self._since else [])]
+        seen = self.seen()
+        first, end = window(seen.counts, self.times(), [self._met(phase) for phase in seen.phases])
+
+        def inside(samples: Iterable[Sample]) -> float:
+            numbers = ((self._at(sample.at), sample.ns) for sample in samples)
+            return round(sum(ns for k, ns in numbers if first <= k < end and seen.counts[k]) / 1e3, 1)
+
+        return {
+            "steps": self.steps,
+            "steps_us": [round(ns / 1e3, 1) for ns in self.times()[:MOST_STEPS]],
+            "disturbed": [list(row) for row in disturbed if row[0] < self.steps],
+            "recorded": [list(row) for row in self._recorded],
+            "period": seen.period,
+            "loop": None if seen.around is None else self._loop(*seen.around),
+            "window": [first, end],
+            "sampled_us": inside(seen.samples),
+            "own_us": self._own_us(first, end, seen.counts),
+            "phases": [
+                {
+                    **self.place_of(phase),
+                    "us": inside(phase.samples),
+                    "at": self._met(phase),
+                    "lines": _lines(phase),
+                    "trace": (traces or {}).get(key_of(phase), ""),
+                    "missing": (missing or {}).get(key_of(phase), ""),
+                }
+                for phase in seen.phases
+            ],
+            "spans": self._spans(seen),
+        }
+
+    def _counts(self) -> list[bool]:
+        """Return whether each step is undisturbed."""
+        counts = [True] * self.steps
+        for first, end, _ in self._disturbed:
+            for number in range(first, min(end, self.steps)):
+                counts[number] = False
+        if self._since is not None:
+            counts[self._since[0] :] = [False] * len(counts[self._since[0] :])
+        return counts
+
+    def _samples(self) -> list[Sample]:
+        """Return the program's samples from the first step's begin to the last one's end."""
+        if not self._ends:
+            return []
+        placed = _Placed()
+        inside = (row for row in self._rows if self._ends[0] <= row[0] <= self._ends[-1])
+        samples = (Sample(at, ns, placed(stack)) for at, ns, stack in inside)
+        return sorted(sample for sample in samples if sample.stack)
+
+    def _own_us(self, first: int, end: int, counts: Sequence[bool]) -> float:
+        """Return how long the capture was at work in these steps, as far as they count.
+
+        A sample, and a step's end, each count as the median one: others on the machine's cores make single ones longer,
+        as they do with what the program does.
+        """
+        total = 0.0
+        for works in (self._samplings, self._pauses):
+            numbers = ((self._at(at), ns) for at, ns in works)
+            inside = [ns for k, ns in numbers if first <= k < end and counts[k]]
+            total += len(inside) * median(inside) if inside else 0.0
+        return round(total / 1e3, 1)
+
+    def _loop(self, depth: int, loop: Loop) -> Json:
+        code = self._path[depth][0]
+        return {"file": naming()(code.co_filename), "function": name_of(code), "first": loop.first, "last": loop.last}
+
+    def _met(self, phase: SeenPhase) -> list[int]:
+        """Return the steps in which the phase was sampled."""
+        return sorted({self._at(sample.at) for sample in phase.samples} - {-1})
+
+    def _at(self, moment: int) -> int:
+        """Return the step that the moment lies in; -1 outside of all."""
+        number = bisect.bisect_right(self._ends, moment) - 1
+        return number if number < self.steps else -1
+
+    def _spans(self, seen: KnownRun) -> list[list[float]]:
+        """Return the intervals of consecutive samples in one phase, or in the steps."""
+        phase_of = {id(sample): number for number, phase in enumerate(seen.phases) for sample in phase.samples}
+        spans: list[list[float]] = []
+        for sample in seen.samples:
+            number, end = phase_of.get(id(sample), -1), (sample.at - self._ends[0]) / 1e3
+            begin = max(0.0, end - sample.ns / 1e3)
+            if spans and spans[-1][2] == number and begin - spans[-1][1] <= 2 * sample.ns / 1e3:
+                spans[-1][1] = round(end, 1)
+            elif len(spans) < MOST_SPANS:
+                spans.append([round(begin, 1), round(end, 1), number])
+        return spans
+
+
+class KnownRun(NamedTuple):
+    """Known facts of a run: samples, which steps count, period, phases, and the steps' loop.
+
+    `around` is the loop with the index of its function in the path.
+    """
+
+    samples: list[Sample]
+    counts: list[bool]
+    period: int
+    phases: list[SeenPhase]
+    around: tuple[int, Loop] | None
+
+
+def window(counts: Sequence[bool], times: Sequence[int], met: Iterable[Sequence[int]]) -> tuple[int, int]:
+    """Return the first step and the exclusive end that the run's shares and mean are based on.
+
+    They are the longest interval of undisturbed steps, if it has most of them; and of it whole cycles, from one
+    time that a phase came to another.
+
+    Args:
+        counts: of each step, whether it is undisturbed.
+        times: the times of each step.
+        met: for each phase, the longest first, the steps that it was met in.
+    """
+    stretches = list(_stretches(counts))
+    if not stretches:
+        return 0, len(counts)
+    longest = max(stretches, key=lambda stretch: sum(times[slice(*stretch)]))
+    whole = sum(time for time, counted in zip(times, counts, strict=True) if counted)
+    first, end = longest
+    if sum(times[first:end]) < MOSTLY * whole:
+        return stretches[0][0], stretches[-1][1]
+    for steps in met:
+        begins = [k for k in steps if first <= k < end and k - 1 not in steps]
+        if len(begins) >= CYCLES + 1:
+            return begins[0], begins[-1]
+    return first, end
+
+
+def _stretches(counts: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Yield each run of consecutive steps that count."""
+    first = None
+    for number, counted in enumerate([*counts, False]):
+        if counted and first is None:
+            first = number
+        elif not counted and first is not None:
+            yield first, number
+            first = None
+
+
+def key_of(phase: SeenPhase) -> tuple[Any, ...]:
+    """Return the identity of a phase within a run, also when it is searched for again."""
+    place = phase.place
+    return phase.kind, place.code.co_filename, place.first, place.last
+
+
+def _lines(phase: SeenPhase) -> list[list[Any]]:
+    named = naming()
+    return [[named(code.co_filename), name_of(code), line, round(ns / 1e3, 1)] for (code, line), ns in phase.lines()]
+
+
+def _moment(read: Any) -> int:
+    return int(read if isinstance(read, int) else read.at)
+
+
+class _Placed:
+    """Converts stacks from ticks to the program's frames, outermost first."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Frame] = {}
+
+    def __call__(self, stack: Sequence[Any]) -> tuple[Frame, ...]:
+        frames = [self._frame(code, at) for code, at in zip(stack[-2::-2], stack[-1::-2], strict=True)]
+        return of_program(frames)
+
+    def _frame(self, code: CodeType, at: int) -> Frame:
+        frame = self._known.get((id(code), at))
+        if frame is None:
+            frame = self._known[id(code), at] = (code, line_of(code, at))
+        return frame
+
+
+def of_program(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the frames from the program's first on, outermost first; empty where the capture was at work.
+
+    Args:
+        frames: outermost first, with those of the script runner.
+    """
+    first = 1 + max((k for k, (code, _) in enumerate(frames) if code.co_filename == _RUNNER), default=-1)
+    while first < len(frames) and only_starts(frames[first][0].co_filename):
+        first += 1
+    own = frames[first:]
+    return () if any(_ours(code.co_filename) for code, _ in own) else tuple(own)
+
+
+def _ours(file: str) -> bool:
+    return file.startswith(_HERE) and file not in _DEMO
+
+
+def _path(frame: FrameType | None) -> tuple[Frame, ...]:
+    """Return the program's path to the call that ends a step, outermost first."""
+    frames: list[Frame] = []
+    while frame is not None:
+        frames.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    inner = next((k for k, (code, _) in enumerate(frames) if not _ours(code.co_filename)), len(frames))
+    return of_program(frames[inner:][::-1])

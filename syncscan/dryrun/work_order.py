@@ -1,0 +1,385 @@
+"""Keep what of the simulated device's work is ordered before what, and record the accesses that nothing orders.
+
+Each stream numbers its work. A vector clock per stream, and one for the host, holds up to which number of each other
+stream all work is done before what comes next: a launch takes over what the host has waited for, `wait_event` and
+`wait_stream` what the other stream had when it was recorded, a synchronize hands it to the host. Two accesses of one
+memory, one of them a write, race where the later one's clock doesn't reach the earlier one's number.
+
+Threads of the host count as one, though each has its own current stream, and the backward pass as ordered after all
+that was launched, and before what its caller's stream does next: autograd works on the streams of the forward pass and
+synchronizes them itself. So what is reported is a race on any machine; not each race is reported.
+
+Source: the semantics of streams in the CUDA C++ Programming Guide ("Asynchronous Concurrent Execution"), of the
+caching allocator and `record_stream` in torch's notes on CUDA semantics.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from syncscan.dryrun.recording import Frame
+from syncscan.dryrun.regions import EVERYTHING, Region, meet, region_of, region_of_array, within
+from syncscan.model.race import RaceKind
+
+DEFAULT = 0
+"""The number of the default stream."""
+MOST_FRAMES = 60
+"""Frames looked at for the program's own line."""
+MOST_RACES = 1_000
+"""Pairs of lines recorded at the most."""
+MOST_ACCESSES = 256
+"""Accesses of one memory remembered at the most: what came longest ago is forgotten first."""
+_USES = "_syncscan_uses"
+
+Clock = dict[int, int]
+"""Stream → up to which number its work is done."""
+
+
+class Access(NamedTuple):
+    """One access of a memory by the work of a stream."""
+
+    stream: int
+    number: int
+    region: Region
+    place: Frame | None
+    """The program's line; None where none was noted."""
+
+
+@dataclass(slots=True, eq=False)
+class Uses:
+    """How the device uses a memory: kept at its storage, and gone with it."""
+
+    freed: Callable[[Uses], None]
+    home: int
+    """The stream that it was allocated on."""
+    writes: list[Access] = field(default_factory=list)
+    reads: list[Access] = field(default_factory=list)
+    recorded: set[int] = field(default_factory=set)
+    """Streams named by `record_stream`."""
+
+    def __del__(self) -> None:
+        self.freed(self)
+
+
+class CapturedUse(NamedTuple):
+    """A use of a memory in each replay of a graph."""
+
+    uses: Uses
+    written: bool
+    on_host: bool
+    """Whether it is pinned memory of the host."""
+
+
+class _Current(threading.local):
+    """The current stream, which is a thread's own."""
+
+    stream = DEFAULT
+
+
+@dataclass(slots=True)
+class UnorderedUses:
+    """Two accesses of one memory that nothing orders, and how often they came."""
+
+    kind: RaceKind
+    first: Frame | None
+    second: Frame
+    count: int = 0
+
+
+class WorkOrder:
+    """The order of a run's work on the simulated device.
+
+    Args:
+        own: says whether a file is the program's; races are placed at its lines.
+    """
+
+    def __init__(self, is_own: Callable[[str], bool]) -> None:
+        self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
+        self._current = _Current()
+        self._backward = DEFAULT
+        self.several = False
+        """Whether the program made a stream of its own: then lines, regions and reads are noted."""
+        self.open_copies = False
+        """Whether a copy between host and device may still run."""
+        self._own = is_own
+        self._is_own: dict[str, bool] = {}
+        """File → whether it is the program's. To look a code object up takes 1.5 µs: it is hashed anew each time."""
+        self._numbers: list[int] = [0]
+        self._clocks: list[Clock] = [{}]
+        self._host: Clock = {}
+        self._host_version = 0
+        self._versions: list[int] = [0]
+        self._handed_back: list[tuple[int, Sequence[Access]]] = []
+        self._captured: list[CapturedUse] | None = None
+
+    @property
+    def current(self) -> int:
+        """The running thread's current stream."""
+        return self._current.stream
+
+    @current.setter
+    def current(self, stream: int) -> None:
+        self._current.stream = stream
+
+    @property
+    def notes_reads(self) -> bool:
+        """Whether reads of the device can matter: there are several streams, or a graph may be replayed on another."""
+        return self.several or self._captured is not None
+
+    # streams and events
+
+    def new_stream(self) -> int:
+        """Return the number of a new stream."""
+        self.several = True
+        self._numbers.append(0)
+        self._clocks.append(dict(self._host))
+        self._versions.append(self._host_version)
+        return len(self._numbers) - 1
+
+    def mark(self, stream: int | None = None) -> Clock:
+        """Return what is done once a stream has come so far, as an event records it; of the current one by default."""
+        stream = self.current if stream is None else stream
+        return {**self._clock(stream), stream: self._numbers[stream]}
+
+    def stream_waits(self, mark: Clock, stream: int | None = None) -> None:
+        """Order what comes next on a stream after a mark."""
+        _join(self._clock(self.current if stream is None else stream), mark)
+
+    def host_waits(self, *marks: Clock) -> None:
+        """Order what the host does and launches next after marks."""
+        for mark in marks:
+            _join(self._host, mark)
+        self._host_version += 1
+        self.open_copies = self.open_copies and any(
+            self._host.get(stream, 0) < number for stream, number in enumerate(self._numbers)
+        )
+
+    def host_waits_for_device(self) -> None:
+        """Return the host waits for all streams."""
+        self.host_waits(*map(self.mark, range(len(self._numbers))))
+
+    # accesses
+
+    def device_work(self, reads: Iterable[Any] = (), writes: Iterable[Any] = (), allocated: Iterable[Any] = ()) -> None:
+        """Note an op of the current stream.
+
+        Args:
+            reads, writes: tensors of the device that it reads, or writes to.
+            allocated: tensors that it allocated and filled.
+        """
+        number, place = self._launch()
+        if self._handed_back:
+            self._reuse()
+        for tensor in reads if self.notes_reads else ():
+            self._read(tensor, number, place)
+        for tensor in writes:
+            self._write(tensor, number, place)
+        for tensor in allocated:
+            if (uses := self._uses(tensor)) is not None:
+                uses.writes = [Access(self.current, number, EVERYTHING, place)]
+
+    def backward_work(
+        self, reads: Iterable[Any], writes: Iterable[Any], allocated: Iterable[Any], stream: int | None
+    ) -> None:
+        """Note an op of the backward pass, which autograd orders after all that was launched.
+
+        Args:
+            reads, writes, allocated: as for `device_work`.
+            stream: the one that its forward op ran on; None where it isn't known, and that of the op before is taken.
+        """
+        caller = self.current
+        self._backward = self.current = stream if stream is not None else self._backward
+        for other in range(len(self._numbers)):
+            self.stream_waits(self.mark(other))
+        try:
+            self.device_work(reads, writes, allocated)
+        finally:
+            self.current = caller
+        self.stream_waits(self.mark(self._backward))
+
+    def copy_out(self, source: Any, target: Any) -> None:
+        """Note an asynchronous copy of a tensor of the device to one in pinned host memory."""
+        number, place = self._launch(exact=True)
+        if self.notes_reads:
+            self._read(source, number, place)
+        self._write(target, number, place, on_host=True)
+        self.open_copies = True
+
+    def copy_in(self, source: Any) -> None:
+        """Note that an asynchronous copy reads a tensor in pinned host memory."""
+        self._read(source, *self._launch(exact=True), on_host=True)
+        self.open_copies = True
+
+    def host_reads(self, tensor: Any) -> None:
+        """Note that the host reads a tensor: copies to it have to be done."""
+        for access in self._unfinished(tensor, reads=False):
+            self._race(RaceKind.READ_BEFORE_COPY, access)
+
+    def host_writes(self, tensor: Any) -> None:
+        """Note that the host writes to a tensor: copies to it and from it have to be done."""
+        for access in self._unfinished(tensor, reads=True):
+            self._race(RaceKind.WRITE_BEFORE_COPY, access)
+
+    def array_used(self, tensor: Any, array: Any, written: bool) -> None:
+        """Note that the host reads an array of a host tensor's memory, or writes to it.
+
+        Args:
+            tensor: one that shares its memory.
+            array: the used part; an array outside of that memory is a copy, and isn't noted.
+            written: whether it is written to.
+        """
+        storage = tensor.untyped_storage()
+        uses: Uses | None = getattr(storage, _USES, None)
+        if uses is None or not self.open_copies or not array.size:
+            return
+        region = region_of_array(array, storage.data_ptr())
+        if region.begin < 0 or region.end > storage.nbytes():
+            return
+        for access in self._open(uses, region, reads=written):
+            self._race(RaceKind.WRITE_BEFORE_COPY if written else RaceKind.READ_BEFORE_COPY, access)
+
+    def record_stream(self, tensor: Any, stream: int) -> None:
+        """Note that a stream uses a memory: the allocator hands it out once that is done."""
+        if (uses := self._uses(tensor)) is not None:
+            uses.recorded.add(stream)
+
+    # graphs
+
+    def begin_capture(self) -> None:
+        """Begin a capture: the work that follows runs in a replay, as one piece."""
+        self._captured = []
+
+    def end_capture(self) -> Sequence[CapturedUse]:
+        """Return how the captured work uses memories."""
+        captured, self._captured = self._captured or [], None
+        return list(dict.fromkeys(captured))
+
+    def replay(self, captured: Sequence[CapturedUse]) -> None:
+        """Note a replay on the current stream: it reads and writes all of what was captured, copies of the host too."""
+        copies = any(use.on_host for use in captured)
+        number, place = self._launch(exact=copies)
+        access = Access(self.current, number, EVERYTHING, place)
+        for uses, written, _ in captured:
+            self._note_write(uses, access) if written else self._note_read(uses, access)
+        self.open_copies = self.open_copies or copies
+
+    # the mechanism
+
+    def _launch(self, *, exact: bool = False) -> tuple[int, Frame | None]:
+        stream = self.current
+        self._numbers[stream] += 1
+        return self._numbers[stream], self._place() if self.several or exact else None
+
+    def _uses(self, tensor: Any, *, written: bool = True, on_host: bool = False) -> Uses | None:
+        """Return the uses of a tensor's memory, and note this one for replays; None where it has none of its own."""
+        try:
+            storage = tensor.untyped_storage()
+        except (NotImplementedError, RuntimeError, ValueError):
+            return None
+        uses: Uses | None = getattr(storage, _USES, None)
+        if uses is None:
+            uses = Uses(self._freed, self.current)
+            setattr(storage, _USES, uses)
+        if self._captured is not None:
+            self._captured.append(CapturedUse(uses, written, on_host))
+        return uses
+
+    def _read(self, tensor: Any, number: int, place: Frame | None, *, on_host: bool = False) -> None:
+        uses = self._uses(tensor, written=False, on_host=on_host)
+        if uses is not None and self._captured is None:
+            self._note_read(uses, Access(self.current, number, region_of(tensor), place))
+
+    def _note_read(self, uses: Uses, access: Access) -> None:
+        clock = self._clock(access.stream)
+        for earlier in uses.writes:
+            if not _done(earlier, clock, access.stream) and meet(earlier.region, access.region):
+                self._race(RaceKind.UNORDERED_STREAMS, earlier)
+        again = (access.stream, access.region)
+        uses.reads = [*(r for r in uses.reads if (r.stream, r.region) != again), access][-MOST_ACCESSES:]
+
+    def _write(self, tensor: Any, number: int, place: Frame | None, *, on_host: bool = False) -> None:
+        uses = self._uses(tensor, on_host=on_host)
+        if uses is not None and self._captured is None:
+            region = region_of(tensor) if self.several or place else EVERYTHING
+            self._note_write(uses, Access(self.current, number, region, place))
+
+    def _note_write(self, uses: Uses, access: Access) -> None:
+        clock = self._clock(access.stream)
+        for earlier in (*uses.writes, *uses.reads) if self.several else ():
+            if not _done(earlier, clock, access.stream) and meet(earlier.region, access.region):
+                self._race(RaceKind.UNORDERED_STREAMS, earlier)
+        left = lambda earlier: not within(earlier.region, access.region)  # noqa: E731
+        uses.writes = [*filter(left, uses.writes), access][-MOST_ACCESSES:]
+        uses.reads = list(filter(left, uses.reads))
+
+    def _unfinished(self, tensor: Any, *, reads: bool) -> Sequence[Access]:
+        """Return the copies that may still use a host tensor, those that only read it where `reads`."""
+        uses: Uses | None = getattr(tensor.untyped_storage(), _USES, None)
+        if uses is None:
+            return ()
+        return self._open(uses, region_of(tensor), reads=reads)
+
+    def _open(self, uses: Uses, region: Region, *, reads: bool) -> Sequence[Access]:
+        accesses = (*uses.writes, *uses.reads) if reads else uses.writes
+        return [a for a in accesses if not _done(a, self._host) and meet(a.region, region)]
+
+    def _freed(self, uses: Uses) -> None:
+        """Remember the work of other streams that may still use a memory whose last reference is gone."""
+        safe = (uses.home, *uses.recorded)
+        pending = [access for access in (*uses.writes, *uses.reads) if access.stream not in safe]
+        if pending:
+            self._handed_back.append((uses.home, pending))
+
+    def _reuse(self) -> None:
+        """Memory is allocated on the current stream: what was freed there may be handed out again."""
+        clock = self._clock(self.current)
+        for home, accesses in self._handed_back:
+            for access in accesses if home == self.current else ():
+                if not _done(access, clock):
+                    self._race(RaceKind.FREED_IN_USE, access, access.place)
+        self._handed_back = [entry for entry in self._handed_back if entry[0] != self.current]
+
+    def _clock(self, stream: int) -> Clock:
+        clock = self._clocks[stream]
+        if self._versions[stream] != self._host_version:
+            _join(clock, self._host)
+            self._versions[stream] = self._host_version
+        return clock
+
+    def _race(self, kind: RaceKind, earlier: Access, at: Frame | None = None) -> None:
+        second = at or self._place()
+        if second is None or len(self.races) >= MOST_RACES:
+            return
+        race = self.races.setdefault((kind, second), UnorderedUses(kind, earlier.place, second))
+        race.first = race.first or earlier.place
+        race.count += 1
+
+    def _place(self) -> Frame | None:
+        """Return the innermost of the program's own lines that run now; None where none is near."""
+        frame: Any = sys._getframe(1)
+        for _ in range(MOST_FRAMES):
+            if frame is None:
+                break
+            file = frame.f_code.co_filename
+            is_own = self._is_own.get(file)
+            if is_own is None:
+                is_own = self._is_own[file] = self._own(file)
+            if is_own:
+                return file, frame.f_lineno, frame.f_code.co_name
+            frame = frame.f_back
+        return None
+
+
+def _done(access: Access, clock: Clock, stream: int | None = None) -> bool:
+    """Return whether an access is done, by this clock, before what comes next, on this stream."""
+    return access.stream == stream or clock.get(access.stream, 0) >= access.number
+
+
+def _join(clock: Clock, other: Clock) -> None:
+    for stream, number in other.items():
+        if clock.get(stream, 0) < number:
+            clock[stream] = number

@@ -1,0 +1,138 @@
+"""Matches calls with the functions of the same file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from syncscan.fixing.program_file import File, Function
+
+
+def callee(file: File, call: ast.Call) -> Function | None:
+    """Return the function or method of this file that a call calls; of a class its `__init__`. None for others."""
+    function = call.func
+    if isinstance(function, ast.Name):
+        return _function(file, function) or _of_instance(file, function)
+    if isinstance(function, ast.Attribute):
+        methods = {id(m): m for owner in owners(file, function.value) if (m := method(file, owner, function.attr))}
+        return next(iter(methods.values())) if len(methods) == 1 else None
+    return None
+
+
+def object_of(call: ast.Call, function: Function) -> ast.expr | None:
+    """Return the object whose method a call calls; None where a class is called, which makes it."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.value
+    return call.func if function.name != "__init__" else None
+
+
+def owners(file: File, base: ast.expr) -> set[str]:
+    """Return the names of the classes that an expression's values are of; of `self` the class around it too."""
+    if isinstance(base, ast.Name):
+        scope = file.function_of(base)
+        owner = file.class_of(scope)
+        first = scope.args.args[:1] if owner is not None and isinstance(scope, ast.FunctionDef) else []
+        if owner is not None and first and base.id == first[0].arg:
+            return {owner.name}
+    return {name.rpartition(".")[2] for name in file.types(base)}
+
+
+def method(file: File, owner: str, name: str) -> Function | None:
+    """Return a class's method, its own or that of a base class in this file."""
+    node = _class(file, owner)
+    if node is None:
+        return None
+    for statement in node.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            return statement
+    bases = (method(file, base.id, name) for base in node.bases if isinstance(base, ast.Name) and base.id != owner)
+    return next((m for m in bases if m is not None), None)
+
+
+def parameter(file: File, call: ast.Call, argument: ast.expr, function: Function) -> str | None:
+    """Return the name of the parameter that an argument of a call becomes; None where that isn't plain."""
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return None
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    for keyword in call.keywords:
+        if keyword.value is argument:
+            known = [*names, *(a.arg for a in function.args.kwonlyargs)]
+            return keyword.arg if keyword.arg in known else None
+    at = call.args.index(argument) + is_bound(file, call, function)
+    return names[at] if at < len(names) else None
+
+
+def argument(file: File, call: ast.Call, name: str, function: Function) -> ast.expr | None:
+    """Return the argument that a call gives a parameter; for the first of a method what it is called on."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    bound = is_bound(file, call, function)
+    if bound and names[:1] == [name]:
+        return object_of(call, function)
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    at = names.index(name) - bound if name in names else -1
+    return call.args[at] if 0 <= at < len(call.args) else None
+
+
+def is_bound(file: File, call: ast.Call, function: Function) -> int:
+    """Return 1 where a call doesn't give the first parameter itself: of a method called on an instance."""
+    static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list)
+    return int(file.class_of(function) is not None and not static)
+
+
+def calls_of(file: File, function: Function) -> list[ast.Call] | None:
+    """Return all calls of a function; None where it is called in other ways too, or was from elsewhere."""
+    calls = [n for n in file.nodes if isinstance(n, ast.Call) and callee(file, n) is function]
+    functions = {id(call.func) for call in calls}
+    if file.class_of(function) is None:
+        used = (n for n in file.names(file.scope_of(function), function.name) if isinstance(n.ctx, ast.Load))
+        if any(id(n) not in functions for n in used):
+            return None
+    elif any(_is_taken(file, n) for n in file.attributes(function.name)):
+        return None
+    counted = sum(file.seen(call).count for call in calls)
+    return calls if file.entered(function).count == counted else None
+
+
+def _is_taken(file: File, attribute: ast.Attribute) -> bool:
+    """Return whether a method is used as a value instead of being called."""
+    parent = file.parents[attribute]
+    return not (isinstance(parent, ast.Call) and parent.func is attribute) and isinstance(attribute.ctx, ast.Load)
+
+
+def _function(file: File, name: ast.Name) -> Function | None:
+    scope = file.home_of(name)
+    bound = [n for n in _definitions(file, name.id) if file.scope_of(n) is scope]
+    stored = [n for n in file.names(scope, name.id) if not isinstance(n.ctx, ast.Load)]
+    if len(bound) != 1 or stored:
+        return None
+    definition = bound[0]
+    return method(file, definition.name, "__init__") if isinstance(definition, ast.ClassDef) else definition
+
+
+def _of_instance(file: File, name: ast.Name) -> Function | None:
+    """Return the `__call__` or `forward` that calling this name runs, if the name holds an object of this file."""
+    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+    if len(stores) != 1:
+        return None
+    assign = file.parents[stores[0]]
+    value = assign.value if isinstance(assign, ast.Assign) else None
+    types = {t.rpartition(".")[2] for t in file.types(value)} if value is not None else set()
+    owner = types.pop() if len(types) == 1 else ""
+    return method(file, owner, "__call__") or method(file, owner, "forward")
+
+
+def _definitions(file: File, name: str) -> Iterator[Function | ast.ClassDef]:
+    for node in file.nodes:
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name
+        if named and not isinstance(file.parents[node], ast.ClassDef):
+            yield node  # type: ignore[misc]
+
+
+def _class(file: File, name: str) -> ast.ClassDef | None:
+    classes = [n for n in file.nodes if isinstance(n, ast.ClassDef) and n.name == name]
+    return classes[0] if len(classes) == 1 else None
+
+
+__all__ = ["argument", "callee", "calls_of", "is_bound", "method", "owners", "parameter"]

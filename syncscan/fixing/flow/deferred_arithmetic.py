@@ -1,0 +1,462 @@
+"""Arithmetic with deferred numbers: which operations a tensor can replace, and how they are written."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from syncscan.fixing.edits import Render, Template
+from syncscan.fixing.flow.number_reads import callable_source
+from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Taint
+
+if TYPE_CHECKING:
+    from syncscan.fixing.flow.number_walk import NumberWalk
+
+_OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_TAKES_TENSORS = frozenset("pow mul add sub div multiply divide subtract true_divide".split())
+"""Functions of torch's and methods of tensors that take a tensor without dimensions as they take a number."""
+_SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_NOT_RUN = "is used by code that didn't run"
+
+
+def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
+    """Follow `node + x` and `x * node`."""
+    other = parent.right if node is parent.left else parent.left
+    if isinstance(parent.op, ast.Mod) and "str" in walk.file.types(parent.left):
+        walk.stuck(node, "is printed or logged in every step", origin)
+    elif not isinstance(parent.op, _OPERATIONS):
+        walk.stuck(node, f"is needed by the host here ({type(parent.op).__name__.lower()})", origin)
+    elif other in walk.tainted or walk.is_number(other):
+        _with_number(walk, parent, node, other, taint, origin)
+    elif walk.file.device_tensor(other) is not None:
+        with_tensor(walk, node, other, taint, origin)
+    else:
+        walk.stuck(
+            node, _NOT_RUN if not walk.file.types(other) else "is combined with something that isn't a number", origin
+        )
+
+
+def _with_number(
+    walk: NumberWalk, parent: ast.BinOp, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin
+) -> None:
+    types = frozenset(walk.file.types(parent))
+    if not types or not types <= {"float", "int", "bool"}:
+        walk.stuck(node, _NOT_RUN, origin)
+        return
+    if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
+        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
+        return
+    if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow) and not _stays_small(walk, node, other):
+        walk.stuck(node, "may grow beyond 64 bits", origin)
+        return
+    _coerce(walk, node, taint, types)
+    walk.push(parent, Taint(ContainerShape.NUMBER, types), origin)
+
+
+def _stays_small(walk: NumberWalk, node: ast.expr, other: ast.expr) -> bool:
+    """Return whether a product of integers doesn't feed on itself: the read itself times something undeferred."""
+    return node is walk.site.node and other not in walk.tainted
+
+
+def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return not node.value
+    return walk.file.seen(node).zero
+
+
+def _coerce(walk: NumberWalk, node: ast.expr, taint: Taint, types: frozenset[str]) -> None:
+    """Write a number so that torch computes with it as Python does: integers that meet floats in double precision."""
+    walk.how.computed = True
+    whole = taint.types <= {"int", "bool"}
+    if "float" in types and whole:
+        _convert(walk, node, "double", "float")
+    elif taint.types == {"bool"}:
+        _convert(walk, node, "long", "int")
+
+
+def _convert(walk: NumberWalk, node: ast.expr, method: str, kind: str) -> None:
+    if node is walk.site.node:
+        walk.how.types |= {kind}
+        return
+    inner = walk.draft.nodes.get(node)
+
+    def converted(render: Render) -> str:
+        return f"{callable_source(inner(render) if inner else render(node))}.{method}()"
+
+    walk.draft.replace(node, converted)
+    walk.changed.add(walk.file.function_of(node))
+
+
+def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin) -> None:
+    """Give a device tensor the deferred number as a tensor, with a dtype that changes nothing."""
+    tensor = walk.file.device_tensor(other)
+    assert tensor is not None
+    is_integer = taint.types <= {"int", "bool"}
+    floating = tensor.dtype.startswith(("float", "bfloat"))
+    if not floating or taint.types not in ({"float"}, {"int"}, {"bool"}):
+        walk.stuck(node, "is combined with an integer tensor", origin)
+    elif node is walk.site.node:
+        walk.how.raw = True
+        if not is_integer and walk.site.tensor.dtype != tensor.dtype:
+            walk.how.cast = f".to(torch.{tensor.dtype})"
+    elif not is_integer:
+        _cast(walk, node, tensor.dtype)
+
+
+def _cast(walk: NumberWalk, node: ast.expr, dtype: str) -> None:
+    inner = walk.draft.nodes.get(node)
+
+    def cast(render: Render) -> str:
+        return f"{callable_source(inner(render) if inner else render(node))}.to(torch.{dtype})"
+
+    walk.draft.replace(node, cast)
+    walk.changed.add(walk.file.function_of(node))
+
+
+def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Taint, origin: Origin) -> None:
+    """Follow `node < x` and `node is None`."""
+    sides = [parent.left, *parent.comparators]
+    of_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+    if of_none and len(sides) == 2 and isinstance(parent.ops[0], ast.Is | ast.IsNot):
+        return
+    other = sides[1] if node is sides[0] else sides[0]
+    known = other in walk.tainted or walk.is_number(other)
+    if len(sides) != 2 or not isinstance(parent.ops[0], _ORDER) or not known:
+        walk.stuck(node, "is compared by the host", origin)
+        return
+    outer = walk.file.parents[parent]
+    if isinstance(outer, ast.While | ast.Assert | ast.BoolOp | ast.comprehension) or (
+        isinstance(outer, ast.UnaryOp | ast.IfExp) and getattr(outer, "test", parent) is parent
+    ):
+        walk.stuck(node, "controls what runs next", origin)
+        return
+    walk.how.computed = True
+    walk.push(parent, Taint(ContainerShape.NUMBER, frozenset({"bool"})), origin)
+
+
+def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
+    """Follow `if x < best: best = x`, which becomes `best = torch.where(x < best, x, best)`."""
+    given = [_plain_assignment(walk, statement) for statement in parent.body]
+    if not isinstance(node, ast.Compare) or parent.orelse or not all(given) or _is_elif(walk, parent):
+        walk.stuck(node, "controls what runs next", origin)
+        return
+    pairs = [pair for pair in given if pair]
+    targets = [target for target, _ in pairs]
+    for target, value in pairs:
+        types = _number_types(walk, target)
+        kinds = walk.file.types(value)
+        if len(kinds) != 1 or types != kinds or ("float" in kinds and not _put_off(walk, value)):
+            walk.stuck(node, "controls what runs next", origin)
+            return
+        if any(
+            walk.file.text.code(t) in _words(walk, v)
+            for t in targets
+            for _, v in pairs
+            if t is not target and v is not value
+        ):
+            walk.stuck(node, "controls what runs next", origin)
+            return
+    _write_branch(walk, parent, pairs)
+    for target, value in pairs:
+        walk.bind(target, Taint(ContainerShape.NUMBER, frozenset(walk.file.types(value))), origin)
+
+
+def _write_branch(walk: NumberWalk, parent: ast.If, pairs: list[tuple[ast.expr, ast.expr]]) -> None:
+    text = walk.file.text
+    flag = walk.file.fresh("better")
+    between = text.line_end + text.indent(parent)
+
+    def lines(render: Render) -> str:
+        test = render(parent.test)
+        head = [] if len(pairs) == 1 else [f"{flag} = {test}"]
+        condition = test if len(pairs) == 1 else flag
+        rest = [f"{text.code(t)} = torch.where({condition}, {render(v)}, {text.code(t)})" for t, v in pairs]
+        return between.join([*head, *rest])
+
+    walk.draft.replace(parent, lines)
+    walk.changed.add(walk.file.function_of(parent))
+
+
+def _plain_assignment(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
+    """Return target and value of a plain assignment of a number; None for other statements."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    plain = isinstance(target, ast.Name | ast.Attribute) and walk.is_number(value)
+    calls = [n for n in ast.walk(value) if isinstance(n, ast.Call) and n not in walk.reads]
+    return (target, value) if plain and not calls else None
+
+
+def _put_off(walk: NumberWalk, value: ast.expr) -> bool:
+    """Return whether a value is deferred, through this read or another one."""
+    if any(n in walk.reads or n in walk.tainted for n in ast.walk(value)):
+        return True
+    cell = walk.cell(value) if isinstance(value, ast.Name | ast.Attribute) else None
+    return cell is not None and any(cell == held for held, _ in walk.cells)
+
+
+def _number_types(walk: NumberWalk, target: ast.expr) -> set[str]:
+    """Return the types that a name has where it is read."""
+    cell = walk.cell(target)
+    if cell is None:
+        return set()
+    return {t for use in walk.uses(cell) for t in walk.file.types(use)}
+
+
+def _is_elif(walk: NumberWalk, node: ast.If) -> bool:
+    outer = walk.file.parents[node]
+    return isinstance(outer, ast.If) and node in outer.orelse
+
+
+def _words(walk: NumberWalk, node: ast.expr) -> list[str]:
+    return re.findall(r"[\w.]+", walk.file.text.code(node))
+
+
+def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint, origin: Origin) -> None:
+    """Follow `total += node`."""
+    if not isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
+        walk.stuck(node, "is needed by the host here", origin)
+        return
+    if isinstance(parent.op, ast.Mult) and taint.types <= {"int", "bool"}:
+        walk.stuck(node, "may grow beyond 64 bits", origin)
+        return
+    if isinstance(parent.op, ast.Div):
+        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
+        return
+    target = parent.target
+    types = walk.file.types(parent.value) | _types_of_target(walk, target)
+    if not types <= {"float", "int", "bool"}:
+        walk.stuck(node, "is added to something that isn't a number", origin)
+        return
+    if isinstance(target, ast.Subscript) and types >= {"int", "float"} and taint.types <= {"int", "bool"}:
+        walk.stuck(node, "is added to an entry that may be an integer or a float", origin)
+        return
+    result = frozenset({"float"} if "float" in types else {"int"})
+    _coerce(walk, node, taint, result)
+    walk.bind(target, Taint(ContainerShape.NUMBER, result), origin)
+
+
+def in_place(walk: NumberWalk, cell: Cell, statement: ast.AugAssign, taint: Taint, origin: Origin) -> None:
+    """Follow `x += y` with a deferred x."""
+    value, target = statement.value, statement.target
+    is_number = value in walk.tainted or walk.is_number(value)
+    is_integer = taint.types <= {"int", "bool"}
+    divides = isinstance(statement.op, ast.Div)
+    if not isinstance(statement.op, ast.Add | ast.Sub | ast.Mult | ast.Div) or not is_number:
+        walk.stuck(target, "is updated by an operator that works differently on tensors", origin)
+    elif divides and (is_integer or _may_be_zero(walk, value)):
+        walk.stuck(target, "is divided, and Python raises if the divisor is 0", origin)
+    elif is_integer and isinstance(statement.op, ast.Mult):
+        walk.stuck(target, "may grow beyond 64 bits", origin)
+    elif is_integer and "float" in walk.file.types(value):
+        walk.stuck(target, "is an integer that becomes a float", origin)
+    else:
+        walk.how.computed = True
+        walk.added[statement] = cell
+
+
+def _types_of_target(walk: NumberWalk, target: ast.expr) -> set[str]:
+    """Return the types of a sum's target: of all its assigned values, and where it is read."""
+    if isinstance(target, ast.Subscript):
+        return _types_of_entry(walk, target) or set(walk.file.seen(target.value).elements)
+    cell = walk.cell(target)
+    if cell is None:
+        return {"unknown"}
+    types = {t for use in walk.uses(cell) for t in walk.file.types(use)}
+    return (types - {"NoneType"}) | given_types(walk, target)
+
+
+def _types_of_entry(walk: NumberWalk, target: ast.Subscript) -> set[str]:
+    """Return the types that the displays of a dictionary give an entry; empty if they don't show it."""
+    cell = walk.cell(target.value) if isinstance(target.value, ast.Name | ast.Attribute) else None
+    types: set[str] = set()
+    for store in walk.stores(cell) if cell is not None else ():
+        display = assigned_value(walk, store)
+        if not isinstance(display, ast.Dict) or not isinstance(target.slice, ast.Constant):
+            return set()
+        pairs = zip(display.keys, display.values, strict=True)
+        values = [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == target.slice.value]
+        if len(values) != 1:
+            return set()
+        types |= walk.file.types(values[0])
+    return types
+
+
+def given_types(walk: NumberWalk, target: ast.expr) -> set[str]:
+    """Return the types of the values that plain assignments give a name."""
+    if not isinstance(target, ast.Name):
+        return set()
+    stores = [n for n in walk.file.names(walk.file.home_of(target), target.id) if isinstance(n.ctx, ast.Store)]
+    types: set[str] = set()
+    for store in stores:
+        value = assigned_value(walk, store)
+        if value is not None:
+            types |= walk.file.types(value) - {"NoneType"}
+    return types
+
+
+def assigned_value(walk: NumberWalk, store: ast.expr) -> ast.expr | None:
+    """Return what an assignment gives a target; None where that isn't written beside it."""
+    parent = walk.file.parents[store]
+    if isinstance(parent, ast.Assign):
+        return parent.value
+    if isinstance(parent, ast.AnnAssign):
+        return parent.value
+    if isinstance(parent, ast.Tuple):
+        assign = walk.file.parents[parent]
+        value = assign.value if isinstance(assign, ast.Assign) else None
+        if isinstance(value, ast.Tuple) and len(value.elts) == len(parent.elts):
+            return value.elts[parent.elts.index(store)]
+    return None
+
+
+def write_sum(walk: NumberWalk, statement: ast.AugAssign) -> None:
+    """Write `x = x + y` for `x += y`."""
+    sign = _SIGN[type(statement.op)]
+    value = statement.value
+    target = walk.file.text.code(statement.target)
+
+    def sum_of(render: Render) -> str:
+        right = render(value)
+        simple = isinstance(value, ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant)
+        return f"{target} = {target} {sign} {right if simple else f'({right})'}"
+
+    walk.draft.replace(statement, sum_of)
+
+
+def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
+    """Follow a call of a numeric function; return whether it is one."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if name in ("float", "int", "bool") and len(call.args) == 1:
+        return _cast_call(walk, call, node, taint, origin, name)
+    if name == "abs":
+        walk.how.computed = True
+        walk.push(call, taint, origin)
+        return True
+    if name == "pow" and len(call.args) == 2:
+        _power(walk, call, node, taint, origin)
+        return True
+    if name in ("min", "max") and len(call.args) == 2 and not call.keywords:
+        _extreme(walk, call, node, taint, origin, name)
+        return True
+    if ast.unparse(call.func) == "math.sqrt" and _is_square(node):
+        source = node
+        walk.how.computed = True
+        walk.draft.replace(call, lambda render: f"{callable_source(render(source))}.sqrt()")
+        walk.changed.add(walk.file.function_of(call))
+        walk.push(call, taint, origin)
+        return True
+    return _torch_function(walk, call, node, taint, origin)
+
+
+def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:
+    """Follow `float(x)` of a deferred x; return whether a tensor can replace it."""
+    if not (taint.types == {name} or (name in ("float", "int") and taint.types <= {"int", "bool"})):
+        return False
+    outer = walk.file.parents[call]
+    other = None
+    if isinstance(outer, ast.BinOp):
+        other = outer.right if call is outer.left else outer.left
+    by_tensor = other is not None and walk.file.device_tensor(other) is not None
+    changes = taint.types != {name} and not by_tensor and not (name == "int" and taint.types == {"int"})
+    suffix = {"float": ".double()", "int": ".long()"}.get(name, "") if changes else ""
+
+    def source(render: Render) -> str:
+        inner = render(node)
+        plain = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
+        return f"{callable_source(inner)}{suffix}" if suffix or plain else f"({inner})"
+
+    walk.draft.replace(call, source)
+    walk.changed.add(walk.file.function_of(call))
+    walk.push(call, Taint(ContainerShape.NUMBER, taint.types if by_tensor else frozenset({name})), origin)
+    return True
+
+
+def is_sum(node: ast.AST) -> bool:
+    """Return whether a node is `sum(…)` with one argument."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    return node.func.id == "sum" and len(node.args) == 1 and not node.keywords
+
+
+def _power(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> None:
+    other = call.args[1] if node is call.args[0] else call.args[0]
+    types = frozenset(walk.file.types(call))
+    if not (walk.is_number(other) or other in walk.tainted) or types != {"float"}:
+        walk.stuck(node, "is combined with something that isn't a number", origin)
+        return
+    _coerce(walk, node, taint, types)
+    walk.push(call, Taint(ContainerShape.NUMBER, types), origin)
+
+
+def _extreme(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> None:
+    """Follow `min(a, b)`: b if b < a, otherwise a, with NaN too."""
+    first, second = call.args
+    kinds = walk.file.types(first) | walk.file.types(second)
+    statement = walk.file.statement_of(call)
+    simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return)
+    if len(kinds) != 1 or not all(walk.is_number(a) or a in walk.tainted for a in call.args) or not simple:
+        walk.stuck(node, "is compared by the host", origin)
+        return
+    names: dict[ast.expr, str] = {}
+    sign = "<" if name == "min" else ">"
+    for argument in call.args:
+        if not isinstance(argument, ast.Name | ast.Attribute | ast.Constant):
+            names[argument] = _word_for(walk, statement, [*names.values()])
+            walk.draft.put_before(statement, _first(names[argument], argument))
+    walk.how.computed = True
+
+    def where(render: Render) -> str:
+        a, b = (names.get(x) or render(x) for x in (first, second))
+        return f"torch.where({b} {sign} {a}, {b}, {a})"
+
+    walk.draft.replace(call, where)
+    walk.changed.add(walk.file.function_of(call))
+    walk.push(call, Taint(ContainerShape.NUMBER, frozenset(kinds)), origin)
+
+
+def _first(name: str, value: ast.expr) -> Template:
+    return lambda render: f"{name} = {render(value)}"
+
+
+def _word_for(walk: NumberWalk, statement: ast.stmt, taken: list[str]) -> str:
+    """Return a name for an expression that is written twice, after its target."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    target = targets[0]
+    word = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "value")
+    return walk.file.fresh(f"{word}_now", *taken)
+
+
+def _is_square(node: ast.expr) -> bool:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
+        return False
+    return isinstance(node.right, ast.Constant) and node.right.value in (2, 4)
+
+
+def _torch_function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin) -> bool:
+    """Follow `x.pow(node)` and `torch.mul(x, node)`; return whether it is such a call."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _TAKES_TENSORS or call.keywords:
+        return False
+    of_module = isinstance(call.func.value, ast.Name) and call.func.value.id == "torch"
+    operands = [a for a in ([] if of_module else [call.func.value]) + call.args if a is not node]
+    if len(operands) != 1 or walk.file.device_tensor(operands[0]) is None:
+        return False
+    with_tensor(walk, node, operands[0], taint, origin)
+    return True
+
+
+__all__ = [
+    "added",
+    "arithmetic",
+    "assigned_value",
+    "branch",
+    "comparison",
+    "function",
+    "given_types",
+    "in_place",
+    "is_sum",
+    "with_tensor",
+    "write_sum",
+]

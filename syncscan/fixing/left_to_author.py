@@ -1,0 +1,50 @@
+"""Reasons for waits that no rewrite takes away."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.fixing.line_map import span
+from syncscan.fixing.messages import WaitingLine
+from syncscan.fixing.program_file import File
+
+UNHANDLED = "no rewrite handles this pattern"
+_LIBRARIES = frozenset(
+    "torchmetrics metric-validation lightning trl accelerate transformers peft timm fsdp2 deepspeed megatron vllm "
+    "sglang diffusers torchvision-detection torch-geometric torchdiffeq gpytorch pyro".split()
+)
+"""Rules of waits inside of libraries, which `syncscan fix` never changes."""
+
+
+def why_left(place: WaitingLine) -> str:
+    """Return why a wait is left to the author when no rewrite handles it."""
+    if place.rule in _LIBRARIES:
+        return f"a library waits here, and its settings are yours to choose. {place.advice.removesuffix('.')}"
+    if place.cause == "SHAPE":
+        return "the number of elements is the size of a later tensor, which the host needs"
+    if place.cause in ("CTRL", "CHECK"):
+        return "the value controls what the host runs next"
+    if place.cause == "LOG":
+        return "the value is printed or logged in every step; log it less often if that is enough"
+    return UNHANDLED
+
+
+def runs_once(file: File, line: int) -> bool:
+    """Return whether the innermost statement of a line is in no loop, and its function was entered at most once."""
+    over = [n for n in file.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    if not over:
+        return False
+    statement = min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno)
+    function = file.function_of(statement)
+    entered = 1 if isinstance(function, ast.Module) else file.entered(function).count
+    return entered <= 1 and not file.loops_of(statement)
+
+
+def runs_seldom(file: File, place: WaitingLine) -> str:
+    """Return that a line ran only twice, as a reason; empty for others."""
+    nodes = (n for n in file.nodes if isinstance(n, ast.expr) and span(n)[0] <= place.line <= span(n)[1])
+    runs = max((file.seen(n).count for n in nodes), default=0)
+    return "it runs only twice in this run" if runs == 2 else ""
+
+
+__all__ = ["UNHANDLED", "runs_once", "runs_seldom", "why_left"]

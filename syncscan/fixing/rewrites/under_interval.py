@@ -1,0 +1,194 @@
+"""Moves a read below the condition under which its value is used: `if step % 10 == 0: log(value)`.
+
+The statement only assigns names that nothing but the body of one `if` behind it reads. It has no side effects, raises
+nothing, and reads the same there: of names that the loop binds anew in each turn, that nothing in between binds again
+and that nothing writes to in place. Right in front of the `if` it may read anything that the condition doesn't change.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from syncscan.fixing import clock_reads, questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow.number_reads import second_names, writes_to
+from syncscan.fixing.line_map import span
+from syncscan.fixing.program_file import File, Loop
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "under-interval"
+TITLE = "A number is read in every step and used in few"
+RULES = ("item", "tolist", "cpu", "log-scalar")
+SAFETY = Safety.SAFE
+BEFORE = "value = loss.item()\nif step % 10 == 0:\n    print(value)"
+AFTER = "if step % 10 == 0:\n    value = loss.item()\n    print(value)"
+RARE = 3
+"""The body may run at most once per this many reads."""
+_FORBIDDEN = frozenset("locals globals vars exec eval".split())
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the assignments that can move below a condition."""
+    if any(isinstance(n, ast.Name) and n.id in _FORBIDDEN for n in file.nodes):
+        return
+    for node in file.nodes:
+        if isinstance(node, ast.Assign) and file.loops_of(node) and _waits(file, node.value) >= RARE:
+            branch = _branch(file, node)
+            if branch is not None:
+                yield from _of(file, node, branch)
+
+
+def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]:
+    count, runs = _runs(file, [statement]), _runs(file, branch.body)
+    if runs * RARE > count or not questions.stands_alone(file, statement):
+        return
+    if not _has_no_effect(file, statement.value) or not _stays(file, statement, branch):
+        return
+    if clock_reads.is_timed(file, statement.value) or _is_guarded(file, statement):
+        return
+    lines = _lines(file, statement)
+    if lines is None:
+        return
+    draft = Draft(file.text)
+    draft.remove(statement)
+    draft.put_before(branch.body[0], "\n".join(lines))
+    waits = _waits(file, statement.value)
+    yield Proposal(
+        node=statement,
+        draft=draft,
+        rule="item",
+        rewrite=ID,
+        change="read the value only where it is used",
+        waits=waits - waits * runs // count,
+    )
+
+
+def _is_guarded(file: File, statement: ast.stmt) -> bool:
+    """Return whether what a statement raises is handled in its loop."""
+    loop = file.loops_of(statement)[-1]
+    return any(isinstance(n, ast.Try) and file.within(n, loop) for n in file.ancestors(statement))
+
+
+def _waits(file: File, value: ast.expr) -> int:
+    """Return how often the host waited for an expression; of an f-string itself nothing is seen."""
+    seen = (n for n in ast.walk(value) if isinstance(n, ast.expr) and file.seen(n).count)
+    return sum(max(0, file.own_waits(n)) for n in seen)
+
+
+def _branch(file: File, statement: ast.Assign) -> ast.If | None:
+    """Return the `if` behind a statement whose body alone reads what the statement assigns."""
+    targets = statement.targets[0].elts if isinstance(statement.targets[0], ast.Tuple) else statement.targets
+    names = [n for n in targets if isinstance(n, ast.Name)]
+    if len(statement.targets) != 1 or len(names) != len(targets):
+        return None
+    branches = {_only_branch(file, statement, name) for name in names}
+    branch = branches.pop() if len(branches) == 1 else None
+    return branch
+
+
+def _only_branch(file: File, statement: ast.Assign, name: ast.Name) -> ast.If | None:
+    home = file.home_of(name)
+    uses = file.names(home, name.id)
+    loads = [n for n in uses if n is not name]
+    scope = file.function_of(statement)
+    module_level = home is file.tree and not file.main
+    if (
+        not loads
+        or module_level
+        or home is not file.scope_of(statement)
+        or any(file.scope_of(n) is not scope for n in uses)
+    ):
+        return None
+    block = file.block_of(statement)
+    behind = block[block.index(statement) + 1 :]
+    holds = [s for s in behind if any(file.within(n, s) for n in loads)]
+    branch = holds[0] if len(holds) == 1 else None
+    if not isinstance(branch, ast.If) or any(not isinstance(n.ctx, ast.Load) for n in loads):
+        return None
+    return branch if all(any(file.within(n, s) for s in branch.body) for n in loads) else None
+
+
+def _runs(file: File, body: Sequence[ast.stmt]) -> int:
+    """Return how often a block ran, by the expression of it that ran most."""
+    return max((file.seen(n).count for s in body for n in ast.walk(s) if isinstance(n, ast.expr)), default=0)
+
+
+def _has_no_effect(file: File, value: ast.expr) -> bool:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr | ast.Lambda | ast.comprehension):
+            return False
+        if isinstance(node, ast.Call) and not _reads(file, node) and not questions.is_pure(file, node):
+            return False
+        if _may_raise(file, node):
+            return False
+    return True
+
+
+def _may_raise(file: File, node: ast.AST) -> bool:
+    """Return whether an expression may raise for some numbers: a division by 0, a whole number of NaN."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
+        steady = isinstance(node.right, ast.Constant) and bool(node.right.value)
+        return not (steady or file.tensors(node) or file.types(node.left) == {"str"})
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("int", "round"):
+        return len(node.args) == 1 and not file.types(node.args[0]) <= {"int", "bool"}
+    return False
+
+
+def _reads(file: File, call: ast.Call) -> bool:
+    """Return whether a call converts a number or formats text."""
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id in ("float", "int", "bool", "round", "str", "len", "dict", "abs") and _is_builtin(
+            file, function
+        )
+    return isinstance(function, ast.Attribute) and function.attr == "format" and file.types(function.value) == {"str"}
+
+
+def _is_builtin(file: File, name: ast.Name) -> bool:
+    stored = any(not isinstance(n.ctx, ast.Load) for n in file.names(file.home_of(name), name.id))
+    named = (getattr(n, "asname", None) or getattr(n, "name", None) for n in file.nodes)
+    return not stored and name.id not in named
+
+
+def _stays(file: File, statement: ast.Assign, branch: ast.If) -> bool:
+    """Return whether a statement gives the same at the beginning of the branch."""
+    block = file.block_of(statement)
+    between = block[block.index(statement) + 1 : block.index(branch)]
+    nodes: list[ast.AST] = [*between, branch.test]
+    leaves = list(questions.names_in(statement.value))
+    names = {name for leaf in leaves for name in second_names(ast.walk(file.function_of(statement)), leaf.id)}
+    if any(questions.is_stored(file, leaf, node) for leaf in leaves for node in nodes):
+        return False
+    if any(writes_to(inner, name) for node in nodes for inner in ast.walk(node) for name in names):
+        return False
+    if not between and questions.is_pure(file, branch.test):
+        return True
+    loop = file.loops_of(statement)[-1]
+    return all(_is_steady(file, leaf, loop) for leaf in leaves)
+
+
+def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:
+    """Return whether a name is a number or text, a module, or a tensor of this turn that nothing writes to in place."""
+    types = file.types(leaf)
+    stores = [n for n in file.names(file.home_of(leaf), leaf.id) if not isinstance(n.ctx, ast.Load)]
+    if types and types <= {"int", "float", "bool", "str"}:
+        return all(file.scope_of(n) is file.scope_of(leaf) for n in stores)
+    if not file.tensors(leaf):
+        call = file.parents[leaf]
+        return types == {"module"} or (isinstance(call, ast.Call) and call.func is leaf and _is_builtin(file, leaf))
+    inside = bool(stores) and all(file.within(n, loop) for n in stores)
+    return inside and not any(t.leaf and t.grad for t in file.tensors(leaf)) and not file.seen(leaf).version
+
+
+def _lines(file: File, statement: ast.Assign) -> list[str] | None:
+    """Return the lines of a statement without their indentation; None where text in them spans lines."""
+    if any(isinstance(n, ast.Constant | ast.JoinedStr) and span(n)[0] != span(n)[1] for n in ast.walk(statement)):
+        return None
+    indent = file.text.indent(statement)
+    begin, end = span(statement)
+    rows = file.text.lines[begin - 1 : end]
+    if not all(row.startswith(indent) or not row.strip() for row in rows):
+        return None
+    return [row[len(indent) :].rstrip("\r\n") for row in rows]

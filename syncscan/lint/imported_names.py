@@ -1,0 +1,92 @@
+"""Resolve an expression to its full name by a file's imports: `F.one_hot` is `torch.nn.functional.one_hot`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.lint.tree import walk
+
+_CONVENTIONS = {
+    "torch": "torch",
+    "F": "torch.nn.functional",
+    "nn": "torch.nn",
+    "np": "numpy",
+    "dist": "torch.distributed",
+}
+"""Meaning of these names in a file that doesn't import them, such as a notebook's later cells."""
+
+
+class FileNames:
+    """The names of one file."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self._full = dict(_CONVENTIONS)
+        for node in walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self._full[alias.asname or whole] = whole
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    self._full[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+
+    def of(self, node: ast.expr) -> str:
+        """Return the dotted name of an expression with its first part resolved; empty if it isn't a name."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self._full.get(node.id, node.id), *reversed(parts)])
+
+    def torch(self, node: ast.expr) -> str:
+        """Return the dotted name without `torch.` in front; empty if it isn't torch's."""
+        name = self.of(node)
+        return name.removeprefix("torch.") if name.startswith("torch.") else ""
+
+
+def key(node: ast.expr) -> str:
+    """Return the spelling of a name, an attribute or a constant item of one, as in environments; empty for others."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        inner = key(node.value)
+        return f"{inner}.{node.attr}" if inner else ""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        inner = key(node.value)
+        return f"{inner}[{node.slice.value!r}]" if inner else ""
+    return ""
+
+
+def argument(call: ast.Call, name: str, at: int = -1) -> ast.expr | None:
+    """Return an argument of a call by name or position; None if it isn't given."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    return call.args[at] if 0 <= at < len(call.args) and not isinstance(call.args[at], ast.Starred) else None
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a name or attribute, through subscripts: `agents[0].optimizer` → `optimizer`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def constant(node: ast.expr | None) -> object:
+    """Return a literal's value; None for anything else."""
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def is_true(node: ast.expr | None) -> bool:
+    """Return whether it is the literal True."""
+    return constant(node) is True
+
+
+def splats(call: ast.Call) -> bool:
+    """Return whether a call forwards arguments that the source doesn't name: `f(*args)`, `f(**options)`."""
+    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+
+
+__all__ = ["FileNames", "argument", "constant", "is_true", "key", "last_name", "splats"]

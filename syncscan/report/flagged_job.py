@@ -1,0 +1,100 @@
+"""Flag the findings of a job of many ranks for CI servers, one line for all ranks that have it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from syncscan.model.finding import Severity
+from syncscan.model.fleet import Fleet, JobFinding
+from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
+from syncscan.report.flagged_findings import NOTHING
+from syncscan.report.fleet_story import FleetStory, JobFindingText, step_us, story_of
+from syncscan.report.fleet_table import COLUMNS, fleet_rows
+from syncscan.report.phrases import sentences
+from syncscan.report.units import times
+
+TOOL = "syncscan fleet"
+
+
+def flagged_job(fleet: Fleet) -> Flagged:
+    """Return the findings of a job, by the job's gain, with its verdict and advice.
+
+    A line has a row per rank and step, with the columns of `Fleet.to_frame()`.
+    """
+    story, rows = story_of(fleet), _rows(fleet)
+    conclusion = (story.verdict, story.reason, story.summary, *story.then)
+    return Flagged(
+        tool=TOOL,
+        path=story.headline[0] if story.headline else "",
+        lines=tuple(_line(text, fleet, rows.get(text.of.id, ())) for text in story.findings),
+        columns=tuple(COLUMNS),
+        rows=tuple(rows.get("", ())),
+        passed=NOTHING,
+        closing=conclusion,
+        output=sentences(*conclusion, *story.notes),
+        notifications=tuple(("warning", sentence) for sentence in _incomplete(story)),
+    )
+
+
+def _rows(fleet: Fleet) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Return the rows of a job by the finding's id; those of ranks without findings under an empty one."""
+    rows: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in fleet_rows(fleet):
+        rows[row.get("id", "")].append(row)
+    return rows
+
+
+def _line(text: JobFindingText, fleet: Fleet, rows: Sequence[Mapping[str, Any]]) -> FlaggedLine:
+    f, first = text.of, text.of.first
+    gain = "" if f.gain_us is None else f"Removed on all its ranks, the job's step is {text.saves} shorter"
+    doubt = f" ({text.doubt})" if gain and text.doubt else ""
+    cost = f"{first.title} {text.on}: waits {text.waits}, {times(first.per_step)}"
+    message = sentences(f"Waits {text.waits}, {text.often}, {text.on}", f"{gain}{doubt}", text.wrong, first.fix)
+    inside = " > ".join(first.scope) or first.function or first.op
+    return FlaggedLine(
+        rule=first.rule,
+        severity=_severity(f, step_us(fleet)),
+        title=first.title,
+        message=message,
+        place=FilePosition(first.file, first.line) if first.file and first.line else None,
+        summary=f"{first.title}: {message}",
+        inside=(inside, "member" if first.scope or not first.function else "function"),
+        fingerprints={"syncscanFindingId/v1": f.id},
+        figures=_figures(f),
+        name=f"{first.op} {text.on} [{f.id}]",
+        group=first.file or " > ".join(first.scope) or "syncscan",
+        took_us=f.wait_us,
+        cost=cost,
+        details=(text.where, f"{gain}{doubt}", text.wrong, f"instead: {first.fix}"),
+        rows=tuple(rows),
+    )
+
+
+def _severity(f: JobFinding, step: float) -> Severity:
+    if f.first.intended:
+        return Severity.INFO
+    return Severity.of_share(f.gain_us / step) if f.gain_us is not None and step else Severity.LOW
+
+
+def _figures(f: JobFinding) -> dict[str, Any]:
+    """Return a job's finding in numbers, times in µs per step."""
+    figures = {
+        "cause": f.first.cause,
+        "phase": f.first.phase,
+        "ranks": list(f.ranks),
+        "per_step": f.first.per_step,
+        "wait_us": f.wait_us,
+        "bubble_us": f.bubble_us,
+        "alone_us": f.alone_us,
+        "job_gain_us": f.gain_us,
+        "job_gain_range_us": f.range_us,
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _incomplete(story: FleetStory) -> tuple[str, ...]:
+    """Return what the report lacks, one sentence each."""
+    unread = (f"{path}: {reason}" for path, reason in story.unread)
+    return tuple(sentence for sentence in (story.missing, *unread, *story.notes) if sentence)

@@ -1,0 +1,40 @@
+"""Make any name of a trace safe to show and short enough to read."""
+
+from __future__ import annotations
+
+import unicodedata
+
+LIMIT = 300
+"""Characters of a name that are shown at most."""
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories that change how nearby text is read: controls, direction marks, surrogates, line ends."""
+_JOINERS = frozenset("\u200c\u200d")
+"""Format characters that words and emoji need."""
+
+
+def shown(name: str, limit: int = LIMIT) -> str:
+    """Return the name on one line: unsafe characters become U+FFFD, a long name loses its middle.
+
+    Args:
+        name: any string, lone surrogates included.
+        limit: characters that are left at most.
+
+    Returns:
+        Text that encodes as UTF-8 and neither reorders nor hides what stands beside it; not escaped for any markup.
+    """
+    if len(name) <= limit and name.isprintable():  # nearly every one of the hundred thousands in a copy
+        return name
+    name = _shorten(name, limit)
+    return "".join(" " if c in "\t\n\r" else c if _safe(c) else "\ufffd" for c in name)
+
+
+def _safe(c: str) -> bool:
+    return c in _JOINERS or unicodedata.category(c) not in _UNSAFE
+
+
+def _shorten(name: str, limit: int) -> str:
+    if len(name) <= limit:
+        return name
+    tail = (limit - 1) // 3
+    return f"{name[: limit - 1 - tail]}…{name[len(name) - tail :]}"

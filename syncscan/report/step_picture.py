@@ -1,0 +1,114 @@
+"""Put one step before and after a change into a page without a script: as projected, or as recorded twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from syncscan.model.analysis import Analysis
+from syncscan.model.projection import Projection
+from syncscan.model.schedule import Schedule
+from syncscan.report import before_after_svg, step_lanes
+from syncscan.report.assets import asset
+from syncscan.report.before_after import BeforeAfter, Choice, Scene
+from syncscan.report.phrases import replayed
+from syncscan.report.timeline_intervals import home_step
+from syncscan.report.units import duration, percent
+
+
+def style() -> Markup:
+    """Return the style of the picture, for pages with `page.css`."""
+    return asset("before_after.css") + asset("step_picture.css")
+
+
+def in_page(drawn: BeforeAfter | None) -> dict[str, Any] | None:
+    """Return what `step_picture.html.j2` shows."""
+    if drawn is None:
+        return None
+    sides = ("before", "after") if drawn.measured else ("now", "after")
+    rows = [(f"{lane} {side}", side == "after" and not drawn.measured) for side in sides for lane in ("host", "device")]
+    return {
+        "rows": rows,
+        "spoken": before_after_svg.spoken(drawn),
+        "defs": Markup(before_after_svg.DEFS),
+        "plot": before_after_svg.plot(drawn, only_shown=True),
+        "says": drawn.shown.sentence,
+        "key": [(before_after_svg.SHAPES[look], label) for look, label in before_after_svg.key(drawn)],
+        "caption": drawn.caption,
+    }
+
+
+def projected(analysis: Analysis, projection: Projection) -> BeforeAfter | None:
+    """Return the step before and after the removal of the projection's syncs; the times are the projection's.
+
+    Returns:
+        None where no step can be replayed, or the projection also launches another way.
+    """
+    projector, now = analysis.projector, _recorded(analysis)
+    if now is None or projector is None or not projection.removed or projection.launches != "eager":
+        return None
+    after = projector.after(projection.removed, (), at=now.begin)
+    if after is None or after.schedule is None:
+        return None
+    plan, base = after.schedule, projection.baseline_us
+    length = float(max(now.end, plan.replayed_end) - now.begin)
+    low, high = projection.range_us
+    change = percent(abs(projection.saving_us), base)
+    times = f"{duration(base)} → {duration(projection.predicted_us)} ({duration(low)} to {duration(high)})"
+    scene = Scene(
+        fixes=(0,),
+        us=projection.predicted_us,
+        range_us=projection.range_us,
+        lanes=step_lanes.replayed(analysis, now, plan, (), length),
+        moves=tuple(step_lanes.moves(analysis, now, plan, set(projection.removed))),
+        sentence=f"{times}: {change} {'shorter' if projection.saving_us >= 0 else 'longer'}",
+    )
+    return BeforeAfter(
+        name=_name(analysis, now),
+        length=length,
+        recorded=step_lanes.recorded(analysis, now, length),
+        causes=tuple(step_lanes.causes(analysis, now)),
+        fixes=(Choice(title="the removed syncs", findings=projection.removed),),
+        scenes=(scene,),
+        base_us=base,
+        device_us=analysis.step.device_busy_us,
+        caption=f"{_name(analysis, now).capitalize()} as recorded, above its replay.",
+    )
+
+
+def measured(before: Analysis, after: Analysis) -> BeforeAfter | None:
+    """Return a recorded step of each state on one ruler; None where one of them has no step to draw."""
+    now, then = _recorded(before), _recorded(after)
+    if now is None or then is None:
+        return None
+    length = float(max(now.end - now.begin, then.end - then.begin))
+    us = replayed(after.step)
+    scene = Scene((0,), us, (us, us), step_lanes.recorded(after, then, length), (), "")
+    return BeforeAfter(
+        name=_name(before, now),
+        length=length,
+        recorded=step_lanes.recorded(before, now, length),
+        causes=tuple(step_lanes.causes(before, now)),
+        fixes=(Choice(title="the change"),),
+        scenes=(scene,),
+        base_us=replayed(before.step),
+        device_us=before.step.device_busy_us,
+        caption=f"{_name(before, now).capitalize()} before, above {_name(after, then)} after, both as recorded.",
+        measured=True,
+    )
+
+
+def _recorded(analysis: Analysis) -> Schedule | None:
+    """Return the step of the costliest wait as recorded; None where none can be replayed."""
+    if analysis.projector is None or not analysis.replayable or analysis.trace.info.capture.pretended:
+        return None
+    step = home_step(analysis)
+    now = analysis.projector.after((), (), at=step.ts if step else None)
+    plan = now.schedule if now else None
+    return plan if plan is not None and plan.end > plan.begin else None
+
+
+def _name(analysis: Analysis, plan: Schedule) -> str:
+    marked = next((s for s in analysis.trace.steps if s.ts == plan.begin), None)
+    return f"step {marked.number}" if marked else "the whole trace"

@@ -1,0 +1,102 @@
+"""All pages of recordings: axe-core finds nothing, nothing sticks out, none is big, each as wide and on a phone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan import api
+from syncscan.fleet import analyze_fleet
+from syncscan.model.analysis import Analysis
+from syncscan.report import diff_html, fleet_html, html, linked, proof_html, step_picture, whatif_html
+from tests.report.test_proof import PROOF
+
+if os.environ.get("CI"):
+    import axe_playwright_python.sync_playwright as axe
+else:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "sample_traces"
+SIZES = {"wide": (1280, 720, "dark"), "phone": (390, 844, "light")}
+MOST = 2_000_000
+"""Bytes of a page that can be mailed."""
+
+
+@cache
+def analyzed(name: str) -> Analysis:
+    """One reading serves all pages of a recording."""
+    return api.analyze(ROOT / name)
+
+
+def pair() -> tuple[Analysis, Analysis]:
+    """Return the recordings before and after a fix."""
+    return analyzed("sample_traces/pair/before.pt.trace.json.gz"), analyzed("sample_traces/pair/after.pt.trace.json.gz")
+
+
+def proof() -> str:
+    """Return a proof's page with all that it can have."""
+    before, _ = pair()
+    picture = step_picture.projected(before, before.whatif("all"))
+    return proof_html.render(PROOF, picture, linked.linked(before, "before.html"))
+
+
+def diff() -> str:
+    """Return a diff's page with links."""
+    links = [linked.linked(analysis, f"{name}.html") for name, analysis in zip("ab", pair(), strict=True)]
+    return diff_html.render(api.diff(*([analysis] for analysis in pair())), *pair(), links)
+
+
+def job() -> str:
+    """Return a job's page with the link to a rank's report."""
+    fleet = analyze_fleet([str(SAMPLES / "jobs" / "ddp.one_rank_item")], jobs=1)
+    first = api.analyze(fleet.ranks[0].of.path)
+    return fleet_html.render(fleet, {fleet.ranks[0].number: linked.linked(first, "rank0.html")})
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "report": lambda: html.render(pair()[0], above="job.html"),
+    "report with states": lambda: html.render(analyzed("sample_traces/logged.pt.trace.json.gz")),
+    "report of a detector": lambda: html.render(analyzed("benchmarks/detector.stacks.pt.trace.json.gz")),
+    "report of a held lock": lambda: html.render(analyzed("sample_traces/stalls/lock_busy.json.gz")),
+    "report of collections": lambda: html.render(analyzed("sample_traces/stalls/gc.json.gz")),
+    "whatif": lambda: whatif_html.render(pair()[0], pair()[0].whatif("all")),
+    "diff": diff,
+    "proof": proof,
+    "job": job,
+}
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a page to a file."""
+    file = tmp_path_factory.mktemp("pages") / "page.html"
+    file.write_text(PAGES[request.param](), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_page_can_be_read_by_anyone(browser: Any, page: Path, size: str) -> None:
+    """As it opens, without a network: no request, no error."""
+    width, height, scheme = SIZES[size]
+    assert page.stat().st_size < MOST
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, offline=True, bypass_csp=True
+    )
+    shown, trouble = context.new_page(), []
+    shown.on("console", lambda message: trouble.append(message.text))
+    shown.on("pageerror", lambda error: trouble.append(str(error)))
+    shown.goto(page.as_uri())
+    shown.wait_for_timeout(300)
+    violations = axe.Axe().run(shown).response["violations"]
+    assert [(v["id"], node["html"][:160]) for v in violations for node in v["nodes"]] == []
+    assert shown.evaluate("document.documentElement.scrollWidth") == width
+    assert trouble == []
+    context.close()

@@ -1,0 +1,28 @@
+"""Waits that are left to the author, each with a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.left_to_author import why_left
+from syncscan.fixing.messages import WaitingLine
+
+
+@pytest.mark.parametrize(
+    ("rule", "cause", "why"),
+    [
+        ("nonzero", "SHAPE", "the number of elements is the size of a later tensor, which the host needs"),
+        ("tensor-bool", "CTRL", "the value controls what the host runs next"),
+        ("log-scalar", "LOG", "the value is printed or logged in every step; log it less often if that is enough"),
+        (
+            "accelerate",
+            "PAGEABLE",
+            "a library waits here, and its settings are yours to choose. Set non_blocking=True",
+        ),
+        ("to-device", "PAGEABLE", "no rewrite handles this pattern"),
+    ],
+)
+def test_the_reason_follows_from_the_cause(rule: str, cause: str, why: str) -> None:
+    """A library's wait is left with the setting that avoids it."""
+    place = WaitingLine(rule, "", "Set non_blocking=True.", "train.py", 3, 9, cause, steers=False)
+    assert why_left(place) == why

@@ -1,0 +1,91 @@
+"""The step before and after a change is in the pages without a script, with the numbers of the page around it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from syncscan import api
+from syncscan.model.analysis import Analysis
+from syncscan.report import proof_html, step_picture, whatif_html
+from syncscan.report.units import duration
+from tests.builder import TraceBuilder
+from tests.report.test_proof import PROOF
+
+FOLDER = Path(__file__).parents[2] / "sample_traces"
+
+
+@cache
+def logged() -> Analysis:
+    """The recorded step with one sync."""
+    return api.analyze(FOLDER / "logged.pt.trace.json.gz")
+
+
+def test_a_projection_is_drawn_with_its_own_numbers() -> None:
+    """The step after takes what the projection says, not what a single replayed step does."""
+    projection = logged().whatif("all")
+    drawn = step_picture.projected(logged(), projection)
+    assert drawn is not None
+    assert (drawn.base_us, drawn.shown.us, drawn.shown.range_us) == (
+        projection.baseline_us,
+        projection.predicted_us,
+        projection.range_us,
+    )
+    times = f"{duration(projection.baseline_us)} → {duration(projection.predicted_us)} ("
+    assert drawn.shown.sentence.startswith(times)
+
+
+def test_nothing_is_drawn_where_nothing_is_removed_or_nothing_can_be_replayed() -> None:
+    """A step that launches another way isn't drawn either: its replay has no launches of the trace."""
+    analysis = logged()
+    projection = analysis.whatif("all")
+    assert step_picture.projected(analysis, replace(projection, removed=())) is None
+    assert step_picture.projected(analysis, replace(projection, launches="graph")) is None
+    assert step_picture.projected(replace(analysis, _projector=None), projection) is None
+
+
+def test_two_recordings_are_drawn_on_one_ruler() -> None:
+    """The longer step is as wide as the ruler, and nothing is hatched: both were recorded."""
+    after = api.analyze(FOLDER / "logged.kept.pt.trace.json.gz")
+    drawn = step_picture.measured(logged(), after)
+    assert drawn is not None
+    assert drawn.recorded.end == drawn.length
+    assert drawn.shown.lanes.end < drawn.length
+    page = step_picture.in_page(drawn)
+    assert page is not None
+    assert "ba-hatch" not in page["plot"]
+    assert page["rows"] == [(f"{lane} {side}", False) for side in ("before", "after") for lane in ("host", "device")]
+
+
+def test_the_page_of_a_projection_lists_what_it_removes_first() -> None:
+    """With the picture above, the sentences of the text report, and no script."""
+    analysis = api.analyze(FOLDER / "maskedloss.v0.pt.trace.json.gz")
+    page = whatif_html.render(analysis, analysis.whatif("rule:unique"))
+    first = page.index("<tbody>")
+    assert page.index("torch.unique waits", first) < page.index("nonzero", page.index("torch.unique waits", first))
+    assert page.count('<tr class="removed">') == 1
+    assert "The step without one sync: " in page
+    assert 'class="ba-plot"' in page
+    assert "<script" not in page
+
+
+def test_a_proof_shows_the_step_that_its_projection_is_of() -> None:
+    """Without a trace there is none."""
+    picture = step_picture.projected(logged(), logged().whatif("all"))
+    assert "The step that was projected" in proof_html.render(PROOF, picture)
+    assert "The step that was projected" not in proof_html.render(PROOF)
+
+
+def test_hostile_names_are_text_in_the_page_of_a_projection() -> None:
+    """In scopes, which place a finding."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=1000):
+        with t.scope("<img src=x onerror=alert(1)>", start + 10, start + 600):
+            t.launch("gemm", at=start + 12, lasts=500)
+            t.sync("aten::nonzero", at=start + 20)
+    analysis = api.analyze_trace(t.trace())
+    page = whatif_html.render(analysis, analysis.whatif("all"))
+    assert "<img" not in page
+    assert "&lt;img" in page
