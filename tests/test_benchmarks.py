@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cost_of_waits, stages, wandering
+from benchmarks import cost_of_waits, stages, wandering, watch_cost, watch_noise, watched_programs
 from benchmarks.joint import table
 from syncscan import load
 from syncscan.detect import detect
@@ -60,6 +60,7 @@ def test_each_says_how_it_is_called(
     "arguments",
     [
         *(("after_capture",), ("job_on_signal",), ("capture_cost",), ("capture_waits",), ("guard_cost",)),
+        *(("watch_cost",), ("watched_programs",), ("watch_shares",)),
         *(("op_database", "record", "folder"), ("whatif", "record", "folder"), ("wandering", "record", "file")),
     ],
 )
@@ -133,3 +134,43 @@ def test_every_program_was_timed_in_six_states() -> None:
     times = dict(table.rows(table.RECORDED))
     assert (len(times), {len(states) for states in times.values()}) == (22, {6})
     assert [name for name, (as_it_is, *_, both) in times.items() if both > as_it_is] == []
+
+
+def test_each_watched_program_has_each_wait_on_a_line_of_its_own() -> None:
+    """Thirty programs, whose sources are Python."""
+    assert len(set(watched_programs.CATALOGUE)) == 30
+    for spec in watched_programs.CATALOGUE:
+        text = watched_programs.source(spec)
+        compile(text, spec.name, "exec")
+        assert [text.count(f"  # {wait}\n") for wait in spec.waits] == [1] * len(spec.waits)
+
+
+def test_the_part_of_times_in_intervals() -> None:
+    assert watched_programs.within([(10, 20), (30, 40)], [5, 10, 25, 35, 40, 50]) == 0.5
+
+
+def test_what_samples_cost_is_the_time_of_steps_that_hold_one() -> None:
+    """A step takes 10 ms, and each sample a tenth more: at 20 samples a second 2 % of the time."""
+    due = [25_000_000 + k * 50_000_000 for k in range(200)]
+    ends, k = [0], 0
+    while len(ends) < 1000:
+        end = ends[-1] + 10_000_000
+        hit = k < len(due) and due[k] < end
+        ends.append(end + 1_000_000 * hit)
+        k += hit
+    share, error = watch_cost.by_samples([{"ends": ends, "due": due}], 20)
+    assert abs(share - 0.02) < 0.002
+    assert error < 0.002
+
+
+def test_a_stored_recording_comes_back() -> None:
+    """Samples that waited have their line, and others none."""
+    ticks = [
+        (1_000_000, 1, 0, False, "/job/train.py", 7, "device"),
+        (2_000_000, 2, 0, True, "/job/train.py", 7, "device?"),
+        (3_000_000, 1, 0, False, "/job/train.py", 9, "host"),
+    ]
+    noise = watch_noise.of_stored(watch_noise.stored(ticks, [500_000, 2_500_000]))
+    key = ("train.py", 7, "")
+    assert noise.rows == [(500_000, key, 1), (1_500_000, None, 2), (2_500_000, None, 1)]
+    assert noise.ends == [0, 2_000_000]

@@ -110,6 +110,14 @@ class Ticks:
                 self._counted = now
         return counted
 
+    def late(self, at: int) -> int:
+        """Return how long before a time (`monotonic_ns`) the last tick was due, in ns.
+
+        Args:
+            at: when a tick was handled.
+        """
+        return (at - self._began) % self.period_ns
+
     def close(self) -> None:
         """Switch it off, in any state."""
         if os.getpid() == self._pid:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncscan.cli.needs import Need, needs
-from syncscan.errors import ProgramFailed
+from syncscan.errors import ProgramFailed, SyncscanError
 from syncscan.report.printable import printable
+
+if TYPE_CHECKING:
+    from syncscan.live.attaching.injection import PythonProcess
+    from syncscan.live.attaching.requests import Order
 
 
 @click.command("attach")
@@ -17,6 +21,7 @@ from syncscan.report.printable import printable
 @click.option("--dump", is_flag=True, help="Only print what each thread is executing, and whether it waits.")
 @click.option("--watch", is_flag=True, help="Start a watch that runs as long as the process.")
 @click.option("--stop", is_flag=True, help="Stop the process's watch.")
+@click.option("--guard", is_flag=True, help="Record nothing, but count the syncs of some steps by line.")
 @click.option("--steps", default=3, show_default=True, type=click.IntRange(1), help="Steps to record.")
 @click.option(
     "--warmup", default=4, show_default=True, type=click.IntRange(0), help="Steps for the profiler to warm up."
@@ -29,6 +34,7 @@ from syncscan.report.printable import printable
     "--interval", default=20.0, show_default=True, type=click.FloatRange(0.1), help="Length of a window in seconds."
 )
 @click.option("--capture-on-alarm", is_flag=True, help="Let the watch capture some steps on an alarm.")
+@click.option("--on-alarm", metavar="COMMAND", help="Let the watch run this command on an alarm; see profile --watch.")
 @click.option(
     "--timeout",
     "wait_s",
@@ -40,34 +46,40 @@ from syncscan.report.printable import printable
 @needs(
     Need("interval", "watch"),
     Need("capture_on_alarm", "watch"),
+    Need("on_alarm", "watch"),
     *(
         Need(option, other, never=True)
         for option in ("steps", "warmup", "wait_s")
         for other in ("watch", "dump", "stop")
     ),
-    *(Need(option, other, never=True) for option in ("out", "prefix") for other in ("dump", "stop")),
+    *(Need(option, other, never=True) for option in ("out", "prefix") for other in ("dump", "stop", "guard")),
+    Need("warmup", "guard", never=True),
     Need("watch", "dump", never=True),
     Need("stop", "dump", never=True),
     Need("stop", "watch", never=True),
+    *(Need("guard", other, never=True) for other in ("dump", "watch", "stop")),
 )
 def command(
     pid: int,
     dump: bool,
     watch: bool,
     stop: bool,
+    guard: bool,
     steps: int,
     warmup: int,
     out: Path,
     prefix: str | None,
     interval: float,
     capture_on_alarm: bool,
+    on_alarm: str | None,
     wait_s: float,
 ) -> None:
     """Capture some steps of the running Python process PID, which then continues.
 
     The process needs no preparation, but its environment needs syncscan's dependencies. --watch starts a watch instead,
-    --stop stops it, and --dump prints what each thread is executing. Python 3.14 and later can be attached to directly;
-    older versions need gdb, which stops the process for a moment. While the main thread is in a C call, nothing starts.
+    --stop stops it, --dump prints what each thread is executing, and --guard how often each line waits. Python 3.14 and
+    later can be attached to directly; older versions need gdb or lldb, which stops the process for a moment. While the
+    main thread is in a C call, nothing starts.
     """
     from syncscan.live.attaching.attach import attached
     from syncscan.live.attaching.injection import process_of
@@ -77,10 +89,14 @@ def command(
     if dump:
         _dump(pid)
         return
-    if not stop:
+    if not stop and not guard:
         out.mkdir(parents=True, exist_ok=True)
-    action: Action = "watch" if watch else "stop" if stop else "capture"
-    order = Order(action, str(out.absolute()), steps, warmup, prefix or "", interval, wait_s, capture_on_alarm)
+    action: Action = "watch" if watch else "stop" if stop else "guard" if guard else "capture"
+    where, name = str(out.absolute()), prefix or ""
+    order = Order(action, where, steps, warmup, name, interval, wait_s, capture_on_alarm, on_alarm or "")
+    if guard:
+        _guard(process, order)
+        return
     with attached(process, order) as answers:
         paths = answers.until("done", _say)["done"]
     if stop:
@@ -91,26 +107,61 @@ def command(
         _report(paths)
 
 
+def _guard(process: PythonProcess, order: Order) -> None:
+    """Print how often each line waited in some steps."""
+    from syncscan.live.attaching.attach import attached
+
+    with attached(process, order) as answers:
+        answer = answers.until("done", _say)
+    steps, syncs = answer["steps"], answer["syncs"]
+    over = (
+        f"{steps} step{'' if steps == 1 else 's'}" if steps else f"{order.wait_s:.0f} s, in which no optimizer stepped"
+    )
+    click.echo(f"{sum(row['count'] for row in syncs)} syncs in {over}" + (":" if syncs else "."))
+    for row in syncs:
+        place, function, what, thread = map(printable, row["where"])
+        often = f"{row['count'] / steps:.1f} per step" if steps else f"{row['count']} times"
+        click.echo(f"  {often}  {place} {function}  {what}  ({thread})")
+
+
 def _dump(pid: int) -> None:
-    """Print where each thread is; for a process that doesn't answer, by its C functions."""
+    """Print where each thread stands, also of a process that doesn't hear."""
     from syncscan.live.attaching.attach import NotHeard, attached
-    from syncscan.live.attaching.injection import native_frames, process_of
+    from syncscan.live.attaching.injection import process_of
     from syncscan.live.attaching.requests import Order
 
+    process = process_of(pid)
     try:
-        with attached(process_of(pid), Order("dump"), heard_s=5.0) as answers:
+        with attached(process, Order("dump"), heard_s=5.0) as answers:
             threads = answers.until("threads")["threads"]
     except NotHeard as error:
-        stacks = native_frames(pid)
-        if not stacks:
-            raise
-        click.echo(f"{error.message} Its threads are in:")
-        for stack in reversed(stacks):
-            waits = " (waits for the device)" if any(_of_device(frame) for frame in stack) else ""
-            click.echo(f"  {printable(' < '.join(stack[:8]))}{waits}")
+        _dump_from_outside(process, error)
         return
     for thread in threads:
         click.echo("\n".join(_lines(thread)))
+
+
+def _dump_from_outside(process: PythonProcess, error: SyncscanError) -> None:
+    """Print the frames of a process that runs no Python now, and the functions of C's in which it is.
+
+    Raises:
+        SyncscanError: the error, if neither can be read.
+    """
+    from syncscan.live.attaching.injection import native_frames
+    from syncscan.live.attaching.stuck import python_frames
+
+    threads, stacks = python_frames(process), native_frames(process.pid)
+    if not threads and not stacks:
+        raise error
+    click.echo(error.message)
+    for k, frames in enumerate(threads):
+        click.echo("the main thread:" if k == 0 else "another thread:")
+        click.echo("\n".join(f"  {printable(file)}:{line} {printable(name)}" for file, line, name in frames))
+    if stacks:
+        click.echo("Functions of C's, the main thread's first:")
+    for stack in reversed(stacks):
+        waits = " (waits for the device)" if any(_of_device(frame) for frame in stack) else ""
+        click.echo(f"  {printable(' < '.join(stack[:8]))}{waits}")
 
 
 _SYNCHRONIZES = tuple(

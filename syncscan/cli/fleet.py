@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from syncscan.report.linked import LinkedReport
 
 FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit", "parquet")
+OF_TRACES = ("store", "jobs", "scheduler", "reports", "step_ms", "step_scope", "steps", "source_root")
+"""Options that mean nothing for watches."""
 
 
 @click.command("fleet")
@@ -33,9 +35,15 @@ FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit"
 @click.option("--store", metavar="DIR", help="Cache each rank's result in DIR, and reuse it next time.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: one per core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Read the traces on the workers of this Dask scheduler.")
+@click.option("--watch", is_flag=True, help="Join what `profile --watch` writes for each rank, instead of traces.")
 @options_of_a_job
 @format_by_name(FORMATS)
-@needs(Need("jobs", "scheduler", never=True), Need("reports", "output"), Need("reports", "form", ("html",)))
+@needs(
+    Need("jobs", "scheduler", never=True),
+    Need("reports", "output"),
+    Need("reports", "form", ("html",)),
+    *(Need(option, "watch", never=True) for option in OF_TRACES),
+)
 def command(
     locations: tuple[str, ...],
     form: str,
@@ -45,14 +53,19 @@ def command(
     store: str | None,
     jobs: int | None,
     scheduler: str | None,
+    watch: bool,
     analysis_options: AnalysisOptions,
 ) -> None:
     """Join the traces of a job's ranks: which rank delays the others and why, and what removing a sync gains the job.
 
     Each FOLDER, GLOB or URL (anything that fsspec opens, such as s3://bucket/run) names torch.profiler traces, one per
     rank. A trace that can't be read is listed in the report and doesn't stop the rest. A job that was saved with
-    -o NAME.fleet.json can be shown again here, and replaces its traces in `check` and `diff`.
+    -o NAME.fleet.json can be shown again here, and replaces its traces in `check` and `diff`. With --watch each FOLDER
+    has files of watched ranks, *.watch.jsonl: which rank the others wait for, and since when.
     """
+    if watch:
+        _watched(locations, form, output, force)
+        return
     form = _form(form, output)
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs an output file.", "Add -o FILE.")
@@ -86,6 +99,23 @@ def _written(fleet: Fleet, beside: Reports, options: AnalysisOptions) -> dict[in
         except TraceError as error:
             explain(error)
     return links
+
+
+def _watched(locations: tuple[str, ...], form: str, output: str | None, force: bool) -> None:
+    """Print the join of watched ranks."""
+    from syncscan.live.comparison_text import ranks_text
+    from syncscan.live.ranks import joined
+    from syncscan.live.reading import files_of, read
+    from syncscan.model.json_text import indented
+
+    if form not in ("text", "json"):
+        raise UsageError(f"--format {form} doesn't support watches.", "Use text or json.")
+    files = [path for name in locations for path in files_of(name)]
+    refuse(output, force, *map(str, files))
+    ranks = joined([read(path, all_parts=False) for path in files])
+    deliver(
+        indented(ranks) if form == "json" else ranks_text(ranks, width(), output is None and colors()), output, force
+    )
 
 
 def _form(form: str, output: str | None) -> str:

@@ -8,7 +8,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from syncscan.capture.processes import ProcessRun
     from syncscan.capture.script import ScriptRun
     from syncscan.capture.session import Session
+    from syncscan.live.start import Wanted
 
 NO_STEPS = """\
 Nothing was captured: neither the script nor a process that it started called an optimizer's step(), and no loop that
@@ -61,14 +63,17 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
 
 WATCH = """Record nothing, but watch which lines wait, as long as the script runs."""
 
-EXPORT = """With --watch, also export each window: prometheus:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER
-(repeatable)."""
+EXPORT = """With --watch, also export each window: prometheus:[HOST:]PORT, prometheus:FILE, opentelemetry or
+tensorboard:FOLDER (repeatable)."""
+
+ON_ALARM = """With --watch, run this command on an alarm, with the alarm as JSON on its standard input."""
 
 NOT_OF_A_WATCH = tuple(
     "wait warmup active repeat calibrate sample stacks shapes explain_compile keep_running start_at every on_signal"
     " viewer max_memory".split()
 )
 """Options of a capture."""
+OF_A_WATCH = ("interval", "capture_on_alarm", "on_alarm", "fail_on_alarm", "exports")
 
 
 @click.command(
@@ -119,12 +124,14 @@ NOT_OF_A_WATCH = tuple(
 @click.option(
     "--capture-on-alarm", is_flag=True, help="With --watch, capture some steps if a line waits more than before."
 )
+@click.option("--on-alarm", metavar="COMMAND", help=ON_ALARM)
+@click.option("--fail-on-alarm", is_flag=True, help="With --watch, exit 1 at the job's end if there was an alarm.")
 @click.option("--export", "exports", multiple=True, metavar="WHERE", help=EXPORT)
 @memory_limit.option_of_reading
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @needs(
-    *(Need(option, "watch") for option in ("interval", "capture_on_alarm", "exports")),
+    *(Need(option, "watch") for option in OF_A_WATCH),
     *(Need(option, "watch", never=True) for option in NOT_OF_A_WATCH),
 )
 def command(
@@ -148,6 +155,8 @@ def command(
     watch: bool,
     interval: float,
     capture_on_alarm: bool,
+    on_alarm: str | None,
+    fail_on_alarm: bool,
     exports: tuple[str, ...],
     max_memory: int | None,
     script: str,
@@ -171,7 +180,10 @@ def command(
     `syncscan watch` shows it.
     """
     if watch:
-        _watch((script, *args), module, out, prefix, interval, capture_on_alarm, exports)
+        from syncscan.live.start import Wanted
+
+        watched = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
+        _watch((script, *args), module, watched, fail_on_alarm)
     from syncscan.capture import processes
     from syncscan.capture.captured_process import follow_forks
     from syncscan.capture.commands import notebook, resolved
@@ -240,33 +252,44 @@ def command(
     sys.exit(1 if run.failed and run.stopped else run.exit_code)
 
 
-def _watch(
-    words: tuple[str, ...],
-    module: bool,
-    out: Path,
-    prefix: str | None,
-    interval: float,
-    capture_on_alarm: bool,
-    exports: tuple[str, ...],
-) -> None:
-    """Run a script or command watched, and end with its exit code."""
+def _watch(words: tuple[str, ...], module: bool, wanted: Wanted, fail_on_alarm: bool) -> None:
+    """Run a script or command watched, and end with its exit code, or 1 where an alarm is to fail it."""
     from syncscan.capture.commands import resolved
-    from syncscan.live.start import Wanted, run_command_watched, run_watched
+    from syncscan.live.start import run_command_watched, run_watched
 
     streams, dies = _Streams(), _DiesOfInterrupt()
-    command = resolved(words, module=module)
-    wanted = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports)
+    command, began = resolved(words, module=module), time.time()
     if command.launcher:
-        sys.exit(run_command_watched(command.words, wanted))
-    ended, watch = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
-    if watch.path is None:
-        streams.say(
-            "No step ended in this process, so there is no watch file. Mark steps with step() of syncscan.watch."
-        )
+        code = run_command_watched(command.words, wanted)
     else:
-        streams.say(f"Wrote {out / watch.path.name}; to view it: syncscan watch {out / watch.path.name}")
-    dies.now = ended.interrupted
-    sys.exit(ended.code)
+        ended, running = run_watched(command.target, command.arguments, wanted, module=command.module, say=streams.say)
+        if running.path is None:
+            streams.say(
+                "No step ended in this process, so there is no watch file. Mark steps with step() of syncscan.watch."
+            )
+        else:
+            path = _shown(running.path)
+            streams.say(f"Wrote {path}; to view it: syncscan watch {path}")
+        dies.now, code = ended.interrupted, ended.code
+    sys.exit(code or (_alarmed(wanted, began, streams.say) if fail_on_alarm else 0))
+
+
+def _shown(path: Path) -> Path:
+    """Return a path as the user would write it from here."""
+    with contextlib.suppress(ValueError):
+        return path.relative_to(Path.cwd())
+    return path
+
+
+def _alarmed(wanted: Wanted, began: float, say: Callable[[str], None]) -> int:
+    """Return the exit code 1 where a watch that began since then had an alarm, after telling each; else 0."""
+    from syncscan.live.alarm_command import alarmed_since
+
+    alarms = alarmed_since(Path(wanted.out), began)
+    for begin, alarm in alarms[:20]:
+        rank = f"rank {begin.rank}, " if begin is not None and begin.world > 1 else ""
+        say(f"alarm ({rank}step {alarm.total_steps}): {alarm}")
+    return 1 if alarms else 0
 
 
 def _of_processes(run: ScriptRun, of: Sequence[ProcessRun]) -> ScriptRun:

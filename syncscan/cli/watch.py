@@ -1,7 +1,8 @@
-"""`syncscan watch PATH`: show a watched job as it runs, from the file that the watch writes."""
+"""`syncscan watch PATH|URL`: show a watched job as it runs, from the file that the watch writes or serves."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,16 @@ import click
 
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.stdout import colors, width
+from syncscan.errors import TraceNotFound
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from syncscan.live.reading import WatchRecords
 
 
 @click.command("watch")
-@click.argument("location", metavar="PATH")
+@click.argument("location", metavar="PATH|URL")
 @click.option("--once", is_flag=True, help="Print the last window as text, and exit.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text", help="What --once prints."
@@ -32,17 +34,25 @@ if TYPE_CHECKING:
 def command(location: str, once: bool, form: str, lines: int, seconds: float) -> None:
     """Show a watched job, like top: its step time, the share that waits, and the lines that wait.
 
-    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. To start a
-    watch, use `syncscan profile --watch`, `syncscan attach PID --watch` or, in Python, `syncscan.watch()`. Ctrl-C ends
-    this view, not the job.
+    PATH is the file that a watch writes (NAME.PID.watch.jsonl), or its folder, for the newest file there. URL is the
+    address of a watch with `--export prometheus:PORT`, or of such a file. To start a watch, use `syncscan profile
+    --watch`, `syncscan attach PID --watch` or, in Python, `syncscan.watch()`. Ctrl-C ends this view, not the job.
     """
-    from syncscan.live.reading import files_of, read
-
-    path = files_of(location)[0]
+    look = _look(location)
     if once:
-        click.echo(_text(read(path, all_parts=False), form, lines), nl=False)
+        click.echo(_text(look(), form, lines), nl=False)
         return
-    _show(path, lines, seconds)
+    _show(look, lines, seconds)
+
+
+def _look(location: str) -> Callable[[], WatchRecords]:
+    """Return a function that reads what a watch has written so far."""
+    from syncscan.live.reading import fetch, files_of, is_address, read
+
+    if is_address(location):
+        return lambda: fetch(location)
+    path = files_of(location)[0]
+    return lambda: read(path, all_parts=False)
 
 
 def _text(watched: WatchRecords, form: str, lines: int) -> str:
@@ -68,22 +78,23 @@ def _text(watched: WatchRecords, form: str, lines: int) -> str:
     return captured.get()
 
 
-def _show(path: Path, lines: int, seconds: float) -> None:
-    """Draw anew as long as the watch goes on, or until Ctrl-C."""
+def _show(look: Callable[[], WatchRecords], lines: int, seconds: float) -> None:
+    """Draw anew as long as the watch goes on, or until Ctrl-C; a watch that doesn't answer for once is asked again."""
     from rich.console import Console
     from rich.live import Live
 
-    from syncscan.live.reading import read
     from syncscan.live.screen import screen
 
+    watched = look()
     console = Console(no_color=not colors(), highlight=False)
     with Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
-            watched = read(path, all_parts=False)
             live.update(screen(watched, lines=lines), refresh=True)
             if watched.end is not None:
                 return
             try:
                 time.sleep(seconds)
+                with contextlib.suppress(TraceNotFound):
+                    watched = look()
             except KeyboardInterrupt:
                 return

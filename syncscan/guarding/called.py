@@ -32,9 +32,20 @@ def called(code: CodeType, instruction: int) -> str:
         return _OPERATIONS[operation]
     if "JUMP" in operation and "IF" in operation:
         return "if"
+    expression = expression_at(code, instruction)
+    return _name(expression) if expression is not None else ""
+
+
+def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
+    """Return the expression that an instruction evaluates; None where the source doesn't show it.
+
+    Args:
+        code: the code of a frame.
+        instruction: its `f_lasti`.
+    """
     with contextlib.suppress(SyntaxError, ValueError, IndexError):
-        return _name(ast.parse(_segment(code, instruction).strip(), mode="eval").body)
-    return ""
+        return ast.parse(_segment(code, instruction).strip(), mode="eval").body
+    return None
 
 
 def _operation(code: CodeType, instruction: int) -> str:

@@ -20,14 +20,16 @@ GROWS = 0.05
 LIMIT = 16.0
 """Sum of log-likelihood ratios at which a line is alarmed: of independent samples of an unchanged share one in e^16,
 9 million, begins a run to it, which are 4 days at 23 samples a second."""
-LEARNS = 400
-"""Samples in steps before the first alarm: 17 s at 23 a second."""
+LEARNS = 230
+"""Samples in steps of the past before the first alarm: 10 s at 23 a second, behind the lag."""
 MOST_LINES = 512
 """Most lines that are followed; a further one takes the place of that which was met least lately."""
 LONG = 3.0
 """Times the median step from which a step's samples don't count."""
-_LAG = 230
-"""Samples, of 10 s, that the past is behind."""
+_LAG = 115
+"""Samples, of 5 s, that the past is behind."""
+_ESTABLISHED = 5
+"""Waiting samples from which a line isn't new."""
 _FORGETS = 0.5 ** (1 / 200_000)
 """Weight that the past loses with a sample: half of it in 2.4 hours."""
 
@@ -100,6 +102,8 @@ class Alarms:
         if not ready:
             return None
         before = (line.met + 0.5) / (self._past + 1)
+        if line.met >= _ESTABLISHED:  # a short past may have met fewer than usual: its upper bound counts
+            before += 2 * math.sqrt(before * (1 - before) / (self._past + 1))
         after = min(0.99, before + max(self._grows, before / 2))
         if before >= after:
             return None

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import http.server
 import importlib
+import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from syncscan.errors import MissingExtra, UsageError, installing
-from syncscan.live.record import Alarm, Begin, Record, Window
+from syncscan.live.reading import RECORDS
+from syncscan.live.record import ENCODER, Alarm, Begin, Record, Window
 
 Sink = Callable[[Record], None]
 
@@ -23,6 +26,9 @@ GAUGES = {
     "peers_share": "Share of the last window in which the step's thread waited for other ranks.",
 }
 """Gauges of a window, with what they mean."""
+MOST_RECORDS = 200
+"""Records that are served: an hour of windows, and its alarms."""
+TEXT, JSON_LINES = "text/plain; version=0.0.4; charset=utf-8", "application/jsonl; charset=utf-8"
 LINE = "line_waiting_share"
 LINE_HELP = "Share of the last window in which the step's thread waited for the device at this line."
 
@@ -31,7 +37,8 @@ def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
     """Return a function for each export that takes a watch's records.
 
     Args:
-        exports: `prometheus:PORT`, `prometheus:FILE`, `opentelemetry`, `tensorboard:FOLDER`, or such a function.
+        exports: `prometheus:PORT`, `prometheus:HOST:PORT`, `prometheus:FILE`, `opentelemetry`, `tensorboard:FOLDER`,
+            or such a function. Of several ranks on a machine each serves at the port after the one before.
 
     Raises:
         UsageError: another word, or a port that is taken.
@@ -42,8 +49,11 @@ def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
 
 def _sink(export: str) -> Sink:
     kind, _, target = export.partition(":")
-    if kind == "prometheus" and target.isdigit():
-        return PrometheusPort(int(target))
+    host, _, port = target.rpartition(":")
+    if kind == "prometheus" and port.isdigit() and int(port) < 1 << 16:
+        local = os.environ.get("LOCAL_RANK", "0")
+        number = int(port) + (int(local) if local.isdigit() and int(port) else 0)
+        return PrometheusPort(number, host.strip("[]") or "127.0.0.1")
     if kind == "prometheus" and target:
         return PrometheusFile(Path(target))
     if kind == "opentelemetry" and not target:
@@ -52,7 +62,7 @@ def _sink(export: str) -> Sink:
         return TensorBoard(target)
     raise UsageError(
         f"A watch can't export to '{export}'.",
-        "Use prometheus:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
+        "Use prometheus:PORT, prometheus:HOST:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
     )
 
 
@@ -135,7 +145,7 @@ class PrometheusFile(Prometheus):
 
 
 class PrometheusPort(Prometheus):
-    """Serves the text at `http://127.0.0.1:PORT/metrics` from a thread.
+    """Serves the text at `http://127.0.0.1:PORT/metrics` from a thread, and the last records as lines at `/records`.
 
     Args:
         port: 0 for any free one; `port` has it.
@@ -148,12 +158,15 @@ class PrometheusPort(Prometheus):
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         super().__init__()
         of = self
+        self._begin: Begin | None = None
+        self._records: deque[Record] = deque(maxlen=MOST_RECORDS)
 
         class MetricsHandler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = of.text().encode()
-                self.send_response(200 if self.path in ("/", "/metrics") else 404)
-                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                records = self.path == RECORDS
+                body = (of.records() if records else of.text()).encode()
+                self.send_response(200 if records or self.path in ("/", "/metrics") else 404)
+                self.send_header("Content-Type", JSON_LINES if records else TEXT)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -168,6 +181,19 @@ class PrometheusPort(Prometheus):
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, name="syncscan-metrics", daemon=True).start()
+
+    def __call__(self, record: Record) -> None:
+        """Take a record."""
+        super().__call__(record)
+        if isinstance(record, Begin):
+            self._begin = record
+        else:
+            self._records.append(record)
+
+    def records(self) -> str:
+        """Return the first record and the last ones as JSON lines."""
+        rows = [self._begin] if self._begin is not None else []
+        return "".join(ENCODER.encode(record).decode() + "\n" for record in (*rows, *tuple(self._records)))
 
     def close(self) -> None:
         """Stop serving."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import urllib.parse
+import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +15,10 @@ from syncscan.errors import TraceNotFound, TraceUnreadable
 from syncscan.live.record import DECODER, SCHEMA, Alarm, Begin, Captured, End, Hour, Record, Window
 
 SUFFIX = ".watch.jsonl"
+RECORDS = "/records"
+"""Path at which a watch serves its last records."""
+ANSWERS_S = 5.0
+MOST_ANSWER_BYTES = 32 << 20
 TAIL_BYTES = 4 << 20
 """Bytes of a file's end that are read where only the last windows are wanted: some half a day."""
 
@@ -64,6 +71,38 @@ def read(path: Path, *, all_parts: bool = True) -> WatchRecords:
     return of_records(str(path), records)
 
 
+def is_address(where: str) -> bool:
+    """Return whether a watch is served at an address rather than stored in a file."""
+    return where.startswith(("http://", "https://"))
+
+
+def fetch(address: str) -> WatchRecords:
+    """Return the last records of a watch that serves them, or of a file that any server has.
+
+    Args:
+        address: `http://HOST:PORT` of a watch's `prometheus:PORT`, or of a file of JSON lines (`*.jsonl`).
+
+    Raises:
+        TraceNotFound: nobody answers there.
+        TraceUnreadable: what is answered are no records.
+    """
+    parts = urllib.parse.urlsplit(address)
+    path = parts.path if parts.path.endswith(".jsonl") else RECORDS
+    url = urllib.parse.urlunsplit(parts._replace(path=path))
+    try:
+        with urllib.request.urlopen(url, timeout=ANSWERS_S) as answer:
+            body: bytes = answer.read(MOST_ANSWER_BYTES)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        why = getattr(error, "reason", None) or error
+        raise TraceNotFound(
+            f"{url} doesn't answer: {why}.", "A watch serves it with --export prometheus:PORT."
+        ) from None
+    records = list(_decoded(body.splitlines()))
+    if not records:
+        raise TraceUnreadable(f"{url} has no line of {SCHEMA}.", "Name the address of a watch's prometheus:PORT.")
+    return of_records(address, records)
+
+
 def of_records(path: str, records: Sequence[Record]) -> WatchRecords:
     """Return records by kind.
 
@@ -96,9 +135,13 @@ def _records(path: Path, tail: int | None) -> Iterator[Record]:
             file.seek(-tail, 2)
             file.readline()
             lines = [first, *file]
-        for line in lines:
-            with contextlib.suppress(msgspec.DecodeError):
-                yield DECODER.decode(line)
+        yield from _decoded(lines)
 
 
-__all__ = ["SUFFIX", "WatchRecords", "files_of", "of_records", "read"]
+def _decoded(lines: Iterable[bytes]) -> Iterator[Record]:
+    for line in lines:
+        with contextlib.suppress(msgspec.DecodeError):
+            yield DECODER.decode(line)
+
+
+__all__ = ["RECORDS", "SUFFIX", "WatchRecords", "fetch", "files_of", "is_address", "of_records", "read"]

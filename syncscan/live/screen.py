@@ -41,7 +41,7 @@ def heading(watched: WatchRecords) -> list[str]:
     if begin is not None:
         rank = f", rank {begin.rank} of {begin.world}" if begin.world > 1 else ""
         name = printable(begin.program)
-        rows.append(f"{name}{rank}, process {begin.pid} on {printable(begin.host)}, watched since {_time(begin.at)}")
+        rows.append(f"{name}{rank}, process {begin.pid} on {printable(begin.host)}, watched since {time_of(begin.at)}")
     if not watched.windows:
         return [*rows, "No window is complete yet."]
     last = watched.windows[-1]
@@ -61,14 +61,14 @@ def heading(watched: WatchRecords) -> list[str]:
 def tail(watched: WatchRecords) -> list[str]:
     """Return the sentences below the table: alarms, captures, and that the watch has ended."""
     rows = [
-        f"alarm at {_time(alarm.at)}, step {alarm.total_steps}: {printable(str(alarm))}"
+        f"alarm at {time_of(alarm.at)}, step {alarm.total_steps}: {printable(str(alarm))}"
         for alarm in watched.alarms[-5:]
     ]
     for captured in watched.captures[-3:]:
         what = captured.failed or "captured " + ", ".join(printable(path) for path in captured.paths)
-        rows.append(f"at {_time(captured.at)}: {what}")
+        rows.append(f"at {time_of(captured.at)}: {what}")
     if watched.end is not None:
-        rows.append(f"ended at {_time(watched.end.at)}, after {watched.end.total_steps} steps")
+        rows.append(f"ended at {time_of(watched.end.at)}, after {watched.end.total_steps} steps")
     return rows
 
 
@@ -106,8 +106,9 @@ def _threads(window: Window) -> list[str]:
     ]
 
 
-def _time(at: float) -> str:
+def time_of(at: float) -> str:
+    """Return a time (seconds since 1970) as text, in the zone of this machine."""
     return datetime.datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
-__all__ = ["heading", "screen", "tail", "trend"]
+__all__ = ["heading", "screen", "tail", "time_of", "trend"]

@@ -18,6 +18,7 @@ from syncscan.capture.plan import Plan
 from syncscan.capture.processes import inheriting, run_with, with_startup
 from syncscan.capture.script import ScriptRun
 from syncscan.errors import UsageError
+from syncscan.live.alarm_command import AlarmCommand
 from syncscan.live.hooks import safely
 from syncscan.live.metrics import Sink, sinks_of
 from syncscan.live.once import Once
@@ -41,6 +42,8 @@ class Wanted:
     interval: float = INTERVAL_S
     capture_on_alarm: bool = False
     exports: tuple[str, ...] = ()
+    on_alarm: str = ""
+    """A command that is run on each alarm."""
 
     def begin(self, *, lazy: bool = False, say: Callable[[str], None] = lambda sentence: None) -> Watch:
         """Begin it in this process, and return it.
@@ -49,13 +52,19 @@ class Wanted:
             lazy: make its file only once a step has ended.
             say: called with each alarm.
         """
+        run = AlarmCommand(self.on_alarm)
+
+        def on_alarm(alarm: Alarm) -> None:
+            say(str(alarm))
+            run(alarm)
+
         return watch(
             self.out,
             name=self.name or None,
             interval=self.interval,
             capture_on_alarm=self.capture_on_alarm,
             exports=self.exports,
-            on_alarm=lambda alarm: say(str(alarm)),
+            on_alarm=on_alarm,
             lazy=lazy,
         ).start()
 
@@ -82,8 +91,8 @@ def watch(
         on_alarm: called with an alarm when a line waits for more of the step than in its own past; on a thread of the
             watch's.
         capture_on_alarm: capture some steps then, into the same folder.
-        exports: where each window goes too: `prometheus:PORT`, `prometheus:FILE`, `opentelemetry`,
-            `tensorboard:FOLDER`, or a function that is called with each record.
+        exports: where each window goes too: `prometheus:PORT`, `prometheus:HOST:PORT`, `prometheus:FILE`,
+            `opentelemetry`, `tensorboard:FOLDER`, or a function that is called with each record.
         lazy: make the file only once a step has ended.
 
     Returns:

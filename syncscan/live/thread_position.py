@@ -2,12 +2,14 @@
 
 A line counts as a wait for the device by three signs, each of the innermost frame: torch's function that waits
 (`synchronize`), the name of what the instruction calls (`item`, which Python 3.11 and later tell exactly), and a
-pattern of `syncscan lint` on the line. What a sign can't tell is whether a tensor is on the device; but a read of a
-tensor on the CPU takes no time, and no sample meets it.
+pattern of `syncscan lint` on the line. No sign shows whether a tensor is on the device; but a read of a tensor on the
+CPU takes no time, and no sample meets it. A name that numbers and lists have too (`float`, `if`) is less sure
+(`ThreadPosition.sure`): it is a wait if the sample shows that Python didn't run, as only a tensor's releases the GIL.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import time
 import warnings
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 from syncscan.capture.installed import naming
 from syncscan.capture.ticks import line_of
 from syncscan.facts.program_phases import name_of
-from syncscan.guarding.called import called
+from syncscan.guarding.called import called, expression_at
 from syncscan.lint.file_walk import FileWalk
 from syncscan.lint.patterns import ANYWHERE, PATTERNS
 from syncscan.lint.sources import parsed, read
@@ -41,6 +43,21 @@ CALLS = {
     "bincount": "bincount",
 }
 """Names of calls that wait for the device on any tensor of its, with the rule of the catalogue."""
+UNSURE_CALLS = {
+    "float": "item",
+    "int": "item",
+    "complex": "item",
+    "bool": "tensor-bool",
+    "if": "tensor-bool",
+    "is_nonzero": "tensor-bool",
+    "in": "contains",
+    "cpu": "cpu",
+    "equal": "equal",
+    "allclose": "allclose",
+    "repeat_interleave": "repeat-interleave",
+    "one_hot": "one-hot",
+}
+"""Names of calls and operations that wait on a tensor of the device's, and that other values have too."""
 _FUNCTIONS = (
     ("torch/utils/data", ("_next_data", "_try_get_data", "_get_data", "__next__", "get"), INPUT),
     ("torch/distributed/distributed_c10d.py", (), PEERS),
@@ -50,6 +67,8 @@ _FUNCTIONS = (
 """Files or packages, names of functions in them (none: all), and what a thread in one waits for."""
 _STANDARD_INSIDE = ("queue.py", "threading.py", "connection.py", "selectors.py")
 """Files of the standard library in which a loader's consumer waits."""
+_WRAPPERS = ("torch/_tensor.py", "torch/functional.py", "torch/_jit_internal.py", "torch/_compile.py")
+"""Files of torch whose functions pass a call on to one of C's: `unique`."""
 _PACKAGE = str(Path(__file__).parent.parent)
 MOST_KNOWN = 4096
 """Most places whose answer is kept; a program that makes code without end begins anew."""
@@ -61,7 +80,8 @@ class ThreadPosition(NamedTuple):
     """A thread's position: the program's innermost line, and what it does there.
 
     `kind` is one of the kinds above, `rule` the rule of the catalogue for a wait for the device, "" where none is
-    known. A thread outside of the program's code is at the library's innermost line.
+    known. A thread outside of the program's code is at the library's innermost line. `sure` is whether the kind
+    holds whatever the sample shows.
     """
 
     file: str
@@ -69,6 +89,7 @@ class ThreadPosition(NamedTuple):
     function: str
     kind: str
     rule: str
+    sure: bool = True
 
 
 class PositionLookup:
@@ -85,16 +106,16 @@ class PositionLookup:
 
     def __call__(self, stack: Sequence[Any]) -> ThreadPosition | None:
         """Return where a thread with this stack is; None for an empty one, or one of syncscan's own threads."""
-        kind, rule = "", ""
+        kind, rule, sure = HOST, "", True
         inner: ThreadPosition | None = None
         for code, at in zip(stack[::2], stack[1::2], strict=True):
             position, is_own = self._at(code, at)
-            if not kind and position.kind != HOST and (inner is None or _passes(inner)):
-                kind, rule = position.kind, position.rule
+            if kind == HOST and position.kind != HOST and (inner is None or _passes(inner)):
+                kind, rule, sure = position[3:]
             inner = inner or position
             if is_own:
-                return position._replace(kind=kind or HOST, rule=rule)
-        return None if inner is None else inner._replace(kind=kind or HOST, rule=rule)
+                return position._replace(kind=kind, rule=rule, sure=sure)
+        return None if inner is None else inner._replace(kind=kind, rule=rule, sure=sure)
 
     @staticmethod
     def is_own(position: ThreadPosition) -> bool:
@@ -113,24 +134,29 @@ class PositionLookup:
 
     def _position(self, code: CodeType, at: int, is_own: bool) -> ThreadPosition:
         file, line = code.co_filename, line_of(code, at)
-        kind, rule = self._waits(code, at, line, is_own)
-        return ThreadPosition(file, line, name_of(code), kind, rule)
+        return ThreadPosition(file, line, name_of(code), *self._waits(code, at, line, is_own))
 
-    def _waits(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str]:
-        """Return what a thread at this position waits for, with its rule."""
+    def _waits(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str, bool]:
+        """Return what a thread waits for that stands right here, with its rule, and whether that is sure."""
         file, name = code.co_filename, code.co_name
         for package, names, kind in () if is_own else _FUNCTIONS:
             if in_package(file, package) and (not names or name in names):
-                return kind, "synchronize" if kind == DEVICE and name == "synchronize" else ""
+                return kind, "synchronize" if kind == DEVICE and name == "synchronize" else "", True
         if not self._readable(file):
-            return HOST, ""
+            return HOST, "", True
         call = ""
         with contextlib.suppress(Exception):  # positions that no source has
             call = called(code, at)
         if call in CALLS:
-            return DEVICE, CALLS[call]
+            return DEVICE, CALLS[call], True
         rule = self._lines_with_rules(file).get(line, "") if is_own else ""
-        return (DEVICE, rule) if rule else (HOST, "")
+        if rule:
+            return DEVICE, rule, True
+        if call in UNSURE_CALLS:
+            return DEVICE, UNSURE_CALLS[call], False
+        if call in ("[]", "to", "") and _reads_back(code, at):
+            return DEVICE, "", False
+        return HOST, "", True
 
     def _readable(self, file: str) -> bool:
         """Return whether a file's lines are still those that run."""
@@ -147,6 +173,18 @@ class PositionLookup:
             with contextlib.suppress(Exception):  # a file that can't be read or parsed tells nothing
                 self._lint_lines[file] = dict(_lint_lines(file))
         return self._lint_lines[file]
+
+
+def _reads_back(code: CodeType, at: int) -> bool:
+    """Return whether an expression may read a value of the device's: an index by a mask, or a copy to the CPU."""
+    with contextlib.suppress(Exception):  # positions that no source has
+        expression = expression_at(code, at)
+        if isinstance(expression, ast.Subscript):
+            return isinstance(expression.slice, ast.Name | ast.Attribute | ast.Compare | ast.UnaryOp | ast.BinOp)
+        if isinstance(expression, ast.Call):
+            words = [*expression.args, *(keyword.value for keyword in expression.keywords)]
+            return any("cpu" in ast.unparse(word) for word in words)
+    return False
 
 
 def _lint_lines(file: str) -> Iterator[tuple[int, str]]:
@@ -168,9 +206,9 @@ def _is_own(file: str) -> bool:
 
 def _passes(position: ThreadPosition) -> bool:
     """Return whether a thread at this innermost place does nothing of its own: a frame further out tells more."""
-    return (
-        is_library(position.file) and position.kind == HOST and not position.file.startswith("<") and _waiting(position)
-    )
+    if position.kind != HOST or position.file.startswith("<") or not is_library(position.file):
+        return False
+    return _waiting(position) or any(in_package(position.file, file) for file in _WRAPPERS)
 
 
 def _waiting(position: ThreadPosition) -> bool:

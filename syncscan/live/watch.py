@@ -39,13 +39,13 @@ from syncscan.live.metrics import Sink, close
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
 from syncscan.live.tally import HourTally, Key, Tally
-from syncscan.live.thread_position import DEVICE, PositionLookup
+from syncscan.live.thread_position import DEVICE, HOST, PositionLookup
 
 INTERVAL_S = 20.0
 """Seconds of a window: 460 samples, so that a share of a half is known to 5 points and one of 5 % to 2."""
-DRAIN_S = 1.0
-"""How often samples are counted."""
-THREADS_EVERY = 3
+DRAIN_S = 0.5
+"""How often samples are counted, and lines judged."""
+THREADS_EVERY = 6
 """Counts of which one also reads where the other threads are."""
 MOST_ENDS = 1 << 16
 """Most ends of steps between two counts."""
@@ -336,6 +336,8 @@ class Watch:
         position = self._places(tick.stack)
         if position is None:
             return tick.at, None, 0
+        if tick.ran or (tick.brief and not position.sure):
+            position = position._replace(kind=HOST, rule="")
         self.samples += tick.times
         self._tally.add(position, tick.times)
         return tick.at, position[:3] if position.kind == DEVICE else None, tick.times

@@ -30,7 +30,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.report import fix_json, html
 from tests.builder import TraceBuilder
 from tests.fleet.example import job
-from tests.live.example import begin, window
+from tests.live.example import ALARM, begin, window
 from tests.report.test_fix import FIXED
 from tests.report.test_proof import PROOF
 from tests.report.test_timing import timing
@@ -66,6 +66,7 @@ INSTEAD = {
     ("profile", "module"): ["json.tool"],
     ("check", "held_up"): ["--fleet", "ranks"],
     ("check", "update_baseline"): ["t.json", "--baseline", "base.json"],
+    ("fleet", "watch"): ["watched"],
     ("diff", "before"): ["--after", "other.json"],
     ("diff", "after"): ["--before", "t.json"],
 }
@@ -95,6 +96,7 @@ VALUES = {
     "margin_ms": "5",
     "max_memory": "4G",
     "min_saves": "1s",
+    "on_alarm": "true",
     "on_signal": "USR1",
     "out": "elsewhere",
     "output": "given.out",
@@ -154,10 +156,12 @@ def files(folder: Path) -> None:
     )
     (folder / "fixes.json").write_text(fix_json.render(FIXED))
     (folder / "there.out").write_text("")
-    journal = Journal(folder / "w.watch.jsonl")
-    for record in (begin(), window(1), window(2)):
-        journal.write(record)
-    journal.close()
+    watches = {"w": begin(), "watched/a": begin(0, 2), "watched/b": begin(1, 2)}
+    for path, first in watches.items():
+        journal = Journal(folder / f"{path}.watch.jsonl")
+        for record in (first, window(1), window(2)):
+            journal.write(record)
+        journal.close()
 
 
 def recorded(lasts: float, *more: str) -> TraceBuilder:
@@ -234,7 +238,7 @@ def captured(script: str, arguments: object, make_session: Callable[[], Any], **
 
 def answered(key: str, say: object = None) -> dict[str, Any]:
     """Answer as an attached process does."""
-    return {"done": ["t.json"], "threads": []}
+    return {"done": ["t.json"], "threads": [], "syncs": [], "steps": 2}
 
 
 @pytest.fixture
@@ -262,6 +266,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     built.stand_in("syncscan.capture.script.run_script", captured)
     built.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
+    built.stand_in("syncscan.live.alarm_command.alarmed_since", lambda folder, since: [(None, ALARM)])
     built.stand_in("syncscan.live.attaching.injection.process_of", lambda pid: pid)
     built.stand_in(
         "syncscan.live.attaching.attach.attached",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
+import pytest
+
+from benchmarks.watch_noise import alarms_of, load, steps_to_alarm
 from syncscan.live.alarm import Alarms, Usual
 
 OLD, NEW = ("train.py", 5, "step"), ("train.py", 41, "step")
@@ -80,3 +84,16 @@ def test_a_sample_counts_when_its_step_has_ended() -> None:
     usual.add([], [0, 100, 200, 300, 400])
     assert usual.add([(450, OLD, 1)], []) == (0, Counter())
     assert usual.add([], [500]) == (1, Counter({OLD: 1}))
+
+
+NOISE = {"loader": 1e9, "rank0": 20.0, "rank1": 20.0}
+"""Jobs recorded on an H100 by `benchmarks/watch_noise.py`, with the seconds in which nothing changed."""
+
+
+@pytest.mark.parametrize("job", NOISE)
+def test_noise_of_real_jobs_alarms_nothing_and_a_new_wait_does(job: str) -> None:
+    """An hour drawn from a recording; then a quarter of each step, from step 5,000 on, within 500 steps."""
+    recorded = [one.until(NOISE[job]) for one in load(Path(__file__).parent / "noise" / f"{job}.json.gz")]
+    assert alarms_of(recorded, 1.0, seed=1) == []
+    steps = [steps_to_alarm(recorded, 0.25, after=5000, most=1000, seed=seed) for seed in range(3)]
+    assert all(count is not None and count <= 500 for count in steps), steps

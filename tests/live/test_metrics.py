@@ -7,9 +7,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from syncscan.errors import MissingExtra, UsageError
-from syncscan.live.metrics import OpenTelemetry, Prometheus, PrometheusPort, TensorBoard, sinks_of
+from syncscan.cli import group
+from syncscan.errors import MissingExtra, TraceNotFound, UsageError
+from syncscan.live.metrics import MOST_RECORDS, OpenTelemetry, Prometheus, PrometheusPort, TensorBoard, sinks_of
+from syncscan.live.reading import fetch
 from tests.live.example import ALARM, begin, window
 
 
@@ -34,6 +37,42 @@ def test_a_file_is_replaced_with_each_window(tmp_path: Path) -> None:
         sink(record)
     assert "waiting_share" in (tmp_path / "watch.prom").read_text()
     assert [file.name for file in tmp_path.iterdir()] == ["watch.prom"]
+
+
+def test_a_port_serves_the_last_records_to_the_screen() -> None:
+    """`syncscan watch URL` reads them; an address where nobody answers, or answers something else, is refused."""
+    port = PrometheusPort(0)
+    for record in (begin(), window(1, 0.1), window(2, 0.25), ALARM):
+        port(record)
+    address = f"http://127.0.0.1:{port.port}"
+    watched = fetch(address)
+    assert (watched.begin, watched.windows, watched.alarms) == (begin(), (window(1, 0.1), window(2, 0.25)), (ALARM,))
+    shown = CliRunner().invoke(group, ["watch", f"{address}/metrics", "--once"], catch_exceptions=False).stdout
+    assert "waiting: 25% for the device" in shown
+    with pytest.raises(TraceNotFound, match=r"nowhere\.jsonl doesn't answer: .*Not Found"):
+        fetch(f"{address}/nowhere.jsonl")
+    port.close()
+    with pytest.raises(TraceNotFound, match="doesn't answer"):
+        fetch(address)
+
+
+def test_only_the_last_records_are_stored() -> None:
+    port = PrometheusPort(0)
+    for number in range(1, 1000):
+        port(window(number))
+    assert len(port.records().splitlines()) == MOST_RECORDS
+    port.close()
+
+
+def test_each_rank_of_a_machine_serves_at_its_own_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another host may be named too."""
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    free = PrometheusPort(0)
+    free.close()
+    (sink,) = sinks_of([f"prometheus:127.0.0.1:{free.port - 1}"])
+    assert isinstance(sink, PrometheusPort)
+    assert sink.port == free.port
+    sink.close()
 
 
 def test_a_port_serves_the_text() -> None:

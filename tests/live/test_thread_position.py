@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import os
 import queue
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from syncscan.live.sampler import stack_of
-from syncscan.live.thread_position import MOST_KNOWN, PositionLookup
+from syncscan.live.thread_position import MOST_KNOWN, PositionLookup, ThreadPosition
 
 pytest.importorskip("torch")
 
@@ -113,3 +114,58 @@ def test_what_is_known_is_bounded() -> None:
     for number in range(MOST_KNOWN + 10):
         places([compile("pass", f"made{number}.py", "exec"), 0])
     assert len(places._known) <= MOST_KNOWN
+
+
+@exact
+@pytest.mark.parametrize(
+    ("expression", "rule"),
+    [("float(loss)", "item"), ("loss.cpu()", "cpu"), ('loss.to("cpu")', ""), ("loss.equal(loss)", "equal")],
+)
+def test_a_name_that_other_values_have_too_is_less_sure(tmp_path: Path, expression: str, rule: str) -> None:
+    """It is a wait only where a sample shows that Python didn't run."""
+
+    class Loss:
+        cpu = to = equal = staticmethod(lambda *words: 0)
+
+    run = program(tmp_path, f"def run():\n    return {expression}\n", loss=Loss(), float=lambda loss: 0)
+    stand = at_call(run)
+    assert (stand.line, stand.kind, stand.rule, stand.sure) == (2, "device", rule, False)
+
+
+@exact
+def test_an_index_by_a_mask_may_wait_and_one_by_a_slice_does_not(tmp_path: Path) -> None:
+    stands = [
+        at_subscript(program(tmp_path, f"def run():\n    return rows[{index}]\n", rows={}, mask=1))
+        for index in ("mask", "1:2", "0")
+    ]
+    assert [stand.kind for stand in stands] == ["device", "host", "host"]
+
+
+def instruction(run: Callable[[], object], *names: str) -> int:
+    """Return where the function's last instruction with one of these names lies."""
+    code = getattr(run, "__code__")  # noqa: B009 - a Callable has none for mypy
+    return [step.offset for step in dis.get_instructions(code) if step.opname.startswith(names)][-1]
+
+
+def at_call(run: Callable[[], object]) -> ThreadPosition:
+    """Return where a thread stands that is in the function's last call."""
+    stand = PositionLookup()([getattr(run, "__code__"), instruction(run, "CALL")])  # noqa: B009
+    assert stand is not None
+    return stand
+
+
+def at_subscript(run: Callable[[], object]) -> ThreadPosition:
+    """Return where a thread stands that is in the function's subscript."""
+    stand = PositionLookup()([getattr(run, "__code__"), instruction(run, "BINARY_SUBSCR", "BINARY_SLICE", "BINARY_OP")])  # noqa: B009
+    assert stand is not None
+    return stand
+
+
+@exact
+def test_a_function_of_torch_s_that_only_passes_the_call_on_waits_as_the_call(tmp_path: Path) -> None:
+    """`Tensor.unique` is written in Python, in torch/_tensor.py."""
+    run = program(tmp_path, "def run():\n    return ints.unique()\n")
+    unique = sys.modules["torch"].Tensor.unique.__code__
+    stand = PositionLookup()([unique, 0, getattr(run, "__code__"), instruction(run, "CALL")])  # noqa: B009
+    assert stand is not None
+    assert (stand.line, stand.kind, stand.rule) == (2, "device", "unique")

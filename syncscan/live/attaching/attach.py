@@ -15,6 +15,7 @@ from syncscan.errors import ProgramFailed
 from syncscan.live.attaching.injection import PythonProcess, run_line
 from syncscan.live.attaching.requests import Order, answers
 
+SCRIPT = "begin.py"
 LOOK_S = 0.05
 HEARD_S = 10.0
 """Time that the main thread has to come to an order; it is between two instructions thousands of times a second."""
@@ -47,6 +48,14 @@ _begin(FOLDER, PACKAGE)
 """Script that runs in the process: on its main thread only a thread is started."""
 
 
+TAKEN_BACK = """
+import os
+os.remove(FILE)
+os.rmdir(os.path.dirname(FILE))
+"""
+"""Script that Python 3.14 finds in the place of an order that was taken back; it would print that there is none."""
+
+
 class NotHeard(ProgramFailed):
     """The process's main thread is in a call of C's that doesn't return."""
 
@@ -77,7 +86,7 @@ def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[
     folder = Path(tempfile.mkdtemp(prefix="syncscan-attach-"))
     try:
         order.write(folder)
-        script = folder / "begin.py"
+        script = folder / SCRIPT
         package = str(Path(__file__).parents[2])
         script.write_text(BOOTSTRAP.replace("FOLDER", repr(str(folder))).replace("PACKAGE", repr(package)))
         if process.uid != os.geteuid():
@@ -87,8 +96,25 @@ def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[
         heard = Answers(process, folder)
         heard.wait(heard_s)
         yield heard
-    finally:
+    except NotHeard:
+        _take_back(process, folder)
+        raise
+    except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _take_back(process: PythonProcess, folder: Path) -> None:
+    """Remove an order that a process may still come to; of Python 3.14 a script stays that removes itself then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if process.remote:
+        folder.mkdir(mode=0o700)
+        script = folder / SCRIPT
+        script.write_text(TAKEN_BACK.replace("FILE", repr(str(script))))
+        if process.uid != os.geteuid():
+            for path in (folder, script):
+                os.chown(path, process.uid, -1)
 
 
 class Answers:

@@ -1,10 +1,10 @@
 """Have a running process of Python's run a line of code, by Python's own means or by a debugger.
 
-Python 3.14 and later run a script in another process by themselves (`sys.remote_exec`, PEP 768). Before that gdb stops
-the process for a fraction of a second and calls two functions in it: `mmap`, for a page that holds the line, and
-`Py_AddPendingCall`, which may be called at any time and by any thread. The line then runs when the main thread is
-between two instructions, never in the middle of an allocation or of torch. While it is in a call of C's nothing runs.
-The page stays with the process.
+Python 3.14 and later run a script in another process by themselves (`sys.remote_exec`, PEP 768). Before that gdb, or
+lldb where there is no gdb, stops the process for a fraction of a second and calls two functions in it: `mmap`, for a
+page that holds the line, and `Py_AddPendingCall`, which may be called at any time and by any thread. The line then runs
+when the main thread is between two instructions, never in the middle of an allocation or of torch. While it is in a
+call of C's nothing runs. The page stays with the process.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ def process_of(pid: int) -> PythonProcess:
     """
     folder = Path("/proc") / str(pid)
     if not Path("/proc/self").exists():
-        raise UsageError("Attaching needs Linux's /proc.")
+        raise UsageError(
+            "Attaching needs Linux's /proc; no debugger is driven on this system, lldb neither.",
+            "Start the job with syncscan profile --watch.",
+        )
     try:
         uid = folder.stat().st_uid
     except OSError:
@@ -116,6 +119,8 @@ def run_line(process: PythonProcess, script: Path) -> None:
     """
     if process.remote:
         _by_python(process, script)
+    elif shutil.which("gdb") is None and (lldb := shutil.which("lldb")):
+        _by_lldb(lldb, process, script)
     else:
         _by_gdb(process, script)
 
@@ -156,14 +161,11 @@ def _by_gdb(process: PythonProcess, script: Path) -> None:
     if gdb is None:
         version = ".".join(map(str, process.version))
         raise UsageError(
-            f"Attaching to process {process.pid} (Python {version}) needs gdb, which isn't installed.",
-            "Install gdb. Python 3.14 and later don't need it.",
+            f"Attaching to process {process.pid} (Python {version}) needs gdb or lldb, and neither is installed.",
+            "Install one of them. Python 3.14 and later don't need it.",
         )
-    line = (
-        f"try:\n exec(open({str(script)!r}).read(), {{'__name__': 'syncscan_attached'}})\nexcept BaseException: pass\n"
-    )
     with tempfile.NamedTemporaryFile("w", suffix=".py") as commands:
-        commands.write(_GDB.replace("PID", str(process.pid)).replace("LINE", repr(line.encode() + b"\0")))
+        commands.write(_GDB.replace("PID", str(process.pid)).replace("LINE", repr(_line(script))))
         commands.flush()
         try:
             done = subprocess.run(
@@ -180,6 +182,44 @@ def _by_gdb(process: PythonProcess, script: Path) -> None:
     failed = re.search(r"SYNCSCAN FAILED (.*)", done.stdout)
     why = (failed[1] if failed else (done.stderr.strip().splitlines() or ["no reason given"])[-1]).strip(". ")
     raise UsageError(f"gdb couldn't attach to process {process.pid}: {why}.", _ALLOW)
+
+
+def _line(script: Path) -> bytes:
+    """Return the line of Python's that runs a script, as a string of C's; what it raises is lost."""
+    run = f"exec(open({str(script)!r}).read(), {{'__name__': 'syncscan_attached'}})"
+    return f"try:\n {run}\nexcept BaseException: pass\n\0".encode()
+
+
+_EXPRESSION = "expr --unwind-on-error true --timeout 10000000 -- "
+_PAGE = "char *$page = (char*)((void*(*)(void*,unsigned long,int,int,int,long))mmap)(0,4096,3,34,-1,0)"
+_RUN = "unsigned long $run = (unsigned long)&PyRun_SimpleString"
+_CALL = "(int)((int(*)(unsigned long,void*))Py_AddPendingCall)($run, $page)"
+
+
+def _by_lldb(lldb: str, process: PythonProcess, script: Path) -> None:
+    """Do as gdb does, by commands of lldb's: its own Python isn't always there."""
+    with tempfile.NamedTemporaryFile() as line:
+        line.write(_line(script))
+        line.flush()
+        commands = [
+            "settings set target.preload-symbols false",
+            f"process attach -p {process.pid}",
+            _EXPRESSION + _PAGE,
+            f"memory write -i {line.name} $page",
+            _EXPRESSION + _RUN,
+            _EXPRESSION + _CALL,
+            "detach",
+        ]
+        words = [lldb, "--no-lldbinit", "--batch", *(word for command in commands for word in ("-o", command))]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=GDB_S, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"lldb didn't come back from process {process.pid} in {GDB_S:.0f} s.") from None
+    if re.search(r"^\(int\) \$\d+ = 0$", done.stdout, re.M):
+        return
+    errors = re.findall(r"^error: (.*)", done.stdout + done.stderr, re.M)
+    why = (errors or ["Python takes no further request now"])[0].strip(". ")
+    raise UsageError(f"lldb couldn't attach to process {process.pid}: {why}.", _ALLOW)
 
 
 _ALLOW = "If the system forbids it, use CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0."

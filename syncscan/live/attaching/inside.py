@@ -15,6 +15,8 @@ from syncscan.capture.plan import Plan
 from syncscan.capture.script import ScriptRun
 from syncscan.capture.ticks import line_of
 from syncscan.facts.program_phases import name_of
+from syncscan.live.alarm_command import AlarmCommand
+from syncscan.live.attaching.guarded import guard_steps
 from syncscan.live.attaching.requests import Order, answer
 from syncscan.live.hooks import safely
 from syncscan.live.once import Once
@@ -36,7 +38,8 @@ def carry_out(folder: str) -> None:
     place = Path(folder)
     try:
         order = Order.read(place)
-        {"capture": _capture, "watch": _watch, "stop": _stop, "dump": _dump}[order.action](place, order)
+        actions = {"capture": _capture, "watch": _watch, "stop": _stop, "dump": _dump, "guard": _guard}
+        actions[order.action](place, order)
     except Exception as error:
         trace = traceback.format_exc(limit=-3)
         answer(place, failed=f"{type(error).__name__}: {error}", trace=trace)
@@ -67,10 +70,27 @@ def _say(folder: Path, sentence: str) -> None:
 
 def _watch(folder: Path, order: Order) -> None:
     started = watch(
-        order.out, name=order.name or None, interval=order.interval, capture_on_alarm=order.capture_on_alarm, lazy=False
+        order.out,
+        name=order.name or None,
+        interval=order.interval,
+        capture_on_alarm=order.capture_on_alarm,
+        on_alarm=AlarmCommand(order.on_alarm) if order.on_alarm else None,
     )
     safely(started.start)
     answer(folder, begun="watch", done=[str(started.path)], failed="")
+
+
+def _guard(folder: Path, order: Order) -> None:
+    if "torch" not in sys.modules:
+        answer(folder, failed="The process hasn't imported torch.")
+        return
+    armed = functools.partial(answer, folder, begun="guard")
+    result = guard_steps(order.steps, order.wait_s, armed)
+    if result is None:
+        answer(folder, failed="The process has no device to wait for.")
+        return
+    syncs = [{"count": count, "where": where} for where, count in result.syncs.most_common()]
+    answer(folder, done=[], syncs=syncs, steps=result.steps, failed="")
 
 
 def _stop(folder: Path, order: Order) -> None:
@@ -97,8 +117,8 @@ def _row(stack: Sequence[Any], position: ThreadPosition | None) -> dict[str, Any
         (code.co_filename, line_of(code, at), name_of(code)) for code, at in zip(stack[::2], stack[1::2], strict=True)
     ]
     return {
-        "kind": position.kind if position else "host",
-        "rule": position.rule if position else "",
+        "kind": position.kind if position and position.sure else "host",
+        "rule": position.rule if position and position.sure else "",
         "frames": frames[:MOST_FRAMES],
     }
 

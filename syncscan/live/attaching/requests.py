@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 ORDER, ANSWERS = "order.json", "answers.jsonl"
-Action = Literal["capture", "watch", "stop", "dump"]
+Action = Literal["capture", "watch", "stop", "dump", "guard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Order:
     interval: float = 20.0
     wait_s: float = 600.0
     capture_on_alarm: bool = False
+    on_alarm: str = ""
 
     def write(self, folder: Path) -> None:
         """Write it where the process looks for it."""

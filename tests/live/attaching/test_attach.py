@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from syncscan.cli import group
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
-from syncscan.live.attaching.injection import native_frames, process_of
+from syncscan.live.attaching.injection import native_frames, process_of, run_line
 from syncscan.live.attaching.requests import Order, answer
+from syncscan.live.attaching.stuck import _parsed
 from syncscan.live.reading import read
 
 torch = pytest.importorskip("torch")
@@ -129,6 +134,57 @@ def test_a_dump_says_where_the_threads_are(tmp_path: Path, started: Callable[[st
     assert threads[0]["kind"] == "host"
 
 
+GUARDED = """
+import sys, threading, time, torch
+from tests.as_on_a_gpu import Machine
+from syncscan.capture import device
+machine = Machine()
+device.vendor = lambda: "cuda"
+torch._C._cuda_set_sync_debug_mode = machine.set_mode
+torch._C._cuda_get_sync_debug_mode = lambda: machine.mode
+torch._C._cuda_synchronize = lambda: None
+parameter = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+number = 0
+while True:
+    parameter.sum().backward()
+    optimizer.step()
+    machine.sync()
+    time.sleep(0.01)
+    number += 1
+    hooks = len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks)
+    threads = sum("syncscan" in thread.name for thread in threading.enumerate()) + machine.mode
+    with open("state", "w") as file:
+        file.write(f"{number} {hooks} {threads}")
+"""
+
+
+@reachable
+def test_a_guard_counts_the_syncs_of_some_steps_by_line(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read-back per step, as torch warns of it; afterwards torch's debug mode, hooks and threads are as before."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    process = started(GUARDED)
+    result = CliRunner().invoke(group, ["attach", str(process.pid), "--guard", "--steps", "4"], catch_exceptions=False)
+    assert result.stdout.splitlines()[0] == "4 syncs in 4 steps:"
+    assert re.search(r"  1\.0 per step  .*job\.py:16 <module>", result.stdout)
+    assert settled(tmp_path)[1:] == [0, 0]
+    assert process.poll() is None
+
+
+@reachable
+def test_a_process_without_a_device_has_nothing_to_guard(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("has a GPU")
+    process = started(TRAIN)
+    with attached(process_of(process.pid), Order("guard")) as answers, pytest.raises(ProgramFailed, match="no device"):
+        answers.until("done")
+    assert settled(tmp_path)[1:] == [0, 0]
+
+
 @reachable
 def test_a_process_that_hangs_in_c_is_left_as_it_is(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
@@ -143,6 +199,99 @@ def test_a_process_that_hangs_in_c_is_left_as_it_is(
     assert process.poll() is None
     if shutil.which("gdb"):
         assert any("sleep" in name for stack in native_frames(process.pid) for name in stack)
+
+
+@reachable
+def test_a_process_that_hangs_says_its_lines_without_running_any(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """Read from outside: the main thread's frames first, and the function of C's."""
+    text = STUCK.replace(
+        "ctypes.CDLL(None).sleep(120)", "def collective():\n    ctypes.CDLL(None).sleep(120)\ncollective()"
+    )
+    process = started(text)
+    shown = CliRunner().invoke(group, ["attach", str(process.pid), "--dump"], catch_exceptions=False).stdout
+    rows = shown.splitlines()
+    assert rows[1] == "the main thread:"
+    assert [re.sub(".*/", "", row) for row in rows[2:4]] == ["job.py:4 collective", "job.py:5 <module>"]
+    assert process.poll() is None
+    if shutil.which("gdb"):
+        assert any("sleep" in row for row in rows[5:])
+
+
+def test_the_frames_that_faulthandler_writes_are_read() -> None:
+    """The chosen thread's come first."""
+    text = (
+        'Thread 0x01 (most recent call first):\n  File "/a b.py", line 5 in other\n\n'
+        'Current thread 0x02 (most recent call first):\n  File "/job.py", line 3 in <module>\n'
+    )
+    assert _parsed(text) == [[("/job.py", 3, "<module>")], [("/a b.py", 5, "other")]]
+    assert _parsed("") == []
+
+
+@reachable
+def test_an_order_that_was_taken_back_is_never_carried_out(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process comes back from its call of C's later: it prints nothing, and no file of the order is left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    process = started(
+        "import ctypes, sys, time\nsys.stderr = open('errors', 'w', buffering=1)\nopen('state', 'w').write('x')\n"
+        "ctypes.CDLL(None).sleep(8)\nfor _ in range(20):\n    time.sleep(0.01)\nopen('over', 'w').write('x')\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(NotHeard), attached(process_of(process.pid), Order("dump"), heard_s=1):
+        pass
+    until = time.monotonic() + 60
+    while not (tmp_path / "over").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert process.poll() is None
+    assert (tmp_path / "errors").read_text() == ""
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@reachable
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root reaches another user's process")
+def test_root_reaches_another_user_s_process(tmp_path: Path) -> None:
+    """The answers' folder belongs to that user meanwhile."""
+    (tmp_path / "job.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    try:
+        process = subprocess.Popen([sys.executable, str(tmp_path / "job.py")], user=65534, cwd="/")
+    except PermissionError:
+        pytest.skip("that user can't run this Python")
+    try:
+        time.sleep(1)
+        if process.poll() is not None:
+            pytest.skip("that user can't run this Python")
+        with attached(process_of(process.pid), Order("dump")) as answers:
+            threads = answers.until("threads")["threads"]
+        assert threads[0]["frames"][-1][0].endswith("job.py")
+    finally:
+        process.kill()
+        process.wait()
+
+
+@reachable
+def test_a_process_that_forks_meanwhile_is_captured(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """Each step forks a child that steps too and ends: the trace is of the process itself."""
+    forks = (
+        "    child = os.fork()\n    if not child:\n        optimizer.step()\n        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+    )
+    process = started(
+        TRAIN.replace("    wait()\n", f"    wait()\n{forks}", 1).replace("import sys", "import os, sys", 1)
+    )
+    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=2, warmup=1)) as answers:
+        done = answers.until("done")
+    assert [Path(path).exists() for path in done["done"]] == [True]
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    assert settled(tmp_path)[1:] == [0, 0]
+    assert process.poll() is None
 
 
 @reachable
@@ -200,8 +349,35 @@ def test_the_system_s_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_a_debugger_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     process = process_of(os.getpid())
-    with pytest.raises(UsageError, match="needs gdb"), attached(process, Order("dump")):
+    with pytest.raises(UsageError, match="needs gdb or lldb"), attached(process, Order("dump")):
         pass
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python needs no debugger")
+@pytest.mark.skipif(shutil.which("lldb") is None, reason="needs lldb")
+def test_lldb_does_it_where_there_is_no_gdb(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "gdb" else which(name))
+    process = started(TRAIN)
+    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=2, warmup=1)) as answers:
+        done = answers.until("done")
+    assert [Path(path).exists() for path in done["done"]] == [True]
+    assert settled(tmp_path)[1:] == [0, 0]
+    assert process.poll() is None
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python needs no debugger")
+def test_lldb_s_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first error is the reason."""
+    lldb = tmp_path / "lldb"
+    lldb.write_text("#!/bin/sh\necho 'error: attach failed: Operation not permitted'\n")
+    lldb.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(lldb) if name == "lldb" else None)
+    process = process_of(os.getpid())
+    with pytest.raises(UsageError, match=r"lldb couldn't attach .*: attach failed: Operation not permitted\."):
+        run_line(process, tmp_path / "begin.py")
 
 
 def test_an_answer_to_nobody_is_lost(tmp_path: Path) -> None:
