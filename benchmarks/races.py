@@ -4,17 +4,20 @@
 
 Each program gets a function that keeps the current stream busy and a number, and returns what it read, which should be
 that number. On a GPU the function spins for 20 ms, so that a race is seen: a wrong program has to return another number
-at least once, a right one never. The tests run both dry. Prints a table; exits with 1 where one isn't as it should be.
+at least once, a right one never, and a guard has to see no race in a right one. The tests run both dry. Prints a table,
+with the races that a guard sees in one more run of each; exits with 1 where one isn't as it should be.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import pickle
 import sys
 from typing import Any
 
+import syncscan
 from benchmarks.race_programs.pairs import (
     FREED,
     PAIRS,
@@ -525,21 +528,41 @@ def wrong_results(program: Program, runs: int) -> int:
     return wrong
 
 
+def guarded_races(program: Program) -> int:
+    """Return how many races a guard sees in one run of a program on a GPU."""
+    with syncscan.guard(10**9, on_violation=lambda race: None, threads="all") as guard:
+        program(lambda: torch.cuda._sleep(CYCLES), 3.0)
+    torch.cuda.synchronize()
+    return guard.race_count
+
+
+def results(program: Program, runs: int) -> tuple[float, float]:
+    """Return how many runs were wrong, and the races that a guard sees; NaN of one that fails, which is printed."""
+    try:
+        return wrong_results(program, runs), guarded_races(program)
+    except Exception as error:
+        print(f"{program.__name__}: {type(error).__name__}: {error}", file=sys.stderr)
+        return math.nan, math.nan
+
+
 def main() -> int:
     """Run the pairs on a GPU and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="times that each program runs")
     runs = parser.parse_args().runs
-    for others in ("arrays", "pipelines"):
+    for others in ("arrays", "pipelines", "other_forms"):
         importlib.import_module(f"benchmarks.race_programs.in_{others}")
-    print("| kind | wrong form | wrong numbers | right form | wrong numbers |\n|---|---|--:|---|--:|")
+    print("| kind | wrong form | wrong numbers | guard | right form | wrong numbers | guard |")
+    print("|---|---|--:|--:|---|--:|--:|")
     failed = False
-    for kind, wrong, right in PAIRS:
-        of_wrong, of_right = wrong_results(wrong, runs), wrong_results(right, runs)
-        failed |= not of_wrong or bool(of_right)
-        print(
-            f"| {kind.value} | `{wrong.__name__}` | {of_wrong} of {runs} | `{right.__name__}` | {of_right} of {runs} |"
+    for kind, *programs in PAIRS:
+        wrong, right = (results(program, runs) for program in programs)
+        failed |= not wrong[0] or any(right)
+        cells = (
+            f"`{program.__name__}` | {numbers} of {runs} | {seen}"
+            for program, (numbers, seen) in zip(programs, (wrong, right), strict=True)
         )
+        print(f"| {kind.value} | {' | '.join(cells)} |", flush=True)
     return int(failed)
 
 

@@ -235,7 +235,7 @@ def analyze_trace(
         remedies=whatif.remedies_of(projector, both.findings, gains.groups, both.habits, both.states, both.change),
         states=both.states,
         host_time=host_time,
-        races=races_of(trace.info.capture),
+        races=races_of(trace, files),
         run=run_of(trace.info.capture.run),
         integrity=integrity,
         whole=unfiltered if processes else None,

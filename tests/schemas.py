@@ -64,12 +64,12 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 
 KINDS = {
     "analysis": Kind(
-        report_json.AnalysisDocument, report_json.SCHEMA, 4, "`analyze --format json`: the analysis of one trace."
+        report_json.AnalysisDocument, report_json.SCHEMA, 5, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Kind(
         report_json.SavedDocument,
         report_json.SCHEMA,
-        4,
+        5,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
@@ -77,7 +77,7 @@ KINDS = {
     "check": Kind(
         check_json.CheckDocument,
         check_json.SCHEMA,
-        1,
+        2,
         "`check --format json`: whether recordings are within the limits.",
     ),
     "proof": Kind(proof.ProofDocument, proof.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),

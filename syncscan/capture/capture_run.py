@@ -290,8 +290,7 @@ class CaptureRun:
             if cycle_recorder.profiling():
                 raise NotSampled("the program runs its own profiler.")
             self._watch.rest()
-            expected = self.times.typical if self.times else None
-            self._sampling = Sampling(self.order.plan.sample, expected, self._watch.sample_ns())
+            self._sampling = Sampling(self.order.plan.sample, self._watch.sample_ns())
         except NotSampled as reason:
             self._phases.clear()
             self._say(UNSAMPLED.format(reason))

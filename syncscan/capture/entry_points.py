@@ -31,7 +31,7 @@ def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Me
     """Replace functions of torch.
 
     Args:
-        places: where a name lives (a dotted path that begins with `torch`), the name, and what makes the new function
+        places: where a name lives (a dotted path from a module on), the name, and what makes the new function
             out of the old one. Places that this torch doesn't have, or doesn't let anybody change, are passed over.
 
     Returns:
@@ -56,7 +56,8 @@ def replaced(places: Iterable[tuple[str, str, Callable[[Function], Function | Me
 
 def _owner(path: str) -> Any:
     try:
-        return functools.reduce(getattr, path.split(".")[1:], importlib.import_module("torch"))
+        module, *names = path.split(".")
+        return functools.reduce(getattr, names, importlib.import_module(module))
     except AttributeError:
         return None
 

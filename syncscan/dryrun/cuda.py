@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -56,7 +57,13 @@ class _Device:
         self.default = self.stream()
         self.default.number = DEFAULT
         session.order.several = False
+        self._current = threading.local()
         self._set_stream(self.default)
+
+    @property
+    def current(self) -> Any:
+        """The running thread's current stream."""
+        return getattr(self._current, "stream", self.default)
 
     def set_all(self) -> None:
         """Replace all functions of `torch.cuda`."""
@@ -147,7 +154,7 @@ class _Device:
         self.session.wait(wait)
 
     def _set_stream(self, stream: Any) -> None:
-        self.current = stream
+        self._current.stream = stream
         self.session.order.current = getattr(stream, "number", DEFAULT)
 
     def _streams(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncscan.dryrun import tensor_memory, wait_table
+from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.dispatch_mode import in_float
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.shared_arrays import tensor_of
@@ -192,10 +193,10 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             return self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": copy}, Unsaid)
         self._session.recording.call()
         goal = PINNED if place != DEVICE and non_blocking else place  # torch pins what is read back asynchronously
-        source = (origin, tensor)
-        copy_waits = tuple(wait_table.copy(source, goal, *_TO, non_blocking=non_blocking))
         result = self.run(torch.Tensor.to, "to", (tensor,), {**options, "copy": True}, HOST, moving=True)
-        self._note_copy(tensor, result, origin, goal, non_blocking)
+        direct = is_direct(tensor, result, outwards=origin == DEVICE)
+        copy_waits = tuple(wait_table.copy((origin, tensor), goal, *_TO, non_blocking=non_blocking, direct=direct))
+        self._note_copy(tensor, result, origin, goal, direct or not non_blocking)
         self._session.seen += 1
         if copy_waits:
             value = self._mark(tensor) if origin == DEVICE else ""
@@ -204,19 +205,19 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             self._session.recording.op("aten::to")
         return _place_result(result, goal)
 
-    def _note_copy(self, tensor: Any, result: Any, origin: str | None, goal: str | None, non_blocking: bool) -> None:
-        """Tell the order of work of a copy between host and device."""
+    def _note_copy(self, tensor: Any, result: Any, origin: str | None, goal: str | None, direct: bool) -> None:
+        """Tell the order of work of a copy between host and device, which the host may wait for afterwards."""
         order = self._session.order
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
-            if origin == DEVICE and goal == PINNED:
+            if direct and origin == DEVICE and goal == PINNED:
                 order.copy_out(tensor, result)
             elif origin == DEVICE:
                 order.device_work(reads=(tensor,))
             else:
-                if order.open_copies and origin == HOST:
+                if order.open_copies and (origin == HOST or not direct):
                     order.host_reads(tensor)
                 order.device_work(allocated=(result,))
-                if non_blocking and origin == PINNED:
+                if origin == PINNED and direct:
                     order.copy_in(tensor)
 
     def _mark(self, tensor: Any) -> str:
@@ -312,11 +313,6 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         with self._session.calling(TorchCall("tolist", place=HOST, moving=True)):
             return func(*args, **kwargs)
 
-    def as_array(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Stand in for `Tensor.__array__`, by which NumPy takes a tensor; arrays of pinned memory are watched."""
-        array = func(*args, **kwargs)
-        return self._watched(array, args[0]) if tensor_memory.place_of(args[0]) == PINNED else array
-
     def _watched(self, array: Any, tensor: Any) -> Any:
         """Return an array of a tensor's memory that tells the order of work of its uses."""
         return watch(array, tensor, self._array_used)
@@ -350,7 +346,7 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 }
 _METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
     name: getattr(Functions, name) for name in ("to", "type_as", "cuda", "cpu", "type", "numpy", "tolist", "get_device")
-} | {"__array__": Functions.as_array}
+}
 
 
 def _place_named(value: Any) -> Any:

@@ -45,7 +45,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self._session = session
         self._node: Any = None
-        self._uses = UsesOfOps(session.order)
+        self._uses = UsesOfOps(session.order, session.stream_of)
         self._names: dict[Any, tuple[str, str, Sequence[Any]]] = {}
         self._composed: dict[Any, bool] = {}
 

@@ -20,6 +20,8 @@ class Effect(NamedTuple):
     """Names of those that are given by name."""
     view: bool
     """Whether it only returns a view."""
+    reads: bool = True
+    """Whether it reads values; `ones_like` and the like ask for size and type alone."""
 
     def writes(self, args: Any, kwargs: Any) -> Iterable[Any]:
         """Yield the tensors among some arguments that it writes to."""
@@ -45,7 +47,8 @@ def _read_off(func: Any) -> Effect:
     written = [(at, a.name) for at, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
     returned = schema.returns if schema is not None else ()
     view = any(r.alias_info is not None and not r.alias_info.is_write for r in returned)
-    return Effect(tuple(at for at, _ in written), tuple(name for _, name in written), view)
+    about = schema is not None and (schema.name.endswith("_like") or schema.name.startswith("aten::new_"))
+    return Effect(tuple(at for at, _ in written), tuple(name for _, name in written), view, not about)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

@@ -88,7 +88,7 @@ class DryRunSession:
         """Dynamo's record of the run; None where it wasn't asked for one."""
         self.left_out = 0
         self.on_wait: Callable[[RecordedWait], None] | None = None
-        self._forward: dict[tuple[int, int], tuple[str, int, Any]] = {}
+        self._forward: dict[tuple[int, int], tuple[str, int, Any, int]] = {}
         self._lock = threading.Lock()
         self._owner = threading.get_ident()
         self._threads: dict[int, int] = {}
@@ -170,9 +170,9 @@ class DryRunSession:
     def followed(self, name: str, begin: int, first: int, last: int) -> None:
         """Autograd gave the numbers from first to last to an op: its line is kept for the backward pass."""
         captured = self.torch._C._profiler.gather_traceback(True, False, False)
-        thread = threading.get_ident()
+        thread, stream = threading.get_ident(), self.order.current
         for sequence in range(first, last):
-            self._forward[thread, sequence] = (name, begin, captured)
+            self._forward[thread, sequence] = (name, begin, captured, stream)
         while len(self._forward) > REMEMBERED:
             self._forward.pop(next(iter(self._forward)))
 
@@ -180,10 +180,16 @@ class DryRunSession:
         key = threading.get_ident(), sequence
         if key not in self._forward:
             return None
-        name, begin, captured = self._forward[key]
+        name, begin, captured, _ = self._forward[key]
         frames = self.torch._C._profiler.symbolize_tracebacks([captured])[0]
         stack = [(f["filename"], f["line"], f["name"]) for f in frames if "syncscan/dryrun" not in f["filename"]]
         return ForwardOp(name, begin, trimmed(stack), thread=self.thread)
+
+    def stream_of(self, node: Any) -> int | None:
+        """Return the stream that the forward op of a node of the backward pass ran on; None where it isn't known."""
+        sequence = _sequence(node)
+        forward = None if sequence is None else self._forward.get((threading.get_ident(), sequence))
+        return None if forward is None else forward[3]
 
     def coverage(self) -> list[str]:
         """Return sentences on what was run, and which ops of it weren't recognized."""

@@ -159,10 +159,13 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
             return event
 
         def __enter__(self) -> Any:
+            self.before = torch.cuda.current_stream()
+            torch.cuda.set_stream(self)
             return self
 
         def __exit__(self, *raised: object) -> None:
-            """Do nothing: nothing was changed."""
+            """Make the stream that was current before current again."""
+            torch.cuda.set_stream(self.before)
 
     return Stream
 

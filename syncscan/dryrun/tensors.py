@@ -24,7 +24,7 @@ def pretend(session: DryRunSession, patches: Patches) -> None:
 def _tensors(session: DryRunSession, patches: Patches) -> None:
     """Replace methods in a way that works in every thread, as in the loader's that pins."""
     tensor = torch.Tensor
-    deep_copied, pickled = tensor.__deepcopy__, tensor._reduce_ex_internal
+    deep_copied, pickled, taken = tensor.__deepcopy__, tensor._reduce_ex_internal, tensor.__array__
 
     def pin_memory(tensor: Any, device: Any = None) -> Any:
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
@@ -64,6 +64,10 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
         read(this)
         return pickled(this, protocol)
 
+    def as_array(this: Any, dtype: Any = None, *, copy: bool | None = None) -> Any:
+        read(this)  # by C, which makes a plain array of it; `numpy.asarray` takes `Tensor.numpy` (shared_arrays)
+        return taken(this, dtype).copy() if copy else taken(this, dtype)
+
     def shown(tensor: Any, *, tensor_contents: Any = None) -> str:
         modes = torch.utils._python_dispatch
         turning_off, modes._disable_current_modes = modes._disable_current_modes, contextlib.nullcontext
@@ -77,6 +81,7 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
     patches.set(tensor, "record_stream", record_stream)
     patches.set(tensor, "__deepcopy__", deepcopy)
     patches.set(tensor, "_reduce_ex_internal", reduced)
+    patches.set(tensor, "__array__", as_array)
     patches.set(tensor, "__repr__", shown)
 
 

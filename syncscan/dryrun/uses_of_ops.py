@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.effects import effect_of, tensors_in
 from syncscan.dryrun.tensor_memory import DEVICE, PINNED
 from syncscan.dryrun.work_order import WorkOrder
@@ -21,10 +22,11 @@ class UsesOfOps:
 
     Args:
         order: where it is noted.
+        stream_of: returns the stream that the forward op of a node of the backward pass ran on; None where unknown.
     """
 
-    def __init__(self, order: WorkOrder) -> None:
-        self._order = order
+    def __init__(self, order: WorkOrder, stream_of: Callable[[Any], int | None]) -> None:
+        self._order, self._stream_of = order, stream_of
 
     def of_device(self, func: Any, name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Note an op that ran on the device.
@@ -41,9 +43,13 @@ class UsesOfOps:
             return
         order = self._order
         writes = [*filter(_is_on_device, effect.writes(args, kwargs))]
-        made = () if writes or name.startswith(_EMPTY) else [*_on_device(result)]
-        reads = [*_on_device((*args, *kwargs.values()))] if order.several else ()
-        order.device_work(reads, writes, made, ordered=order.several and _node() is not None)
+        allocated = () if writes or name.startswith(_EMPTY) else [*_on_device(result)]
+        reads = [*_on_device((*args, *kwargs.values()))] if effect.reads and order.notes_reads else ()
+        node = _node() if order.several else None
+        if node is None:
+            order.device_work(reads, writes, allocated)
+        else:
+            order.backward_work(reads, writes, allocated, self._stream_of(node))
 
     def _copies(self, target: Any, source: Any, non_blocking: bool = False) -> bool:
         """Note a copy between host and device; False for any other op."""
@@ -52,7 +58,7 @@ class UsesOfOps:
         if (to == DEVICE) == (of == DEVICE):
             return False
         if of == DEVICE:
-            if non_blocking and to == PINNED:
+            if non_blocking and to == PINNED and is_direct(source, target, outwards=True):
                 order.copy_out(source, target)
             else:
                 order.device_work(reads=(source,))
@@ -60,9 +66,19 @@ class UsesOfOps:
         if of != PINNED and order.open_copies:
             order.host_reads(source)
         order.device_work(writes=(target,))
-        if non_blocking and of == PINNED:
-            order.copy_in(source)
+        if of == PINNED:
+            self._copies_in(source, target, non_blocking)
         return True
+
+    def _copies_in(self, source: Any, target: Any, non_blocking: bool) -> None:
+        """Note what a copy reads in pinned memory: the copy itself, or the host where it gathers the values."""
+        order = self._order
+        if non_blocking and not is_direct(source, target, outwards=False):
+            order.host_reads(source)
+            return
+        order.copy_in(source)
+        if not non_blocking:
+            order.host_waits(order.mark())
 
     def of_host(self, func: Any, args: Any, kwargs: Any) -> None:
         """Note an op that ran on the host, while copies between host and device may still run."""
@@ -73,7 +89,7 @@ class UsesOfOps:
         for tensor in tensors_in((*args, *kwargs.values())):
             if id(tensor) in written:
                 self._order.host_writes(tensor)
-            else:
+            elif effect.reads:
                 self._order.host_reads(tensor)
 
 

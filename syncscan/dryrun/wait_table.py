@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from syncscan.dryrun import tensor_memory
+from syncscan.dryrun.direct_copies import is_direct
 from syncscan.dryrun.recording import DryWait
 
 STAGED_BYTES = 1 << 20
@@ -67,17 +68,18 @@ def synchronize(*ops: str, call: str = "cudaStreamSynchronize") -> DryWait:
     return DryWait(ops, calls=(call,))
 
 
-def copy(source: Any, target: Any, *ops: str, non_blocking: bool) -> Iterable[DryWait]:
+def copy(source: Any, target: Any, *ops: str, non_blocking: bool, direct: bool = True) -> Iterable[DryWait]:
     """Yield what a copy between host and device waits for.
 
     Args:
         source, target: places of the two (`places`), with the tensor that is copied as `source[1]`.
         ops: the ops around the copy.
         non_blocking: the argument that the program gave.
+        direct: whether it would read or write the host tensor's own memory (`direct_copies`).
     """
     (origin, tensor), goal = source, target
     size = tensor.numel() * tensor.element_size()
-    pinned = tensor_memory.PINNED in (origin, goal)
+    pinned = tensor_memory.PINNED in (origin, goal) and (direct or not non_blocking)
     if not size or (origin == tensor_memory.DEVICE) == (goal == tensor_memory.DEVICE):
         return
     if goal == tensor_memory.DEVICE:
@@ -143,7 +145,11 @@ def _bytes(tensor: Any) -> int:
 def _copy(op: DispatchedOp) -> Iterable[DryWait]:
     target, source = op.args[0], op.args[1]
     origin, goal = tensor_memory.place_of(source), tensor_memory.place_of(target)
-    return copy((origin, source), goal, "aten::copy_", non_blocking=bool(op.arg(2, "non_blocking", False)))
+    direct = tensor_memory.PINNED not in (origin, goal) or is_direct(
+        source, target, outwards=origin == tensor_memory.DEVICE
+    )
+    non_blocking = bool(op.arg(2, "non_blocking", False))
+    return copy((origin, source), goal, "aten::copy_", non_blocking=non_blocking, direct=direct)
 
 
 def _scalar(op: DispatchedOp) -> Iterable[DryWait]:

@@ -5,8 +5,9 @@ stream all work is done before what comes next: a launch takes over what the hos
 `wait_stream` what the other stream had when it was recorded, a synchronize hands it to the host. Two accesses of one
 memory, one of them a write, race where the later one's clock doesn't reach the earlier one's number.
 
-Threads of the host count as one, and the backward pass as ordered after all that was launched: autograd synchronizes
-the streams of its nodes itself. So what is reported is a race on any machine; not each race is reported.
+Threads of the host count as one, though each has its own current stream, and the backward pass as ordered after all
+that was launched, and before what its caller's stream does next: autograd works on the streams of the forward pass and
+synchronizes them itself. So what is reported is a race on any machine; not each race is reported.
 
 Source: the semantics of streams in the CUDA C++ Programming Guide ("Asynchronous Concurrent Execution"), of the
 caching allocator and `record_stream` in torch's notes on CUDA semantics.
@@ -15,6 +16,7 @@ caching allocator and `record_stream` in torch's notes on CUDA semantics.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -63,6 +65,21 @@ class Uses:
         self.freed(self)
 
 
+class CapturedUse(NamedTuple):
+    """A use of a memory in each replay of a graph."""
+
+    uses: Uses
+    written: bool
+    on_host: bool
+    """Whether it is pinned memory of the host."""
+
+
+class _Current(threading.local):
+    """The current stream, which is a thread's own."""
+
+    stream = DEFAULT
+
+
 @dataclass(slots=True)
 class UnorderedUses:
     """Two accesses of one memory that nothing orders, and how often they came."""
@@ -82,20 +99,36 @@ class WorkOrder:
 
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
-        self.current = DEFAULT
+        self._current = _Current()
+        self._backward = DEFAULT
         self.several = False
         """Whether the program made a stream of its own: then lines, regions and reads are noted."""
         self.open_copies = False
         """Whether a copy between host and device may still run."""
         self._own = is_own
-        self._is_own: dict[Any, bool] = {}
+        self._is_own: dict[str, bool] = {}
+        """File → whether it is the program's. To look a code object up takes 1.5 µs: it is hashed anew each time."""
         self._numbers: list[int] = [0]
         self._clocks: list[Clock] = [{}]
         self._host: Clock = {}
         self._host_version = 0
         self._versions: list[int] = [0]
         self._handed_back: list[tuple[int, Sequence[Access]]] = []
-        self._captured: list[Uses] | None = None
+        self._captured: list[CapturedUse] | None = None
+
+    @property
+    def current(self) -> int:
+        """The running thread's current stream."""
+        return self._current.stream
+
+    @current.setter
+    def current(self, stream: int) -> None:
+        self._current.stream = stream
+
+    @property
+    def notes_reads(self) -> bool:
+        """Whether reads of the device can matter: there are several streams, or a graph may be replayed on another."""
+        return self.several or self._captured is not None
 
     # streams and events
 
@@ -131,25 +164,17 @@ class WorkOrder:
 
     # accesses
 
-    def device_work(
-        self,
-        reads: Iterable[Any] = (),
-        writes: Iterable[Any] = (),
-        allocated: Iterable[Any] = (),
-        *,
-        ordered: bool = False,
-    ) -> None:
+    def device_work(self, reads: Iterable[Any] = (), writes: Iterable[Any] = (), allocated: Iterable[Any] = ()) -> None:
         """Note an op of the current stream.
 
         Args:
             reads, writes: tensors of the device that it reads, or writes to.
             allocated: tensors that it allocated and filled.
-            ordered: whether it is of the backward pass, which autograd orders.
         """
-        number, place = self._launch(ordered)
+        number, place = self._launch()
         if self._handed_back:
             self._reuse()
-        for tensor in reads if self.several else ():
+        for tensor in reads if self.notes_reads else ():
             self._read(tensor, number, place)
         for tensor in writes:
             self._write(tensor, number, place)
@@ -157,17 +182,36 @@ class WorkOrder:
             if (uses := self._uses(tensor)) is not None:
                 uses.writes = [Access(self.current, number, EVERYTHING, place)]
 
+    def backward_work(
+        self, reads: Iterable[Any], writes: Iterable[Any], allocated: Iterable[Any], stream: int | None
+    ) -> None:
+        """Note an op of the backward pass, which autograd orders after all that was launched.
+
+        Args:
+            reads, writes, allocated: as for `device_work`.
+            stream: the one that its forward op ran on; None where it isn't known, and that of the op before is taken.
+        """
+        caller = self.current
+        self._backward = self.current = stream if stream is not None else self._backward
+        for other in range(len(self._numbers)):
+            self.stream_waits(self.mark(other))
+        try:
+            self.device_work(reads, writes, allocated)
+        finally:
+            self.current = caller
+        self.stream_waits(self.mark(self._backward))
+
     def copy_out(self, source: Any, target: Any) -> None:
         """Note an asynchronous copy of a tensor of the device to one in pinned host memory."""
         number, place = self._launch(exact=True)
-        if self.several:
+        if self.notes_reads:
             self._read(source, number, place)
-        self._write(target, number, place)
+        self._write(target, number, place, on_host=True)
         self.open_copies = True
 
     def copy_in(self, source: Any) -> None:
         """Note that an asynchronous copy reads a tensor in pinned host memory."""
-        self._read(source, *self._launch(exact=True))
+        self._read(source, *self._launch(exact=True), on_host=True)
         self.open_copies = True
 
     def host_reads(self, tensor: Any) -> None:
@@ -209,29 +253,29 @@ class WorkOrder:
         """Begin a capture: the work that follows runs in a replay, as one piece."""
         self._captured = []
 
-    def end_capture(self) -> Sequence[Uses]:
-        """Return the memories that the captured work uses."""
+    def end_capture(self) -> Sequence[CapturedUse]:
+        """Return how the captured work uses memories."""
         captured, self._captured = self._captured or [], None
         return list(dict.fromkeys(captured))
 
-    def replay(self, captured: Iterable[Uses]) -> None:
-        """Note a replay on the current stream: it reads and writes all of what was captured."""
-        number, place = self._launch()
-        for uses in captured:
-            self._note_write(uses, Access(self.current, number, EVERYTHING, place))
+    def replay(self, captured: Sequence[CapturedUse]) -> None:
+        """Note a replay on the current stream: it reads and writes all of what was captured, copies of the host too."""
+        copies = any(use.on_host for use in captured)
+        number, place = self._launch(exact=copies)
+        access = Access(self.current, number, EVERYTHING, place)
+        for uses, written, _ in captured:
+            self._note_write(uses, access) if written else self._note_read(uses, access)
+        self.open_copies = self.open_copies or copies
 
     # the mechanism
 
-    def _launch(self, ordered: bool = False, *, exact: bool = False) -> tuple[int, Frame | None]:
+    def _launch(self, *, exact: bool = False) -> tuple[int, Frame | None]:
         stream = self.current
-        if ordered and self.several:
-            for other in range(len(self._numbers)):
-                self.stream_waits(self.mark(other))
         self._numbers[stream] += 1
         return self._numbers[stream], self._place() if self.several or exact else None
 
-    def _uses(self, tensor: Any) -> Uses | None:
-        """Return the uses of a tensor's memory; None where it has none of its own."""
+    def _uses(self, tensor: Any, *, written: bool = True, on_host: bool = False) -> Uses | None:
+        """Return the uses of a tensor's memory, and note this one for replays; None where it has none of its own."""
         try:
             storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError, ValueError):
@@ -241,23 +285,24 @@ class WorkOrder:
             uses = Uses(self._freed, self.current)
             setattr(storage, _USES, uses)
         if self._captured is not None:
-            self._captured.append(uses)
+            self._captured.append(CapturedUse(uses, written, on_host))
         return uses
 
-    def _read(self, tensor: Any, number: int, place: Frame | None) -> None:
-        uses = self._uses(tensor)
-        if uses is None or self._captured is not None:
-            return
-        access = Access(self.current, number, region_of(tensor), place)
-        clock = self._clock(self.current)
+    def _read(self, tensor: Any, number: int, place: Frame | None, *, on_host: bool = False) -> None:
+        uses = self._uses(tensor, written=False, on_host=on_host)
+        if uses is not None and self._captured is None:
+            self._note_read(uses, Access(self.current, number, region_of(tensor), place))
+
+    def _note_read(self, uses: Uses, access: Access) -> None:
+        clock = self._clock(access.stream)
         for earlier in uses.writes:
-            if not _done(earlier, clock, self.current) and meet(earlier.region, access.region):
+            if not _done(earlier, clock, access.stream) and meet(earlier.region, access.region):
                 self._race(RaceKind.UNORDERED_STREAMS, earlier)
         again = (access.stream, access.region)
         uses.reads = [*(r for r in uses.reads if (r.stream, r.region) != again), access][-MOST_ACCESSES:]
 
-    def _write(self, tensor: Any, number: int, place: Frame | None) -> None:
-        uses = self._uses(tensor)
+    def _write(self, tensor: Any, number: int, place: Frame | None, *, on_host: bool = False) -> None:
+        uses = self._uses(tensor, on_host=on_host)
         if uses is not None and self._captured is None:
             region = region_of(tensor) if self.several or place else EVERYTHING
             self._note_write(uses, Access(self.current, number, region, place))
@@ -319,11 +364,12 @@ class WorkOrder:
         for _ in range(MOST_FRAMES):
             if frame is None:
                 break
-            code = frame.f_code
-            if code not in self._is_own:
-                self._is_own[code] = self._own(code.co_filename)
-            if self._is_own[code]:
-                return code.co_filename, frame.f_lineno, code.co_name
+            file = frame.f_code.co_filename
+            is_own = self._is_own.get(file)
+            if is_own is None:
+                is_own = self._is_own[file] = self._own(file)
+            if is_own:
+                return file, frame.f_lineno, frame.f_code.co_name
             frame = frame.f_back
         return None
 

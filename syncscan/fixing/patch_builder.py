@@ -111,7 +111,9 @@ class PatchBuilder:
             first = runs.run(self._make_job())
         if first.failure or (first.code and not first.places):
             why = first.failure or f"it ends with exit code {first.code}"
-            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", _last(first))
+            late = "Give arguments that make a shorter run, or a longer --limit."
+            hint = late if first.code == -1 else _last(first)
+            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", hint)
         if first.code:
             self._unfinished = f"the program ends with exit code {first.code}"
             self._notes.append(f"The program fails, so its fixes can't be verified: {_last(first)}")
@@ -190,9 +192,12 @@ class PatchBuilder:
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
         key = path, proposal.rewrite, self._was(path, span(proposal.node)[0])
-        if key in self._tried or (proposal.safety is Safety.UNSAFE and not options.unsafe):
+        if key in self._tried:
             return False
         if (options.select and not matches(rule, options.select)) or matches(rule, options.ignore):
+            return False
+        if proposal.safety is Safety.UNSAFE and not options.unsafe:
+            self._left.setdefault((path, key[2]), f"with --unsafe: {proposal.change}, but {proposal.why}")
             return False
         gain = options.gains.get((path, key[2]))
         if gain is not None and gain.high_us <= 0 and not options.everything:

@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from syncscan.fixing.flow.number_reads import FRESH, root_of, writes_to
+from syncscan.fixing.flow.number_reads import CASTS, FRESH, root_of, writes_to
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 
@@ -141,7 +141,7 @@ def _only_reads(file: File, attribute: ast.Attribute) -> bool:
     if not isinstance(call, ast.Call) or call.func is not attribute:
         return attribute.attr in _PROPERTIES
     name = attribute.attr
-    return not name.endswith("_") and (name in FRESH - _CASTS or is_only_computed_with(file, call))
+    return not name.endswith("_") and (name in FRESH - CASTS or is_only_computed_with(file, call))
 
 
 def _only_takes(file: File, call: ast.Call) -> bool:
@@ -154,8 +154,6 @@ def _only_takes(file: File, call: ast.Call) -> bool:
     return function.attr not in _ALIASES or is_only_computed_with(file, call)
 
 
-_CASTS = frozenset("float double long int".split())
-"""They return the tensor itself if it has the type already."""
 _PROPERTIES = frozenset("shape dtype device ndim is_cuda requires_grad".split())
 _ALIASES = frozenset(
     "as_tensor asarray reshape ravel squeeze unsqueeze flatten unflatten broadcast_to broadcast_tensors expand_as view "

@@ -19,6 +19,10 @@ from syncscan.model.finding import Finding
 from syncscan.model.fleet import STRETCHED, Fleet, LateCause
 
 Places = dict[Key, tuple[float, tuple[Finding, ...]]]
+NO_RACES = (
+    "Races weren't checked, as a job's traces are joined without them: check a rank's trace by itself, or a dry run, "
+    "`syncscan dryrun -o NAME.syncscan.json …`."
+)
 
 
 def check_fleet(
@@ -43,13 +47,18 @@ def check_fleet(
             )
     known, unmatched = known_among(baseline, _places(fleet))
     sorted_out = sort_out(_findings(fleet), rules, known, Written(source_text), today)
-    limits = rules.limits or (DEFAULT,)
+    limits = rules.limits or ((DEFAULT,) if rules.races is None else ())
     return CheckVerdict(
         path=_name(fleet),
         violations=(*_unseen(fleet), *(v for x in limits for v in _violations(x, sorted_out.counted, fleet))),
         counted=sorted_out.counted,
         exempt=sorted_out.exempt,
-        notes=(*sorted_out.notes, *_lacking(fleet), *_doubts(fleet, limits)),
+        notes=(
+            *sorted_out.notes,
+            *_lacking(fleet),
+            *_doubts(fleet, limits),
+            *([] if rules.races is None else [NO_RACES]),
+        ),
         unused=(*sorted_out.unused, *(still_known(entry) for entry in unmatched)),
     )
 

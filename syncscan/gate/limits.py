@@ -220,7 +220,7 @@ def _exceeded(limit: Limit, selected: Sequence[Finding], analysis: Analysis) -> 
         if part is None:
             yield f"{limit}: the savings of removing its syncs are unknown from this trace"
         elif part > limit.recoverable + HAIR:
-            yield f"{limit}: removing its syncs would save {part:.2%} of it; the limit is {limit.recoverable:.2%}"
+            yield f"{limit}: removing its syncs would save {part:.2%} of the step; the limit is {limit.recoverable:.2%}"
 
 
 def _recoverable(selected: Sequence[Finding], analysis: Analysis) -> float | None:

@@ -1,4 +1,4 @@
-"""Hold a dry run's races to a project's rules: how many it allows, and which of them it knows or allows by name."""
+"""Hold races to a project's rules: how many it allows, and which of them it knows or allows by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from syncscan.model.race import Race, RaceKind, RaceLine
 
 KINDS = tuple(kind.value for kind in RaceKind)
 """Names by which an allow-list and comments allow races, as they allow syncs by their rules."""
-NOT_SEEN = "No race can be seen in a recording: check a dry run, `syncscan dryrun -o NAME.syncscan.json …`."
+NOT_SEEN = (
+    "A recording shows few races (pinned memory that is filled while a copy from it runs): check a dry run, too, "
+    "`syncscan dryrun -o NAME.syncscan.json …`."
+)
 
 
 class CheckedRaces(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,17 +36,18 @@ class CheckedRaces(msgspec.Struct, frozen=True, kw_only=True):
 def check_races(
     analysis: Analysis, rules: Rules, baseline: Baseline, comments: Written, today: datetime.date
 ) -> CheckedRaces:
-    """Check the races of one dry run.
+    """Check the races of one dry run; those of a recording, which are less certain, only where races are limited.
 
     Args:
-        analysis: of the dry run; a recording has none, and a note says so where races are limited.
+        analysis: of the dry run or recording; a note says of a recording that it shows few races.
         rules: the limit of races, and the allow-list.
         baseline: races that were known before.
         comments: those of the program's files.
         today: an exception counts up to the day on which it expires.
     """
-    if not analysis.trace.info.capture.pretended:
-        return CheckedRaces(notes=() if rules.races is None else (NOT_SEEN,))
+    recorded = not analysis.trace.info.capture.pretended
+    if recorded and rules.races is None:
+        return CheckedRaces()
     counted: list[Race] = []
     exempt: list[ExemptRace] = []
     used: set[int] = set()
@@ -66,6 +70,7 @@ def check_races(
         violations=tuple(_violations(rules, counted)),
         counted=tuple(counted),
         exempt=tuple(exempt),
+        notes=(NOT_SEEN,) if recorded else (),
         unused=(*_unused(rules.allowed, used, today), *_gone(analysis.races, baseline)),
     )
 

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.dryrun.direct_copies import is_direct
 from syncscan.model.race import RaceKind
 
 STAGED_BYTES = 1_048_576
@@ -69,25 +70,28 @@ class _Each(NamedTuple):
     release: Callable[[Any], None] | None
 
 
-After = Callable[[Any, Any, bool], None]
-"""Called after a non-blocking copy with its source, its target, and whether it took long."""
+After = Callable[[Any, Any, bool, bool], None]
+"""Called after a non-blocking copy with source, target, whether it took long, and whether both have one size."""
 
 
 def _after(note: Callable[[], None], opened: Opened | None, plain: tuple[type, ...]) -> After:
     """Return what looks at a copy, two frames below its caller."""
 
-    def after(source: Any, target: Any, long: bool) -> None:
+    def after(source: Any, target: Any, long: bool, sized: bool) -> None:
         if type(source) not in plain:
             return
-        if target.is_cpu:
+        index = target.get_device()
+        if index < 0:
             if holds(source, target):
                 note()
             elif opened is not None and not source.is_cpu:
                 opened(_READ, target, source.get_device(), sys._getframe(2))
         elif long and holds(source, target):
             note()
-        elif opened is not None and source.is_cpu:
-            opened(_WRITE, source, target.get_device(), sys._getframe(2))
+        elif opened is None or not source.is_cpu:
+            return
+        elif (sized and source.is_contiguous()) or is_direct(source, target, outwards=False):
+            opened(_WRITE, source, index, sys._getframe(2))
 
     return after
 
@@ -114,7 +118,7 @@ def _noting_outwards(after: After, plain: tuple[type, ...], hook: _Each) -> Call
             if type(target) in plain:
                 long = perf_counter_ns() - begun >= SHORT_NS
                 if (short or long or target.is_cpu) and (keywords.get("non_blocking") or _flag(arguments)):
-                    after(tensor, target, long)
+                    after(tensor, target, long, True)
             return target
 
         return Method(original, copied)
@@ -144,7 +148,7 @@ def _noting_inwards(after: After, plain: tuple[type, ...], hook: _Each) -> Calla
             result = original(tensor, other, non_blocking)
             long = perf_counter_ns() - begun >= SHORT_NS
             if type(tensor) in plain and (short or long or tensor.is_cpu):
-                after(other, tensor, long)
+                after(other, tensor, long, other.numel() == tensor.numel())
             return result
 
         return Method(original, copied)
@@ -167,15 +171,7 @@ def holds(source: Any, target: Any) -> bool:
     if source.is_cpu == target.is_cpu or target.numel() == 0:
         return False
     if target.is_cpu:
-        return not (target.is_pinned() and (target.is_contiguous() or _alike(source, target)))
+        return not (target.is_pinned() and is_direct(source, target, outwards=True))
     if target.numel() * source.element_size() <= STAGED_BYTES:
         return False
-    contiguous = source.is_contiguous() and source.shape == target.shape
-    return not (source.is_pinned() and (contiguous or _alike(source, target)))
-
-
-def _alike(source: Any, target: Any) -> bool:
-    """Return whether both have the same memory layout without gaps, so that bytes can be copied unchanged."""
-    same = source.dtype == target.dtype and source.shape == target.shape and source.stride() == target.stride()
-    order = sorted(range(source.dim()), key=lambda axis: -source.stride(axis))
-    return bool(same and source.permute(order).is_contiguous())
+    return not (source.is_pinned() and is_direct(source, target, outwards=False))

@@ -38,8 +38,10 @@ MANY_TENSORS = 1024
 MOST_DEBTS = 256
 """Debts of one memory that are remembered: the latest."""
 
-_READING = frozenset("tolist __reduce_ex__ __deepcopy__ share_memory_ __array__ tofile __dlpack__".split())
-"""Methods that read all values, and dispatch no op for it."""
+_READING = frozenset(
+    "tolist __repr__ __format__ __reduce_ex__ __deepcopy__ share_memory_ __array__ tofile __dlpack__".split()
+)
+"""Methods that read all values, and dispatch no op for it that a mode sees: to print torch turns modes off."""
 _ABOUT = frozenset(
     "size dim stride numel nelement ndimension element_size storage_offset is_contiguous data_ptr is_pinned get_device "
     "untyped_storage is_floating_point is_complex __len__ __hash__ requires_grad_ record_stream".split()
@@ -106,7 +108,8 @@ class Debts:
         """How many graphs are being captured: what is captured doesn't run."""
         self._open: dict[int, _Entry] = {}
         self._prune_at = MANY_TENSORS
-        self._own: dict[CodeType, bool] = {}
+        self._own: dict[str, bool] = {}
+        """File → whether it is the program's. To look a code object up takes 1.5 µs: it is hashed anew each time."""
 
     def begin(self) -> Callable[[], None]:
         """Begin to watch the tensors with debts; return a function that makes all of them what they were."""
@@ -138,16 +141,17 @@ class Debts:
         elif type(tensor) is not _Tensor:
             return
         stream, clocks = self._stream(device), self._clocks
-        clocks.count += 1
+        clocks.count = count = clocks.count + 1
         code = frame.f_code
-        at = (code, frame.f_lasti) if self._own.get(code) else self._place(frame)
+        at = (code, frame.f_lasti) if self._own.get(code.co_filename) else self._place(frame)
         base = tensor._base
-        self._open[id(tensor)] = (_reference(tensor), kind, stream, clocks.count, *at)
+        entries = self._open
+        entries[id(tensor)] = (_reference(tensor), kind, stream, count, *at)
         if base is not None:
             self._note_at_memory(tensor)
-            self._watch(base, stream, clocks.count)
+            self._watch(base, stream, count)
         tensor.__class__ = Owed
-        if len(self._open) > self._prune_at:
+        if len(entries) > self._prune_at:
             self._open = {key: entry for key, entry in self._open.items() if entry[0]() is not None}
             self._prune_at = 2 * len(self._open) + MANY_TENSORS
 
@@ -272,9 +276,10 @@ class Debts:
             if at is None:
                 break
             code = at.f_code
-            is_own = self._own.get(code)
+            file = code.co_filename
+            is_own = self._own.get(file)
             if is_own is None:
-                is_own = self._own[code] = not is_library(code.co_filename)
+                is_own = self._own[file] = not is_library(file)
             if is_own:
                 return code, at.f_lasti
             at = at.f_back
@@ -295,7 +300,7 @@ class _Uses(_modes.TorchDispatchMode):  # type: ignore[misc]
         """Tell of the host's uses by an op, and run it."""
         kwargs = kwargs or {}
         effect = effect_of(func)
-        if not effect.view:
+        if effect.reads and not effect.view:
             written = {id(tensor) for tensor in effect.writes(args, kwargs)}
             for tensor in _of_host(args, kwargs):
                 self._debts.used(tensor, written=id(tensor) in written)

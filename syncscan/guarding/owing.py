@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from syncscan.capture.entry_points import Function, replaced
+from syncscan.dryrun.shared_arrays import TAKING, taking
 from syncscan.guarding import blocking_copies
 from syncscan.guarding.awaiting import Awaiting
 from syncscan.guarding.copy_order import CopyOrder, Stream
@@ -16,6 +17,10 @@ from syncscan.guarding.debts import Debts, Owed, Tell
 torch: Any = importlib.import_module("torch")
 _clocks = CopyOrder()
 """One for all guards of the process in turn: what an earlier one has noted at a memory has an earlier number."""
+
+
+def _taking(original: Function) -> Function:
+    return taking(original, Owed)
 
 
 class Owing:
@@ -51,6 +56,7 @@ class Owing:
                 [
                     ("torch.cuda.CUDAGraph", "capture_begin", self._capturing(1)),
                     ("torch.cuda.CUDAGraph", "capture_end", self._capturing(-1)),
+                    *(("numpy", name, _taking) for name in TAKING),
                 ]
             )
         )

@@ -49,7 +49,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     remedies: tuple[Remedy, ...] = ()
     """Changes worth making, syncs and habits in one list, largest gain first."""
     races: tuple[Race, ...] = ()
-    """Uses of one memory that nothing orders, of a dry run; empty for recordings."""
+    """Uses of one memory that nothing orders: of a dry run, or the few that a recording shows."""
     run: ProgramRun | None = None
     """The program's whole run as far as capture watched it; None where it didn't."""
     phases: tuple[Analysis | None, ...] = ()

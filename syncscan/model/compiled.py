@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum
 from typing import Annotated
 
 import msgspec
@@ -12,7 +12,7 @@ MOST = 10_000
 Line = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
 
-class CompileKind(StrEnum):
+class CompileKind(Enum):
     """Outcomes of a frame that dynamo tried to compile."""
 
     BREAK = "break"

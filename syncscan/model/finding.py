@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from syncscan.model.confidence import Confidence as Confidence
 from syncscan.model.fix import Suggested
 
 
@@ -40,14 +41,6 @@ class Severity(str, enum.Enum):
         if share >= 0.05:
             return cls.HIGH
         return cls.MEDIUM if share >= 0.01 else cls.LOW
-
-
-class Confidence(str, enum.Enum):
-    """How certain the attribution is."""
-
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
 
 
 class Phase(str, enum.Enum):

@@ -6,6 +6,8 @@ from enum import Enum
 
 import msgspec
 
+from syncscan.model.confidence import Confidence
+
 
 class RaceKind(str, Enum):
     """Kinds of races, by the later use."""
@@ -20,13 +22,15 @@ class RaceLine(msgspec.Struct, frozen=True):
     """A line of the program that uses the memory."""
 
     file: str
-    """Below the folder that the program was started from."""
+    """Below the folder that the program was started from; "" in a recording without stacks."""
     line: int
+    """In a recording that of the function's `def`, unless one line alone can have made the call; 0 without stacks."""
     function: str
+    """In a recording without stacks the scopes and the op."""
 
     def __str__(self) -> str:
-        """Return `train.py:12`."""
-        return f"{self.file}:{self.line}"
+        """Return `train.py:12`; without stacks the scopes and the op."""
+        return f"{self.file}:{self.line}" if self.file else self.function
 
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +44,8 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     """The later use; of a freed tensor the line that may still use it."""
     count: int
     """How often it occurred in the run."""
+    confidence: Confidence = Confidence.HIGH
+    """Medium in a recording, which has no addresses: by its times, its ops and their order."""
 
     @property
     def text(self) -> RaceText:

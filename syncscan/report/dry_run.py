@@ -62,7 +62,8 @@ def summary(analysis: Analysis) -> str:
     seen = sum(f.id in like.counterparts for f in waits)
     step = f"a step of {duration(like.step_us)}" if like.step_us else "a step that wasn't timed"
     device = f" on {like.device}" if like.device else ""
-    costs = f"Costs are from {_name(like)} ({step}{device}), which has {seen} of the {len(waits)}."
+    places = f"{seen} of {len(waits)} place{'s' * (len(waits) != 1)}"
+    costs = f"Costs are from {_name(like)} ({step}{device}), which has {places}."
     return " ".join(part for part in (costs, _without_all(like), sizes(like)) if part)
 
 

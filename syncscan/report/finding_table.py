@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity
+from syncscan.model.finding import Confidence, Finding, Severity
 from syncscan.model.libraries import path_in_package
 from syncscan.model.race import Race
 from syncscan.report.column import Column, frame_of
@@ -76,9 +76,10 @@ def race_row(race: Race, path: str) -> dict[str, Any]:
     return {
         "id": race.id,
         "rule": race.kind.value,
-        "severity": Severity.HIGH.value,
-        "file": race.second.file,
-        "line": race.second.line,
+        "severity": (Severity.HIGH if race.confidence is Confidence.HIGH else Severity.MEDIUM).value,
+        "confidence": race.confidence.value,
+        "file": race.second.file or None,
+        "line": race.second.line or None,
         "function": race.second.function,
         "count": race.count,
         "title": race.text.title,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Finding, Severity, Source
+from syncscan.model.finding import Confidence, Finding, Severity, Source
 from syncscan.model.race import Race
 from syncscan.model.step import StepSummary
 from syncscan.report import races, suggested_fix
@@ -95,10 +95,10 @@ def flagged_race(race: Race, path: str) -> FlaggedLine:
     message = sentences(f"{lines}, {race.count} times", text.why, text.fix)
     return FlaggedLine(
         rule=race.kind.value,
-        severity=Severity.HIGH,
+        severity=Severity.HIGH if race.confidence is Confidence.HIGH else Severity.MEDIUM,
         title=text.title,
         message=message,
-        place=FilePosition(race.second.file, race.second.line),
+        place=FilePosition(race.second.file, race.second.line) if race.second.file else None,
         race=text,
         summary=f"{text.title}: {message}",
         inside=(race.second.function, "function"),

@@ -52,7 +52,7 @@ def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
 def _place(violation: Violation) -> FilePosition | None:
     if violation.races:
         second = violation.races[0].second
-        return FilePosition(second.file, second.line)
+        return FilePosition(second.file, second.line) if second.file else None
     return place_of(violation.findings[0].where.source) if violation.findings else None
 
 

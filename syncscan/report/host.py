@@ -165,7 +165,8 @@ def _phases(sampled: SampledHost) -> list[tuple[str, float]]:
     total = {share.name: share.us for share in sampled.by_phase()}
     first, rest = list(_PHASES)[:3], list(_PHASES)[3:]
     between_nodes = [node for node in sampled.nodes if node.phase not in _PHASES]
-    between = (f"{_mostly(between_nodes)} in between".strip(), sum(node.self_us for node in between_nodes))
+    owner = _mostly(between_nodes)
+    between = (f"in between ({owner})" if owner else "in between", sum(node.self_us for node in between_nodes))
     return [
         *((_PHASES[phase], total.get(phase.value, 0.0)) for phase in first),
         between,

@@ -92,7 +92,7 @@ def _all_found(trace: Trace, count: int) -> str:
         return f"No step markers: the shortest repeating sequence ({calls}) counts as a step, {count} times."
     if steps.asked:
         return "The whole trace counts as one step, as requested."
-    whole = f"all from {_first(trace)} to last completion" if len(trace.device_rows) else "the whole trace"
+    whole = f"everything from {_first(trace)} to the last completion" if len(trace.device_rows) else "the whole trace"
     return f"No step markers and no repeating sequence found: {whole} counts as one step."
 
 
@@ -111,7 +111,7 @@ def _first(trace: Trace) -> str:
     """Return what begins the window of a trace without steps."""
     calls = trace.device_calls[trace.device_calls != NONE]
     loads = len(calls) and window(trace).begin < trace.slices.ts[calls].min()
-    return "the loader before the first launch" if loads else "first launch"
+    return "the loader before the first launch" if loads else "the first launch"
 
 
 def _across(analysis: Analysis) -> Iterator[str]:
@@ -121,8 +121,8 @@ def _across(analysis: Analysis) -> Iterator[str]:
     if abs(earlier - later) <= ACROSS * analysis.step.observed_us:
         return
     if earlier:
-        works = f"the device is busy {duration(earlier)} on its backlog"
-        yield f"When the first step begins, {works}, which counts neither as work of the steps nor as idle time."
+        backlog = f"the device has a backlog of {duration(earlier)}"
+        yield f"When the first step begins, {backlog}, which counts neither as work of the steps nor as idle time."
     if later and analysis.trace.steps:
         yield f"After the last step, the device needs {duration(later)} more to finish the work of the steps."
     elif later:

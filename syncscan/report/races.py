@@ -1,8 +1,9 @@
-"""Word a dry run's races for every report."""
+"""Word races for every report."""
 
 from __future__ import annotations
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Confidence
 from syncscan.model.race import Race, RaceKind
 
 TITLE = "Races: results may be wrong, by timing"
@@ -11,7 +12,7 @@ SHOWN = 10
 
 
 def sentence(analysis: Analysis) -> str:
-    """Return how many races a dry run met; empty without one."""
+    """Return how many races there are; empty without one."""
     count = len(analysis.races)
     if not count:
         return ""
@@ -24,7 +25,8 @@ def lines(race: Race) -> str:
     """Return the two lines of a race, as in `read in train.py:12, copied in train.py:10`."""
     later, earlier = _VERBS[race.kind]
     first = f", {earlier} {race.first}" if race.first and race.first != race.second else ""
-    return f"{later} {race.second}{first}"
+    doubt = "" if race.confidence is Confidence.HIGH else f", with {race.confidence.value} confidence"
+    return f"{later} {race.second}{first}{doubt}"
 
 
 _VERBS = {

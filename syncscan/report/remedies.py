@@ -216,19 +216,18 @@ def stop(analysis: Analysis) -> str:
     if step.recoverable_us is None or any(habit.gain is None for habit in analysis.habits):
         return ""
     covered = {id for r in listed for id in r.findings}
-    others = max(0.0, step.recoverable_us - sum(us for us, r in zip(gains, listed, strict=True) if r.findings))
+    unlisted_us = max(0.0, step.recoverable_us - sum(us for us, r in zip(gains, listed, strict=True) if r.findings))
     step_us = replayed(step)
-    small = (k for k in range(len(listed) + 1) if not measurable(sum(gains[k:]) + others, step_us))
+    small = (k for k in range(len(listed) + 1) if not measurable(sum(gains[k:]) + unlisted_us, step_us))
     count = next(small, 0)
     unlisted = [f for f in real(analysis.findings) if f.id not in covered]
     left = len(unlisted) + sum(max(1, len(r.findings)) for r in listed[count:])
     if not count or not left:
         return ""
-    omitted = (
-        f"{left} changes save {saving(0.0, step_us)} in total" if left > 1 else f"change saves {saving(0.0, step_us)}"
-    )
+    nothing = saving(0.0, step_us)
+    rest = f"{left} changes save {nothing} in total" if left > 1 else f"change saves {nothing}"
     after = "" if count == len(listed) else f"After the first {f'{count} changes' if count > 1 else 'change'}, "
-    return f"{after}{'the' if after else 'The'} other {omitted}: stop there."
+    return f"{after}{'the' if after else 'The'} other {rest}: stop there."
 
 
 def title(remedies: Sequence[RemedyText]) -> str:

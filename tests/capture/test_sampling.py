@@ -110,7 +110,7 @@ def test_the_samples_of_whole_steps_are_stored_with_their_count(tmp_path: Path) 
 def test_long_steps_are_sampled_at_least_three_times_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of 2 s; of 20 s one."""
     for length, steps in ((2.0, 3), (20.0, 1)):
-        built = Sampling(1.0, None)
+        built = Sampling(1.0)
         for _ in range(SETTLE):
             FakeTicks.now += length
             assert built.step()
@@ -123,7 +123,7 @@ def test_long_steps_are_sampled_at_least_three_times_but_not_for_ever(monkeypatc
 @pytest.mark.usefixtures("fake")
 def test_what_the_program_does_after_its_last_step_is_no_step_s(monkeypatch: pytest.MonkeyPatch) -> None:
     """It sleeps for two seconds; half a second of the last tick still was the step's."""
-    built = Sampling(1.0, None)
+    built = Sampling(1.0)
     for _ in range(SETTLE + 1):
         FakeTicks.now += 1.0
         built.step()
@@ -287,7 +287,7 @@ def test_endless_recursion_makes_no_endless_tree(monkeypatch: pytest.MonkeyPatch
 
 def test_too_few_samples_are_none(monkeypatch: pytest.MonkeyPatch, fake: type[FakeTicks]) -> None:
     """Shares of them say nothing."""
-    built = Sampling(0.1, None)
+    built = Sampling(0.1)
     for _ in range(SETTLE + 1):
         fake.now += 0.9 * LEAST_SAMPLES / 100
         built.step()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,39 +13,45 @@ import numpy as np
 import pytest
 
 import syncscan
-from syncscan.model.race import RaceKind
+from syncscan.detect import PREAMBLE, RuleDoc, catalogue
+from syncscan.habits import documentation
+from syncscan.model.race import Race, RaceKind
 from syncscan.model.race_examples import EXAMPLES
 
 torch = pytest.importorskip("torch")
 
 import benchmarks.race_programs.in_arrays  # noqa: E402
+import benchmarks.race_programs.in_other_forms  # noqa: E402
 import benchmarks.race_programs.in_pipelines  # noqa: E402
 import benchmarks.races  # noqa: E402, F401
 from benchmarks.race_programs.pairs import PAIRS, Program  # noqa: E402
 
 
-def races_in(program: Callable[[], Any]) -> list[tuple[RaceKind, str]]:
-    """Return kind and function of each race of a program."""
+def races(program: Callable[[], Any]) -> list[Race]:
+    """Return the races of a program."""
     with syncscan.pretend_gpu() as rec:
         program()
-    return [(race.kind, race.second.function) for race in rec.analysis.races]
+    return list(rec.analysis.races)
 
 
-def races_of_pair(program: Program) -> list[tuple[RaceKind, str]]:
-    """Return those of a program of the pairs, whose spinning takes no time."""
-    return races_in(lambda: program(lambda: None, 3.0))
+def races_in(program: Callable[[], Any]) -> list[tuple[RaceKind, str]]:
+    """Return kind and function of each race of a program."""
+    return [(race.kind, race.second.function) for race in races(program)]
 
 
 @pytest.mark.parametrize(("kind", "wrong", "right"), PAIRS, ids=[wrong.__name__ for _, wrong, _ in PAIRS])
 def test_a_race_is_found_and_its_right_form_is_none(kind: RaceKind, wrong: Program, right: Program) -> None:
     """The wrong program has races of one kind, at its own lines; the right one none."""
-    assert {match for match, _ in races_of_pair(wrong)} == {kind}
-    assert {function for _, function in races_of_pair(wrong)} == {wrong.__name__}
-    assert races_of_pair(right) == []
+    lines, first = inspect.getsourcelines(wrong)
+    seen = races(lambda: wrong(lambda: None, 3.0))
+    assert {race.kind for race in seen} == {kind}
+    assert all(first <= race.second.line < first + len(lines) for race in seen)
+    assert races(lambda: right(lambda: None, 3.0)) == []
 
 
-def test_there_are_forty_pairs_and_more() -> None:
-    assert len(PAIRS) >= 40
+def test_there_are_eighty_pairs_and_more() -> None:
+    """Each of a wrong program and a right one that looks like it."""
+    assert len(PAIRS) >= 80
 
 
 def test_a_training_step_has_no_races() -> None:
@@ -185,6 +193,31 @@ def test_the_examples_in_rules_race_and_their_right_forms_do_not(kind: RaceKind)
 
     assert {match for match, _ in races_in(lambda: run(wrong))} == {kind}
     assert races_in(lambda: run(right)) == []
+
+
+ASYNCHRONOUS = [
+    (preamble, doc)
+    for preamble, docs in ((PREAMBLE, catalogue()), (documentation.PREAMBLE, documentation.catalogue()))
+    for doc in docs
+    if re.search("non_blocking|[Ss]tream|Event", doc.code("Use instead"))
+    and not re.search(r"^Not run: \S", doc.sections["Use instead"], re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("preamble", "doc"), ASYNCHRONOUS, ids=[doc.id for _, doc in ASYNCHRONOUS])
+def test_what_rules_and_habits_advise_has_no_race(preamble: str, doc: RuleDoc) -> None:
+    """Each page's `Use instead` that copies without waiting, or works on streams, runs dry."""
+
+    def run() -> None:
+        exec(compile(preamble + doc.code("Use instead"), __file__, "exec"), {})
+
+    assert races_in(run) == []
+
+
+def test_there_is_such_advice() -> None:
+    """In rules of syncs and in habits."""
+    assert {doc.of_habit for _, doc in ASYNCHRONOUS} == {True, False}
+    assert len(ASYNCHRONOUS) >= 5
 
 
 def test_a_race_is_placed_at_both_lines() -> None:

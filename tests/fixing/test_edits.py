@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 import pytest
-from syncscan.fixing.text import Text
 
 from syncscan.fixing.edits import Draft, with_argument
+from syncscan.fixing.source_text import Text
 
 CALLS = {
     "f()": "f(w=2)",

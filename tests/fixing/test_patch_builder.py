@@ -140,7 +140,12 @@ def test_unsafe_fixes_are_made_on_request() -> None:
     source = HEAD + (
         "from torch.distributions import Normal\nfor loss in losses:\n    p = Normal(loss, 1.0)\nprint(p.mean.item())\n"
     )
-    assert fixed(source).files == ()
+    safe = fixed(source)
+    assert (safe.files, at(safe, 5).safety, at(safe, 5).why[:30]) == (
+        (),
+        Safety.MANUAL,
+        "with --unsafe: turn off the ar",
+    )
     fix = at(fixed(source, unsafe=True), 5)
     assert (fix.safety, fix.applied, fix.why) == (Safety.UNSAFE, True, "an invalid argument raises later, or never")
 

@@ -41,6 +41,14 @@ def test_syncs_and_waits_are_those_of_the_rank_that_has_the_most() -> None:
     assert check(job(), Limit(syncs=2, wait_ms=6)).passed
 
 
+def test_a_limit_on_races_alone_says_that_a_job_is_checked_for_none() -> None:
+    """It fails nothing, and counts no syncs, as for one trace."""
+    verdict = check_fleet(job(), Rules(limits=(), races=0), EMPTY, lambda file: None, TODAY)
+    assert verdict.passed
+    assert any("Races weren't checked" in note for note in verdict.all_notes)
+    assert not any("Races" in note for note in check(job(), Limit(syncs=2)).all_notes)
+
+
 def test_what_removing_would_save_is_of_the_job() -> None:
     """It covers all of its syncs, one, and some, where the gain is known to lie between the best one's and all."""
     assert sentences(check(job(), Limit(recoverable=0.05))) == [

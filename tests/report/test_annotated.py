@@ -51,7 +51,7 @@ def test_a_file_that_is_not_at_hand_has_its_lines_without_their_text() -> None:
 
 
 def test_hostile_source_is_text_in_the_page() -> None:
-    """Of any kind, in the line and in the file's name."""
+    """Markup of any kind, in the line and in the file's name."""
     evil = '<script>alert(1)</script>"'
     page = html.render(analysis(at(10, "a-1", text=evil), at(20, "a-2", text=HOSTILE[0])))
     assert "<script>alert(1)" not in page

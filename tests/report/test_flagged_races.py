@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from csv import DictReader
 from io import StringIO
+from typing import Any
 
 import msgspec
+import pytest
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.finding import Confidence
 from syncscan.model.race import Race, RaceKind, RaceLine
-from syncscan.report import csv, github, junit, sarif
+from syncscan.report import csv, github, html, junit, markdown, sarif, text
 from tests.report.example import typical
 
 RACE = Race(
@@ -53,3 +56,26 @@ def test_csv_has_a_race_as_a_row_whose_waits_are_empty() -> None:
     row = next(DictReader(StringIO(csv.render(racing()))))
     assert (row["rule"], row["file"], row["line"], row["count"]) == ("read-before-copy", "train.py", "12", "3")
     assert (row["wait_us"], row["fix"]) == ("", RACE.text.fix)
+
+
+@pytest.mark.parametrize("page", [html, markdown, text])
+def test_pages_have_a_race_with_both_lines_and_what_to_do(page: Any) -> None:
+    """In a recording with its confidence."""
+    shown = " ".join(page.render(racing()).split())
+    assert "read in train.py:12, copied in train.py:10" in shown
+    assert "event.synchronize() before the read" in shown
+    guessed = msgspec.structs.replace(RACE, confidence=Confidence.MEDIUM)
+    assert "with medium confidence" in " ".join(
+        page.render(msgspec.structs.replace(typical(), races=(guessed,))).split()
+    )
+
+
+def test_a_race_without_a_file_has_no_place() -> None:
+    """A recording without stacks: scopes and ops are named instead, and in SARIF the trace."""
+    race = msgspec.structs.replace(RACE, first=None, second=RaceLine("", 0, "load > aten::fill_"))
+    nowhere = msgspec.structs.replace(typical(), races=(race,))
+    assert github.render(nowhere).startswith("::error title=")
+    (location,) = json.loads(sarif.render(nowhere))["runs"][0]["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "built.pt.trace.json"
+    assert "read in load &gt; aten::fill_" in html.render(nowhere)
+    assert next(DictReader(StringIO(csv.render(nowhere))))["file"] == ""

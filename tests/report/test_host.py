@@ -13,7 +13,7 @@ from syncscan.model.step import Bound
 from syncscan.report import host, render
 from tests.report.example import COUNTED, HOSTILE, SAMPLED, host_bound, hostile_host
 
-SAID = "Of 14.3 ms: 5.9 forward, 3.1 backward, 2.2 optimizer, 2.2 transformers in between, 0.9 input."
+SAID = "Of 14.3 ms: 5.9 forward, 3.1 backward, 2.2 optimizer, 2.2 in between (transformers), 0.9 input."
 FORMATS = ("text", "markdown", "html", "fragment")
 
 
@@ -86,15 +86,15 @@ def test_a_host_that_mostly_waits_gets_no_sentence() -> None:
 def test_what_lies_in_between_has_a_name_where_one_owner_has_most_of_it() -> None:
     """Else it is nobody's; the program's own code is called so."""
     owned = {
-        "the program in between": ("user", "user"),
-        "transformers in between": ("transformers", "transformers"),
-        " in between": ("user", "transformers", "python"),
+        "in between (the program)": ("user", "user"),
+        "in between (transformers)": ("transformers", "transformers"),
+        "in between": ("user", "transformers", "python"),
     }
     between = next(n for n in SAMPLED.nodes if n.phase.value == "other")
     for words, owners in owned.items():
         nodes = tuple(replace(between, owner=owner, self_us=5_000.0) for owner in owners)
         text = host.sentence(host_bound(Host(sampled=replace(SAMPLED, nodes=nodes))))
-        assert text == f"Of 14.3 ms: {5 * len(owners):.1f} {words.strip()}."
+        assert text == f"Of 14.3 ms: {5 * len(owners):.1f} {words}."
 
 
 def test_the_table_of_phases_and_owners_adds_up() -> None:

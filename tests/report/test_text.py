@@ -78,7 +78,7 @@ def test_what_was_launched_before_is_told_apart() -> None:
     with t.step(0, 1000):
         t.launch("gemm", at=5, lasts=1100, begins=5000)
     shown = " ".join(report(t).split())
-    assert "the device is busy 5.00 ms on its backlog" in shown
+    assert "the device has a backlog of 5.00 ms" in shown
     assert "After the last step, the device needs 5.10 ms more to finish the work of the steps." in shown
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -21,6 +22,9 @@ FRESH = frozenset(
 )
 """Functions and methods whose result is memory of its own."""
 _INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
+
+CASTS = frozenset("float double long int".split())
+"""Methods of tensors that return the tensor itself if it has the type already."""
 
 
 class NumberRead(msgspec.Struct, frozen=True):
@@ -263,7 +267,37 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
     inner = [n for n in given if loops and file.within(n, loops[-1])]
     if not inner or not all(isinstance(n.value, ast.Call | ast.BinOp | ast.UnaryOp) for n in given):
         return True
-    return any(writes_to(n, root.id) for n in region)
+    return any(writes_to(n, name) for name in second_names(region, root.id) for n in region)
+
+
+def second_names(region: Iterable[ast.AST], name: str) -> set[str]:
+    """Return a name, and those that nodes give its tensor or a view of it: `y = x`, `y = x[0].detach()`."""
+    given = [(target, value) for n in region for target, value in _assigned(n)]
+    names = {name}
+    while True:
+        more = {t for t, value in given if (root := _shared(value)) is not None and root.id in names} - names
+        if not more:
+            return names
+        names |= more
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield each name that a node assigns, with a value that it may share memory with."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    assigns = isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For)
+    value = getattr(node, "iter" if isinstance(node, ast.For) else "value", None) if assigns else None
+    values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+    for target in targets:
+        for part in ast.walk(target) if target is not None else ():
+            if isinstance(part, ast.Name):
+                yield from ((part.id, v) for v in values if v is not None)
+
+
+def _shared(value: ast.expr) -> ast.Name | None:
+    """Return the name whose memory a value may share; None for new memory."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in FRESH - CASTS:
+        return None
+    return root_of(value)
 
 
 def root_of(node: ast.AST) -> ast.Name | None:
@@ -300,4 +334,16 @@ def writes_to(node: ast.AST, name: str) -> bool:
     return False
 
 
-__all__ = ["Deferral", "NumberRead", "callable_source", "copies", "primary", "root_of", "sites", "writes_to", "written"]
+__all__ = [
+    "CASTS",
+    "Deferral",
+    "NumberRead",
+    "callable_source",
+    "copies",
+    "primary",
+    "root_of",
+    "second_names",
+    "sites",
+    "writes_to",
+    "written",
+]

@@ -263,6 +263,8 @@ class NumberWalk:
         elif targets and all(isinstance(t, ast.Tuple) and len(t.elts) == len(parent.elts) for t in targets):
             for target in targets:
                 self.bind(target.elts[at], taint, origin)  # type: ignore[attr-defined]
+        elif isinstance(assign, ast.BinOp) and isinstance(assign.op, ast.Mod):
+            self.stuck(node, "is printed or logged in every step", origin)
         else:
             self.stuck(node, "is needed by the host here (tuple)", origin)
 

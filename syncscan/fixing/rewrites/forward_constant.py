@@ -126,7 +126,7 @@ def _of(file: File, call: ast.Call, home: _Home) -> Iterator[Proposal]:
     elif moves and isinstance(inner, ast.Name):
         done = _taken(file, draft, inner, home)
     elif isinstance(inner, ast.Call) and _is_constant(file, inner, home):
-        done = _move_factory(file, draft, call, inner, home)
+        done = _made(file, draft, call, inner, home)
     else:
         return
     if done:
@@ -158,9 +158,9 @@ def _is_free(file: File, call: ast.Call) -> bool:
     return all(n is target or (questions.is_only_computed_with(file, n) and not file.seen(n).version) for n in uses)
 
 
-def _keeps_its_dtype(file: File, factory: ast.expr) -> bool:
+def _keeps_its_dtype(file: File, maker: ast.expr) -> bool:
     """Return whether nothing casts a buffer of this tensor's type: whole numbers never are."""
-    tensors = file.tensors(factory)
+    tensors = file.tensors(maker)
     if not tensors:
         return False
     if not any("float" in t.dtype or "complex" in t.dtype for t in tensors):
@@ -179,23 +179,19 @@ def _casts_a_module(file: File, call: ast.Call) -> bool:
     return name != "to" or not plain
 
 
-def _is_constant(file: File, factory: ast.Call, home: _Home) -> bool:
+def _is_constant(file: File, maker: ast.Call, home: _Home) -> bool:
     """Return whether a call makes the same tensor whenever it runs."""
-    if not isinstance(factory.func, ast.Attribute):
+    if not isinstance(maker.func, ast.Attribute):
         return False
-    of, name = factory.func.value, factory.func.attr
-    given = [*factory.args, *(k.value for k in factory.keywords if k.arg != "device")]
+    of, name = maker.func.value, maker.func.attr
+    given = [*maker.args, *(k.value for k in maker.keywords if k.arg != "device")]
     if not all(_is_same(file, argument, home) for argument in given):
         return False
     if not questions.is_torch(of):
-        return name in _SHAPES and isinstance(of, ast.Call) and not factory.keywords and _is_constant(file, of, home)
+        return name in _SHAPES and isinstance(of, ast.Call) and not maker.keywords and _is_constant(file, of, home)
     if name in _HOLDS:
-        return len(factory.args) == 1 and isinstance(factory.args[0], ast.List) and not factory.keywords
-    return (
-        name in _MAKES
-        and bool(factory.args)
-        and all(k.arg in ("device", "dtype", "diagonal") for k in factory.keywords)
-    )
+        return len(maker.args) == 1 and isinstance(maker.args[0], ast.List) and not maker.keywords
+    return name in _MAKES and bool(maker.args) and all(k.arg in ("device", "dtype", "diagonal") for k in maker.keywords)
 
 
 def _is_same(file: File, node: ast.expr, home: _Home) -> bool:
@@ -231,22 +227,22 @@ def _is_of_self(node: ast.Attribute, method: Function) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id == method.args.args[0].arg
 
 
-def _move_factory(file: File, draft: Draft, call: ast.Call, factory: ast.Call, home: _Home) -> bool:
+def _made(file: File, draft: Draft, call: ast.Call, maker: ast.Call, home: _Home) -> bool:
     """Make a constant in `__init__`, and use the buffer in its place."""
-    device = next((k for k in factory.keywords if k.arg == "device"), None)
+    device = next((k for k in maker.keywords if k.arg == "device"), None)
     parent = file.parents[call]
     word = parent.targets[0].id if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name) else ""
     name = _name(file, word or "constant")
-    init_self, other = home.init.args.args[0].arg, home.method.args.args[0].arg
-    given = [file.text.code(a) for a in [*factory.args, *(k for k in factory.keywords if k is not device)]]
-    source = f"{file.text.code(factory.func)}({', '.join(given)})"
-    at_end = any(isinstance(n, ast.Attribute) and _is_of_self(n, home.method) for n in ast.walk(factory))
+    in_init, in_method = home.init.args.args[0].arg, home.method.args.args[0].arg
+    given = [file.text.code(a) for a in [*maker.args, *(k for k in maker.keywords if k is not device)]]
+    source = f"{file.text.code(maker.func)}({', '.join(given)})"
+    at_end = any(isinstance(n, ast.Attribute) and _is_of_self(n, home.method) for n in ast.walk(maker))
     behind = home.init.body[-1] if at_end else home.begin
-    if "\n" in source or isinstance(behind, ast.Return) or (at_end and init_self != other):
+    if "\n" in source or isinstance(behind, ast.Return) or (at_end and in_init != in_method):
         return False
-    draft.put_behind(behind, f'{init_self}.register_buffer("{name}", {source}, persistent=False)')
+    draft.put_behind(behind, f'{in_init}.register_buffer("{name}", {source}, persistent=False)')
     moved = f".to({file.text.code(device.value)})" if device is not None else ""
-    draft.replace(factory, f"{other}.{name}{moved}")
+    draft.replace(maker, f"{in_method}.{name}{moved}")
     return True
 
 
@@ -260,9 +256,9 @@ def _taken(file: File, draft: Draft, name: ast.Name, home: _Home) -> bool:
     if questions.is_written(file, name.id, file.tree) or file.seen(name).version:
         return False
     buffer = _name(file, name.id.lower())
-    own, other = home.init.args.args[0].arg, home.method.args.args[0].arg
-    draft.put_behind(home.begin, f'{own}.register_buffer("{buffer}", {name.id}, persistent=False)')
-    draft.replace(name, f"{other}.{buffer}")
+    in_init, in_method = home.init.args.args[0].arg, home.method.args.args[0].arg
+    draft.put_behind(home.begin, f'{in_init}.register_buffer("{buffer}", {name.id}, persistent=False)')
+    draft.replace(name, f"{in_method}.{buffer}")
     return True
 
 
@@ -291,13 +287,13 @@ def _registered(file: File, draft: Draft, attribute: ast.Attribute, home: _Home)
     statement = file.parents[stores[0]]
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or statement not in home.init.body:
         return False
-    made = file.tensors(statement.value)
+    kinds = file.tensors(statement.value)
     alone = isinstance(statement.value, ast.Call) and not isinstance(statement.value.func, ast.Name)
-    if not made or any(t.on_device or t.grad for t in made) or not alone or statement.lineno < home.begin.lineno:
+    if not kinds or any(t.on_device or t.grad for t in kinds) or not alone or statement.lineno < home.begin.lineno:
         return False
-    own = home.init.args.args[0].arg
+    in_init = home.init.args.args[0].arg
     code = file.text.code(statement.value)
-    draft.replace(statement, f'{own}.register_buffer("{attribute.attr}", {code}, persistent=False)')
+    draft.replace(statement, f'{in_init}.register_buffer("{attribute.attr}", {code}, persistent=False)')
     return True
 
 

@@ -72,11 +72,11 @@ def find(file: File) -> Iterator[Proposal | Left]:
 def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
     candidates = [call.func, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
     for used in candidates:
-        created = _made(file, used)
-        types = file.types(used) or (file.types(created) if created is not None else set())
+        origin = _made(file, used)
+        types = file.types(used) or (file.types(origin) if origin is not None else set())
         for setting in _SETTINGS:
             if types and all(name.startswith(setting.library) for name in types):
-                maker = _named(file, setting.made_by) if setting.made_by else _maker(created)
+                maker = _named(file, setting.made_by) if setting.made_by else _maker(origin)
                 if maker is not None and _can_take(maker, setting):
                     yield _proposal(file, call, maker, setting)
                 return
@@ -93,11 +93,13 @@ def _made(file: File, used: ast.expr) -> ast.expr | None:
     return assign.value if isinstance(assign, ast.Assign) else None
 
 
-def _maker(made: ast.expr | None) -> ast.Call | None:
+def _maker(origin: ast.expr | None) -> ast.Call | None:
     """Return the call that makes an object, without what moves it to the device."""
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in ("to", "cuda"):
-        made = made.func.value
-    return made if isinstance(made, ast.Call) else None
+    while (
+        isinstance(origin, ast.Call) and isinstance(origin.func, ast.Attribute) and origin.func.attr in ("to", "cuda")
+    ):
+        origin = origin.func.value
+    return origin if isinstance(origin, ast.Call) else None
 
 
 def _named(file: File, name: str) -> ast.Call | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.number_reads import writes_to
+from syncscan.fixing.flow.number_reads import second_names, writes_to
 from syncscan.fixing.line_map import span
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
@@ -158,16 +158,15 @@ def _stays(file: File, statement: ast.Assign, branch: ast.If) -> bool:
     between = block[block.index(statement) + 1 : block.index(branch)]
     nodes: list[ast.AST] = [*between, branch.test]
     leaves = list(questions.names_in(statement.value))
-    if any(_is_bound(file, leaf, node) for leaf in leaves for node in nodes):
+    names = {name for leaf in leaves for name in second_names(ast.walk(file.function_of(statement)), leaf.id)}
+    if any(questions.is_stored(file, leaf, node) for leaf in leaves for node in nodes):
+        return False
+    if any(writes_to(inner, name) for node in nodes for inner in ast.walk(node) for name in names):
         return False
     if not between and questions.is_pure(file, branch.test):
         return True
     loop = file.loops_of(statement)[-1]
     return all(_is_steady(file, leaf, loop) for leaf in leaves)
-
-
-def _is_bound(file: File, leaf: ast.Name, node: ast.AST) -> bool:
-    return questions.is_stored(file, leaf, node) or any(writes_to(n, leaf.id) for n in ast.walk(node))
 
 
 def _is_steady(file: File, leaf: ast.Name, loop: Loop) -> bool:

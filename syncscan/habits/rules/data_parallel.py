@@ -62,7 +62,7 @@ ADVICE = Advice(
     title="DataParallel sends the weights to every device in every step",
     why=(
         "One process scatters the batch, copies all weights to the other devices, launches for all of them under one "
-        "interpreter lock, gathers the outputs, and adds up the gradients on the first device."
+        "GIL, gathers the outputs, and adds up the gradients on the first device."
     ),
     fix="DistributedDataParallel, one process per device: weights stay, gradients are averaged while backward runs.",
     when_fine="For a quick trial; torch itself advises against it for anything else.",

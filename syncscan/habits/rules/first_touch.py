@@ -64,7 +64,7 @@ ADVICE = Advice(
     ),
     fix=(
         "Keep buffers and refill them: torch.stack(samples, out=batch), numpy's out=, tensor.copy_; pinning "
-        "one once saves a copy too. Without a change to the program, set MALLOC_MMAP_MAX_=0 and "
+        "a buffer once also saves a copy. Without a change to the program, set MALLOC_MMAP_MAX_=0 and "
         "MALLOC_TRIM_THRESHOLD_=10000000000 in its environment, or use jemalloc, so that freed memory is reused."
     ),
     when_fine="When the device is busy meanwhile, or memory is scarce.",

@@ -73,8 +73,8 @@ ADVICE = Advice(
     ),
 )
 PARTLY = (
-    'torch.compile(model, mode="reduce-overhead") launches the model\'s at once. A wait inside it ends each graph: '
-    "remove that first. What the host does between the model's calls stays."
+    'torch.compile(model, mode="reduce-overhead") launches the model\'s kernels at once. A wait inside the model ends '
+    "each graph: remove it first. Host work between calls of the model remains."
 )
 """The fix if one graph can't hold the whole step."""
 SMALL_NS = 50_000

@@ -11,6 +11,26 @@ REWRITE = deferred
 KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
+    (
+        "values = []\n"
+        "for k in range(4):\n"
+        "    loss = (x * k).sum()\n"
+        "    same = loss\n"
+        "    values.append(loss.item())\n"
+        "    if k < 0:\n"
+        "        same.add_(1)\n"
+        "result = values"
+    ): (
+        "values = []\n"
+        "for k in range(4):\n"
+        "    loss = (x * k).sum()\n"
+        "    same = loss\n"
+        "    values.append(loss.detach().clone())\n"
+        "    if k < 0:\n"
+        "        same.add_(1)\n"
+        "values = torch.stack(values).tolist() if values else []\n"
+        "result = values"
+    ),
     ("total = 0.0\nfor loss in losses:\n    total += loss.item()\nresult = total / len(losses)"): (
         "total = 0.0\n"
         "for loss in losses:\n"

@@ -62,6 +62,17 @@ KEPT = {
     "the tensor changes in between": loop(
         "value = loss.item()", "loss += 1", "if step % 6 == 0:", "    rows.append(value)"
     ),
+    "another name of the tensor changes it in between": loop(
+        "same = loss",
+        "value = loss.item()",
+        "if step < 0:",
+        "    same.add_(1)",
+        "if step % 6 == 0:",
+        "    rows.append(value)",
+    ),
+    "a view of the tensor changes it in between": loop(
+        "view = loss.view(1)", "value = loss.item()", "view.mul_(2)", "if step % 6 == 0:", "    rows.append(value)"
+    ),
     "the name is bound again in between": loop(
         "value = loss.item()", "loss = loss + 1", "if step % 6 == 0:", "    rows.append(value)"
     ),
