@@ -262,7 +262,8 @@ def _table(story: Story, terminal: Terminal) -> Iterator[RenderableType]:
     if little:
         each, waits = little[0].saves, sum(entry.of.wait_us for entry in little)
         which = causes.title_of([entry.of for entry in little])
-        yield Padding(Text(f"{each} each: {which}; they wait {duration(waits)}", "dim"), (0, 0, 0, 1))
+        summary = f"{which}. Each saves {each}; together they wait {duration(waits)}."
+        yield Padding(Text(summary, "dim"), (0, 0, 0, 1))
     if len(story.ranked) > len(shown):
         yield Text(f" {len(story.ranked) - len(shown)} more: --all", style="bold")
     if story.stop:

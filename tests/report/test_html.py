@@ -138,10 +138,10 @@ def test_the_top_says_verdict_and_what_to_do():
 
 
 def test_each_change_leads_to_its_findings_or_to_its_habit():
-    """Syncs to their rows, a habit to its card, what is in the way of a graph to the sync that it is."""
+    """Syncs to their rows, a habit to its card; what prevents a graph, and a source line, to its sync."""
     page = Page(html.render(typical()))
     ways = [value for name, value in page.attributes if name == "href"]
-    assert ways == ["#f0", "#h0", "#f1", "#f2", "#f0"]
+    assert ways == ["#f0", "#h0", "#f1", "#f2", "#f0", "#f0", "#f1"]
     assert {way[1:] for way in ways} <= {value for name, value in page.attributes if name == "id"}
 
 
