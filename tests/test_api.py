@@ -51,7 +51,7 @@ def test_golden(golden: Callable[[str, str], None]):
     golden("analysis.json", stdlib.dumps({"step": step, "findings": stored}, indent=2) + "\n")
 
 
-def test_the_story_is_told():
+def test_the_story_is_reported():
     """Each sync is found once, in its scope and phase; nothing else is."""
     findings = analyze_trace(story().trace()).findings
     messages = {(f.where.op, f.where.scope, f.where.phase.value) for f in findings}
@@ -119,7 +119,7 @@ def test_what_cannot_be_read(tmp_path: Path):
         (TraceBuilder(), "No steps"),
     ],
 )
-def test_what_a_trace_lacks_is_said(built: TraceBuilder, text: str):
+def test_what_a_trace_lacks_is_reported(built: TraceBuilder, text: str):
     """A result with a warning, not an error."""
     built.op("aten::add", 0, 5)
     if built.vendor != "none":
@@ -128,7 +128,7 @@ def test_what_a_trace_lacks_is_said(built: TraceBuilder, text: str):
 
 
 @pytest.mark.parametrize(("vendor", "expected"), [("cuda", 1), ("none", 0)])
-def test_what_a_capture_noted_is_said(vendor: str, expected: int) -> None:
+def test_what_a_capture_noted_is_reported(vendor: str, expected: int) -> None:
     """Whoever reads the report needn't have seen the capture. Of a step without a device there is nothing to note."""
     t = TraceBuilder(vendor=vendor, syncscan={"notes": ["CUPTI stays attached."]})
     for start in t.steps(2, lasts=1000):

@@ -83,7 +83,9 @@ def test_the_smallest_of_each_kind(tmp_path: Path) -> None:
     assert "launches that outlast their kernel" in run("detect_thresholds", str(big)).stdout
 
 
-def test_a_host_that_wanders_is_told_from_one_that_jitters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_that_wanders_is_distinguished_from_one_that_jitters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Both vary equally: the next steps, and a diff with another process, differ."""
     blocks = (1000.0, 1000.0, 1000.0)
     apart, slow, fast = (900.0, 1100.0) * 20, (1100.0, 1090.0) * 20, (900.0, 910.0) * 20

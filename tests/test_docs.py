@@ -162,7 +162,7 @@ def test_every_benchmark_command_of_a_page_prints_a_table_of_it() -> None:
     assert {c for c in SHOWN if c.startswith("python -m benchmarks.")} == {command for command, _ in TABLES}
 
 
-def test_what_the_debug_mode_is_said_to_have_warned_of_was_recorded() -> None:
+def test_what_the_debug_mode_is_reported_to_have_warned_of_was_recorded() -> None:
     """One line of the step that gains, six of the one that gains nothing."""
     row = next(r for r in (DOCS / "comparison.md").read_text().splitlines() if r.startswith("| **sync debug mode**"))
     single, six = (
@@ -377,7 +377,7 @@ def test_what_the_tutorial_says_is_what_its_commands_print(desk: Path) -> None:
     assert (proof["proven"], proof["result"]["same"]) == (True, "same")
 
 
-def test_what_is_said_of_a_step_s_host_is_what_the_report_says() -> None:
+def test_what_is_reported_of_a_step_s_host_is_what_the_report_says() -> None:
     """The page names the recording."""
     page = (DOCS / "explanation" / "bounds.md").read_text()
     (trace,) = set(re.findall(r"syncscan analyze (sample_traces/programs/recorded/tips\S+)", page))

@@ -118,7 +118,7 @@ def test_a_folder_is_never_replaced(tmp_path: Path, force: bool) -> None:
         files.write(tmp_path, [b"x"], force)
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     """So is a name that is too long for the disk."""
     with pytest.raises(UsageError, match="can't be written"):
         files.write(tmp_path / "missing" / "out.json", [b"x"])

@@ -59,7 +59,7 @@ def test_findings_are_a_table() -> None:
     assert "| 9.00 ms | 8.21 ms | 8.90 ms |" in lines[2]
 
 
-def test_no_findings_are_said() -> None:
+def test_no_findings_are_reported() -> None:
     """An empty table would look like a failure."""
     assert logged(analysis()).texts["syncscan/findings"][0] == "No host-device syncs found."
 

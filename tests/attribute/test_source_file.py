@@ -102,7 +102,7 @@ def test_a_file_that_was_changed_is_not_shown(project: Path, line: Source) -> No
     assert source_files([str(project)]).excerpt(line) is None
 
 
-def test_a_file_that_was_written_later_is_said_to_be(project: Path) -> None:
+def test_a_file_that_was_written_later_is_called(project: Path) -> None:
     """And an edit is seen at once."""
     files, path = source_files([str(project)]), project / "train" / "loop.py"
     written = path.stat().st_mtime_ns

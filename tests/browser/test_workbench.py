@@ -291,7 +291,7 @@ def test_a_habit_has_its_detail_in_the_drawer_too(show: Callable[..., Report]) -
     assert title(report) == report.page.locator("#f0 .pick").inner_text()
 
 
-def test_a_habit_s_step_is_not_drawn_and_said_so(show: Callable[..., Report]) -> None:
+def test_a_habit_s_step_is_not_drawn_and_reported_so(show: Callable[..., Report]) -> None:
     """The hatched step stays that without syncs."""
     analysis = two_findings()
     report = show(replace(analysis, habits=(LAUNCHES,), remedies=(*analysis.remedies, of_habit(LAUNCHES))))

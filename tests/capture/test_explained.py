@@ -82,7 +82,7 @@ def test_a_program_that_compiles_nothing_has_one_step_given_to_dynamo(
     assert torch.nn.Module.__call__ is call
 
 
-def test_a_program_that_ends_with_its_capture_is_said_to(explain: Explain) -> None:
+def test_a_program_that_ends_with_its_capture_is_reported_to(explain: Explain) -> None:
     """No step is left to be given to dynamo."""
     record = explain("train(3, net)")
     assert record is not None

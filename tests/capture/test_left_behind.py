@@ -239,7 +239,7 @@ def test_a_failed_write_that_ctrl_c_interrupts_is_ctrl_c(tmp_path: Path, monkeyp
     assert process() == before
 
 
-def test_words_that_can_t_be_said_do_not_reach_the_loop(tmp_path: Path) -> None:
+def test_words_that_can_t_be_reported_do_not_reach_the_loop(tmp_path: Path) -> None:
     """A closed stderr."""
 
     def closed(sentence: str) -> None:

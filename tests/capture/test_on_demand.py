@@ -265,7 +265,7 @@ def test_a_call_of_c_that_never_returns_does_not_keep_the_process_from_dying(tmp
     assert "SIGTERM came in a call that didn't return" in err
 
 
-def test_a_worker_that_is_told_to_end_in_a_capture_takes_nobody_with_it(tmp_path: Path) -> None:
+def test_a_worker_that_is_advised_to_end_in_a_capture_takes_nobody_with_it(tmp_path: Path) -> None:
     """A forked child shares the pipe into which Python writes signals; it must not write there."""
     before = """
 from syncscan.capture import signals

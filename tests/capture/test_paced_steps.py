@@ -53,7 +53,7 @@ def test_slow_steps_warm_up_for_less_long(clock: list[float]) -> None:
     assert paced([], clock, 2.0)[0] == 3
 
 
-def test_a_program_whose_orders_end_is_told_so_again(clock: list[float]) -> None:
+def test_a_program_whose_orders_end_is_reported_again(clock: list[float]) -> None:
     """One that catches what was to end it asks once more."""
     read, write = os.pipe()
     os.close(write)

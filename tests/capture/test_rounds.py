@@ -40,7 +40,7 @@ def outermost(function: Callable[..., Any]) -> tuple[CodeType, Loop]:
 
 
 @pytest.mark.parametrize("function", [for_loop, while_loop])
-def test_each_round_is_told_once(function: Callable[[int], None]) -> None:
+def test_each_round_is_reported_once(function: Callable[[int], None]) -> None:
     """Rounds that `continue` ends count too; those of an inner loop don't."""
     ended: list[int] = []
     rounds = Rounds([outermost(function)], ended.append)

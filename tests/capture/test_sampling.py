@@ -164,7 +164,7 @@ def test_without_the_wish_nothing_is_sampled(tmp_path: Path) -> None:
     assert prof.steps == BEFORE
 
 
-def test_a_process_that_can_not_be_sampled_is_told_once_and_captured(
+def test_a_process_that_can_not_be_sampled_is_reported_once_and_captured(
     fake: type[FakeTicks], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The capture is as complete as ever, and takes no step longer."""

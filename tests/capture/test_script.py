@@ -152,7 +152,7 @@ def test_the_reason_of_an_exit_is_shown(run: Run, capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().err == "why\n"
 
 
-def test_a_script_without_steps_is_told_apart(run: Run) -> None:
+def test_a_script_without_steps_is_distinguished(run: Run) -> None:
     """No optimizer stepped, so nothing marked a step."""
     done = run("pass")
     assert (done.marked_by, done.steps, done.paths) == ("", 0, ())

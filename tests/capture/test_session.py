@@ -100,7 +100,7 @@ class Noisy:
 
 
 @pytest.mark.parametrize("used", [True, False])
-def test_a_step_time_that_is_too_uncertain_to_scale_by_is_said_and_stored(
+def test_a_step_time_that_is_too_uncertain_to_scale_by_is_reported_and_stored(
     used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one and the same sentence; not where no device was used, for then nothing is scaled by it."""
@@ -114,7 +114,9 @@ def test_a_step_time_that_is_too_uncertain_to_scale_by_is_said_and_stored(
     assert [sentence for sentence in messages if sentence != NO_DEVICE] == notes
 
 
-def test_what_a_capture_leaves_switched_on_is_said_and_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_capture_leaves_switched_on_is_reported_and_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once, in each trace from there on."""
     monkeypatch.setattr(cupti.Attachment, "release", lambda attachment: setattr(attachment, "kept", "so it is"))
     messages: list[str] = []
@@ -178,7 +180,9 @@ def test_a_capture_that_can_t_begin_lets_go_of_everything(
     assert run(profile(tmp_path, **QUICK), 20).complete
 
 
-def test_the_end_of_the_last_capture_is_told_however_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_the_last_capture_is_reported_however_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Complete, or failed where it should have begun; once, when nothing is held any more."""
     seen: list[Session | None] = []
 
@@ -225,7 +229,7 @@ def test_a_forked_child_does_not_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
-def test_a_cpu_is_told_in_a_plain_sentence(tmp_path: Path) -> None:
+def test_a_cpu_is_reported_in_a_plain_sentence(tmp_path: Path) -> None:
     """By `warnings.warn`, if nobody asked for it otherwise."""
     with pytest.warns(UserWarning, match="a CPU has no host-device syncs"):
         run(profile(tmp_path, **{**QUICK, "notify": None}), 1)
@@ -234,7 +238,9 @@ def test_a_cpu_is_told_in_a_plain_sentence(tmp_path: Path) -> None:
     assert messages == [NO_DEVICE]
 
 
-def test_a_torch_without_callbacks_is_told_in_a_plain_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_without_callbacks_is_reported_in_a_plain_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before anything is captured; with callbacks there is nothing to say."""
     monkeypatch.setattr(device, "vendor", lambda: "cuda")
     messages: list[str] = []

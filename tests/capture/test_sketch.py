@@ -16,7 +16,7 @@ def distance(one: object, other: object) -> float:
     return math.dist(a, b)
 
 
-def test_a_small_tensor_is_told_whole() -> None:
+def test_a_small_tensor_is_reported_whole() -> None:
     """With its shape and its type's rounding error."""
     assert sketch([torch.tensor([[1.0, 2.0]])]) == {
         "shapes": [[1, 2]], "numbers": [[1.0, 2.0]], "epsilons": [2.0**-23],
@@ -24,7 +24,7 @@ def test_a_small_tensor_is_told_whole() -> None:
 
 
 @pytest.mark.parametrize("elements", [NUMBERS + 1, 10_000, (1 << 20) + 5])
-def test_a_large_one_is_told_in_a_few_numbers(elements: int) -> None:
+def test_a_large_one_is_reported_in_a_few_numbers(elements: int) -> None:
     """Good to a third, which is nearly four times the standard error; one changed element is told exactly."""
     lots = torch.Generator().manual_seed(1)
     tensor, other = torch.randn(2, elements, generator=lots, dtype=torch.float64)

@@ -209,7 +209,7 @@ def test_another_thread_can_not_be_sampled() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("maxsize", 2**31 - 1)])
-def test_other_systems_are_told_so(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_are_reported(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """It needs system calls that only Linux has."""
     monkeypatch.setattr(sys, name, value)
     with pytest.raises(NotSampled, match="64-bit Linux"):

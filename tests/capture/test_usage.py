@@ -61,7 +61,7 @@ def test_a_thread_counts_from_its_second_read_on() -> None:
     assert part.ran == {}
 
 
-def test_others_are_told_with_what_they_ran_beside() -> None:
+def test_others_are_reported_with_what_they_ran_beside() -> None:
     """No more of it than the step's thread was off its core."""
     parts = [
         UsageDifference(wall=10, off=4, ran={7: 6, 8: 1}, faults=0, system=0),
@@ -137,7 +137,7 @@ def test_without_the_lock_nobody_is_followed(
 
 
 @linux
-def test_what_the_system_does_not_tell_is_not_told(meter: Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_system_does_not_report_is_not_reported(meter: Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its files: who waited for a core, and huge pages."""
 
     def gone(*_: object) -> None:

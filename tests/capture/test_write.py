@@ -73,7 +73,7 @@ def test_big_exports_are_copied_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(target.getvalue()) == {"k": {"v": 1}, "traceEvents": list(range(100))}
 
 
-def test_a_folder_that_can_t_be_made_is_told_before_the_run(tmp_path: Path) -> None:
+def test_a_folder_that_can_t_be_made_is_reported_before_the_run(tmp_path: Path) -> None:
     """The sentence names the folder."""
     file = tmp_path / "file"
     file.write_text("")

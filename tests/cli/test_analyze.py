@@ -162,7 +162,7 @@ def test_a_saved_analysis_is_no_other_report(tmp_path: Path, option: str, value:
     assert f"Leave out {option}" in str(result.exception)
 
 
-def test_what_each_stage_took_is_said_on_stderr(tmp_path: Path) -> None:
+def test_what_each_stage_took_is_reported_on_stderr(tmp_path: Path) -> None:
     """Stdout holds the report alone; with --cache the next time reads what was kept."""
     path = waiting().write(tmp_path / "t.json")
     plain, timed = (run(str(path), "--format", "json", "--cache", *more) for more in ((), ("--timings",)))

@@ -66,7 +66,7 @@ def test_around_writes_less(trace: Path, tmp_path: Path) -> None:
         (["--around", "nope"], "is called 'nope'"),
     ],
 )
-def test_what_can_mean_nothing_is_said(trace: Path, tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_what_can_mean_nothing_is_reported(trace: Path, tmp_path: Path, arguments: list[str], says: str) -> None:
     """And nothing is written."""
     result = run("annotate", trace, "-o", tmp_path / "out.pt.trace.json", *arguments)
     assert isinstance(result.exception, UsageError)

@@ -56,7 +56,7 @@ def test_each_format_is_written(states: tuple[str, str], tmp_path: Path, form: s
 
 
 @pytest.mark.parametrize("args", [[], ["x"], ["x", "y", "z"], ["x", "y", "--before", "z"], ["--before", "x"]])
-def test_a_wrong_call_is_told(args: list[str]) -> None:
+def test_a_wrong_call_is_reported(args: list[str]) -> None:
     """Two states are needed, named one way."""
     assert "needs BEFORE and AFTER" in str(run(*args).exception)
 

@@ -110,7 +110,7 @@ def test_traces_are_read_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> 
     }  # fmt: skip
 
 
-def test_warnings_of_the_traces_are_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_of_the_traces_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the ranks that have them."""
     from msgspec.structs import replace
 

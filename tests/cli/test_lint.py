@@ -107,7 +107,7 @@ def test_the_project_allows(file: Path) -> None:
     assert "expired on 2020-01-01" in result.stderr
 
 
-def test_a_comment_that_allows_nothing_is_said(file: Path) -> None:
+def test_a_comment_that_allows_nothing_is_reported(file: Path) -> None:
     """Without a reason, without a rule or for another rule it allows nothing."""
     for comment, why in (("allow[item]", "no reason"), ("allow why not", "no rule"), ("allow[cpu] x", "another rule")):
         file.write_text(CODE.replace("loss.item())", f"loss.item())  # syncscan: {comment}"))

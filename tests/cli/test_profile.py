@@ -72,7 +72,7 @@ def test_the_script_s_exit_code_is_the_command_s(tmp_path: Path) -> None:
     assert run(tmp_path, LOOP + "sys.exit(9)", "--keep-running", "100").exit_code == 9
 
 
-def test_what_was_said_in_the_capture_is_not_said_again_with_the_report(
+def test_what_was_reported_in_the_capture_is_not_reported_again_with_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The trace holds it too, for those who read only that."""
@@ -91,7 +91,7 @@ def test_what_was_said_in_the_capture_is_not_said_again_with_the_report(
     assert CliRunner().invoke(analyze, [str(tmp_path / "out")]).stderr.count(note) == 1
 
 
-def test_a_script_without_steps_is_told_how_to_mark_them(tmp_path: Path) -> None:
+def test_a_script_without_steps_is_reported_how_to_mark_them(tmp_path: Path) -> None:
     """And what to do where it trains in processes of its own."""
     result = run(tmp_path, "print('hello')")
     assert "with syncscan.profile() as prof:" in result.stderr
@@ -148,7 +148,7 @@ def test_a_script_that_changes_its_folder_writes_where_it_was_asked_to(
     assert f"syncscan: wrote traces/{trace.name}" in result.stderr
 
 
-def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_that_fails_is_reported_and_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --keep-running the script goes on, and its exit code is its own."""
 
     def full(*_: object) -> None:
@@ -162,7 +162,7 @@ def test_a_capture_that_fails_is_said_and_is_no_success(tmp_path: Path, monkeypa
     assert (stored.exit_code, stored.stdout) == (0, "end\n")
 
 
-def test_a_job_that_nobody_asks_for_a_capture_is_told_so(tmp_path: Path) -> None:
+def test_a_job_that_nobody_asks_for_a_capture_is_reported(tmp_path: Path) -> None:
     """It has run to its end as without syncscan."""
     result = run(tmp_path, LOOP + "print('end')", "--on-signal=USR2", "20")
     assert "ended after 20 steps (SGD.step()), but no capture was requested before" in result.stderr
@@ -229,7 +229,7 @@ def test_a_trace_that_needs_more_memory_than_is_allowed_is_refused(
 
 
 @pytest.mark.parametrize("has_capture", [True, False])
-def test_options_that_a_script_s_own_capture_replaces_are_told(
+def test_options_that_a_script_s_own_capture_replaces_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_capture: bool
 ) -> None:
     """Each that was given, by its name; none where they count."""
@@ -241,7 +241,7 @@ def test_options_that_a_script_s_own_capture_replaces_are_told(
     assert (text in errors) is has_capture
 
 
-def test_the_steps_that_are_told_are_those_that_ran(tmp_path: Path) -> None:
+def test_the_steps_that_are_reported_are_those_that_ran(tmp_path: Path) -> None:
     """Neither one more nor one less than the script itself counts."""
     result = run(tmp_path, LOOP, "5")
     assert "The script ended after 5 steps" in result.stderr

@@ -118,7 +118,7 @@ def test_a_module_that_raises_shows_no_frame_of_ours(script):
     assert [file for file in files if "/torch/" not in file] == []
 
 
-def test_inputs_that_a_function_does_not_take_are_told(script):
+def test_inputs_that_a_function_does_not_take_are_reported(script):
     """By what is missing."""
     with pytest.raises(UsageError, match="'x'"):
         run(f"{script}:infer", "--inputs", "empty")

@@ -85,7 +85,7 @@ def test_one_line_of_the_program_is_as_many_findings_as_it_has_lines_in_a_librar
     assert len({f.id for f in findings(t)}) == 2
 
 
-def test_an_id_does_not_tell_where_an_environment_lies():
+def test_an_id_does_not_report_where_an_environment_lies():
     """One library in two environments gives one finding."""
 
     def ids(site: str) -> set[str]:

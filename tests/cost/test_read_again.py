@@ -52,7 +52,7 @@ def test_a_line_that_reads_in_each_layer_may_read_one_value() -> None:
     ],
     ids=["few", "no line", "one element each", "a choice each", "not in each step as many"],
 )
-def test_what_reads_other_values_is_not_told_so(finding: Finding) -> None:
+def test_what_reads_other_values_is_not_reported(finding: Finding) -> None:
     """Or what may well do so."""
     assert "once" not in finding.diagnosis.title
 
@@ -97,7 +97,7 @@ def test_other_values_are_not_the_same(read: Any) -> None:
     assert "same value" not in dry(read).diagnosis.title
 
 
-def test_what_one_read_left_saves_is_said_beside_the_gain_of_all() -> None:
+def test_what_one_read_left_saves_is_reported_beside_the_gain_of_all() -> None:
     """The gain is of removing all of them; to read once leaves the wait for the first."""
     finding = layers(8)
     assert finding.gain is not None

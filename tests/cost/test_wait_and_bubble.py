@@ -234,7 +234,7 @@ def told(story: list[tuple[int, int, int]]) -> TraceBuilder:
 
 
 @given(stories)
-def test_any_told_wait_is_measured(story: list[tuple[int, int, int]]):
+def test_any_reported_wait_is_measured(story: list[tuple[int, int, int]]):
     """Whatever runs before and behind, each wait is from the synchronize's begin to the end of the work."""
     trace, points = measured(told(story))
     expected = [int(trace.slices.dur[point.calls[-1]]) - 1000 for point, _ in points]

@@ -154,7 +154,7 @@ def test_what_a_row_tells_needs_no_explanation(expected: int, stream: int) -> No
     assert streams(t) == [stream]
 
 
-def test_a_row_without_a_call_is_told_or_explained_likewise() -> None:
+def test_a_row_without_a_call_is_reported_or_explained_likewise() -> None:
     """By its stream, else by its length."""
     for entry, stream in ((20, 20), (-1, 7)):
         t = TraceBuilder()

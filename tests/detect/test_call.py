@@ -177,7 +177,7 @@ def test_before_and_after_are_what_the_program_called() -> None:
     assert call.after == ("cudaEventQuery", "aten::add")
 
 
-def test_at_most_64_neighbours_are_told() -> None:
+def test_at_most_64_neighbours_are_reported() -> None:
     """On either side, the nearest."""
     t = TraceBuilder()
     for k in range(70):

@@ -150,7 +150,7 @@ WORLD = {
 
 @pytest.mark.parametrize("trace", ["world", "world.stacks"])
 @pytest.mark.parametrize("name", WORLD)
-def test_waits_of_distributed_and_compiled_code_are_told_apart(name: str, trace: str) -> None:
+def test_waits_of_distributed_and_compiled_code_are_distinguished(name: str, trace: str) -> None:
     """With stacks and without; DDP's own statistics in its first iterations are for information."""
     rules = {p.diagnosis.rule for p in recorded(trace).get(f"world::{name}", [])}
     assert rules == ({WORLD[name]} if WORLD[name] else set())

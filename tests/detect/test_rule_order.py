@@ -52,7 +52,7 @@ def test_every_pair_has_a_reason() -> None:
     assert [pair for pair in sorted(count, key=in_order) if pair not in BEFORE and pair[1] not in LATE] == []
 
 
-def test_no_reason_is_stale_or_said_twice() -> None:
+def test_no_reason_is_stale_or_reported_twice() -> None:
     """Each pair with a reason is recorded, in this order, and no general reason covers it already."""
     count, _, _ = recorded()
     assert [pair for pair in BEFORE if pair not in count] == []

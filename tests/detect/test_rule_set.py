@@ -79,7 +79,7 @@ def test_a_rule_says_of_each_call_what_it_says_when_it_is_asked_directly(match: 
     assert titles(calls, Rule(match)) == [match(call).title for call in calls]
 
 
-def test_equal_calls_are_told_apart_by_their_length() -> None:
+def test_equal_calls_are_distinguished_by_their_length() -> None:
     """The rule above does say different things of calls of one site."""
     assert [by_length(call).title for call in reads(100, 500, 100, 500)] == ["small", "big", "small", "big"]
 

@@ -387,7 +387,7 @@ def test_of_a_line_s_copies_most_tell_whether_they_are_constants() -> None:
     assert {point.diagnosis.fix[:21] for point in points} == {"New data in each step"}
 
 
-def test_a_transformer_that_asks_whether_its_mask_is_causal_can_be_told() -> None:
+def test_a_transformer_that_asks_whether_its_mask_is_causal_can_be_reported() -> None:
     """By an argument of the call."""
     frames = [
         "model.py(142): forward",

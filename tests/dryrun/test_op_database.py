@@ -13,7 +13,7 @@ SEEN_IN_TRACES = ["linalg.ldl_solve#0"]
 """A wait of a solver's own, of which torch's debug mode hears nothing."""
 
 
-def test_what_held_a_gpu_is_said_and_nothing_else() -> None:
+def test_what_held_a_gpu_is_reported_and_nothing_else() -> None:
     """The first sample of each op, and four of those that wait; in a process of its own, as the database asks for.
 
     Each of its ops looks through the stack that imports it, which takes pytest's a quarter of a minute.

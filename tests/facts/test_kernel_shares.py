@@ -12,7 +12,7 @@ def shares(t: TraceBuilder, most: int = 5) -> tuple[KernelShare, ...]:
     return kernel_shares(t.trace(), most)
 
 
-def test_kernels_are_told_by_name_the_longest_first() -> None:
+def test_kernels_are_recognized_by_name_the_longest_first() -> None:
     """Means of a step, and parts of all that the device works on."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):

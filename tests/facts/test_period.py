@@ -163,7 +163,7 @@ def test_work_that_lost_its_launch_is_not_earlier() -> None:
     assert earlier_work(t.trace()) is None
 
 
-def test_what_the_device_does_behind_the_last_step_is_told() -> None:
+def test_what_the_device_does_behind_the_last_step_is_reported() -> None:
     """It spans the host's end to the device's."""
     t = TraceBuilder()
     with t.step(0, 1000):

@@ -57,7 +57,7 @@ def test_the_step_is_as_long_as_without_it(held: dict[int, float], between: bool
     assert analysis.whatif("all").host_limit_us == pytest.approx(usual.whatif("all").host_limit_us, rel=1e-3)
 
 
-def test_it_is_said() -> None:
+def test_it_is_reported() -> None:
     """In how many steps, and how long."""
     text = steps_found(analyzed(steps({1: 10_000.0})))
     assert "Profiler overhead in 1 of them (10.0 ms, rows of category overhead) is excluded from all times." in text

@@ -47,7 +47,7 @@ def op(name: str) -> Callable[[TraceBuilder, float], None]:
     return made
 
 
-def test_memory_that_is_filled_while_its_copy_waits_for_the_device_is_told() -> None:
+def test_memory_that_is_filled_while_its_copy_waits_for_the_device_is_reported() -> None:
     """Each step's fill comes while the copy of the step before still runs: twice in three steps."""
     trace_of_fills = loop()
     assert [refill.times for refill in trace_of_fills] == [2]

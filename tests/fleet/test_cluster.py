@@ -49,7 +49,7 @@ def test_a_worker_of_another_version_is_named(tmp_path: Path, scheduler: str, mo
     assert "install the same version on both" in unread.reason
 
 
-def test_no_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """With its address, without what is secret in it."""
     monkeypatch.setattr(clusters, "_CONNECT_S", 0.2)
     with pytest.raises(UsageError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"):

@@ -58,7 +58,7 @@ def test_equal_ranks_hold_nobody_up() -> None:
     assert (fleet.matched, fleet.unmatched, fleet.missing) == (4, 0, ())
 
 
-def test_clocks_are_told_by_the_ends_of_collectives() -> None:
+def test_clocks_are_recognized_by_the_ends_of_collectives() -> None:
     """A rank whose clock is 7 ms ahead is no 7 ms late."""
     fleet = join(analyses(traces([Step(), Step(first=700)], clocks=(0, 7000))))
     assert [rank.clock_ns for rank in fleet.ranks] == [0, -7_000_000]
@@ -86,7 +86,7 @@ def renamed(one: RankAnalysis, path: str, **of: object) -> RankAnalysis:
     return replace(one, path=path, **of)
 
 
-def test_a_rank_is_told_by_its_trace_its_name_or_its_order() -> None:
+def test_a_rank_is_recognized_by_its_trace_its_name_or_its_order() -> None:
     """In this order, for all ranks alike."""
     two = analyses(traces([Step(), Step()]))
     named = [renamed(rank, f"run_rank{9 - k}.json", rank=None) for k, rank in enumerate(two)]
@@ -166,7 +166,7 @@ def with_groups(ranks: Sequence[Step], of: Callable[[int], Sequence[tuple[str, S
     return built
 
 
-def test_groups_that_share_a_name_are_told_by_their_ranks() -> None:
+def test_groups_that_share_a_name_are_recognized_by_their_ranks() -> None:
     """Four ranks, two by two: each meets one in a tensor group, another in a data group; clocks go over both."""
     groups = {0: ((0, 1), (0, 2)), 1: ((0, 1), (1, 3)), 2: ((2, 3), (0, 2)), 3: ((2, 3), (1, 3))}
     four = with_groups([Step()] * 4, lambda rank: [("tp", groups[rank][0]), ("dp", groups[rank][1])])

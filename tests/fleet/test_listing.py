@@ -43,7 +43,7 @@ def test_stored_ranks_are_a_job_where_no_trace_is(tmp_path: Path) -> None:
     assert Path(stored).name.startswith("rank0-")
 
 
-def test_nothing_there_is_said(tmp_path: Path) -> None:
+def test_nothing_there_is_reported(tmp_path: Path) -> None:
     """It holds for a folder and for a glob."""
     for where in (tmp_path, tmp_path / "*.json"):
         with pytest.raises(TraceNotFound, match="contains no traces"):

@@ -64,7 +64,7 @@ def test_a_job_in_s3_is_analyzed_and_kept_there(bucket: str) -> None:
     assert find(f"{bucket}/out") == [f"s3://{name}" for name in sorted(stored)]
 
 
-def test_what_goes_wrong_is_said_without_secrets(bucket: str) -> None:
+def test_what_goes_wrong_is_reported_without_secrets(bucket: str) -> None:
     """The bucket doesn't exist, or this key has no access to it."""
     for url in ("s3://nobodys/job", f"{bucket}/nothing/*.json"):
         with pytest.raises(SyncscanError) as raised:

@@ -48,7 +48,7 @@ def test_ignored_samples_can_have_a_class_of_their_own(spares: Spares) -> None:
     spares(program, switch, rule="torchmetrics", title="what ignore_index leaves", fix="without ignore_index")
 
 
-def test_a_mean_looks_for_nan_unless_told_not_to(spares: Spares) -> None:
+def test_a_mean_looks_for_nan_unless_reported_not_to(spares: Spares) -> None:
     """`nan_strategy='disable'`."""
     program = PROGRAM.replace("METRIC", "MeanMetric(nan_strategy='warn')").replace("VALUES", "loss")
     switch = ("'warn'", "'disable'")

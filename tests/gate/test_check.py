@@ -118,7 +118,7 @@ def test_a_comment_on_the_line_exempts_its_rule(tmp_path: Path, monkeypatch: pyt
     assert [e.finding.rule for e in again.exempt] == ["item"]
 
 
-def test_a_comment_that_allows_nothing_any_more_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comment_that_allows_nothing_any_more_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each file that the trace names and that is at hand, however the trace calls it; those of libraries aren't."""
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(

@@ -57,7 +57,7 @@ def test_the_same_code_differs_in_nothing(kind: str) -> None:
     assert set(told(diff(after, before))) == {"same"}
 
 
-def test_one_that_came_in_is_told_with_its_line() -> None:
+def test_one_that_came_in_is_reported_with_its_line() -> None:
     """Lines below it moved on; it is the new one, and nothing else."""
     before = [ITEM, replace(ITEM, line=20), replace(ITEM, line=30)]
     after = [ITEM, replace(ITEM, line=15), replace(ITEM, line=21), replace(ITEM, line=31)]
@@ -141,7 +141,7 @@ LINES = st.lists(st.integers(1, 40), min_size=0, max_size=5, unique=True)
 
 @settings(max_examples=15)
 @given(LINES, LINES)
-def test_each_place_is_told_once_and_the_other_way_round_is_the_mirror(before: list[int], after: list[int]) -> None:
+def test_each_place_is_reported_once_and_the_other_way_round_is_the_mirror(before: list[int], after: list[int]) -> None:
     """With m and n lines of a function, min(m, n) match and the rest is new or gone; swapping mirrors the result."""
     one, other = ([replace(ITEM, line=n) for n in lines] for lines in (before, after))
     forth, back = diff(one, other), diff(other, one)

@@ -96,7 +96,7 @@ def test_what_nobody_could_see_passes_nothing() -> None:
     assert "nothing was checked" in sentences(check(replace(fleet, ranks=blind)))[0]
 
 
-def test_missing_ranks_are_said() -> None:
+def test_missing_ranks_are_reported() -> None:
     """Missing ranks can't be checked."""
     assert check(damaged()).notes == (
         "1 of 5 ranks has no readable trace and was not checked.",

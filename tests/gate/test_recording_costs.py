@@ -77,7 +77,7 @@ def test_figures_are_the_recordings(dry: Analysis) -> None:
         (0, None, "Whether the sizes match is unknown: both runs copy only single numbers."),
     ],
 )
-def test_other_sizes_are_said(dry: Analysis, copied: int, same: bool | None, text: str) -> None:
+def test_other_sizes_are_reported(dry: Analysis, copied: int, same: bool | None, text: str) -> None:
     """By the bytes of copies at the same places; the figures stay as recorded."""
     liked = api.liken(dry, recording(copied))
     document = json.loads(report.render(liked, "json"))

@@ -184,7 +184,7 @@ def test_to_print_is_a_read_though_torch_turns_its_modes_off_for_it(show: Callab
     assert seen == [READ]
 
 
-def test_a_race_is_said_with_both_lines_and_what_to_do(gpu: None) -> None:
+def test_a_race_is_reported_with_both_lines_and_what_to_do(gpu: None) -> None:
     """As a warning at the line that reads, once."""
     with warnings.catch_warnings(record=True) as shown, syncscan.guard(10**9):
         warnings.simplefilter("always")

@@ -41,7 +41,7 @@ def test_the_habit_is_found_in_the_pages_trace(project: Path, tmp_path: Path) ->
     assert habit["recoverable_us"] == pytest.approx(300, abs=5)
 
 
-def test_without_the_rule_the_host_s_time_is_told_as_the_page_says() -> None:
+def test_without_the_rule_the_host_s_time_is_reported_as_the_page_says() -> None:
     """The page's reason for the habit is true: today the op is only one of those that take the host's time."""
     analysis = api.analyze_trace(audited().trace())
     assert analysis.habits == ()

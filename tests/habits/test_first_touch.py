@@ -90,7 +90,7 @@ def test_few_pages_are_not_worth_a_word(pages):
     assert habit((STACK, pages, 300.0)) is None
 
 
-def test_a_step_that_its_device_bounds_is_told_an_upper_bound():
+def test_a_step_that_its_device_bounds_is_reported_an_upper_bound():
     """All that the lines take."""
     flagged = habit((STACK, 200, 300.0), bound=Bound.DEVICE)
     assert (flagged.gain.basis, flagged.cost_us) == (Basis.UPPER_BOUND, pytest.approx(500))

@@ -38,7 +38,7 @@ def training(behind_forward=lambda t, at: None, pause=0, closure=False):
     return t
 
 
-def test_a_step_that_one_graph_can_hold_is_told_by_phases():
+def test_a_step_that_one_graph_can_hold_is_recognized_by_phases():
     """Launches and host time of each add up to the step's; nothing stands between them."""
     flagged = habit(training())
     assert [(s.phase, s.launches) for s in flagged.segments] == [
@@ -130,7 +130,7 @@ def test_a_trainers_closure_makes_no_phase_of_the_optimizer():
     assert phases == {Phase.FORWARD, Phase.BACKWARD}
 
 
-def test_what_the_optimizers_loop_launches_is_said_once():
+def test_what_the_optimizers_loop_launches_is_reported_once():
     """250 launches of an optimizer that goes through its parameters are a habit of its own, no graph's."""
     t = TraceBuilder(syncscan={"unprofiled_step_us": 6000.0})
     for start in t.steps(3, lasts=6000):

@@ -53,7 +53,7 @@ def test_an_average_of_weights_in_a_loop_is_one():
 @pytest.mark.parametrize(
     "ops", [("aten::lerp_",), ("aten::linalg_vector_norm",), ("aten::mul", "aten::mul", "aten::add", "aten::copy_")]
 )
-def test_what_has_a_batched_form_is_told(ops):
+def test_what_has_a_batched_form_is_reported(ops):
     """In place, a norm, or computed apart and copied back."""
     assert habit(training(ops, rounds=80, parameters=80)) is not None
 

@@ -212,7 +212,7 @@ def test_a_pageable_copy_outside_of_any_op_is_its_call_alone():
     assert [(begin, end) for _, begin, end in change.host] == calls
 
 
-def test_no_workers_are_told_from_too_few():
+def test_no_workers_are_distinguished_from_too_few():
     """By the class of the loader's iterator."""
     assert set(rules(loading("_SingleProcessDataLoaderIter"))) == {"loader-no-workers"}
     assert set(rules(loading("_MultiProcessingDataLoaderIter"))) == {"loader-few-workers"}
@@ -286,7 +286,7 @@ def test_timers_that_are_read_behind_other_work_time_no_repetition():
     assert rules(t) == {}
 
 
-def test_what_a_timing_synchronize_costs_is_said_of_the_sync_alone():
+def test_what_a_timing_synchronize_costs_is_reported_of_the_sync_alone():
     """The habit says what it does to the measurement."""
     analysis = api.analyze_trace(timed().trace())
     assert [f.gain is not None for f in analysis.findings] == [True]
@@ -368,7 +368,7 @@ PRODUCT = "sm80_xmma_gemm_f32f32_{}_f32_nn_n_tilesize128x128x8"
         ("nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT", 9, False),
     ],
 )
-def test_fp32_products_are_told_by_their_kernels(kernel, major, fires):
+def test_fp32_products_are_recognized_by_their_kernels(kernel, major, fires):
     """On a chip with tensor cores, by the names that cuBLAS gives the plain kernels."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
@@ -501,14 +501,14 @@ def test_fp32_convolutions_are_not_blamed():
     assert rules(t, 9) == {}
 
 
-def test_without_steps_nothing_is_said():
+def test_without_steps_nothing_is_reported():
     """A habit is something of a step."""
     t = TraceBuilder()
     t.launch("k", at=10, lasts=100)
     assert rules(t) == {}
 
 
-def test_of_steps_that_take_no_time_nothing_is_said():
+def test_of_steps_that_take_no_time_nothing_is_reported():
     """No rule fails for want of a part of it, as those of a trace whose times are damaged."""
     t = TraceBuilder()
     with t.step(0, 0):

@@ -57,7 +57,7 @@ def found(sampled, bound=Bound.HOST, busy=300.0):
         ("collate-on-step", (1, "torch", "torch/utils/data/_utils/collate.py", "default_collate", 200.0)),
     ],
 )
-def test_each_is_told_by_its_functions(rule, node):
+def test_each_is_recognized_by_its_functions(rule, node):
     """200 of 1,000 µs; in a step that its host bounds half of it is gained for sure, as far as samples tell."""
     habit = found(tree(MAIN, node))[rule]
     assert habit.cost_us == 200.0
@@ -109,7 +109,7 @@ def test_no_step_gets_shorter_than_its_device_works():
         "a function of a longer name",
     ],
 )
-def test_nothing_is_said_of_what_is_not_known_to_cost(sampled):
+def test_nothing_is_reported_of_what_is_not_known_to_cost(sampled):
     """Packages are told folder by folder, functions by their whole name."""
     assert found(sampled) == {}
 

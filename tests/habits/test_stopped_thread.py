@@ -93,7 +93,7 @@ def test_what_the_thread_computes_stays_and_all_else_may_be_the_locks():
     assert stopped_by_others(sampled((OWN, 400.0), on=100.0)).most_us == pytest.approx(900)
 
 
-def test_without_other_threads_nothing_is_said():
+def test_without_other_threads_nothing_is_reported():
     """Nor where the system doesn't tell who waited for a core."""
     assert stopped_by_others(sampled((OWN, 400.0), names=())) is None
     assert stopped_by_others(sampled((OWN, 400.0), delayed=None)) is None
@@ -119,7 +119,7 @@ def test_what_is_too_little_or_may_be_its_own_waiting_is_no_habit(stopped):
     assert "lock-held" not in found(sampled(stopped))
 
 
-def test_a_step_that_its_device_bounds_is_told_an_upper_bound():
+def test_a_step_that_its_device_bounds_is_reported_an_upper_bound():
     """It may work meanwhile."""
     assert found(sampled((OWN, 400.0)), Bound.DEVICE)["lock-held"].gain.basis is Basis.UPPER_BOUND
 

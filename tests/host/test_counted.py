@@ -203,7 +203,7 @@ def test_a_graph_s_launch_has_all_its_kernels() -> None:
     assert host.dearest == ()
 
 
-def test_ops_are_told_by_scope_the_dearest_first() -> None:
+def test_ops_are_recognized_by_scope_the_costliest_first() -> None:
     """Ops of one name in one scope are one; a scope in a scope is another; marks of steps are no scopes."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
@@ -229,7 +229,7 @@ def test_an_op_in_itself_takes_its_time_once() -> None:
     assert (to.per_step, to.us, to.self_us) == (2, pytest.approx(100), pytest.approx(30))
 
 
-def test_the_twenty_dearest_ops_are_told() -> None:
+def test_the_twenty_dearest_ops_are_reported() -> None:
     """However many there are."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=10_000):

@@ -136,7 +136,7 @@ def test_a_function_s_owner_is_its_package(file: str, owner: str) -> None:
         ((MAIN, f"{SITE}transformers/trainer.py:Trainer._maybe_log:3"), Phase.OTHER),
     ],
 )
-def test_the_phase_is_told_by_torch_s_own_calls_around(stack: tuple[str, ...], phase: Phase) -> None:
+def test_the_phase_is_recognized_by_torch_s_own_calls_around(stack: tuple[str, ...], phase: Phase) -> None:
     """Whoever made them: the program, a trainer, a hook, a closure."""
     assert phase_of(*stack) is phase
 

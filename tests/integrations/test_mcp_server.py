@@ -93,7 +93,7 @@ def test_nothing_outside_of_the_folder_is_read(tools: Callable[..., tuple[str, b
     assert "the server was started in" in text or "is not a path" in text
 
 
-def test_a_folder_with_several_traces_is_told(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
+def test_a_folder_with_several_traces_is_reported(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """Which there are."""
     (folder / "link.json").unlink()
     text, failed = tools("analyze", trace=".")

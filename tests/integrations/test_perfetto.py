@@ -74,7 +74,7 @@ def test_offline_needs_the_viewer(trace: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "--online" in caught.value.hint
 
 
-def test_a_taken_port_is_said(trace: Path) -> None:
+def test_a_taken_port_is_reported(trace: Path) -> None:
     """One sentence, no traceback."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

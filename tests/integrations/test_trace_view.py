@@ -26,7 +26,7 @@ INDEX = b'<head><script src="https://www.gstatic.com/charts/loader.js"></script>
         ({"tensorboard": "2.21.0"}, "torch-tb-profiler"),
     ],
 )
-def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], says: str) -> None:
+def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], says: str) -> None:
     """With what to install, and what to use instead."""
     monkeypatch.setattr(trace_view, "_version", versions.get)
     with pytest.raises(MissingExtra, match=says) as caught:
@@ -46,7 +46,7 @@ def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch, versions: di
         ("2.20.0", None, False),
     ],
 )
-def test_versions_that_do_not_work_together_are_said(
+def test_versions_that_do_not_work_together_are_reported(
     monkeypatch: pytest.MonkeyPatch, tensorboard: str, setuptools: str | None, works: bool
 ) -> None:
     """TensorBoard before 2.21 needs pkg_resources, which setuptools lost in 82."""
@@ -59,7 +59,7 @@ def test_versions_that_do_not_work_together_are_said(
             trace_view.check()
 
 
-def test_a_taken_port_is_said() -> None:
+def test_a_taken_port_is_reported() -> None:
     """Before TensorBoard's plugin starts processes that would outlive the failure."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

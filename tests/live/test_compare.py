@@ -38,7 +38,7 @@ def between(before: list[Window], after: list[Window]) -> list[tuple[int | None,
     return [(c.line, c.waiting_before, c.waiting_after, c.changed) for c in compared(*sides).lines]
 
 
-def test_a_line_that_waits_more_is_told_and_noise_is_not() -> None:
+def test_a_line_that_waits_more_is_reported_and_noise_is_not() -> None:
     """A rise from 10 % to 30 % is one; 10 % that vary by two points are none."""
     quiet = [0.1, 0.12, 0.08, 0.1, 0.11, 0.09] * 2
     assert between(side(quiet), side([0.3] * 12)) == [(41, 0.1, 0.3, True)]

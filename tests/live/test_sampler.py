@@ -96,7 +96,7 @@ def test_a_sample_that_ran_python_is_no_wait(tmp_path: Path, tick: Tick, sure: b
     assert watch._count_sample(tick)[1] == (("train.py", 3, "step") if waits else None)
 
 
-def test_a_thread_that_was_interrupted_in_python_is_told_from_one_in_a_call() -> None:
+def test_a_thread_that_was_interrupted_in_python_is_distinguished_from_one_in_a_call() -> None:
     """A late sample may have waited for the former, whatever the watched thread did."""
 
     def loops() -> None:

@@ -32,7 +32,7 @@ def test_a_watch_without_a_window_says_so() -> None:
     assert "No window is complete yet." in text(begin())
 
 
-def test_other_waits_and_threads_are_said() -> None:
+def test_other_waits_and_threads_are_reported() -> None:
     row = window(1, peers=0.2)
     import msgspec
 

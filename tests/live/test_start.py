@@ -55,7 +55,7 @@ def test_each_rank_of_a_launcher_is_watched(tmp_path: Path) -> None:
     assert sorted(ranks) == [0, 1]
 
 
-def test_a_script_that_steps_nothing_is_said_to(tmp_path: Path) -> None:
+def test_a_script_that_steps_nothing_is_reported_to(tmp_path: Path) -> None:
     assert "No step ended" in watched(tmp_path, "train.py", "0")
 
 

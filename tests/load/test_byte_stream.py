@@ -19,7 +19,7 @@ from syncscan.errors import MissingExtra, TraceUnreadable
 from syncscan.load import load, open_bytes
 
 
-def test_a_stream_ends_where_it_is_told_to(tmp_path: Path) -> None:
+def test_a_stream_ends_where_it_is_advised_to(tmp_path: Path) -> None:
     """In bytes as they are stored, whatever was appended since."""
     path = tmp_path / "t.json"
     path.write_bytes(b"0123456789")

@@ -100,7 +100,7 @@ def test_a_folder_of_traces_has_no_more_of_them(path: Path) -> None:
     assert api.find([str(path.parent)]) == [str(path)]
 
 
-def test_a_clock_is_told_of_every_stage(path: Path) -> None:
+def test_a_clock_is_reported_of_every_stage(path: Path) -> None:
     """In their order, each with the time since the one before."""
     clock = StageClock()
     api.analyze(path, clock=clock)

@@ -76,7 +76,7 @@ def test_doubled_lists_in_two_processes(tmp_path: Path, forked: list[int], piece
 
 @pytest.mark.parametrize("piece", [100, 1 << 20])
 @pytest.mark.parametrize("behind", [b'{"traceEvents": [{"ph": "X"}]}', b'\n[{"ph": "X"}]', b"garbage", b"}"])
-def test_what_stands_behind_the_trace_is_said(behind: bytes, piece: int) -> None:
+def test_what_stands_behind_the_trace_is_reported(behind: bytes, piece: int) -> None:
     """Another trace has ids and a clock of its own: it is left out, and not without a word."""
     first = json.dumps({"traceEvents": many_events(10), "traceName": "t"}).encode()
     trace = reader.read(io.BytesIO(first + behind), "t", piece)
@@ -139,7 +139,7 @@ def test_a_second_list_that_breaks_off() -> None:
     )
 
 
-def test_damage_behind_the_events_is_said() -> None:
+def test_damage_behind_the_events_is_reported() -> None:
     """Its readable part counts, and a warning says that the rest is missing."""
     text = b'{"traceEvents": [], "with_stack": 1, "x": {"a" 5}, "record_shapes": 1'
     info = reader.read(io.BytesIO(text), "t").info

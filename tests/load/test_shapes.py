@@ -36,7 +36,7 @@ def plain(tmp_path: Path) -> Trace:
     return load(write(tmp_path / "plain.json", story().json()))
 
 
-def test_gzip_and_zstd_are_told_by_their_bytes(tmp_path: Path) -> None:
+def test_gzip_and_zstd_are_recognized_by_their_bytes(tmp_path: Path) -> None:
     """The file's name says nothing."""
     zstandard = pytest.importorskip("zstandard")
     expected = plain(tmp_path)

@@ -148,7 +148,7 @@ def test_a_member_that_ends_near_a_border(tmp_path: Path, border: int, padding: 
     assert lost == ""
 
 
-def test_what_is_no_gzip_behind_gzip_is_said(tmp_path: Path) -> None:
+def test_what_is_no_gzip_behind_gzip_is_reported(tmp_path: Path) -> None:
     """A trace that was appended unpacked to a packed one isn't passed over in silence."""
     path = tmp_path / "t.gz"
     path.write_bytes(gzip.compress(b"[]") + b'{"traceEvents": []}')

@@ -114,7 +114,7 @@ def test_a_list_without_an_event_is_no_trace(text: bytes, piece: int) -> None:
         events(text, piece)
 
 
-def test_what_is_no_trace_is_said() -> None:
+def test_what_is_no_trace_is_reported() -> None:
     """A list of events is the least."""
     with pytest.raises(TraceUnreadable, match="no list of events"):
         valid(b'{"a": 1}')

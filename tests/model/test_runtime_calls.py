@@ -141,7 +141,7 @@ def test_what_comes_first_takes_memory_or_loads_code() -> None:
         ("cudaFree", False),
     ],
 )
-def test_what_is_of_one_stream_is_told_from_what_is_of_the_device(name: str, one: bool) -> None:
+def test_what_is_of_one_stream_is_distinguished_from_what_is_of_the_device(name: str, one: bool) -> None:
     """An event is of the stream that it was recorded on."""
     assert runtime_calls.is_of_a_stream(name) == one
 
@@ -226,7 +226,7 @@ NEITHER = """
 """
 
 
-def test_calls_that_manage_memory_and_calls_that_ask_are_told_by_name() -> None:
+def test_calls_that_manage_memory_and_calls_that_ask_are_recognized_by_name() -> None:
     """No call does both; setting and loading is neither."""
     names = f"{MEMORY} {QUESTIONS} {NEITHER}".split()
     assert list(filter(runtime_calls.manages_memory, names)) == MEMORY.split()

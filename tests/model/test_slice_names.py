@@ -23,7 +23,7 @@ def test_a_step_without_a_number_is_no_scope_of_the_programs_either() -> None:
     assert not slice_names.is_step("profiler step")
 
 
-def test_ops_that_hold_others_are_told_from_ops_that_do_work() -> None:
+def test_ops_that_hold_others_are_distinguished_from_ops_that_do_work() -> None:
     """The engine's, a node's, the compiler's: which op was called is asked of the others."""
     holds = [
         "autograd::engine::evaluate_function: MulBackward0",
@@ -52,14 +52,14 @@ def test_a_compiled_graph_lies_in_a_compiled_region() -> None:
     assert [slice_names.is_compiled_graph(region), slice_names.is_compiled_graph(graph)] == [False, True]
 
 
-def test_an_optimizers_step_is_told_from_what_else_it_does() -> None:
+def test_an_optimizers_step_is_distinguished_from_what_else_it_does() -> None:
     """Both are the optimizer's; a step of the program's own of that name is neither."""
     scopes = ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad", "optimizer.step#1"]
     assert list(filter(slice_names.is_optimizer, scopes)) == scopes[:2]
     assert list(filter(slice_names.is_optimizer_step, scopes)) == scopes[:1]
 
 
-def test_a_loaders_workers_are_told_by_its_iterator() -> None:
+def test_a_loaders_workers_are_recognized_by_its_iterator() -> None:
     """Time in a loader without them is the thread's own work."""
     scopes = [f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__" for kind in ("MultiProcessing", "SingleProcess")]
     assert list(filter(slice_names.is_loader_with_workers, scopes)) == scopes[:1]
@@ -76,7 +76,7 @@ def test_torchdatas_loader_is_one_too() -> None:
     assert list(filter(slice_names.is_loader, scopes)) == scopes
 
 
-def test_collectives_are_told_by_who_made_the_op() -> None:
+def test_collectives_are_recognized_by_who_made_the_op() -> None:
     """c10d's op, its record, NCCL's range, and the functional ones of compiled programs."""
     ops = (
         "c10d::allreduce_ record_param_comms nccl:all_reduce _c10d_functional::all_reduce c10d_functional::wait".split()
@@ -84,14 +84,14 @@ def test_collectives_are_told_by_who_made_the_op() -> None:
     assert list(filter(slice_names.is_collective, [*ops, "aten::all", "my nccl:"])) == ops
 
 
-def test_threads_of_torch_are_told_from_the_programs() -> None:
+def test_threads_of_torch_are_distinguished_from_the_programs() -> None:
     """Autograd's runs a part of the program; those that pin and those that watch over NCCL run none."""
     threads = ["thread 7 (pt_autograd_0)", "thread 8 (pt_data_pin)", "pt_nccl_watchdg", "thread 9 (python)"]
     assert list(filter(slice_names.is_autograd_thread, threads)) == threads[:1]
     assert list(filter(slice_names.is_service_thread, threads)) == threads[1:3]
 
 
-def test_a_frame_of_any_length_is_told_soon() -> None:
+def test_a_frame_of_any_length_is_reported_soon() -> None:
     """3 MB of what looks like lines, and no function: tried from each of them on it would take hours."""
     assert slice_names.frame_parts("a(1): " * 500_000 + "\n") is None
 
@@ -108,7 +108,7 @@ def test_a_frame_of_any_length_is_told_soon() -> None:
         ("train.py(" + "9" * 5000 + "): main", None),
     ],
 )
-def test_a_python_frame_is_told_from_a_builtin(name: str, parts: tuple[str, int, str] | None) -> None:
+def test_a_python_frame_is_distinguished_from_a_builtin(name: str, parts: tuple[str, int, str] | None) -> None:
     """A frame has a file, a line that a number holds, and a function; built-ins and modules have no line."""
     assert slice_names.frame_parts(name) == parts
 

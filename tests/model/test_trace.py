@@ -38,7 +38,7 @@ def test_ancestors_are_outermost_first():
     assert names(trace, trace.ancestors(call)) == ["ProfilerStep#2", "loss", "aten::index", "aten::nonzero"]
 
 
-def test_ops_and_scopes_are_told_apart():
+def test_ops_and_scopes_are_distinguished():
     """Around a call, the profiler's step is no scope, and the call itself no op."""
     trace = nested().trace()
     (call,) = [r for r in range(len(trace.slices)) if trace.name(r) == "cudaStreamSynchronize"]

@@ -98,7 +98,7 @@ def test_one_revision_is_compared_with_the_folder_as_it_is(repository: Path) -> 
     [("sub/train.py", "nope", "no revision nope"), ("train.py", "one", "at one doesn't exist at that revision"),
      ("sub/train.py", "--help", "no revision --help")],
 )  # fmt: skip
-def test_what_is_not_in_the_repository_is_said(repository: Path, path: str, revision: str, why: str) -> None:
+def test_what_is_not_in_the_repository_is_reported(repository: Path, path: str, revision: str, why: str) -> None:
     """And no worktree is left."""
     with pytest.raises(UsageError, match=why), at_revision(program(path), revision):
         pass

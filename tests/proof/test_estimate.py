@@ -54,7 +54,7 @@ def test_when_to_stop(after: tuple[float, ...], why: str) -> None:
     assert enough([Pair(100.0, us) for us in after], 0.005) == why
 
 
-def test_a_loss_is_told_sooner_than_its_size() -> None:
+def test_a_loss_is_reported_sooner_than_its_size() -> None:
     """A loss of 2 % with noise of 1 % takes six pairs on average, and none of 200 is called a gain; 0.2 % takes all
     16.
     """

@@ -53,7 +53,7 @@ def test_a_parameter_s_own_rounding_errors_are_no_difference() -> None:
     assert judge(still, fingerprint(end=1.0 + 8 * EPSILON), still, still).same is Same.NO
 
 
-def test_what_can_not_be_compared_is_said() -> None:
+def test_what_can_not_be_compared_is_reported() -> None:
     """Parameters of other shapes, as of fused layers: losses alone decide; and the other way round."""
     fused = replace(FIRST, begin=tensors([1.0, 1.0, 1.0]), end=tensors([1.0, 1.0, 1.0]))
     result = judge(FIRST, fused, FIRST, FIRST)
@@ -86,7 +86,7 @@ def test_a_program_that_never_repeats_itself_tells_nothing() -> None:
     assert judge(*runs, tolerance=0.2).same is Same.YES
 
 
-def test_other_beginnings_are_said() -> None:
+def test_other_beginnings_are_reported() -> None:
     """Parameters that differ before the first step make all that follows differ."""
     result = judge(FIRST, fingerprint(begin=0.5), FIRST, FIRST)
     assert result.same is Same.NO

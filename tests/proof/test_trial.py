@@ -93,13 +93,13 @@ def test_a_failing_program_is_one_sentence_and_the_end_of_its_output(folder: Pat
     assert "syncscan/" not in error.hint
 
 
-def test_a_program_that_dies_of_a_signal_is_told_so(folder: Path) -> None:
+def test_a_program_that_dies_of_a_signal_is_reported(folder: Path) -> None:
     """As of a segmentation fault."""
     error = failed("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
     assert str(error).startswith("bad.py failed: it was ended by SIGSEGV.")
 
 
-def test_a_program_without_steps_is_told_how_to_have_them(folder: Path) -> None:
+def test_a_program_without_steps_is_reported_how_to_have_them(folder: Path) -> None:
     """It isn't a program with too few."""
     error = failed("print('nothing to do')")
     assert not isinstance(error, TooFewSteps)

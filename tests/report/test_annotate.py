@@ -341,7 +341,7 @@ def test_a_finding_is_chosen_by_number_id_or_the_ids_beginning() -> None:
 
 
 @pytest.mark.parametrize("which", ["", "0", "99", "nothing-like-it"])
-def test_a_finding_that_is_not_there_is_said(which: str) -> None:
+def test_a_finding_that_is_not_there_is_reported(which: str) -> None:
     """The sentence names what was given."""
     t = story()
     a = api.analyze_trace(t.trace())

@@ -25,7 +25,7 @@ def test_it_tells_the_story(name: str) -> None:
         assert remedy.saves in text
 
 
-def test_a_projection_is_told_in_lines() -> None:
+def test_a_projection_is_reported_in_lines() -> None:
     """A finding a line with whether it was removed, as the analysis says it; no table, nothing wrapped."""
     analysis = api.analyze(SAMPLES / "maskedloss.v0.pt.trace.json.gz")
     projection = analysis.whatif("rule:nonzero")

@@ -36,7 +36,7 @@ def test_the_sentence_counts_each_kind_and_the_waits() -> None:
     assert compile_breaks.sentence(BROKEN) == f"torch 2.13.0: dynamo made 2 graphs; {counts}."
 
 
-def test_nothing_broken_is_said() -> None:
+def test_nothing_broken_is_reported() -> None:
     """It is said too if modules were only tried."""
     assert "no graph breaks, no frames run eagerly, no recompiles" in compile_breaks.sentence(said())
     assert "given the modules of one step" in compile_breaks.sentence(said(tried=True))
@@ -70,7 +70,7 @@ def test_json_has_the_ids_of_the_waits() -> None:
     ]
 
 
-def test_where_dynamo_was_not_asked_nothing_is_said() -> None:
+def test_where_dynamo_was_not_asked_nothing_is_reported() -> None:
     """In JSON it is null."""
     outcome = analysis(finding())
     assert compile_breaks.sentence(outcome) == ""

@@ -39,7 +39,7 @@ def test_the_story_counts_what_came_and_went() -> None:
     assert story.same == "1 sync is as before"
 
 
-def test_nothing_differs_is_said() -> None:
+def test_nothing_differs_is_reported() -> None:
     """A recording is compared with itself."""
     analysis = program(ITEM)
     story = story_of(api.diff([analysis], [analysis]))
@@ -119,7 +119,7 @@ def test_the_page_draws_a_step_of_each_on_one_scale() -> None:
     assert "default-src 'none'; style-src 'sha256-" in page
 
 
-def test_a_sync_s_gain_once_compiled_is_said_beside_its_gain_now() -> None:
+def test_a_sync_s_gain_once_compiled_is_reported_beside_its_gain_now() -> None:
     """In words where it is far more, and in JSON with each place."""
     diff = api.diff([program(ITEM)], [launch_bound(reads=10)])
     (change,) = [c for c in diff.changes if c.before is None]

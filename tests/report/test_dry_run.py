@@ -53,7 +53,7 @@ def test_the_first_screen_fits(dry: Analysis, width: int) -> None:
     ]
 
 
-def test_a_place_of_the_steps_is_not_told_again(dry: Analysis) -> None:
+def test_a_place_of_the_steps_is_not_reported_again(dry: Analysis) -> None:
     """A wait of a first step before the marked ones belongs to the same place."""
     with syncscan.pretend_gpu() as rec:
         x = torch.ones(4, device="cuda")

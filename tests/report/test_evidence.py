@@ -28,7 +28,7 @@ def test_it_says_line_chain_wait_bubble_and_how_measured():
     assert "recorded at the sync itself" in text
 
 
-def test_a_projection_is_never_said_to_be_measured():
+def test_a_projection_is_never_called_measured():
     """Where nothing was projected no gain is claimed."""
     a = typical()
     assert "projected" in evidence.render(a, a.findings[0])

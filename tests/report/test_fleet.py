@@ -113,7 +113,7 @@ def test_of_many_that_are_late_each_is_named_briefly() -> None:
     assert story.reason == "Latest rank in 3 steps: 0 in 1 (kernels), 1 in 1 (kernels), 2 in 1 (kernels)."
 
 
-def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
+def test_where_nothing_is_late_and_nothing_gained_that_is_reported() -> None:
     """One job has no syncs; in another the sync gains nothing."""
     assert story_of(even()).verdict == "No rank delays the others"
     assert story_of(even()).summary == "No host-device syncs found on any rank."
@@ -121,7 +121,7 @@ def test_where_nothing_is_late_and_nothing_gained_that_is_said() -> None:
     assert story_of(idle).then == ("Removing syncs gains the job nothing measurable.",)
 
 
-def test_what_cannot_be_told_is_not_told() -> None:
+def test_what_cannot_be_reported_is_not_reported() -> None:
     """Without collectives that match, and without a replay."""
     story = story_of(
         job(matched=0, lateness=(), path=(), baseline_us=None, recoverable_us=None, recoverable_range_us=None)

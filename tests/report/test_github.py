@@ -26,7 +26,7 @@ def test_no_findings_is_one_notice():
     assert "No host-device syncs found." in line
 
 
-def test_limits_are_kept_and_told():
+def test_limits_are_kept_and_reported():
     """Ten of a kind, the first ones, and the closing notice counts the rest."""
     many = [
         finding(f"nonzero-{severity.value}-{k}", severity=severity)

@@ -21,7 +21,7 @@ def told(*habits, step_us=10_000.0):
     return report.describe(replace(analysis(finding()), habits=habits), step_us)
 
 
-def test_a_projection_is_told_from_a_bound_and_from_a_spoilt_measurement():
+def test_a_projection_is_distinguished_from_a_bound_and_from_a_spoilt_measurement():
     """Three different words for three different things."""
     bound = replace(LAUNCHES, gain=replace(GAIN, basis=Basis.UPPER_BOUND))
     messages = [(h.saves, h.doubt) for h in told(LAUNCHES, bound, TIMED)]
@@ -40,7 +40,7 @@ def test_the_innermost_scope_says_where():
     ]
 
 
-def test_launches_that_a_graph_can_hold_are_told_with_what_each_part_saves_and_what_splits_them():
+def test_launches_that_a_graph_can_hold_are_reported_with_what_each_part_saves_and_what_splits_them():
     """Phase, launches, host time, saving; what ends a part; the line and how often."""
     twice = replace(LAUNCHES.splits[0], per_step=2)
     (habit,) = told(replace(LAUNCHES, splits=(twice,)))
@@ -90,7 +90,7 @@ def test_of_many_the_terminal_shows_the_first_in_its_table_and_what_proves_each_
     assert render(many, "text", verbose=1).count("420 launches per step") == 11
 
 
-def test_a_fix_is_not_told_twice_on_a_screen():
+def test_a_fix_is_not_reported_twice_on_a_screen():
     """The fix of the habit that leads the list of changes stands there alone."""
     leads = replace(analysis(), habits=(LAUNCHES,), remedies=(of_habit(LAUNCHES),))
     assert render(leads, "text").count("reduce-overhead") == 1

@@ -48,7 +48,7 @@ def test_tables_say_the_rest(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_times_under_the_profiler_are_said_to_be(form: str) -> None:
+def test_times_under_the_profiler_are_called(form: str) -> None:
     """Without a calibration they are too long."""
     recorded = text_of(form, Host(counted=replace(COUNTED, scaled=False)))
     assert "Of 14.3 ms under the profiler: 6.4 in ops" in recorded

@@ -145,7 +145,7 @@ def test_each_change_leads_to_its_findings_or_to_its_habit():
     assert {way[1:] for way in ways} <= {value for name, value in page.attributes if name == "id"}
 
 
-def test_a_change_whose_finding_is_not_on_the_page_is_told_without_a_way_to_it():
+def test_a_change_whose_finding_is_not_on_the_page_is_reported_without_a_way_to_it():
     """With many findings, the page has the first ones."""
     many = analysis(*(finding(f"nonzero-{k:08x}") for k in range(350)))
     last = replace(many, remedies=(remedy(findings=(many.findings[-1].id,)),))
@@ -177,7 +177,7 @@ def test_without_a_projection_nothing_is_promised():
     assert '"without":[]' in document
 
 
-def test_no_findings_is_said():
+def test_no_findings_is_reported():
     """A clean trace says so, and shows no table."""
     document = html.render(analysis())
     assert "No sync point was found" in document
@@ -243,7 +243,7 @@ def test_the_flagged_line_is_shown_with_those_around_it():
     assert '<figure class="source">' not in html.render(analysis(finding()))
 
 
-def test_what_a_view_hides_is_said():
+def test_what_a_view_hides_is_reported():
     """Beside how the steps were found; a page whose findings are all hidden doesn't say that there are none."""
     outcome = analysis(finding("nonzero"), finding("item"))
     few = html.render(replace(outcome, view=View(top=1)))

@@ -28,7 +28,7 @@ def test_a_step_is_drawn_as_scopes_ops_syncs_and_work() -> None:
     assert len(lanes["idle after syncs"]) == 1
 
 
-def test_what_a_picture_shows_is_said_too() -> None:
+def test_what_a_picture_shows_is_reported_too() -> None:
     """A notebook gets a PNG, and a sentence for who can't see it."""
     pytest.importorskip("matplotlib")
     drawn = api.analyze_trace(story().trace()).picture()
@@ -61,7 +61,7 @@ def test_an_icicle_hangs_what_is_called_below_its_caller() -> None:
 
 
 @pytest.mark.parametrize(("of", "says"), [("tree", "no picture of 'tree'"), ("host", "has no host samples")])
-def test_what_cannot_be_drawn_is_said(of: str, says: str) -> None:
+def test_what_cannot_be_drawn_is_reported(of: str, says: str) -> None:
     """With what to do instead."""
     with pytest.raises(UsageError, match=says):
         api.analyze_trace(story().trace()).picture(of)

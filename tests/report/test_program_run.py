@@ -64,7 +64,7 @@ def test_a_trace_of_another_run_is_left_alone(tmp_path: Path) -> None:
         assert api.analyze(written(tmp_path, run=phase(trace=name))).phases in ((), (None,))
 
 
-def test_what_was_not_recorded_is_said_with_its_share(tmp_path: Path) -> None:
+def test_what_was_not_recorded_is_reported_with_its_share(tmp_path: Path) -> None:
     """And why."""
     analysis = api.analyze(written(tmp_path, run=phase(missing="it didn't come again")))
     assert "rollout 42% (ppo.py:3-9, each 3.5 steps, not recorded: it didn't come again)" in program_run.sentence(
@@ -72,7 +72,7 @@ def test_what_was_not_recorded_is_said_with_its_share(tmp_path: Path) -> None:
     )
 
 
-def test_timed_steps_that_are_not_like_the_run_s_are_said_to_be(tmp_path: Path) -> None:
+def test_timed_steps_that_are_not_like_the_run_s_are_called(tmp_path: Path) -> None:
     """900 µs were timed, and 15.6 are the mean of the run's."""
     assert "900 µs, but the run's steps 15.6 µs on average" in program_run.sentence(
         api.analyze(written(tmp_path, run=phase()))

@@ -71,12 +71,12 @@ def test_a_proof_on_a_terminal() -> None:
          "Not proven. Too few pairs of processes to measure a gain: 1 of 3."),
     ],
 )  # fmt: skip
-def test_what_is_not_proven_is_said(change: dict[str, object], line: str) -> None:
+def test_what_is_not_proven_is_reported(change: dict[str, object], line: str) -> None:
     """With what was measured."""
     assert render_text(replace(PROOF, **change), 140).splitlines()[1] == line  # type: ignore[arg-type]
 
 
-def test_another_result_is_said_with_how_it_is_known() -> None:
+def test_another_result_is_reported_with_how_it_is_known() -> None:
     """The report says that it isn't deterministic, or how much rounding errors alone change."""
     assert (
         "different: why. After 5 seeded steps outputs 0.2 apart; not deterministic: two runs of the first version "
@@ -88,7 +88,7 @@ def test_another_result_is_said_with_how_it_is_known() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "text"), [(0.1, 0.2, "more"), (0.4, 0.5, "less")])
-def test_a_projection_that_was_wrong_is_said(low: float, high: float, text: str) -> None:
+def test_a_projection_that_was_wrong_is_reported(low: float, high: float, text: str) -> None:
     """Only where the two ranges don't meet."""
     proof = replace(PROOF, gain=ProofGain((low + high) / 2, low, high))
     assert f"{text} than measured" in render_text(proof)

@@ -54,7 +54,9 @@ def test_one_sync_is_singular() -> None:
         ((100.0, 100.0), "either alone gains nothing."),
     ],
 )
-def test_what_either_gains_alone_is_said_where_it_can_be_measured(alone_us: tuple[float, float], expected: str) -> None:
+def test_what_either_gains_alone_is_reported_where_it_can_be_measured(
+    alone_us: tuple[float, float], expected: str
+) -> None:
     """Half a percent of a step can't."""
     assert sentence(replace(STATES, alone_us=alone_us), [reads()]).endswith(f"; {expected}")
 
@@ -80,7 +82,7 @@ def test_the_states_are_lines_with_what_they_change() -> None:
     ]
 
 
-def test_without_syncs_nothing_is_said_of_them() -> None:
+def test_without_syncs_nothing_is_reported_of_them() -> None:
     """Only how the step launches."""
     plain = replace(STATES, each=(ProjectedState(COMPILE, False, 10_000.0, (9_000.0, 11_000.0)),))
     assert [row.name for row in rows(plain)] == ["as it is", "compiled"]

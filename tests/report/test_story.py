@@ -33,7 +33,7 @@ def told(outlook: Outlook | None, *remedies: object) -> Analysis:
     return replace(outcome, habits=(LAUNCHES,), remedies=remedies)  # type: ignore[arg-type]
 
 
-def test_nothing_to_gain_from_syncs_is_said_before_the_habit_that_gains() -> None:
+def test_nothing_to_gain_from_syncs_is_reported_before_the_habit_that_gains() -> None:
     """Without what to try instead: the habit says that."""
     story = story_of(told(NOTHING, of_habit(LAUNCHES)))
     assert (story.nothing, story.then) == ("Syncs aren't it.", "")
@@ -41,12 +41,12 @@ def test_nothing_to_gain_from_syncs_is_said_before_the_habit_that_gains() -> Non
     assert story.advice[1].startswith("1. The step is bound by its launches")
 
 
-def test_where_nothing_is_known_to_gain_it_is_said_what_to_try() -> None:
+def test_where_nothing_is_known_to_gain_it_is_reported_what_to_try() -> None:
     """No list follows."""
     assert story_of(told(NOTHING)).advice == ("Syncs aren't it, launches are.",)
 
 
-def test_a_sync_in_the_list_is_not_said_to_gain_nothing() -> None:
+def test_a_sync_in_the_list_is_not_reported_to_gain_nothing() -> None:
     """One that saves too little to be a piece of advice may still be worth a change."""
     assert story_of(told(NOTHING, remedy())).nothing == ""
 
@@ -64,7 +64,7 @@ def test_without_a_replay_no_advice_is_made_up() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "fragment", "html"])
-def test_each_change_is_said_once_on_the_first_screen(form: str) -> None:
+def test_each_change_is_reported_once_on_the_first_screen(form: str) -> None:
     """Between the verdict and the table, or the timeline."""
     shown = render(typical(), form)
     end = {"text": "Sorted by", "markdown": "| severity", "fragment": "<table", "html": 'class="findings"'}[form]

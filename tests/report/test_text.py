@@ -71,7 +71,7 @@ def test_a_repeated_interval_is_called_an_estimate() -> None:
     assert "the shortest repeating sequence (1 call) counts as a step, 4 times" in " ".join(report(t).split())
 
 
-def test_what_was_launched_before_is_told_apart() -> None:
+def test_what_was_launched_before_is_distinguished() -> None:
     """The device works off 5 ms when a step of 1 ms begins, and is done 5.1 ms behind it."""
     t = TraceBuilder()
     t.event(ph="X", cat="kernel", name="before", pid=0, tid=7, ts=0, dur=5000, args={"device": 0, "stream": 7})

@@ -173,7 +173,7 @@ def test_steps_that_launch_too_much_are_not_drawn_twice(monkeypatch: pytest.Monk
     assert "too many launches to draw" in drawn["why_none"]
 
 
-def test_without_a_sync_nothing_is_replayed_and_said_so():
+def test_without_a_sync_nothing_is_replayed_and_reported_so():
     """There is nothing to take out."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=1000):
@@ -183,7 +183,7 @@ def test_without_a_sync_nothing_is_replayed_and_said_so():
     assert "No syncs to remove" in drawn["why_none"]
 
 
-def test_input_and_communication_are_told_from_scopes_and_kernels():
+def test_input_and_communication_are_distinguished_from_scopes_and_kernels():
     """A loader's `__next__` and a collective's kernel, as the legend has them; a sync's call stays a sync's."""
     t = TraceBuilder()
     for start in t.steps(2, lasts=2000):

@@ -165,7 +165,7 @@ def test_second():
 
 
 @pytest.mark.parametrize("mark", ["limit_syncs", "limit_syncs(-1)", "no_syncs(3, 4, 5)", "no_syncs(allow='x')"])
-def test_marks_that_mean_nothing_are_told(run, mark: str) -> None:
+def test_marks_that_mean_nothing_are_reported(run, mark: str) -> None:
     """Before the test runs."""
     done = run(f"@pytest.mark.{mark}\ndef test_it():\n    pass\n")
     done.assert_outcomes(errors=1)

@@ -68,7 +68,7 @@ def test_a_step_that_waits_for_ranks_is_bound_by_communication() -> None:
         "oneccl_allreduce_kernel",
     ],
 )
-def test_every_backends_collectives_are_told_from_work(name: str) -> None:
+def test_every_backends_collectives_are_distinguished_from_work(name: str) -> None:
     """By the kernel's name: NCCL's old and new ones, RCCL's, MSCCL's, oneCCL's, vLLM's, SGLang's, torch's own."""
     assert analysis_of(with_collectives(300, 600, name)).step.bound is Bound.COMMUNICATION
 
@@ -156,7 +156,7 @@ def test_of_several_devices_each_has_its_own_shares() -> None:
     assert step.reason.startswith("The busiest of 2 devices is busy 4")
 
 
-def test_an_estimate_is_said_with_the_verdict() -> None:
+def test_an_estimate_is_reported_with_the_verdict() -> None:
     """Nobody timed the step without the profiler: the part that is taken to be its own is in the sentence."""
     plan = [("launch", 300.0), ("work", 500.0)]
     estimated = analyzed(plan)
@@ -176,7 +176,7 @@ def many_ops(work: float) -> TraceBuilder:
     return t
 
 
-def test_both_ends_of_an_estimate_are_said_where_they_differ() -> None:
+def test_both_ends_of_an_estimate_are_reported_where_they_differ() -> None:
     """As recorded the host is the limit; with what the estimate takes for the profiler's, the device."""
     step = analysis_of(many_ops(700)).step
     assert step.bound is Bound.DEVICE

@@ -65,7 +65,7 @@ def test_a_scope_runs_beside_the_rest_of_the_step_or_beside_another(beside: str,
         ("op:aten::item", "The selector 'op:aten::item' matches no sync in this trace.", "No sync in it has any op."),
     ],
 )
-def test_a_selector_that_names_nothing_is_told_what_would(selector: str, message: str, hint: str) -> None:
+def test_a_selector_that_names_nothing_is_reported_with_what_would(selector: str, message: str, hint: str) -> None:
     """The error names the selector; its hint lists what is near, or what there is."""
     with pytest.raises(UsageError) as raised:
         three_scopes().whatif(selector)

@@ -73,14 +73,14 @@ def test_a_projection_lies_within_its_range(way: str) -> None:
         assert p.launches == way
 
 
-def test_it_is_said_that_a_function_stays_eager() -> None:
+def test_it_is_reported_that_a_function_stays_eager() -> None:
     """While the sync in its loop stays; without it nothing is said."""
     analysis = network(reads=10)
     assert STAYS_EAGER in analysis.whatif(launches="compile").notes
     assert STAYS_EAGER not in analysis.whatif("all", launches="compile").notes
 
 
-def test_it_is_said_that_cuda_graphs_are_recorded_anew_for_each_size() -> None:
+def test_it_is_reported_that_cuda_graphs_are_recorded_anew_for_each_size() -> None:
     """Where a data-dependent shape stays within the network; for a read value, or without CUDA graphs, it isn't."""
     analysis = network(reads=1, op="nonzero")
     assert DYNAMIC in analysis.whatif(launches="reduce-overhead").notes

@@ -45,7 +45,7 @@ def test_a_step_of_pageable_copies_has_something_to_gain() -> None:
     assert "pageable" not in copying(size=0, memory="Pinned")
 
 
-def test_a_host_bound_step_is_told_to_launch_less() -> None:
+def test_a_host_bound_step_is_advised_to_launch_less() -> None:
     """Where the host never waits, syncs aren't the problem."""
     text = outlook([("work", 3000.0), ("launch", 50.0), ("work", 100.0), ("read", 0.0)])
     assert text == (
@@ -79,7 +79,7 @@ def test_what_limits_the_step_then(plan: list[Item], text: str) -> None:
     assert re.sub(r"[\d.]+ (µs|ms)", "N", outlook(plan)) == text
 
 
-def test_a_step_without_syncs_that_waits_for_its_host_is_told_so() -> None:
+def test_a_step_without_syncs_that_waits_for_its_host_is_reported() -> None:
     """There is no sync to blame."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
@@ -94,7 +94,7 @@ def test_a_step_without_syncs_that_waits_for_its_host_is_told_so() -> None:
     )
 
 
-def test_a_step_that_waits_for_its_loader_is_told_so() -> None:
+def test_a_step_that_waits_for_its_loader_is_reported() -> None:
     """Its syncs don't matter."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):

@@ -306,7 +306,7 @@ def test_a_process_without_torch_says_so(tmp_path: Path, started: Callable[[str]
 
 
 @reachable
-def test_a_process_that_ends_meanwhile_is_said_to_have(
+def test_a_process_that_ends_meanwhile_is_reported_to_have(
     tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
 ) -> None:
     """No step comes: its loop is none that is captured."""
@@ -346,7 +346,7 @@ def test_the_system_s_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python needs no debugger")
-def test_without_a_debugger_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_debugger_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     process = process_of(os.getpid())
     with pytest.raises(UsageError, match="needs gdb or lldb"), attached(process, Order("dump")):
