@@ -1,4 +1,4 @@
-"""A device goes in, a training step comes out whose loss waits for the device in five places; and its capture.
+"""Build a training step whose loss waits for the device in five places, and capture it.
 
 The step is the one of Chaim Rand's "PyTorch Model Performance Analysis and Optimization", part 3, written anew: a
 segmentation network whose loss looks at its targets with nonzero, unique and a boolean mask. Four versions take one of

@@ -1,4 +1,4 @@
-"""A device goes in, a training step comes out that reads its loss before it makes the next batch: the demo's second.
+"""Build a training step that reads its loss before it makes the next batch: the second one of the demo.
 
 The device has nothing to do while the host makes the batch, since the host came to that only when the device was done.
 """

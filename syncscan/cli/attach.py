@@ -125,7 +125,7 @@ def _guard(process: PythonProcess, order: Order) -> None:
 
 
 def _dump(pid: int) -> None:
-    """Print where each thread stands, also of a process that doesn't hear."""
+    """Print what each thread is executing, also of a process that doesn't answer."""
     from syncscan.live.attaching.attach import NotHeard, attached
     from syncscan.live.attaching.injection import process_of
     from syncscan.live.attaching.requests import Order

@@ -30,7 +30,7 @@ _FACTORIES = frozenset(f.__name__ for f in _device_module._device_constructors()
 _WITH_DRIVER = frozenset({"linalg_svd", "linalg_svdvals"})
 _COPIES_DATA = frozenset("tensor as_tensor asarray new_tensor".split())
 _DETACHED = frozenset(("tensor", "new_tensor"))
-"""Those whose result is detached last (torch/csrc/utils/tensor_new.cpp), by which it is told from a list as an index.
+"""Those whose result is detached last (torch/csrc/utils/tensor_new.cpp), unlike that of a list as an index.
 """
 CUDA = torch.device("cuda", 0)
 

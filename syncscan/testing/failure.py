@@ -92,9 +92,9 @@ _WHERE_MEANT = (
 )
 
 
-def _text(head: str, told: Sequence[str], foot: str = _WHERE_MEANT) -> str:
-    more = [f"… and {len(told) - MOST} more places."] if len(told) > MOST else []
-    return "\n\n".join([head, *told[:MOST], *more, *([foot] if foot else [])])
+def _text(head: str, places: Sequence[str], foot: str = _WHERE_MEANT) -> str:
+    more = [f"… and {len(places) - MOST} more places."] if len(places) > MOST else []
+    return "\n\n".join([head, *places[:MOST], *more, *([foot] if foot else [])])
 
 
 def _guarded_text(sync: GuardedSync, times: int) -> str:

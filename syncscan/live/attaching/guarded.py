@@ -17,7 +17,7 @@ from syncscan.guarding.seen import GuardedSync
 from syncscan.live.hooks import safely
 
 MOST_PLACES = 1000
-"""Most lines that are told apart."""
+"""Most lines that are distinguished."""
 
 
 @dataclass

@@ -126,7 +126,7 @@ def run_line(process: PythonProcess, script: Path) -> None:
 
 
 def native_frames(pid: int) -> list[list[str]]:
-    """Return the functions of C's in which each thread stands, innermost first; empty where gdb can't tell."""
+    """Return the native functions that each thread is in, innermost first; empty where gdb doesn't know."""
     gdb = shutil.which("gdb")
     if gdb is None:
         return []
