@@ -20,7 +20,7 @@ SIZE, LEFT, TOP, FOOT = 560, 64, 40, 96
 MOST = 1.4
 """Largest part of the step that is drawn; what lies beyond is counted below the drawing."""
 SLACK = {"whatif": 0.02, "joint": 0.06}
-"""What the page allows the measurement itself, by its table's command, as a part of the step."""
+"""How far a measurement may be off, as a part of the step, by the command of its table."""
 _TABLE = re.compile(r"<!-- table: python -m benchmarks\.([\w.]+)[^\n]*-->\n(.*?)<!-- /table -->", re.S)
 _JOINT = re.compile(r"([\d.]+) \(([\d.]+) to ([\d.]+)\): \**([\d.]+)")
 _TIME = re.compile(r"([\d.]+) (µs|ms|s)")

@@ -66,7 +66,7 @@ def in_turns(out: Path, turns: int, before: str, after: str) -> None:
 
 
 def _unprofiled_ms(folder: Path, name: str) -> float:
-    """What a step of a recorded workload took without the profiler."""
+    """Return the time of a recorded workload's step without the profiler, ms."""
     facts = json.loads((folder / "recorded.json").read_text())
     return float(facts["traces"][name]["unprofiled_step_ms"])
 

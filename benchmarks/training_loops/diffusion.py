@@ -19,13 +19,13 @@ def chosen(table, steps, shape):
 
 class Schedule:
     def __init__(self):
-        kept = np.cumprod(1.0 - np.linspace(1e-4, 0.02, 100))
-        self.kept, self.lost = np.sqrt(kept), np.sqrt(1.0 - kept)
+        remaining = np.cumprod(1.0 - np.linspace(1e-4, 0.02, 100))
+        self.remaining, self.lost = np.sqrt(remaining), np.sqrt(1.0 - remaining)
         self.numbers = list(range(100))
 
     def losses(self, model, x, steps):
         noise = torch.randn_like(x)
-        noisy = chosen(self.kept, steps, x.shape) * x + chosen(self.lost, steps, x.shape) * noise
+        noisy = chosen(self.remaining, steps, x.shape) * x + chosen(self.lost, steps, x.shape) * noise
         numbers = torch.tensor(self.numbers, device=steps.device, dtype=steps.dtype)
         return (model(noisy, numbers[steps]) - noise).square().mean(1)
 

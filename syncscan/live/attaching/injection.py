@@ -24,7 +24,7 @@ GDB_S = 60.0
 """How long gdb may take; where all symbols of torch's and CUDA's libraries are read that takes some seconds."""
 _PENDING = re.compile(r"pending", re.IGNORECASE)
 
-_GDB = r"""
+GDB_ATTACH = r"""
 import gdb
 OPTIONS = "auto-load off;pagination off;confirm off;unwindonsignal on;debuginfod enabled off;auto-solib-add off"
 for option in OPTIONS.split(";"):
@@ -37,7 +37,11 @@ try:
     # Only these libraries' symbols: torch's and CUDA's take seconds to read, and half a gigabyte.
     for library in ("libc[.]so", "libc-", "libpython"):
         gdb.execute("sharedlibrary " + library, to_string=True)
-    name = str(gdb.newest_frame().name())
+"""
+"""Begin of a script for gdb that stops process PID and reads the symbols that it needs; its `try` is still open."""
+_GDB = (
+    GDB_ATTACH
+    + r"""    name = str(gdb.newest_frame().name())
     if "pending" in name.lower():
         raise gdb.error("the main thread is handling another request")
     page = int(gdb.parse_and_eval("((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0,4096,3,34,-1,0)"))
@@ -56,6 +60,7 @@ finally:
     except gdb.error:
         pass
 """
+)
 
 
 @dataclass(frozen=True, slots=True)

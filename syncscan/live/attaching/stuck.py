@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from syncscan.live.attaching.injection import GDB_S, PythonProcess
+from syncscan.live.attaching.injection import GDB_ATTACH, GDB_S, PythonProcess
 
 Frames = list[tuple[str, int, str]]
 """File, line and function of each frame of a thread, innermost first."""
@@ -28,19 +28,9 @@ for thread in _remote_debugging.RemoteUnwinder(pid, all_threads=True).get_stack_
     rows.append((thread.thread_id == pid, frames))
 print(json.dumps(rows))
 """
-_WRITE = r"""
-import gdb
-OPTIONS = "auto-load off;pagination off;confirm off;unwindonsignal on;debuginfod enabled off;auto-solib-add off"
-for option in OPTIONS.split(";"):
-    try:
-        gdb.execute("set " + option)
-    except gdb.error:
-        pass
-try:
-    gdb.execute("attach PID", to_string=True)
-    for library in ("libc[.]so", "libc-", "libpython"):
-        gdb.execute("sharedlibrary " + library, to_string=True)
-    page = int(gdb.parse_and_eval("((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0,4096,3,34,-1,0)"))
+_WRITE = (
+    GDB_ATTACH
+    + r"""    page = int(gdb.parse_and_eval("((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0,4096,3,34,-1,0)"))
     if page in (0, 2**64 - 1):
         raise gdb.error("the process has no memory left")
     gdb.selected_inferior().write_memory(page, PATH)
@@ -58,6 +48,7 @@ finally:
     except gdb.error:
         pass
 """
+)
 
 
 def python_frames(process: PythonProcess) -> list[Frames]:
