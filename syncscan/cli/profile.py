@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import io
-import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from syncscan.cli import memory_limit
-from syncscan.cli.needs import Need, given, name, needs
+from syncscan.cli import memory_limit, profile_outcome
+from syncscan.cli.interrupt import DieOfInterrupt
+from syncscan.cli.needs import Need, needs
+from syncscan.cli.script_streams import ScriptStreams
 from syncscan.errors import UsageError
-from syncscan.report.printable import printable
 
 if TYPE_CHECKING:
+    from syncscan.capture.commands import Command
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
-    from syncscan.capture.processes import ProcessRun
     from syncscan.capture.script import ScriptRun
     from syncscan.capture.session import Session
     from syncscan.live.start import Wanted
-
-NO_STEPS = """\
-Nothing was captured: neither the script nor a process that it started called an optimizer's step(), and no loop that
-calls the device ran often enough to define a step.
-Mark its steps yourself, and run the script:
-    with syncscan.profile() as prof:
-        for batch in batches:
-            ...
-            prof.step()
-Processes started with a custom environment aren't captured: use their launcher's command instead, as in
-    syncscan profile torchrun --nproc-per-node N SCRIPT"""
 
 SAMPLED_S = 5.0
 SAMPLE = f"""How long to sample the host's stacks, after the last cycle and without the profiler; 0 turns sampling off
@@ -184,72 +170,124 @@ def command(
 
         watched = Wanted(str(out.absolute()), prefix or "", interval, capture_on_alarm, exports, on_alarm or "")
         _watch((script, *args), module, watched, fail_on_alarm)
-    from syncscan.capture import processes
-    from syncscan.capture.captured_process import follow_forks
-    from syncscan.capture.commands import notebook, resolved
     from syncscan.capture.demand import Demand
     from syncscan.capture.plan import Plan
-    from syncscan.capture.script import ScriptRun, run_script
-    from syncscan.capture.session import Session, default_name
-    from syncscan.capture.write import prepare
 
     demand = Demand(start_at, every, on_signal)
-    if sample is None:  # a job that is asked again and again runs at full speed as soon as a capture is written
+    if sample is None:  # a job that is captured again and again runs at full speed as soon as a trace is written
         sample = 0.0 if demand.standing else SAMPLED_S
     plan = Plan(wait, warmup, 3 if active is None else active, repeat, calibrate, sample=sample, auto=active is None)
-    prepare(out)
-    folder, streams = out.absolute(), _Streams()
+    request = _Request(plan, demand, out, prefix or "", stacks, shapes, explain_compile, keep_running)
+    _capture((script, *args), module, request, viewer, max_memory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The capture that the options describe; `prefix` begins a trace's name, and is empty for the script's name."""
+
+    plan: Plan
+    demand: Demand
+    out: Path
+    prefix: str
+    stacks: bool
+    shapes: bool
+    explain_compile: bool
+    keep_running: bool
+
+
+def _capture(
+    words: tuple[str, ...], module: bool, request: _Request, viewer: str | None, max_memory: int | None
+) -> NoReturn:
+    """Run a script or command captured, report its last trace, and end with its exit code.
+
+    Args:
+        words: the script and its arguments, or the command, as typed.
+        module: the first word is a module, to be run as by `python -m`.
+        request: the capture.
+        viewer: viewer to open the trace in.
+        max_memory: memory that reading the trace may take, in bytes.
+    """
+    from syncscan.capture import processes
+    from syncscan.capture.commands import resolved
+    from syncscan.capture.write import prepare
+
+    prepare(request.out)
+    streams, interrupt = ScriptStreams(), DieOfInterrupt()
+    command = resolved(words, module=module)
+    with processes.folder() as seen:
+        run = _run(command, request, seen, streams)
+        runs = [] if run.marked_by else processes.runs(seen)
+        run = profile_outcome.of_processes(run, runs)
+    with streams.restored():
+        profile_outcome.explain(run, request.plan, request.demand)
+        profile_outcome.explain_unused_options(run)
+        if run.paths:
+            _report(run.paths[-1], viewer, max_memory, streams.printed)
+        if any(process.world > 1 for process in runs) and len(run.paths) > 1:
+            profile_outcome.say(f"syncscan fleet {request.out} joins the captures of the {run.ranks} processes")
+    interrupt.pending = run.interrupted
+    sys.exit(1 if run.failed and run.stopped else run.exit_code)
+
+
+def _run(command: Command, request: _Request, seen: Path, streams: ScriptStreams) -> ScriptRun:
+    """Run a command and the processes that it starts under the capture.
+
+    Args:
+        command: the command to run.
+        request: the capture.
+        seen: folder in which the processes describe their captures.
+        streams: streams to write to while the script runs.
+    """
+    from syncscan.capture.captured_process import follow_forks
+    from syncscan.capture.commands import notebook
+    from syncscan.capture.processes import WantedCaptures, inherited, run_command
+    from syncscan.capture.script import ScriptRun, run_script
+    from syncscan.capture.session import Session, default_name
+
+    folder, keep_running = request.out.absolute(), request.keep_running or request.demand.standing
+    wanted = WantedCaptures.of(
+        seen,
+        folder,
+        request.prefix or notebook(command),
+        request.plan,
+        request.demand,
+        stacks=request.stacks,
+        shapes=request.shapes,
+        keep_running=keep_running,
+    )
+    if command.launcher:
+        if request.explain_compile:
+            raise UsageError(
+                f"--explain-compile doesn't reach the processes that {command.launcher} starts.",
+                "Give the script itself, or leave out --explain-compile.",
+            )
+        return ScriptRun(run_command(command.words, wanted), (), 0, "", False, False)
 
     def session() -> Session:
-        made = Session(folder, prefix or default_name(), plan, demand, stacks=stacks, shapes=shapes, notify=streams.say)
-        made.wrote = lambda path: streams.say(f"wrote {out / path.name}")
-        return made
-
-    command = resolved((script, *args), module=module)
-    dies = _DiesOfInterrupt()
-    keep_running = keep_running or demand.standing
-    with processes.folder() as seen:
-        wanted = processes.WantedCaptures.of(
-            seen,
+        name = request.prefix or default_name()
+        recording = Session(
             folder,
-            prefix or notebook(command),
-            plan,
-            demand,
-            stacks=stacks,
-            shapes=shapes,
-            keep_running=keep_running,
+            name,
+            request.plan,
+            request.demand,
+            stacks=request.stacks,
+            shapes=request.shapes,
+            notify=streams.say,
         )
-        if command.launcher:
-            if explain_compile:
-                raise UsageError(
-                    f"--explain-compile doesn't reach the processes that {script} starts.",
-                    "Give the script itself, or leave out --explain-compile.",
-                )
-            code = processes.run_command(command.words, wanted)
-            run = ScriptRun(code, (), 0, "", False, False)
-        else:
-            with contextlib.ExitStack() as over, processes.inherited(wanted):
-                over.callback(follow_forks(wanted))
-                run = run_script(
-                    command.target,
-                    command.arguments,
-                    session,
-                    module=command.module,
-                    keep_running=keep_running,
-                    explain_compile=explain_compile,
-                    say=streams.say,
-                )
-        of = [] if run.marked_by else processes.runs(seen)
-        run = _of_processes(run, of)
-    with streams.back():
-        _tell(run, plan, demand)
-        _tell_unheeded(run)
-        if run.paths:
-            _report(run.paths[-1], viewer, max_memory, streams.said)
-        if any(one.world > 1 for one in of) and len(run.paths) > 1:
-            _say(f"syncscan fleet {out} joins the captures of the {run.ranks} processes")
-    dies.now = run.interrupted
-    sys.exit(1 if run.failed and run.stopped else run.exit_code)
+        recording.wrote = lambda path: streams.say(f"wrote {request.out / path.name}")
+        return recording
+
+    with contextlib.ExitStack() as over, inherited(wanted):
+        over.callback(follow_forks(wanted))
+        return run_script(
+            command.target,
+            command.arguments,
+            session,
+            module=command.module,
+            keep_running=keep_running,
+            explain_compile=request.explain_compile,
+            say=streams.say,
+        )
 
 
 def _watch(words: tuple[str, ...], module: bool, wanted: Wanted, fail_on_alarm: bool) -> None:
@@ -257,7 +295,7 @@ def _watch(words: tuple[str, ...], module: bool, wanted: Wanted, fail_on_alarm: 
     from syncscan.capture.commands import resolved
     from syncscan.live.start import run_command_watched, run_watched
 
-    streams, dies = _Streams(), _DiesOfInterrupt()
+    streams, interrupt = ScriptStreams(), DieOfInterrupt()
     command, began = resolved(words, module=module), time.time()
     if command.launcher:
         code = run_command_watched(command.words, wanted)
@@ -270,7 +308,7 @@ def _watch(words: tuple[str, ...], module: bool, wanted: Wanted, fail_on_alarm: 
         else:
             path = _shown(running.path)
             streams.say(f"Wrote {path}; to view it: syncscan watch {path}")
-        dies.now, code = ended.interrupted, ended.code
+        interrupt.pending, code = ended.interrupted, ended.code
     sys.exit(code or (_alarmed(wanted, began, streams.say) if fail_on_alarm else 0))
 
 
@@ -290,150 +328,6 @@ def _alarmed(wanted: Wanted, began: float, say: Callable[[str], None]) -> int:
         rank = f"rank {begin.rank}, " if begin is not None and begin.world > 1 else ""
         say(f"alarm ({rank}step {alarm.total_steps}): {alarm}")
     return 1 if alarms else 0
-
-
-def _of_processes(run: ScriptRun, of: Sequence[ProcessRun]) -> ScriptRun:
-    """Join what a program's processes captured, as if one had: the report is of the first rank's last trace."""
-    if not of:
-        return run
-    return replace(
-        run,
-        exit_code=0 if all(one.stopped for one in of) else run.exit_code,
-        paths=tuple(path for one in reversed(of) for path in one.paths),
-        steps=max(one.steps for one in of),
-        marked_by=of[0].marked_by,
-        complete=all(one.complete for one in of),
-        stopped=all(one.stopped for one in of),
-        failed=next((one.failed for one in of if one.failed), None),
-        ranks=len(of),
-    )
-
-
-class _Streams:
-    """The streams as they are before a script replaces or closes them."""
-
-    def __init__(self) -> None:
-        self._out, self._err = sys.stdout, sys.stderr
-        self._spare = _duplicate(sys.stdout)
-        self.said: set[str] = set()
-        """Sentences that were printed while the script ran."""
-
-    def say(self, sentence: str) -> None:
-        """Write a sentence to the user, on stderr, if the script has left it open."""
-        if not self._err.closed:
-            self.said.add(sentence)
-            click.echo(f"syncscan: {printable(sentence, lines=True)}", file=self._err)
-
-    @contextlib.contextmanager
-    def back(self) -> Iterator[None]:
-        """Let a report go where the command's output goes, and give the script its own streams back afterwards."""
-        theirs = sys.stdout, sys.stderr
-        for stream in theirs:
-            with contextlib.suppress(ValueError, OSError, AttributeError):  # closed, or something of the script's own
-                stream.flush()
-        with contextlib.ExitStack() as spare:
-            sys.stdout, sys.stderr = self._out, self._err
-            if self._out.closed:
-                sys.stdout = spare.enter_context(open(os.devnull if self._spare is None else self._spare, "w"))
-            if self._err.closed:
-                sys.stderr = spare.enter_context(open(os.devnull, "w"))
-            try:
-                yield
-            finally:
-                with contextlib.suppress(ValueError, OSError):
-                    sys.stdout.flush()
-                sys.stdout, sys.stderr = theirs
-
-
-def _duplicate(stream: TextIO) -> int | None:
-    """Return another descriptor of the same file, which stays open when the script closes its own."""
-    try:
-        return os.dup(stream.fileno())
-    except (OSError, ValueError, AttributeError, io.UnsupportedOperation):
-        return None
-
-
-class _DiesOfInterrupt:
-    """Ends the process as Python ends one whose main program Ctrl-C has ended: by the signal, after everything else."""
-
-    def __init__(self) -> None:
-        self.now = False
-        atexit.register(self._end)  # before the script registers anything, so that it is the last to be called
-
-    def _end(self) -> None:
-        if self.now:
-            from syncscan.capture.signals import die_of
-
-            with contextlib.suppress(ValueError, OSError):
-                sys.stdout.flush()
-            die_of(signal.SIGINT)
-
-
-def _tell(run: ScriptRun, plan: Plan, demand: Demand) -> None:
-    """Say on stderr what came of it, and where nothing was captured, why and what to do."""
-    if len(run.paths) > run.ranks:
-        other_traces = "the other" if len(run.paths) == 2 else f"the other {len(run.paths) - 1}"
-        _say(
-            f"this report covers the last of {len(run.paths)} traces, {run.paths[-1].name}; use syncscan analyze for "
-            f"{other_traces}"
-        )
-    if run.failed:
-        return
-    if run.stopped:
-        what = "the script" if run.ranks == 1 else f"its {run.ranks} processes"
-        done = "capture is" if run.ranks == 1 else "captures are"
-        _say(f"stopped {what} after {run.steps} steps: the {done} complete (--keep-running lets it run on)")
-    if not run.marked_by and run.exit_code == 0:
-        _say(NO_STEPS)
-    elif run.marked_by and not run.paths and demand.standing:
-        _say(f"The script ended after {run.steps} steps ({run.marked_by}), but no capture was requested before.")
-    elif run.marked_by and not run.paths:
-        # The first step ends before anything can be captured: it is what shows where steps end.
-        needed = plan.steps + (demand.start_at or 0) + (run.marked_by != "prof.step()")
-        _say(
-            f"The script ended after {_steps(run.steps)} ({run.marked_by}), before the first recorded step:"
-            f" {needed} are needed. Let it run longer, or record fewer steps:"
-            " --calibrate 0 --wait 0 --warmup 1 --active 1."
-        )
-    elif run.paths and not run.complete:
-        _say(f"The script ended after {_steps(run.steps)}: the last trace contains only part of a cycle.")
-
-
-OF_A_CAPTURE = (
-    "wait",
-    "warmup",
-    "active",
-    "repeat",
-    "calibrate",
-    "sample",
-    "out",
-    "prefix",
-    "stacks",
-    "shapes",
-    "start_at",
-    "every",
-    "on_signal",
-)
-"""Options that a script's own `syncscan.profile` takes the place of."""
-
-
-def _tell_unheeded(run: ScriptRun) -> None:
-    """Say which options had no effect on a script that captures itself."""
-    context = click.get_current_context()
-    options = [name(context.command, option) for option in OF_A_CAPTURE if given(context, option)]
-    if run.marked_by == "prof.step()" and options:
-        _say(
-            f"The script uses syncscan.profile itself, so {', '.join(options)} had no effect. Pass these arguments "
-            "there."
-        )
-
-
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count} steps"
-
-
-def _say(sentence: str) -> None:
-    click.echo(f"syncscan: {printable(sentence, lines=True)}", err=True)
 
 
 def _report(path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str]) -> None:

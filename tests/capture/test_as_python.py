@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.cli.profile import NO_STEPS
+from syncscan.cli.profile_outcome import NO_STEPS
 
 pytest.importorskip("torch")
 
