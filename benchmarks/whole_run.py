@@ -78,7 +78,7 @@ def captured(program: str, device: str) -> Account:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "syncscan", "profile", "--out", folder]
         _run([*command, str(FOLDER / f"{program}.py"), PROGRAMS[program]], device)
-        trace = min(Path(folder).glob("*.pt.trace.json*"), key=lambda path: path.stat().st_mtime_ns)
+        (trace,) = Path(folder).glob(f"{program}.*.pt.trace.json*")  # phases have names of their own
         printed = subprocess.run(
             [sys.executable, "-m", "syncscan", "analyze", str(trace), "--format", "json"],
             capture_output=True,

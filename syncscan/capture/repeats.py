@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from syncscan.capture import device
 from syncscan.capture.rounds import Rounds, can_watch
@@ -40,6 +40,16 @@ HELD = 0.5
 """Fraction of the looks in which a loop must be active."""
 SAY_S = 10.0
 """Time after which a message reports that no step has been seen."""
+MODULE = "torch/nn/modules/module.py"
+Key = TypeVar("Key")
+
+
+class ModuleCall(NamedTuple):
+    """A line that calls a module, and how many frames lie around it."""
+
+    depth: int
+    code: CodeType
+    line: int
 
 
 class Repeats:
@@ -149,7 +159,7 @@ class Repeats:
         if not counting.start():
             return False
         try:
-            number = self._repeating(counts)
+            number = self._repeating(lambda: list(enumerate(counts)))
         finally:
             counting.close()
         if number is None or self._over.is_set():
@@ -160,33 +170,42 @@ class Repeats:
         self._undo = rounds.close
         return rounds.start()
 
-    def _repeating(self, counts: Sequence[int]) -> int | None:
-        """Return the first loop that completes enough rounds in time while the device is busy."""
+    def _repeating(self, counts: Callable[[], Sequence[tuple[Key, int]]]) -> Key | None:
+        """Return the first that completes enough rounds in time while the device is busy.
+
+        Args:
+            counts: returns the candidates with the rounds of each so far, the outermost first.
+        """
         work = self._work
         for seconds, enough in ((COUNT_S, OFTEN), (LONG_COUNT_S - COUNT_S, ENOUGH)):
             until = time.monotonic() + seconds
             while time.monotonic() < until and not self._over.wait(LOOK_S):
                 self._look()
-            often = [number for number, count in enumerate(counts) if count >= enough]
+            often = [key for key, count in counts() if count >= enough]
             if self._over.is_set() or (often and (self._work != work or device.backend() is None)):
                 return often[0] if often else None
         return None
 
     def _count_module(self) -> bool:
-        """Count the calls of the module that is most often called from outside any other."""
+        """Count the calls of the module most often called from outside any other, by the line that calls it.
+
+        A program can call one model on several lines: once per batch, and again for each word that it generates. The
+        outermost line that calls it often is the one that the program repeats.
+        """
         module = self._module_of[self._modules.most_common(1)[0][0]]
-        counts = [0]
+        calls: Counter[ModuleCall] = Counter()
+        counting = module.register_forward_pre_hook(lambda module, arguments: calls.update([_call(sys._getframe(1))]))
+        chosen = self._repeating(lambda: sorted(calls.copy().items(), key=lambda item: (item[0].depth, -item[1])))
+        counting.remove()
+        if chosen is None or self._over.is_set():
+            return False
+        self._chosen(f"a call of {type(module).__name__} at {PurePath(chosen.code.co_filename).name}:{chosen.line}")
 
         def count(module: Any, arguments: Any) -> None:
-            counts[0] += 1
+            if _caller(sys._getframe(1)) == (chosen.code, chosen.line):
+                self._round_ended()
 
-        counting = module.register_forward_pre_hook(count)
-        number = self._repeating(counts)
-        counting.remove()
-        if number is None or self._over.is_set():
-            return False
-        self._chosen(f"a call of {type(module).__name__}")
-        self._undo = module.register_forward_pre_hook(lambda module, arguments: self._round_ended()).remove
+        self._undo = module.register_forward_pre_hook(count).remove
         return True
 
     def _tell(self) -> None:
@@ -213,12 +232,28 @@ def _frames(frame: FrameType | None) -> list[Frame]:
     return frames[::-1]
 
 
+def _caller(frame: FrameType | None) -> Frame | None:
+    """Return the code and line that call a module, from a frame within the call; None where nothing does."""
+    while frame is not None and in_package(frame.f_code.co_filename, MODULE):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lineno)
+
+
+def _call(frame: FrameType) -> ModuleCall:
+    """Return the call of a module, from a frame within it."""
+    depth, outer = 0, frame.f_back
+    while outer is not None:
+        depth, outer = depth + 1, outer.f_back
+    code, line = _caller(frame) or (frame.f_code, frame.f_lineno)
+    return ModuleCall(depth, code, line)
+
+
 def _outermost_module(frame: FrameType | None) -> Any:
     """Return the outermost module of torch on the stack; None without one."""
     outer = None
     while frame is not None:
         code = frame.f_code
-        if code.co_name == "_call_impl" and in_package(code.co_filename, "torch/nn/modules/module.py"):
+        if code.co_name == "_call_impl" and in_package(code.co_filename, MODULE):
             outer = frame
         frame = frame.f_back
     return None if outer is None else outer.f_locals.get("self")
