@@ -60,7 +60,7 @@ def of_clocks(changes: Sequence[tuple[str, int]]) -> Account:
     for k in range(first, last):
         spent[parts[k]] += changes[k + 1][1] - changes[k][1]
     whole = sum(spent.values())
-    steps = sum(1 for k in range(first, last) if parts[k] == "step" and changes[k + 1][0] != "validation")
+    steps = sum(1 for k in range(first, last) if parts[k] == "step")
     return Account(whole / steps / 1e3, {part: ns / whole for part, ns in spent.items() if part != "step"})
 
 
