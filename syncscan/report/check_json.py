@@ -29,7 +29,7 @@ class CheckedFinding(Struct, frozen=True):
     line: int | None
     exact: bool | None
     per_step: float
-    wait_us: Annotated[float | None, about("null where the recording doesn't show how long its syncs wait")]
+    wait_us: float
     recoverable_us: float | None
     once_compiled_us: Annotated[
         float | None, about("projected: saving if the network is compiled and other syncs are removed")
@@ -105,15 +105,12 @@ def render(verdicts: Sequence[CheckVerdict], rules_from: str) -> str:
 
 
 def _verdict(verdict: CheckVerdict) -> VerdictDocument:
-    exempt = (
-        ExemptFinding(**asdict(_finding(e.finding, verdict.waits_withheld)), by=e.by, reason=e.reason)
-        for e in verdict.exempt
-    )
+    exempt = (ExemptFinding(**asdict(_finding(e.finding)), by=e.by, reason=e.reason) for e in verdict.exempt)
     return VerdictDocument(
         path=verdict.path,
         passed=verdict.passed,
         violations=tuple(_violation(v) for v in verdict.violations),
-        counted=tuple(_finding(f, verdict.waits_withheld) for f in verdict.counted),
+        counted=tuple(_finding(f) for f in verdict.counted),
         exempt=tuple(exempt),
         notes=verdict.all_notes,
         races=tuple(map(race_document, verdict.races)),
@@ -139,7 +136,7 @@ def _limit(limit: Limit) -> LimitDocument:
     )
 
 
-def _finding(finding: Finding, withheld: bool) -> CheckedFinding:
+def _finding(finding: Finding) -> CheckedFinding:
     source = finding.where.source
     return CheckedFinding(
         id=finding.id,
@@ -150,7 +147,7 @@ def _finding(finding: Finding, withheld: bool) -> CheckedFinding:
         line=source.line if source else None,
         exact=source.exact if source else None,
         per_step=finding.per_step,
-        wait_us=None if withheld else finding.wait_us,
+        wait_us=finding.wait_us,
         recoverable_us=finding.gain.recoverable_us if finding.gain else None,
         once_compiled_us=finding.gain.once_compiled_us if finding.gain else None,
     )

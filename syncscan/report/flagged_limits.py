@@ -36,7 +36,7 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
         limits=tuple(_limit(v, rules_from, verdict.waits_withheld) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
         warnings=verdict.all_notes,
-        closing=(f"All limits of {rules_from} are met.",) if verdict.passed else (),
+        closing=(f"All limits from {rules_from} are met.",) if verdict.passed else (),
         output=" ".join(verdict.all_notes),
     )
 
@@ -45,7 +45,7 @@ def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine
     return replace(
         _TEST,
         name=str(violation.limit),
-        message=sentences(violation.sentence, f"The limits are set in {rules_from}"),
+        message=sentences(violation.sentence, f"The limits come from {rules_from}"),
         place=_place(violation),
         cost=violation.sentence,
         details=(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.facts.period import earlier_work, later_work, step_intervals, window
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
+from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
@@ -237,6 +237,11 @@ USES = {
     Use.UNKNOWN: "unknown: neither the trace nor the source shows how the value is used",
 }
 """Whether a wait is safe to remove, by what the host does with the value."""
+
+
+def phase_of(where: Attribution) -> str:
+    """Return the part of the training step that a finding is in, as `forward, `; empty without one."""
+    return "" if where.phase is Phase.OTHER else f"{where.phase.value}, "
 
 
 def certainty(source: Source) -> str:
