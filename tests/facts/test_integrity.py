@@ -135,7 +135,7 @@ def test_clocks_disagree_where_a_twentieth_of_the_work_begins_too_early(early: i
 
 
 def test_work_that_names_no_launch_gets_no_verdict_and_no_waits() -> None:
-    """What the host waited for is as unknown as the cause of the device's delays."""
+    """The device's delays have an unknown cause, and so have the host's waits."""
     t = whole()
     for event in t.events:
         if event.get("cat") in ("kernel", "gpu_memcpy"):
