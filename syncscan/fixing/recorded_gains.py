@@ -52,9 +52,7 @@ def with_note(fixed: Fixed, trace: str) -> Fixed:
     """Return the patch with a note if the recording at `trace` shows the gain of none of its fixes."""
     if not fixed.fixes or any(fix.gain for fix in fixed.fixes):
         return fixed
-    note = (
-        f"{trace} has no projected wait at these lines, so gains are unknown: does it record this program?"
-    )
+    note = f"{trace} has no projected wait at these lines, so gains are unknown: does it record this program?"
     return replace(fixed, notes=(*fixed.notes, note))
 
 

@@ -99,14 +99,14 @@ def rows(analysis: Analysis) -> list[PhaseRow]:
 def strip(analysis: Analysis) -> list[StripPart]:
     """Return the run from its first step to its last, as cells; empty without samples."""
     run = analysis.run
-    if run is None or not run.stretches or not run.watched_us:
+    if run is None or not run.intervals or not run.watched_us:
         return []
     width = run.watched_us / STRIP
     held = [[0.0] * (len(run.phases) + 2) for _ in range(STRIP)]
-    for stretch in run.stretches:
-        _fill(held, stretch.begin_us, stretch.end_us, width, -1 if stretch.phase is None else stretch.phase)
-    for stretch in run.disturbed[1:]:
-        _fill(held, stretch.begin_us, stretch.end_us, width, -2)
+    for interval in run.intervals:
+        _fill(held, interval.begin_us, interval.end_us, width, -1 if interval.phase is None else interval.phase)
+    for interval in run.disturbed[1:]:
+        _fill(held, interval.begin_us, interval.end_us, width, -2)
     cells: list[StripPart] = []
     for part in held:
         most = max(range(len(part)), key=lambda k: part[k])
