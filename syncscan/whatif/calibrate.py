@@ -68,7 +68,7 @@ class Calibration(msgspec.Struct, frozen=True, eq=False):
     known: bool
     notes: tuple[str, ...] = ()
     estimated: float = 1.0
-    """Host scale that the number of recorded slices suggests, whatever was found."""
+    """Host scale that the number of recorded slices suggests; it may differ from the calibrated one."""
     slack: tuple[Replay, ...] = ()
     """Replays with other scales that explain the same observation."""
 
