@@ -41,7 +41,7 @@ def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
 
 
 class _OwnTime:
-    """Turns times of one logical thread into its own time: the clock without some intervals, and others longer or shorter.
+    """Turns times of one logical thread into its own time: the clock without some intervals, others longer or shorter.
 
     Args:
         left_out: the rows to leave out, in any order.
@@ -203,7 +203,7 @@ class _ProgramWriter:
         between: Sequence[Sequence[slice]],
         feeds: Sequence[list[Feed]],
     ) -> list[Node]:
-        """Return the node of each cut behind the runs before it, then the runs after the last cut and the rest of the step."""
+        """Return each cut's node behind the runs before it, then the runs after the last cut and the rest of the step."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
         draft, remaining = _Draft(list(begins)), iter(feeds)
         for runs, cut in itertools.zip_longest(between, cuts):
