@@ -203,7 +203,7 @@ class _ProgramWriter:
         between: Sequence[Sequence[slice]],
         feeds: Sequence[list[Feed]],
     ) -> list[Node]:
-        """Return each cut's node behind the runs before it, then the runs after the last cut and the rest of the step."""
+        """Return each cut's node behind the runs before it, then the runs after the last cut and the step's rest."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
         draft, remaining = _Draft(list(begins)), iter(feeds)
         for runs, cut in itertools.zip_longest(between, cuts):
