@@ -420,7 +420,7 @@ def missing(trace: Trace) -> tuple[str, ...]:
     present = {category for category in Category if trace.is_category(category).any()}
     if not present & {*CALLS, Category.SYNC} and not trace.info.capture.pretended:
         if not present & {Category.KERNEL, Category.MEMCPY}:
-            return ("No device events: nothing waits on a CPU. Record on a GPU, with ProfilerActivity.CUDA.",)
+            return ("No device events: on a CPU, nothing waits. Record on the device, with its ProfilerActivity.",)
         return ("No runtime calls, so waits can't be seen. Record with ProfilerActivity.CUDA and without a filter.",)
     if trace.info.capture.pretended:  # missing data is why a dry run has no verdict
         return ()

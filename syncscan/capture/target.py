@@ -33,8 +33,8 @@ class Target:
             return function  # type: ignore[no-any-return]
         names = [n for n, v in vars(self.module).items() if callable(v) and not n.startswith("_")]
         own = [n for n in names if getattr(getattr(self.module, n), "__module__", "") == self.module.__name__]
-        what = "no such name" if function is None else "which is not a function"
-        raise UsageError(f"{self.path} has '{name}': {what}.", f"It has: {', '.join(own[:8]) or 'no functions'}.")
+        what = f"has no function '{name}'" if function is None else f"has '{name}', which is not a function"
+        raise UsageError(f"{self.path} {what}.", f"It has: {', '.join(own[:8]) or 'no functions'}.")
 
 
 def split(spec: str) -> tuple[str, str]:

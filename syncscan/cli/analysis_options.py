@@ -91,12 +91,12 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def options_of_several(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add those that mean something of several recordings at once: a step's time, or a process, is of one alone."""
+    """Add the options that apply to several recordings: all but the step's time and the process."""
     return _of_steps(memory_limit.option(_asking(command)))
 
 
 def options_of_a_job(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add those that mean something of all ranks of a job at once."""
+    """Add the options that apply to a whole job."""
     step_ms = click.option(
         "--step-ms",
         type=Finite(min=0, min_open=True),

@@ -28,6 +28,10 @@ _SAVED = (".syncscan.json", ".syncscan.json.gz", ".fleet.json", ".fleet.json.gz"
 """Names of saved analyses and jobs, whose commands look at the name themselves."""
 
 
+_NO_TEXT = {".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".xls", ".xlsx", ".doc", ".docx", ".pptx", ".zip"}
+"""Suffixes of files that no format makes, and that no program would open if text were written to them."""
+
+
 def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have `-o NAME.html` mean `--format html`; to be applied above `needs`.
 
@@ -43,6 +47,8 @@ def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Cal
         def chosen(**arguments: Any) -> Any:
             context = click.get_current_context()
             form = _format_of(arguments["output"] or "")
+            if not form and not given(context, "form"):
+                _refuse_no_text(arguments["output"] or "", formats)
             if form and not given(context, "form"):
                 if form not in formats:
                     reason = f"{arguments['output']} is a file name for {form}, which this command can't write."
@@ -53,6 +59,13 @@ def format_by_name(formats: Sequence[str]) -> Callable[[Callable[..., Any]], Cal
         return chosen
 
     return choosing
+
+
+def _refuse_no_text(output: str, formats: Sequence[str]) -> None:
+    suffix = PurePath(output).suffix.lower()
+    if suffix in _NO_TEXT:
+        reason = f"{output}: no format of this command is for {suffix} files."
+        raise UsageError(reason, f"Choose another name, or --format {', '.join(formats)}.")
 
 
 def _format_of(output: str) -> str:

@@ -188,7 +188,7 @@ def _known(path: str, update: bool) -> Baseline:
 
 
 def _update(path: str, analyses: list[Analysis], verdicts: list[CheckVerdict]) -> None:
-    """Write the baseline; that it is replaced is what was asked for."""
+    """Write the baseline, replacing an existing one, as `--update-baseline` says."""
     from syncscan import files, gate
 
     target = _replaceable(path)

@@ -14,6 +14,7 @@ import click
 from msgspec.structs import replace
 
 from syncscan.cli.by_name import format_by_name
+from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.stdout import colors, width
@@ -88,7 +89,7 @@ def command(
     from syncscan.pretend import pretend_gpu
     from syncscan.report.phrases import real
 
-    _note_misplaced(script, args)
+    note_misplaced(script, args)
     refuse(output, force, *([like] if like else []))
     recording = api.analyze(like) if like else None
     file, function = _parts(script)
@@ -112,20 +113,8 @@ def command(
         sys.exit(1)
 
 
-def _note_misplaced(script: str, args: tuple[str, ...]) -> None:
-    """Say which arguments of the script are named as options of this command, in case they are meant for it."""
-    own = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
-    before = args[: args.index("--")] if "--" in args else args
-    meant = [name for arg in before if (name := arg.partition("=")[0]) in own]
-    if meant:
-        say(
-            f"note: {', '.join(dict.fromkeys(meant))} went to {script}, like everything after it. "
-            f"Options of syncscan must come before it: syncscan dryrun {meant[0]} … {script}"
-        )
-
-
 def _parts(script: str) -> tuple[str, str]:
-    """File and function of FILE.py:FUNCTION; without a function anything else."""
+    """Return file and function of FILE.py:FUNCTION; for anything else, the script and an empty name."""
     file, colon, function = script.rpartition(":")
     return (file, function) if colon and function.isidentifier() and not Path(script).exists() else (script, "")
 
@@ -147,7 +136,7 @@ def _function(file: str, name: str) -> Callable[[], object]:
 
 
 def _called(function: Callable[[], object], steps: int, pretended: Pretended) -> bool:
-    """Call a function once to settle and then once per step; whether it failed."""
+    """Call a function once to settle and then once per step; return whether it failed."""
     try:
         function()
         for _ in range(steps):
@@ -162,7 +151,7 @@ def _called(function: Callable[[], object], steps: int, pretended: Pretended) ->
 
 
 def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended: Pretended) -> bool:
-    """Run a script or a command as Python would, to the end of its last step; whether it failed.
+    """Run a script or a command as Python would, to the end of its last step; return whether it failed.
 
     What a launcher starts in many processes runs as one rank of one.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.stdout import colors, width
@@ -111,6 +112,7 @@ def command(
     refuse(output, force and not write, *([trace] if trace else []))
     view = View(select=globs(select), ignore=globs(ignore))
     refuse_unknown(view)
+    note_misplaced(script, args)
     if source_only:
         fixed = fix_source(script, select=view.select, ignore=view.ignore, unverified=unverified)
     else:

@@ -68,7 +68,7 @@ def run_of(parts: Sequence[ProgramPart], steps: int) -> ProgramRun:
         period_us=(),
         steps_share=None,
         phases=tuple(map(_run_phase, parts)),
-        stretches=(),
+        intervals=(),
         disturbed=(),
         recorded=(),
     )

@@ -24,7 +24,7 @@ _ORDER = {CompileKind.SKIPPED: 0, CompileKind.BREAK: 1, CompileKind.RECOMPILED: 
 
 
 def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[CompileBreak, ...]:
-    """Return dynamo's reports, with the findings at each: those where the host waits first, the costliest before.
+    """Return dynamo's reports with the findings at each, the costliest first; reports without findings come last.
 
     Args:
         record: the record, as capture stored it.

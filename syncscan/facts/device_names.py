@@ -23,7 +23,7 @@ class DeviceNames:
         self._behind = np.cumsum([len(name) + 1 for name in names])
         """Where in the text the name after each one begins."""
 
-    def that(self, predicate: Callable[[str], Any], words: Iterable[str]) -> Bool:
+    def matching(self, predicate: Callable[[str], Any], words: Iterable[str]) -> Bool:
         """Return a mask over `Trace.strings`: the device names that satisfy `predicate`.
 
         Args:

@@ -29,8 +29,8 @@ choice: of 141 such threads in our recordings, known by name, the lowest share i
 def autograd_tracks(trace: Trace) -> Bool:
     """Return a mask over `Trace.tracks` of autograd's threads, which run backward passes and nothing else.
 
-    They have its name, or nearly all that they do is the engine's: nothing is of a step, a loader or an optimizer, and
-    no op is recorded for autograd. A program's own thread that runs a backward pass doesn't count.
+    Such a thread has autograd's name, or nearly all of its ranges are the engine's, and none marks a step, a loader or
+    an optimizer, or is an op that autograd records. A program's own thread that runs a backward pass doesn't count.
     """
     named = np.array([is_autograd_thread(track.thread) for track in trace.tracks], np.bool_)
     runs = np.zeros(len(trace.tracks), np.bool_)

@@ -36,11 +36,12 @@ programmatic dependent launch (CUDA Programming Guide); it is reported only if m
 
 def integrity_of(trace: Trace, known: Sequence[Lack] = ()) -> Integrity:
     """Return what data a trace misses and which numbers are withheld, including what is already known to be missing."""
-    lacks = (*known, *_lacks(trace))
+    lacks = (*known, *_lacks(trace, assigned=not any(lack.waits for lack in known)))
     return Integrity(lacks) if lacks else SOUND
 
 
-def _lacks(trace: Trace) -> Iterator[Lack]:
+def _lacks(trace: Trace, assigned: bool) -> Iterator[Lack]:
+    """Report what is missing; `assigned` says that device work can be assigned to its calls, so that clocks compare."""
     if trace.info.capture.pretended:
         sentences = ("A dry run on a simulated device: nothing was timed.", *trace.info.capture.notes)
         yield Lack(" ".join(sentences), verdict=True, waits=True)
@@ -65,7 +66,8 @@ def _lacks(trace: Trace) -> Iterator[Lack]:
     yield from _dropped(trace)
     yield from _launches(trace)
     yield from _graphs(trace)
-    yield from _clocks(trace)
+    if assigned:
+        yield from _clocks(trace)
     yield from _streams(trace)
     yield from _events(trace)
 
@@ -121,7 +123,10 @@ def _clocks(trace: Trace) -> Iterator[Lack]:
     s, rows, calls = trace.slices, trace.device_rows, trace.device_calls
     linked = calls != NONE
     if not linked.any():
-        yield Lack("No device work names its launch, so what delayed the device is unknown.", verdict=True)
+        sentence = (
+            "No device work names its launch, so what the host waited for, and what delayed the device, is unknown."
+        )
+        yield Lack(sentence, verdict=True, waits=True)
         return
     too_early = linked & (s.ts.take(rows) < s.ts.take(calls) - SKEW_NS)
     early = int(np.count_nonzero(too_early)) / int(np.count_nonzero(linked))

@@ -31,8 +31,8 @@ class KernelShare(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     module: tuple[str, ...]
-    """That launched most of it: the nn.Modules around, outermost first, where frames were recorded; else the scopes.
-    Of a backward pass those of the forward op. Empty where nothing tells it."""
+    """The module that launched most of it: the nn.Modules around, outermost first, where frames were recorded; else the
+    scopes. In a backward pass, those of the forward op. Empty if unknown."""
     op: str
     """The module and op that launched most of it, as a reader would name them; empty if unknown."""
     us: float

@@ -105,7 +105,7 @@ def passes(trace: Trace, step: Interval) -> list[Pass]:
         step: from its begin to the next one's, ns.
 
     Returns:
-        A list that isn't to be changed: it is kept for the next to ask.
+        A cached list: don't modify it.
     """
     cached = trace.kept(_Known).passes
     if step not in cached:

@@ -1,7 +1,7 @@
 """Find host memory that is filled again while a copy from it still runs, as far as a recording shows it.
 
 A recording has no addresses: it says when a copy from pinned memory ran, and which ops of the host wrote to a tensor.
-What is taken for a refill is an op that fills a tensor, launches nothing, and is followed by the next copy of the site,
+A refill is an op that fills a tensor, launches nothing, and is followed by the next copy of the site,
 as the loop `fill, copy, fill, copy` has it; and it began before the copy before it was done. A site is passed over
 where anything speaks for another buffer: a wait or a question for an event or stream before one of its fills (two
 buffers in turn, each with its event), or memory that is pinned or made there.

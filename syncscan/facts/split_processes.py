@@ -15,7 +15,6 @@ def processes(trace: Trace) -> tuple[str, ...]:
     """Return the pids of the programs in this trace, ordered by number of steps, then of launches.
 
     A program marks steps or launches work. Pids that some traces give to a driver's queues don't count.
-    none.
     """
     marked = Counter(trace.tracks[step.track].pid for step in trace.steps)
     launched = _launched(trace)

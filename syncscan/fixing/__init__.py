@@ -52,7 +52,7 @@ def fix(
 
     from syncscan.errors import UsageError
     from syncscan.fixing.patch_builder import Options, PatchBuilder
-    from syncscan.fixing.recorded_gains import gains_of
+    from syncscan.fixing.recorded_gains import gains_of, with_note
 
     file, colon, function = program.rpartition(":")
     if not (colon and function.isidentifier() and not Path(program).exists()):
@@ -70,7 +70,8 @@ def fix(
         limit_s=limit_s,
         progress=progress or (lambda sentence: None),
     )
-    return PatchBuilder(file, arguments, options, function=function, module=module).run()
+    fixed = PatchBuilder(file, arguments, options, function=function, module=module).run()
+    return with_note(fixed, trace) if trace else fixed
 
 
 __all__ = ["fix"]

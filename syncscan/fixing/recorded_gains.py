@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.model.fix import Fix, FixGain
+from syncscan.model.fix import Fix, Fixed, FixGain
 from syncscan.model.projection import Projection
 
 
@@ -46,9 +48,17 @@ def projected(analysis: Analysis, fixes: Iterable[Fix]) -> Projection | None:
     return analysis.whatif(*(f"id:{number}" for number in removed)) if removed else None
 
 
+def with_note(fixed: Fixed, trace: str) -> Fixed:
+    """Return the patch with a note if the recording at `trace` shows the gain of none of its fixes."""
+    if not fixed.fixes or any(fix.gain for fix in fixed.fixes):
+        return fixed
+    note = f"{trace} has no projected wait at these lines, so gains are unknown: does it record this program?"
+    return replace(fixed, notes=(*fixed.notes, note))
+
+
 def _place(finding: Finding) -> tuple[str, int] | None:
     source = finding.where.source
     return (str(Path(source.file).absolute()), source.line) if source is not None else None
 
 
-__all__ = ["gains_of", "of_analysis", "projected"]
+__all__ = ["gains_of", "of_analysis", "projected", "with_note"]

@@ -55,7 +55,7 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
         waits_after=0,
         tolerance=TOLERANCE,
         seconds=time.monotonic() - began,
-        notes=("Nothing ran: the fixes come from the source alone, which doesn't show types and devices.",),
+        notes=("The source alone doesn't show types and devices.",),
         ran=False,
     )
 

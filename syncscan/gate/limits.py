@@ -15,7 +15,7 @@ from syncscan.gate.written import Placed, SourceText, Written, lines_of
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Allowance, By, CheckVerdict, Exempt, Limit, Rules, Violation
 from syncscan.model.finding import Finding, Source
-from syncscan.model.trace import Vendor
+from syncscan.model.trace import CALLS, Category
 
 DEFAULT = Limit(syncs=0)
 """Limit if no other is given: no syncs."""
@@ -55,6 +55,7 @@ def check(
         met=tuple(met),
         races=races.counted,
         exempt_races=races.exempt,
+        waits_withheld=analysis.step.waits_withheld,
     )
 
 
@@ -177,8 +178,8 @@ def _expired(allowed: Sequence[Allowance], used: set[int], today: datetime.date)
 
 def _unseen(analysis: Analysis) -> Iterator[Violation]:
     """Yield a violation for a trace in which no sync can be seen: it would pass every limit, but prove nothing."""
-    info = analysis.trace.info
-    if info.vendor is Vendor.NONE and not info.capture.pretended:
+    trace = analysis.trace
+    if not trace.is_category(*CALLS, Category.SYNC).any() and not trace.info.capture.pretended:
         why = "The trace has no device runtime calls, so syncs can't be seen: nothing was checked."
         yield Violation(limit=DEFAULT, sentence=why, findings=())
 

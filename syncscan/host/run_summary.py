@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from syncscan.facts.rhythm import median, places
 from syncscan.model import capture
-from syncscan.model.program_run import PhaseLine, ProgramRun, RunPhase, Stretch
+from syncscan.model.program_run import PhaseLine, ProgramRun, RunInterval, RunPhase
 
 
 def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
@@ -37,18 +37,19 @@ def run_of(record: capture.RunRecord | None) -> ProgramRun | None:
         period_us=tuple(places(counted, record.period)) if 1 < record.period <= len(counted) else (),
         steps_share=max(0.0, 1 - sum(shares)) if record.sampled_us else None,
         phases=tuple(_phase(record.phases[k], record) for k in phases),
-        stretches=tuple(
-            Stretch(begin_us=span.begin_us, end_us=span.end_us, phase=place.get(span.phase)) for span in record.spans
+        intervals=tuple(
+            RunInterval(begin_us=span.begin_us, end_us=span.end_us, phase=place.get(span.phase))
+            for span in record.spans
         ),
-        disturbed=_stretches(((row.first, row.end) for row in record.disturbed), ends),
-        recorded=_stretches(record.recorded, ends),
+        disturbed=_intervals(((row.first, row.end) for row in record.disturbed), ends),
+        recorded=_intervals(record.recorded, ends),
     )
 
 
-def _stretches(rows: Iterable[tuple[int, int]], ends: Sequence[float]) -> tuple[Stretch, ...]:
+def _intervals(rows: Iterable[tuple[int, int]], ends: Sequence[float]) -> tuple[RunInterval, ...]:
     last = len(ends) - 1
     return tuple(
-        Stretch(begin_us=ends[min(first, last)], end_us=ends[min(end, last)], phase=None)
+        RunInterval(begin_us=ends[min(first, last)], end_us=ends[min(end, last)], phase=None)
         for first, end in rows
         if first < last
     )

@@ -132,6 +132,12 @@ _WRITERS = (
         f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the former. {_RECORD}",
     ),
     _OtherTool(
+        _signs(r"\A(?:PK\x03\x04|BZh[1-9]|\xfd7zXZ\x00|7z\xbc\xaf)"),
+        "a zip, bzip2, xz or 7z archive",
+        "syncscan reads JSON, also compressed by gzip or zstd",
+        "Extract it, and give the trace in it: a file that torch.profiler wrote.",
+    ),
+    _OtherTool(
         _signs(r"\A\x80[\x02-\x05]"),
         "a pickle",
         "torch.cuda.memory writes such snapshots, and they contain no call times",

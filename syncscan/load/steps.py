@@ -115,8 +115,10 @@ def _of_scope(trace: Trace, scope: str) -> tuple[Step, ...]:
         names = sorted({trace.name(r) for r in np.flatnonzero(trace.is_category(Category.ANNOTATION)).tolist()})
         import difflib
 
-        near = difflib.get_close_matches(scope.strip("*"), names, n=5, cutoff=0.3) or names[:5]
-        hint = f"It has {', '.join(near)}." if near else "It has no record_function scopes."
+        near = difflib.get_close_matches(scope.strip("*"), names, n=5, cutoff=0.3)
+        listed = [*near, *(name for name in names if name not in near)]
+        more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
+        hint = f"It has {', '.join(listed[:5])}{more}." if listed else "It has no record_function scopes."
         raise UsageError(f"No range in {trace.info.path} is called {scope!r}.", hint)
     return _number_steps(trace, rows)
 

@@ -163,7 +163,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
 
         Raises:
-            UsageError: a selector is none, or has no selector.
+            UsageError: a selector is invalid or matches nothing.
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
         return self._projects().schedule(remove, at=at, step_ms=step_ms)

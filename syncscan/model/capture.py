@@ -296,7 +296,7 @@ class RunSpan(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Disturbed(msgspec.Struct, frozen=True, array_like=True):
-    """Steps steps whose times aren't the program's own: the first, the end (exclusive), and why."""
+    """Steps whose times aren't the program's own: the first, the end (exclusive), and why."""
 
     first: Count
     end: Count

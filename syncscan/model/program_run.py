@@ -54,7 +54,7 @@ class RunPhase(msgspec.Struct, frozen=True, kw_only=True):
     """Mean rounds of its loop per occurrence; None if they weren't counted, or it is no loop."""
 
 
-class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+class RunInterval(msgspec.Struct, frozen=True, kw_only=True):
     """An interval of the run, µs from its first step's begin."""
 
     begin_us: float
@@ -83,7 +83,7 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """The steps' fraction of the run's time, 0 to 1; None without samples."""
     phases: tuple[RunPhase, ...]
     """Phases that take the rest, longest first."""
-    stretches: tuple[Stretch, ...]
-    disturbed: tuple[Stretch, ...]
+    intervals: tuple[RunInterval, ...]
+    disturbed: tuple[RunInterval, ...]
     """Intervals in which the capture itself was at work."""
-    recorded: tuple[Stretch, ...]
+    recorded: tuple[RunInterval, ...]

@@ -15,7 +15,7 @@ from rich.text import Text
 from syncscan.model.check import CheckVerdict
 from syncscan.model.finding import Finding
 from syncscan.model.race import Race
-from syncscan.report.phrases import chain, line, places, what, worth_more_compiled
+from syncscan.report.phrases import chain, line, places, waiting_time, what, worth_more_compiled
 from syncscan.report.printable import printable
 from syncscan.report.races import lines
 from syncscan.report.terminal import written
@@ -44,11 +44,11 @@ def _parts(verdict: CheckVerdict, rules_from: str) -> Iterator[RenderableType]:
     for number, violation in enumerate(verdict.violations):
         yield Text.assemble(("✗ ", "bold red"), printable(violation.sentence, 300))
         listed = [v.findings for v in verdict.violations[:number]]
-        yield from _findings(() if violation.findings in listed else violation.findings)
+        yield from _findings(() if violation.findings in listed else violation.findings, verdict.waits_withheld)
         yield from _races(violation.races)
     yield from (_guilty(finding) for finding in verdict.guilty[:SHOWN])
     for exempt in verdict.exempt[:SHOWN]:
-        exemption = f"{_line(exempt.finding)} ({exempt.by.value}: {exempt.reason})"
+        exemption = f"{_line(exempt.finding, verdict.waits_withheld)} ({exempt.by.value}: {exempt.reason})"
         yield Text(printable(f"allowed: {exemption}", 300), "dim")
     for known in verdict.exempt_races[:SHOWN]:
         yield Text(printable(f"allowed: {lines(known.race)} ({known.by.value}: {known.reason})", 300), "dim")
@@ -56,9 +56,9 @@ def _parts(verdict: CheckVerdict, rules_from: str) -> Iterator[RenderableType]:
         yield Text(f"note: {printable(note, 300)}", "yellow")
 
 
-def _findings(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+def _findings(findings: Sequence[Finding], withheld: bool) -> Iterator[RenderableType]:
     for finding in findings[:SHOWN]:
-        yield Padding(Text(printable(_line(finding), 300)), (0, 0, 0, 3))
+        yield Padding(Text(printable(_line(finding, withheld), 300)), (0, 0, 0, 3))
     if len(findings) > SHOWN:
         yield Padding(Text(f"… and {len(findings) - SHOWN} more"), (0, 0, 0, 3))
 
@@ -82,10 +82,10 @@ def summary(verdict: CheckVerdict, rules_from: str) -> str:
     return f"{syncs}{races} checked against {rules_from}{beside}"
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: Finding, withheld: bool) -> str:
     where = places(finding.where) or " › ".join(finding.where.scope)
-    waits = f"{what(finding)}, {times(finding.per_step)}, waits {duration(finding.wait_us)}"
-    return f"{where or 'unknown line'}: {waits}{_once_compiled(finding)}"
+    sync = f"{what(finding)}, {times(finding.per_step)}, {waiting_time(finding, withheld)}"
+    return f"{where or 'unknown line'}: {sync}{_once_compiled(finding)}"
 
 
 def _once_compiled(finding: Finding) -> str:

@@ -46,11 +46,11 @@ def _of_finding(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
         ("id", f.id),
         ("rule", f"{d.rule} ({d.cause.value}), confidence {f.confidence.value}, {f.where.owner}'s code"),
         ("line", _exact_line(f)),
-        ("called from", _called_from(f)),
+        ("waits in", _library_line(f)),
         ("module", " > ".join(f.where.module)),
         ("scope", " > ".join(f.where.scope)),
         ("chain", " > ".join(phrases.chain(f))),
-        ("thread", f"{f.where.thread}, {f.where.phase.value}, {times(f.per_step)}"),
+        ("thread", f"{f.where.thread}, {phrases.phase_of(f.where)}{times(f.per_step)}"),
         *phrases.facts(f, step),
     ]
 
@@ -87,6 +87,7 @@ def _exact_line(f: Finding) -> str:
     return f"in {source.function}, defined at {source.file}:{source.line} (the trace doesn't record the exact line)"
 
 
-def _called_from(f: Finding) -> str:
+def _library_line(f: Finding) -> str:
+    """Return the library's line inside the user's that waits, with its function; empty without one."""
     inner = f.where.framework
     return f"{inner.file}:{inner.line} {inner.function}" if inner else ""

@@ -15,7 +15,7 @@ from syncscan.report import habits, suggested_fix
 from syncscan.report.habits import HabitText
 from syncscan.report.markup import code, escaped
 from syncscan.report.named import named
-from syncscan.report.phrases import USES, certainty, chain, place, places, projected, share
+from syncscan.report.phrases import USES, certainty, chain, phase_of, place, places, projected, share
 from syncscan.report.story import story_of
 from syncscan.report.units import duration, times
 from syncscan.version import __version__
@@ -76,13 +76,13 @@ def _facts(analysis: Analysis, f: Finding) -> Iterator[tuple[str, str]]:
     if w.source:
         yield "line", f"{_bar(code(place(w.source)))} {escaped(certainty(w.source))}"
     if w.framework:
-        yield "called from", f"{_bar(code(f'{w.framework.file}:{w.framework.line} {w.framework.function}'))}"
+        yield "waits in", f"{_bar(code(f'{w.framework.file}:{w.framework.line} {w.framework.function}'))}"
     if w.scope:
         yield "scope", _bar(code(" > ".join(w.scope)))
     if w.module:
         yield "module", _bar(code(" > ".join(w.module)))
     yield "chain", _bar(code(" > ".join(chain(f)), 400))
-    yield "when", f"{w.phase.value}, thread {_bar(code(w.thread))}"
+    yield "when", f"{phase_of(w)}{_bar(code(w.thread))}"
     yield "how often", f"{times(f.per_step)} ({f.count} in {s.count or 1} {'step' if s.count == 1 else 'steps'})"
     if not s.waits_withheld:
         yield "wait, measured", f"{share(f.wait_us, s)} per step{_wait_spread(f)}"

@@ -17,6 +17,8 @@ def verdict(fixed: Fixed) -> str:
     fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
     left_text = f" {_places(len(left))} left." if left else ""
     if not fixed.ran:
+        if not fixed.fixes:
+            return f"{fixed.program}: the source alone shows nothing to fix."
         can = f"{len(fixed.fixes)} {'place' if len(fixed.fixes) == 1 else 'places'}"
         return f"{fixed.program}: the source shows {can} to fix. Nothing ran, so nothing is verified."
     if not fixes:

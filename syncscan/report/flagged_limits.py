@@ -9,9 +9,9 @@ from syncscan.model.finding import Finding, Severity
 from syncscan.model.race import Race
 from syncscan.report.flagged import FilePosition, Flagged, FlaggedLine
 from syncscan.report.flagged_findings import flagged_race, place_of
-from syncscan.report.phrases import certainty, chain, places, sentences, what
+from syncscan.report.phrases import certainty, chain, places, sentences, waiting_time, what
 from syncscan.report.races import lines
-from syncscan.report.units import duration, times
+from syncscan.report.units import times
 
 SHOWN = 50
 """Findings that a test names per violation."""
@@ -29,23 +29,29 @@ def flagged_limits(verdict: CheckVerdict, rules_from: str) -> Flagged:
     return Flagged(
         tool=TOOL,
         path=verdict.path,
-        lines=(*(flagged_race(race, verdict.path) for race in verdict.guilty_races), *map(_guilty, verdict.guilty)),
-        limits=tuple(_limit(v, rules_from) for v in verdict.violations),
+        lines=(
+            *(flagged_race(race, verdict.path) for race in verdict.guilty_races),
+            *(_guilty(f, verdict.waits_withheld) for f in verdict.guilty),
+        ),
+        limits=tuple(_limit(v, rules_from, verdict.waits_withheld) for v in verdict.violations),
         passed=replace(_TEST, name=f"limits of {rules_from}"),
         warnings=verdict.all_notes,
-        closing=(f"All limits of {rules_from} are met.",) if verdict.passed else (),
+        closing=(f"All limits from {rules_from} are met.",) if verdict.passed else (),
         output=" ".join(verdict.all_notes),
     )
 
 
-def _limit(violation: Violation, rules_from: str) -> FlaggedLine:
+def _limit(violation: Violation, rules_from: str, withheld: bool) -> FlaggedLine:
     return replace(
         _TEST,
         name=str(violation.limit),
-        message=sentences(violation.sentence, f"The limits are set in {rules_from}"),
+        message=sentences(violation.sentence, f"The limits come from {rules_from}"),
         place=_place(violation),
         cost=violation.sentence,
-        details=(*map(_detail, violation.findings[:SHOWN]), *map(_detail_of_race, violation.races[:SHOWN])),
+        details=(
+            *(_detail(f, withheld) for f in violation.findings[:SHOWN]),
+            *map(_detail_of_race, violation.races[:SHOWN]),
+        ),
     )
 
 
@@ -60,17 +66,17 @@ def _detail_of_race(race: Race) -> str:
     return f"{lines(race)}: {race.text.title}; {race.text.fix}"
 
 
-def _detail(f: Finding) -> str:
-    waits = f"waits {duration(f.wait_us)}, {times(f.per_step)}"
+def _detail(f: Finding, withheld: bool) -> str:
     where = places(f.where) or "unknown line"
-    return f"{where}: {what(f)} {waits}; {' > '.join(chain(f))}; {f.diagnosis.fix}"
+    sync = f"{what(f)} {waiting_time(f, withheld)}, {times(f.per_step)}"
+    return f"{where}: {sync}; {' > '.join(chain(f))}; {f.diagnosis.fix}"
 
 
-def _guilty(f: Finding) -> FlaggedLine:
+def _guilty(f: Finding, withheld: bool) -> FlaggedLine:
     source = f.where.source
     doubt = "" if source is None or source.exact else f"The line is uncertain: {certainty(source)}"
-    waits = f"{what(f)} waits {duration(f.wait_us)}, {times(f.per_step)}"
-    message = sentences(waits, f"Chain: {' > '.join(chain(f))}", f.diagnosis.fix, doubt)
+    sync = f"{what(f)} {waiting_time(f, withheld)}, {times(f.per_step)}"
+    message = sentences(sync, f"Chain: {' > '.join(chain(f))}", f.diagnosis.fix, doubt)
     return FlaggedLine(
         rule=f.rule, severity=Severity.HIGH, title=f.diagnosis.title, message=message, place=place_of(source)
     )

@@ -446,7 +446,7 @@ def _evidence(f: Finding, step: StepSummary) -> list[tuple[str, str]]:
     rows = [
         ("rule", f"{f.rule} · {f.id}"),
         ("line", f"{place(w.source)}, {certainty(w.source)}" if w.source else ""),
-        ("called from", f"{place(w.framework)} {w.framework.function}" if w.framework else ""),
+        ("waits in", f"{place(w.framework)} {w.framework.function}" if w.framework else ""),
         ("chain", " › ".join(chain(f))),
         ("scope", " › ".join(w.scope)),
         ("module", " › ".join(w.module)),

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncscan.facts.period import earlier_work, later_work, step_intervals, window
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Attribution, Finding, Severity, Source, Use
+from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
 from syncscan.model.habit import Basis
 from syncscan.model.libraries import path_in_package
 from syncscan.model.step import REPEATABILITY, StepSummary
@@ -28,7 +28,8 @@ ACROSS = 0.05
 time in the loader before the first step if it exceeds it. Equal work at both ends is the queue of a host that runs
 ahead, and takes nothing from the step time."""
 
-
+UNTIMED = "waits for an unknown time"
+"""Cost of a sync whose waits can't be measured."""
 COMPILED_TIMES, COMPILED_LEAST_US = 2.0, 20.0
 """A gain once the network is compiled is said where the step isn't known if it is so many times the gain now, or so
 many times as long."""
@@ -238,6 +239,11 @@ USES = {
 """Whether a wait is safe to remove, by what the host does with the value."""
 
 
+def phase_of(where: Attribution) -> str:
+    """Return the part of the training step that a finding is in, as `forward, `; empty without one."""
+    return "" if where.phase is Phase.OTHER else f"{where.phase.value}, "
+
+
 def certainty(source: Source) -> str:
     """Return how the line is known."""
     if source.exact:
@@ -276,6 +282,11 @@ def once_compiled(f: Finding, step: StepSummary) -> str:
         return ""
     then = "if the network is compiled (reduce-overhead) and all other syncs are removed"
     return f"{duration(us)} ({percent(us, replayed_us)}) {then}"
+
+
+def waiting_time(f: Finding, withheld: bool) -> str:
+    """Return how long a finding waits per step, as `waits 3.84 ms`; `withheld` says that the trace doesn't show it."""
+    return UNTIMED if withheld else f"waits {duration(f.wait_us)}"
 
 
 def measured(f: Finding, step: StepSummary) -> str:

@@ -59,7 +59,7 @@ def sentence(analysis: Analysis) -> str:
     typical = f"{run.counted} undisturbed steps took {duration(run.mean_us)} on average"
     if run.steps_share is None:
         return f"The run's {typical}."
-    first = f"{_recorded(analysis)} like {_share(run.steps_share)} of the run's time: its {typical}."
+    first = f"{_like_recorded(analysis)} {_share(run.steps_share)} of the run's time: its {typical}."
     pairs = zip(run.phases, analyses_of(analysis), strict=True)
     parts = "; ".join(_part(phase, of) for phase, of in pairs if _is_worth(phase))
     return sentences(first, f"The rest: {parts}." if parts else "", _gain(analysis), _apart(analysis))
@@ -99,14 +99,14 @@ def rows(analysis: Analysis) -> list[PhaseRow]:
 def strip(analysis: Analysis) -> list[StripPart]:
     """Return the run from its first step to its last, as cells; empty without samples."""
     run = analysis.run
-    if run is None or not run.stretches or not run.watched_us:
+    if run is None or not run.intervals or not run.watched_us:
         return []
     width = run.watched_us / STRIP
     held = [[0.0] * (len(run.phases) + 2) for _ in range(STRIP)]
-    for stretch in run.stretches:
-        _fill(held, stretch.begin_us, stretch.end_us, width, -1 if stretch.phase is None else stretch.phase)
-    for stretch in run.disturbed[1:]:
-        _fill(held, stretch.begin_us, stretch.end_us, width, -2)
+    for interval in run.intervals:
+        _fill(held, interval.begin_us, interval.end_us, width, -1 if interval.phase is None else interval.phase)
+    for interval in run.disturbed[1:]:
+        _fill(held, interval.begin_us, interval.end_us, width, -2)
     cells: list[StripPart] = []
     for part in held:
         most = max(range(len(part)), key=lambda k: part[k])
@@ -124,9 +124,9 @@ def analyses_of(analysis: Analysis) -> Sequence[Analysis | None]:
     return analysis.phases if len(analysis.phases) == count else (None,) * count
 
 
-def _recorded(analysis: Analysis) -> str:
+def _like_recorded(analysis: Analysis) -> str:
     count = len(analysis.trace.steps)
-    return "This step is" if count == 1 else f"These {count} steps are" if count else "The recorded steps are"
+    return f"Steps like {'this one' if count == 1 else f'these {count}' if count else 'the recorded ones'} take"
 
 
 def _is_worth(phase: RunPhase) -> bool:
@@ -171,10 +171,9 @@ def _apart(analysis: Analysis) -> str:
     run_us = run.mean_us * run.steps_share
     if abs(run_us - timed) <= OFF * timed:
         return ""
-    return (
-        f"The timed steps took {duration(timed)}, but the run's steps {duration(run_us)} on average (without phases): "
-        "they differ."
-    )
+    slower = "slower" if run_us > timed else "faster"
+    own = f"{duration(run_us)} without phases" if run.phases else duration(run_us)
+    return f"The steps that the capture timed took {duration(timed)}: on average, the run's are {slower} ({own})."
 
 
 def saved_share(analysis: Analysis) -> float | None:

@@ -15,6 +15,7 @@ from syncscan.model.habit import Basis
 from syncscan.model.remedy import Remedy
 from syncscan.report import dry_run, states
 from syncscan.report.phrases import (
+    UNTIMED,
     figure,
     measurable,
     real,
@@ -31,8 +32,6 @@ SHOWN = 5
 """Remedies that a report lists by default."""
 WORST = 3
 """Findings that replace remedies where nothing could be projected."""
-UNTIMED = "waits for an unknown time"
-"""Cost of a sync whose waits can't be measured."""
 PLACES = 3
 """Places that are named, of syncs that go together."""
 FIXES = 2

@@ -118,7 +118,11 @@ def _result(line: FlaggedLine, rule: int, path: str) -> dict[str, Any]:
     }
     if line.called_from:
         result["relatedLocations"] = [
-            {"id": 1, "message": {"text": "called from here"}, "physicalLocation": _physical(line.called_from)}
+            {
+                "id": 1,
+                "message": {"text": "waits here, in the library"},
+                "physicalLocation": _physical(line.called_from),
+            }
         ]
     if line.changes and line.place:
         result["fixes"] = [_fix(line.place.file, words, changes) for words, changes in line.changes]

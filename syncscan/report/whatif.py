@@ -145,10 +145,12 @@ def headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
         none = "Nothing is removed" if analysis.findings else "There is no sync to remove"
         yield Text(f"{none}: the step takes {duration(p.baseline_us)}.", style="bold")
     changed = p.removed or p.launches != "eager"
+    below = changed and p.range_us[0] < max(p.device_limit_us, p.host_limit_us)
+    doubt = "; the range allows for errors in both" if below else ""
     limit = f"Then {p.bound_after.verdict}" if changed else p.bound_after.verdict.capitalize()
     yield Text(
         f"{limit}: {duration(p.device_limit_us)} of device work and {duration(p.host_limit_us)} of host work;"
-        " a step can't be shorter than either."
+        f" a step can't be shorter than either{doubt}."
     )
     yield Text(f"{_basis(p)}{_device(analysis)}", style="dim")
     yield Text(printable(steps_found(analysis)), style="dim")

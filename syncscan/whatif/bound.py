@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from syncscan.facts.device_share import device_works, shares
 from syncscan.model.step import BOUND_FROM, Bound, ShareBasis, StepSummary
 from syncscan.whatif.calibrated_step import CalibratedStep
-from syncscan.whatif.shares import NOTABLE
+from syncscan.whatif.shares import NOTABLE, in_percent
 
 EXPLAINED = 0.1
 """A replay whose step differs from the measured one by more than this part explains nothing. Of 45 measured cases, the
@@ -146,7 +146,7 @@ def _estimate(
     """Yield the verdict's assumptions if the step wasn't timed without the profiler, and what else it could be."""
     if step.calibration.known:
         return
-    yield f"Estimate: {_overhead(step):.0%} of host time is profiler overhead (--step-ms replaces it)."
+    yield f"Estimate: {in_percent(_overhead(step))} of host time is profiler overhead (--step-ms replaces it)."
     alternatives: dict[Bound, list[str]] = {}
     for end in ends:
         if (other := bound_of(end, removable)) is not bound:

@@ -41,7 +41,7 @@ def build(steps: ReplayedSteps, apart: Int64 = NOTHING_APART) -> Graph:
 
 
 class _OwnTime:
-    """Turns times of one logical thread into its own time: the clock with some intervals left out, others paced.
+    """Turns times of one logical thread into its own time: the clock without some intervals, others longer or shorter.
 
     Args:
         left_out: the rows to leave out, in any order.
@@ -121,7 +121,7 @@ class _Draft(msgspec.Struct):
     nodes: list[Node] = msgspec.field(default_factory=list)
 
     def advance(self, thread: int, to: float) -> float:
-        """Move a thread on; returns how much of its own time lies between."""
+        """Move a thread on to this time; return how much of its own time passes."""
         spent, self.reached[thread] = to - self.reached[thread], to
         return spent
 
@@ -203,7 +203,7 @@ class _ProgramWriter:
         between: Sequence[Sequence[slice]],
         feeds: Sequence[list[Feed]],
     ) -> list[Node]:
-        """Return each collective with the runs before it, then the runs after the last one and the rest of the step."""
+        """Return each cut's node behind the runs before it, then the runs after the last cut and the step's rest."""
         begins, ends = zip(*(own.at(np.array(step)).tolist() for own in self.own_times), strict=True)
         draft, remaining = _Draft(list(begins)), iter(feeds)
         for runs, cut in itertools.zip_longest(between, cuts):
@@ -217,7 +217,7 @@ class _ProgramWriter:
         return draft.nodes
 
     def _between(self, cuts: Sequence[_Cut], first: int, end: int) -> list[list[slice]]:
-        """Return runs of launches before each collective and after the last one: of one thread, at most BLOCK long."""
+        """Return the runs of launches before each cut and after the last one: of one thread, at most BLOCK long."""
         turns: list[int] = self.turns[slice(*np.searchsorted(self.turns, [first + 1, end]).tolist())].tolist()
         between, written = [], first
         for cut, launched in zip(cuts, self._launched_by(cuts, first, end), strict=True):
@@ -234,7 +234,7 @@ class _ProgramWriter:
             self.returned[mine] = self.own_times[thread].at(self.launches.returned[mine])
 
     def _launched_by(self, cuts: Sequence[_Cut], first: int, end: int) -> list[int]:
-        """Return, for each of these collectives, the index after the last launch before it, from `first` to `end`."""
+        """Return, for each cut, the index after the last launch before it, from `first` to `end`."""
         issued, times = self.launches.issued[first:end], np.array([cut.ts for cut in cuts], np.int64)
         behind = np.array([cut.behind_launch for cut in cuts], np.bool_)
         places = np.where(behind, issued.searchsorted(times, side="right"), issued.searchsorted(times))

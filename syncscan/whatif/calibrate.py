@@ -17,6 +17,7 @@ from syncscan.model.step import REPEATABILITY
 from syncscan.model.step_times import NOISY
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, period
+from syncscan.whatif.shares import in_percent
 
 Takes: TypeAlias = "Callable[[float, float], float]"
 """Function of the scales of host and device that returns the replayed step's time, ns."""
@@ -43,7 +44,7 @@ TRUNCATED = 0.2
 
 _UNKNOWN = (
     "The trace doesn't hold the step's time without the profiler, so the numbers hold for the profiled step, with "
-    "about {:.0%} of its host time attributed to the profiler. --step-ms MS replaces this estimate."
+    "{} of its host time attributed to the profiler. --step-ms MS replaces this estimate."
 )
 _DEVICE = (
     "This step is device-bound, and its device work took {:.2f} times as long without the profiler as in the trace "
@@ -67,7 +68,7 @@ class Calibration(msgspec.Struct, frozen=True, eq=False):
     known: bool
     notes: tuple[str, ...] = ()
     estimated: float = 1.0
-    """Host scale that the number of recorded slices suggests, whatever was found."""
+    """Host scale that the number of recorded slices suggests; it may differ from the calibrated one."""
     slack: tuple[Replay, ...] = ()
     """Replays with other scales that explain the same observation."""
 
@@ -104,7 +105,7 @@ def calibrate(
             known=False,
             slack=slack,
             estimated=estimated,
-            notes=(_UNKNOWN.format(1.0 - estimated),),
+            notes=(_UNKNOWN.format(in_percent(1.0 - estimated)),),
         )
 
     replay_with = cache(lambda *scales: Replay(graph, *scales))  # the periods of the found ones are needed again

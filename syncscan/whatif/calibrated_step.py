@@ -15,7 +15,7 @@ from syncscan.whatif.calibrate import Calibration
 from syncscan.whatif.graph import Graph, HostWait
 from syncscan.whatif.power import slowdown
 from syncscan.whatif.replay import Replay, Steady, period, steady
-from syncscan.whatif.replays import Without, foresee
+from syncscan.whatif.replays import Without, prefetch
 from syncscan.whatif.shares import NOTABLE, Shares, shares_of
 from syncscan.whatif.surroundings import Surroundings
 
@@ -67,7 +67,7 @@ class CalibratedStep:
         paced = self.paced_by is not None and then.period < self.before.period
         return replace(then, period=self.before.period) if paced else then
 
-    def foresee(self, removals: Sequence[frozenset[int]], ranges: int = 0) -> None:
+    def prefetch(self, removals: Sequence[frozenset[int]], ranges: int = 0) -> None:
         """Replay the step without each of these sets at once, if many will be needed one by one.
 
         Args:
@@ -78,9 +78,9 @@ class CalibratedStep:
         replay, alternatives = self.replay, (*self.calibration.slack, self._hot)
         questions = [Without(replay, removed - self.behind) for removed in removals]
         questions += [Without(replay, removed, whole=True) for removed in with_range]
-        foresee(questions + [Without(other, removed) for other in alternatives for removed in with_range])
+        prefetch(questions + [Without(other, removed) for other in alternatives for removed in with_range])
         for number, _ in self._alone if with_range else ():
-            foresee((Without(replay, removed) for removed in with_range), [number])
+            prefetch((Without(replay, removed) for removed in with_range), [number])
 
     def unpaced(self, removed: frozenset[int]) -> Steady:
         """Return the step if nothing else set its pace: what begins earlier ends as much earlier."""

@@ -60,7 +60,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     alone, joint_replays = _worth_replays(calibrated, costliest)
     each = [frozenset({projector.number[f.id]}) for f in alone]
     weighed = all_but_one([projector.number[f.id] for f in costliest if not f.diagnosis.intended])
-    calibrated.foresee([*each, *weighed], ranges=min(WEIGHED, len(each)))
+    calibrated.prefetch([*each, *weighed], ranges=min(WEIGHED, len(each)))
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
     ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays)], key=_rank))
     removable = [f for f in ranked_findings if not f.diagnosis.intended]
@@ -169,5 +169,5 @@ def _groups(step: CalibratedStep, findings: Sequence[Finding]) -> tuple[RemovalG
             alone_us=max(gains[n] for n in group.members),
             after_us=group.after * step.unit,
         )
-        for group in worth_removing(lambda removed: step.after(removed).period, candidates, step.foresee, most)
+        for group in worth_removing(lambda removed: step.after(removed).period, candidates, step.prefetch, most)
     )

@@ -21,7 +21,7 @@ KEEPS = 0.02
 
 Period = Callable[[frozenset[int]], float]
 """Returns the step's time without these findings."""
-Foresee = Callable[[Sequence[frozenset[int]]], None]
+Prefetch = Callable[[Sequence[frozenset[int]]], None]
 """Replays the step without each of many sets of findings at once."""
 Most = Callable[[int, frozenset[int]], float]
 """Returns the most that removing a finding can save once these are removed, possibly with further ones."""
@@ -50,20 +50,20 @@ class Set(msgspec.Struct, frozen=True):
 
 
 def worth_removing(
-    period: Period, candidates: Sequence[int], foresee: Foresee = _nothing, most: Most = _anything
+    period: Period, candidates: Sequence[int], prefetch: Prefetch = _nothing, most: Most = _anything
 ) -> Iterator[Set]:
     """Yield the sets, each with those before it removed.
 
     Args:
         period: the replay; called a few hundred times at most.
         candidates: numbers of the findings, longest waits first.
-        foresee: called in advance with the sets that `period` will need, so that they are replayed together.
+        prefetch: called in advance with the sets that `period` will need, so that they are replayed together.
         most: excludes needless replays: of a detector's 26 findings, three could save a hundredth each.
     """
     candidates_left, removed = list(candidates[:WEIGHED]), frozenset[int]()
     least, per_change = WORTH * period(removed), EACH * period(removed)
     for _ in range(SETS):
-        choices = _Choices(period, foresee, most, candidates_left, removed, least)
+        choices = _Choices(period, prefetch, most, candidates_left, removed, least)
         worth = [
             choice for choice in choices if choice.before - choice.after >= least and choice.a_change >= per_change
         ]
@@ -85,7 +85,7 @@ class _Choices(msgspec.Struct, frozen=True):
     """The sets that may be removed next."""
 
     period: Period
-    foresee: Foresee
+    prefetch: Prefetch
     most: Most
     rest: list[int]
     gone: frozenset[int]
@@ -97,19 +97,19 @@ class _Choices(msgspec.Struct, frozen=True):
         if together < self.least:
             return
         likely = [n for n in candidates if self.most(n, removed) >= self.least]
-        self.foresee([removed | {n} for n in likely])
+        self.prefetch([removed | {n} for n in likely])
         worth = {n: saving for n in likely if (saving := self._saving(n)) >= self.least}
         for n, saving in worth.items():
             yield Set((n,), now, now - saving)
         at_least = max(self.least, 2 * max(worth.values(), default=0.0))  # else one of them is the better change
         pairs = [pair for pair in self._pairs() if self._may_save_more(*pair, at_least)]
-        self.foresee([removed | {*pair} for pair in pairs])
+        self.prefetch([removed | {*pair} for pair in pairs])
         for a, b in pairs:
             more = self._saving(a, b) - self.least / 2
             if more > self._saving(a) and more > self._saving(a) + self._saving(b):
                 yield Set(tuple(n for n in candidates if n in (a, b)), now, now - self._saving(a, b))
         if sum(sorted(worth.values())[-2:]) < together - self.least:  # else removing one after the other leaves nothing
-            self.foresee([frozenset({*candidates, *removed} - {n}) for n in candidates])
+            self.prefetch([frozenset({*candidates, *removed} - {n}) for n in candidates])
             yield _smallest(self.period, candidates, removed, now)
 
     def _saving(self, *numbers: int) -> float:

@@ -13,7 +13,8 @@ from syncscan.model.arrays import Int64, distinct
 from syncscan.model.trace import NONE, Trace
 
 _TURNS = 0.1
-"""Largest part of a track's slices that may alternate with the step's thread if work is handed over to it."""
+"""Largest part of a track's slices that may alternate with the step's thread, or during which that thread may begin
+slices of its own, if work is handed over to it."""
 
 
 def find_threads(trace: Trace, tracks: Int64) -> dict[int, int]:
@@ -46,5 +47,7 @@ def _handed_over(trace: Trace, main: int, other: int) -> bool:
         return True
     s = trace.slices
     a, b = s.ts[trace.track_rows(main)], s.ts[trace.track_rows(other)]
-    turns = np.count_nonzero(np.diff(np.searchsorted(a, b)))
-    return bool(turns <= max(4, _TURNS * len(b)))
+    begun = np.searchsorted(a, b)
+    if np.count_nonzero(np.searchsorted(a, s.end[trace.track_rows(other)]) > begun) > _TURNS * len(b):
+        return False
+    return bool(np.count_nonzero(np.diff(begun)) <= max(4, _TURNS * len(b)))

@@ -15,6 +15,7 @@ from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.projection import Pipeline, Projection, StepAfter
+from syncscan.model.runtime_calls import is_query
 from syncscan.model.schedule import Schedule
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
@@ -152,7 +153,7 @@ class Projector:
     def _calibrated_to(self, step_ns: float | None) -> CalibratedStep:
         if step_ns not in self._calibrated:
             calibration = calibrate(
-                self.graph, self.observed_ns, step_ns, *_recorded(self.trace), self._uncertainty(step_ns)
+                self.graph, self.observed_ns, step_ns, *_recorded(self.trace, self.points), self._uncertainty(step_ns)
             )
             self._calibrated[step_ns] = CalibratedStep(
                 self.trace, self.graph, calibration, self.number, self.surroundings
@@ -303,10 +304,14 @@ class Projector:
             raise UsageError(f"{path} can't be replayed. {self.integrity.reason() or NO_LAUNCHES}")
 
 
-def _recorded(trace: Trace) -> tuple[float, bool]:
-    """Return how many ops and calls were recorded per step, and whether Python frames were recorded too."""
+def _recorded(trace: Trace, points: Sequence[NumberedPoint]) -> tuple[float, bool]:
+    """Return how many ops and calls were recorded per step, and whether Python frames were recorded too.
+
+    The queries of a polling loop don't count: the host waits meanwhile, and recording them takes none of its own time.
+    """
     s, steps = trace.slices, trace.main_steps
     mask = trace.is_category(*HOST)
+    mask[[call for _, point in points if is_query(point.api) for call in point.calls]] = False
     if steps:
         mask &= (s.ts >= steps[0].ts) & (s.ts < steps[-1].end)
     return float(np.count_nonzero(mask)) / max(1, len(steps)), trace.info.with_stack

@@ -123,10 +123,7 @@ def steady(
 ) -> Steady:
     """Replay the steps repeatedly until a cycle shifts everything by the same time, usually after the first.
 
-    Where parts keep a pace of their own, such as a host far ahead of its device, until one cycle takes as long as
-    another.
-
-    What keeps a pace of its own, as a host far ahead of its device, isn't: there until one takes as long as another.
+    If parts advance at different paces, such as a host far ahead of its device, until two cycles take the same time.
 
     Each distinct replay is done once: of hundreds of findings, most wait in few of the steps or in none, so that the
     others don't change (of a detector's 371 replays, 64 differ).

@@ -40,7 +40,7 @@ class Without(NamedTuple):
 _Asked = tuple[Replay, Question]
 
 
-def foresee(removals: Iterable[Without], steps: Sequence[int] | None = None) -> None:
+def prefetch(removals: Iterable[Without], steps: Sequence[int] | None = None) -> None:
     """Replay the steps without each of these sets, so that `steady` has the answers.
 
     If there are few, nothing is replayed; `steady` does it on demand.

@@ -46,3 +46,8 @@ def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares
         communication=min(1.0, measured.communication_us * device),
         input=min(1.0, measured.input_us * replay.scale * 1e3 / period_ns),
     )
+
+
+def in_percent(share: float) -> str:
+    """Return a share in whole percent: `3%`; `less than 1%` instead of `0%`."""
+    return f"{share:.0%}" if share >= 0.005 else "less than 1%"

@@ -191,15 +191,22 @@ class _EffectMeter:
 
     @property
     def awaited(self) -> list[_Awaited]:
-        """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count."""
+        """Streams and time that each sync point waited for; work of steps that aren't replayed doesn't count.
+
+        An allocation waits for nothing, unless one of its name waited in this trace.
+        """
         streams = [self._streams(point.awaited.streams) if point.awaited else () for point in self.points]
         before = [point.awaited.before if point.awaited else 0 for point in self.points]
         ended = [self.launches.done(k, np.array(before, np.int64)).tolist() for k in range(len(self.launches.streams))]
+        done = [max([ended[number][at] for number in numbers], default=0) for at, numbers in enumerate(streams)]
+        drains = {point.api for point, at in zip(self.points, done, strict=True) if self._begin[point.calls[0]] < at}
         awaited = []
         for at, (point, numbers) in enumerate(zip(self.points, streams, strict=True)):
-            done = max([ended[number][at] for number in numbers], default=0)
+            if allocates(point.api) and point.api not in drains:
+                awaited.append(_Awaited((), 0))
+                continue
             of_event = numbers and point.awaited and point.awaited.of_event
-            awaited.append(_Awaited(numbers, done, EventRecord(before[at], numbers[0]) if of_event else None))
+            awaited.append(_Awaited(numbers, done[at], EventRecord(before[at], numbers[0]) if of_event else None))
         return awaited
 
     def _streams(self, awaited: Sequence[Place]) -> tuple[int, ...]:

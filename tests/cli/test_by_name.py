@@ -39,6 +39,22 @@ def test_a_name_of_a_format_that_the_command_does_not_write_is_refused(tmp_path:
     assert not out.exists()
 
 
+def test_a_suffix_that_no_format_has_is_refused(tmp_path: Path) -> None:
+    """No PDF reader opens text; with `--format text` it is the user's wish."""
+    out = tmp_path / "r.pdf"
+    with pytest.raises(UsageError, match=r"no format of this command is for \.pdf files"):
+        run("analyze", SAMPLE, "-o", str(out))
+    run("analyze", SAMPLE, "-o", str(out), "--format", "text")
+    assert out.exists()
+
+
+def test_a_scope_that_is_not_there_is_answered_with_those_that_are() -> None:
+    """The nearest names come first, and the number of the rest is there."""
+    with pytest.raises(UsageError, match="No range") as raised:
+        run("analyze", SAMPLE, "--step-scope", "optimize")
+    assert str(raised.value.hint).startswith("It has optimizer, ")
+
+
 def test_a_trace_alone_is_analyzed() -> None:
     assert run(SAMPLE).stdout == run("analyze", SAMPLE).stdout
 

@@ -43,6 +43,12 @@ def test_nothing_is_written_unasked(answer: dict[str, Any]) -> None:
     assert result.stdout.startswith("--- a/train.py")
 
 
+def test_an_option_behind_the_script_is_noted(answer: dict[str, Any]) -> None:
+    """It is the script's; a note says so, as in a dry run."""
+    assert "note: --select went to train.py" in run("train.py", "--select", "item").stderr
+    assert run("train.py", "--lr", "3").stderr == ""
+
+
 def test_write_applies_the_patch(answer: dict[str, Any]) -> None:
     """And says to which file."""
     result = run("--write", "train.py")

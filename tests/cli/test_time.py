@@ -76,7 +76,7 @@ def test_an_output_file_is_not_overwritten_unasked(script, tmp_path):
     ("target", "words"),
     [
         ("{}", "SCRIPT:FUNCTION"),
-        ("{}:nothing", "no such name"),
+        ("{}:nothing", "has no function 'nothing'"),
         ("{}:torch", "not a function"),
         ("no.py:x", "no script"),
     ],

@@ -37,6 +37,13 @@ def test_text_leads_with_the_step_without_its_syncs(trace: str) -> None:
     assert "step can't be" in result.stdout
 
 
+def test_a_range_below_the_limits_is_explained() -> None:
+    """11.7 ms of host work are an estimate too: the range begins at 10.6 ms."""
+    result = run("sample_traces/logged.pt.trace.json.gz", "--remove", "all")
+    text = " ".join(result.stdout.split())
+    assert "11.7 ms of host work; a step can't be shorter than either; the range allows for errors in both." in text
+
+
 def test_json_follows_the_contract(trace: str) -> None:
     """The JSON has the keys that other programs rely on, and its numbers agree with one another."""
     document = json.loads(run(trace, "--step-ms", "1.0", "--remove", "scope:mask", "--format", "json").stdout)

@@ -116,3 +116,9 @@ def test_a_watchdogs_thread_holds_nobody_up() -> None:
             for at in range(30, 2000, 40):
                 t.call("cudaEventQuery", at, at + 2)
     assert points(t) == []
+
+
+def test_recording_its_queries_takes_none_of_the_hosts_own_time() -> None:
+    """The host waits meanwhile, so the profiler's estimated overhead is the same for many queries as for few."""
+    many, few = (analyzed(polled(every=every)).step.guessed_overhead for every in (5, 400))
+    assert many == pytest.approx(few, rel=0.2)

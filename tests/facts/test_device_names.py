@@ -21,7 +21,7 @@ def test_a_word_is_found_in_every_name_that_holds_it(drawn: list[str]) -> None:
     for at, name in enumerate(drawn):
         t.launch(name, at=100 * at, lasts=10)
     trace = t.trace()
-    result = DeviceNames(trace).that(lambda name: "c" not in name, WORDS)
+    result = DeviceNames(trace).matching(lambda name: "c" not in name, WORDS)
     kernels = set(map(trace.name, trace.device_rows.tolist()))
     holding = {name for name in kernels if any(word in name.lower() for word in WORDS)}
     assert {trace.strings[number] for number in np.flatnonzero(result).tolist()} == {n for n in holding if "c" not in n}
@@ -32,7 +32,7 @@ def test_only_names_of_device_work_are_looked_at() -> None:
     t = TraceBuilder()
     with t.op("ab", 0, 50):
         t.launch("other", at=10, lasts=10)
-    assert not DeviceNames(t.trace()).that(lambda name: True, WORDS).any()
+    assert not DeviceNames(t.trace()).matching(lambda name: True, WORDS).any()
 
 
 def test_every_collectives_kernel_holds_one_of_the_words() -> None:

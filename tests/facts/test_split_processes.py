@@ -86,6 +86,16 @@ def test_one_number_for_two_launches_withholds_everything() -> None:
     assert not analyze_trace(trace).integrity.waits
 
 
+def test_one_number_for_two_launches_says_nothing_about_clocks() -> None:
+    """Work that belongs to the other process ends after this process's waits: the clocks agree all the same."""
+    t, second = rank(0, wait=True), rank(1, wait=True)
+    for event in second.events:
+        event["ts"] += 33
+    t.events += moved(second, correlation=0)
+    sentences = " ".join(analyze_trace(t.trace()).integrity.sentences())
+    assert ("share launch numbers" in sentences, "clocks" in sentences) == (True, False)
+
+
 def test_a_drivers_queues_are_no_program() -> None:
     """Some traces have calls on a pid of the device's own; they launch nothing."""
     t = rank(0, wait=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from syncscan import api
-from syncscan.fixing.recorded_gains import of_analysis, projected
-from tests.report.test_fix import fix
+from syncscan.fixing.recorded_gains import of_analysis, projected, with_note
+from syncscan.model.fix import FixGain
+from tests.report.test_fix import FIXED, fix
 
 TRACE = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
 
@@ -19,6 +22,13 @@ def test_a_patch_is_projected_as_a_whole() -> None:
     assert projection is not None
     assert set(projection.removed) == {f.id for f in analysis.findings if f.gain is not None and f.where.source}
     assert projection.saving_us >= max(gain.us for gain in gains.values()) * 0.99
+
+
+def test_a_recording_of_another_program_is_noticed() -> None:
+    """It has none of the fixes' lines; where it has one, there is nothing to note."""
+    other, same = replace(fix(3), gain=None), replace(fix(3), gain=FixGain(1.0, 0.5, 2.0, 0.1))
+    patches = [replace(FIXED, fixes=fixes, notes=()) for fixes in ((other,), (same,), ())]
+    assert [len(with_note(patch, "t.json").notes) for patch in patches] == [1, 0, 0]
 
 
 def test_lines_that_the_recording_lacks_are_not_projected() -> None:

@@ -12,6 +12,8 @@ from syncscan import api, gate
 from syncscan.api import analyze_trace
 from syncscan.errors import UsageError
 from syncscan.model.check import Allowance, By, CheckVerdict, Limit, Rules
+from syncscan.report import check_text, github
+from syncscan.report.flagged_limits import flagged_limits
 from tests.builder import TraceBuilder
 from tests.gate.story import Sync, program, trace_of
 
@@ -180,6 +182,27 @@ def test_a_trace_in_which_nothing_can_be_seen_does_not_pass() -> None:
         t.op("aten::item", start + 1, start + 5)
     (violation,) = api.check(api.analyze_trace(t.trace()), Rules(limits=())).violations
     assert "nothing was checked" in violation.sentence
+
+
+def test_a_trace_of_kernels_alone_does_not_pass() -> None:
+    """Without runtime calls it shows no wait of the host, however many there were."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=100):
+        t.launch(at=start, lasts=50)
+    t.events = [event for event in t.events if event["cat"] == "kernel"]
+    (violation,) = api.check(api.analyze_trace(t.trace()), Rules(limits=())).violations
+    assert "nothing was checked" in violation.sentence
+
+
+def test_a_wait_of_unknown_length_is_called_one() -> None:
+    """The device work that the host waited for isn't in the trace."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=100):
+        t.sync("aten::item", at=start + 1, wait=50)
+    t.events = [event for event in t.events if event["cat"] not in ("kernel", "gpu_memcpy")]
+    verdict = api.check(api.analyze_trace(t.trace()), Rules(limits=()))
+    texts = [check_text.render([verdict], "defaults"), github.drawn([flagged_limits(verdict, "defaults")])]
+    assert ["for an unknown time" in " ".join(text.split()) for text in texts] == [True, True]
 
 
 CONFIG = """

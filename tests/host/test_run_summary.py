@@ -72,11 +72,11 @@ def test_a_phase_comes_each_so_many_steps() -> None:
     assert [phase.every for phase in run.phases] == [3.5, None]
 
 
-def test_stretches_name_phases_by_their_new_place() -> None:
+def test_intervals_name_phases_by_their_new_place() -> None:
     """They are put in order by what they take."""
     run = run_of(record())
     assert run is not None
-    assert [(s.begin_us, s.phase) for s in run.stretches] == [(0.0, None), (120.0, 0)]
+    assert [(s.begin_us, s.phase) for s in run.intervals] == [(0.0, None), (120.0, 0)]
     assert [(s.begin_us, s.end_us) for s in run.recorded] == [(180.0, 680.0)]
 
 

@@ -34,7 +34,7 @@ def phase(**more: Any) -> dict[str, Any]:
 def test_a_report_says_what_its_steps_stand_for(tmp_path: Path) -> None:
     """In every format that has words, and in JSON with the numbers."""
     analysis = api.analyze(written(tmp_path, run=phase()))
-    text = "These 3 steps are like 58% of the run's time"
+    text = "Steps like these 3 take 58% of the run's time"
     assert program_run.leads(analysis)
     for form in ("text", "html", "markdown"):
         words = " ".join(render(analysis, form).replace("\\", "").replace("&#39;", "'").split())
@@ -74,7 +74,7 @@ def test_what_was_not_recorded_is_reported_with_its_share(tmp_path: Path) -> Non
 
 def test_timed_steps_that_are_not_like_the_run_s_are_called(tmp_path: Path) -> None:
     """900 µs were timed, and 15.6 are the mean of the run's."""
-    assert "900 µs, but the run's steps 15.6 µs on average" in program_run.sentence(
+    assert "timed took 900 µs: on average, the run's are faster (15.6 µs without phases)" in program_run.sentence(
         api.analyze(written(tmp_path, run=phase()))
     )
 

@@ -166,6 +166,16 @@ def test_an_estimate_is_reported_with_the_verdict() -> None:
     assert (known.step.guessed_overhead, "Estimate" in known.step.reason) == (None, False)
 
 
+def test_an_overhead_that_rounds_to_nothing_is_called_less_than_one_percent() -> None:
+    """Two calls in a step of 10 ms: the estimate isn't that there is no overhead."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=10_000):
+        t.launch(at=start + 1, lasts=300)
+    analysis = analyze_trace(t.trace())
+    assert "Estimate: less than 1% of host time is profiler overhead" in analysis.step.reason
+    assert "with less than 1% of its host time" in " ".join(analysis.whatif().notes)
+
+
 def many_ops(work: float) -> TraceBuilder:
     """Steps in which as much of the host's time may be the profiler's as that the device sets the pace without it."""
     t = TraceBuilder()

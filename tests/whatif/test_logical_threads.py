@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from syncscan import api
 from syncscan.load import with_steps
+from syncscan.model.step import Bound
 from syncscan.model.trace import Trace
 from syncscan.whatif.build import build
 from syncscan.whatif.graph import HostRun
+from syncscan.whatif.logical_threads import find_threads
 from syncscan.whatif.replayed_steps import find_steps
 from syncscan.whatif.wait_effects import NumberedPoint
 from tests.builder import MAIN, TraceBuilder
@@ -70,3 +73,19 @@ def test_the_thread_with_the_most_steps_is_the_steps_own() -> None:
     result = analysis.schedule()
     assert result is not None
     assert [analysis.trace.tracks[track].tid for track in result.tracks] == [str(MAIN)]
+
+
+def test_a_thread_that_waits_beside_the_launches_is_a_sequence_of_its_own() -> None:
+    """A watchdog waits once per step for a side stream, while the step's thread launches: their times don't add up."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        t.launch("collective", at=start, lasts=500, stream=20)
+        t.call("cudaEventRecord", start + 2, start + 3)
+        for at in range(10, 400, 20):
+            t.launch("main", at=start + at, lasts=10)
+        with t.thread("pt_nccl_watchdg", WORKER):
+            t.call("cudaEventSynchronize", start + 20, start + 502)
+    trace = t.trace()
+    tracks = [number for number, track in enumerate(trace.tracks) if track.tid in (str(MAIN), str(WORKER))]
+    assert sorted(find_threads(trace, np.array(tracks)).values()) == [0, 1]
+    assert api.analyze_trace(trace).step.bound is not Bound.UNKNOWN

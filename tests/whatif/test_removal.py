@@ -115,3 +115,23 @@ def test_of_a_pageable_copy_its_staging_goes() -> None:
     analysis = api.analyze_trace(t.trace(), step_ms=1.0)
     assert [f.diagnosis.removal for f in analysis.findings] == [Removal.PINNED_COPY]
     assert saved_us(analysis) == pytest.approx(400 - 10 + 5, abs=8)
+
+
+@pytest.mark.parametrize("waits_once", [False, True])
+def test_an_allocation_that_never_waited_takes_over_no_wait(waits_once: bool) -> None:
+    """`cudaMalloc` behind a `cudaFree` finds the device idle; without the free it waits only if it did so elsewhere.
+
+    The kernel of 600 µs is launched at once, the host is free again after 100 µs and computes for 400 µs at the end.
+    """
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        done = t.launch("kernel", at=start, lasts=598)
+        with t.op("aten::empty", start + 98, start + 620):
+            t.call("cudaFree", start + 100, done + 1)
+            t.call("cudaMalloc", done + 2, done + 5)
+        if waits_once:
+            done = t.launch("kernel", at=start + 700, lasts=50)
+            t.call("cudaMalloc", start + 702, done + 1)
+    analysis = api.analyze_trace(t.trace(), step_ms=1.0)
+    (free,) = [f for f in analysis.findings if f.occurrences[0].sync.api == "cudaFree"]
+    assert (analysis.whatif(f"id:{free.id}").saving_us > 380) is not waits_once

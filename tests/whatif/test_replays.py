@@ -34,7 +34,7 @@ def test_at_once_they_have_the_numbers_of_one_after_the_other(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
         patch.setattr(replays, "MOST_NUMBERS", most)
-        replays.foresee((replays.Without(together[n], removed, whole) for removed, n, whole in questions), chosen)
+        replays.prefetch((replays.Without(together[n], removed, whole) for removed, n, whole in questions), chosen)
         patch.delattr(replay.ReplayState, "step")
         assert expected == [repr(replay.steady(together[n], removed, chosen, whole)) for removed, n, whole in waiting]
 
@@ -55,7 +55,7 @@ def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
     alone, together = replay.Replay(graph), replay.Replay(graph)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replays, "MANY", 1)
-        replays.foresee([replays.Without(together, frozenset({1}))])
+        replays.prefetch([replays.Without(together, frozenset({1}))])
     (result,) = together.known.values()
     assert (result.period, result.waits) == (510e3, {0: 510e3})
     assert replay.steady(alone, frozenset({1})) == result
@@ -64,5 +64,5 @@ def test_a_stream_that_waits_for_an_event_is_as_late_in_columns() -> None:
 def test_few_are_left_to_be_asked_for() -> None:
     """Columns of a few numbers take longer than the numbers one by one; and what waits nowhere is as it was."""
     ready = replay.Replay(Graph((program([wait_for()]),), THREADS, (), 0))
-    replays.foresee(replays.Without(ready, frozenset({n})) for n in range(100))
+    replays.prefetch(replays.Without(ready, frozenset({n})) for n in range(100))
     assert ready.known == {}

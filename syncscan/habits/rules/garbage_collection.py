@@ -80,7 +80,6 @@ def find(context: Context) -> Iterable[Habit]:
 
     Those of a generation that most steps collect are replayed. The few recorded steps don't show how often rarer ones
     occur: they cost at most the difference of mean and median of the steps timed without the profiler.
-    the median.
     """
     steps = _by_step(context)
     usual = _usual(context, steps)
