@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import itertools
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
@@ -20,7 +19,8 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
-from syncscan.model.finding import Finding
+from syncscan.facts.sync_loops import LoopHolder, SyncLoops
+from syncscan.model.finding import Finding, SyncPoint
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
 from syncscan.model.slice_names import is_loader
@@ -194,7 +194,7 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
     return Reach(
         pieces=tuple(pieces),
         eager=tuple(eager),
-        breaking=tuple({f.id: f for _, f in breaks.inside}.values()),
+        breaking=tuple({sync.finding.id: sync.finding for sync in breaks.inside}.values()),
         ops=sum(op.leaves for one in all_passes for op in one.ops),
         host_ns=_own_ns([one.interval for one in all_passes], waits),
         eager_ns=_own_ns([piece.interval for piece in eager], waits),
@@ -239,6 +239,14 @@ def _own_ns(intervals: Sequence[Interval], waits: Cover) -> float:
     return float((ends - begins - waits.within(begins, ends)).sum())
 
 
+class InnerSync(NamedTuple):
+    """A sync within a network: when it begins, and what it is."""
+
+    at: int
+    finding: Finding
+    sync: SyncPoint
+
+
 _time = itemgetter(0)
 
 
@@ -264,7 +272,8 @@ class CompileBreaks:
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
         has_modules = any(f.where.module for f in findings)
-        self.inside: list[tuple[int, Finding]] = []
+        self.loops = SyncLoops(trace)
+        self.inside: list[InnerSync] = []
         self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
         for finding in findings:
             inner = bool(finding.where.module) if has_modules else finding.where.source is None
@@ -272,7 +281,7 @@ class CompileBreaks:
                 if not inner:
                     self.outside.append(o.sync.ts)
                 elif finding.id not in removed:
-                    self.inside.append((o.sync.ts, finding))
+                    self.inside.append(InnerSync(o.sync.ts, finding, o.sync))
         self.inside.sort(key=_time)
         self.outside.sort()
 
@@ -301,34 +310,43 @@ class CompileBreaks:
         begin, end = ops[0].begin, ops[-1].end
         met = self.inside[bisect_left(self.inside, begin, key=_time) : bisect_left(self.inside, end, key=_time)]
         begins = [op.begin for op in ops]
-        places = [(bisect_right(begins, at) - 1, finding) for at, finding in met]
-        first, behind = _looped(places, len(ops))
+        places = [(bisect_right(begins, sync.at) - 1, sync) for sync in met]
+        first, behind = self._looped(places, len(ops))
         for low, high, eager in ((0, first, False), (first, behind, True), (behind, len(ops), False)):
             if eager and high > low:
                 yield PassPart(ops[low:high], True)
             elif high > low:
-                yield from (PassPart(part, False) for part in _cut_at(ops[low:high], [at for at, _ in met]))
+                yield from (PassPart(part, False) for part in _cut_at(ops[low:high], [sync.at for sync in met]))
 
+    def _looped(self, places: Sequence[tuple[int, InnerSync]], count: int) -> tuple[int, int]:
+        """Return where the ops begin and end that stay eager: the rest of a function whose graph breaks in a loop.
 
-def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int]:
-    """Return where the ops begin and end that stay eager: the rest of a function whose graph breaks in a loop.
+        One line that waits in several ops of a call is in a loop, unless each wait is in a call of its own. If the loop
+        is in the network's own function, all of it behind the last break before the loop stays eager, whatever function
+        waits; if it is in one that the network calls, the rest of the network is compiled.
 
-    One line that waits in several ops of a call is in a loop. If the function that it is in is the network's own, all
-    of it behind the last break before the loop stays eager; if the network only calls it, the rest of the network is
-    compiled.
+        Args:
+            places: the number of the op that each sync is in, and the sync.
+            count: how many ops the call has.
+        """
+        by_line: dict[str, dict[int, InnerSync]] = {}
+        for at, sync in places:
+            by_line.setdefault(sync.finding.id, {}).setdefault(at, sync)
+        holders = {line: self._holder([*of.values()]) for line, of in by_line.items() if len(of) > 1}
+        looped = [at for at, sync in places if holders.get(sync.finding.id, LoopHolder.NONE) is not LoopHolder.NONE]
+        if not looped:
+            return count, count
+        first, last = looped[0], looped[-1] + 1
+        if LoopHolder.NETWORK not in holders.values():
+            return first, last
+        return max((at for at, sync in places if at < first and sync.finding.id not in holders), default=0), count
 
-    Args:
-        places: the number of the op that each sync is in, and whose it is.
-        count: how many ops the call has.
-    """
-    ops_of_line = Counter(finding.id for _, finding in {(at, f.id): (at, f) for at, f in places}.values())
-    looped = [(at, f) for at, f in places if ops_of_line[f.id] > 1]
-    if not looped:
-        return count, count
-    first, last = looped[0][0], looped[-1][0] + 1
-    if not all(_in_forward(f) for _, f in looped):
-        return first, last
-    return max((at for at, f in places if at < first and ops_of_line[f.id] == 1), default=0), count
+    def _holder(self, syncs: Sequence[InnerSync]) -> LoopHolder:
+        """Return whose loop it is; where a recording doesn't show it, the loop is taken to be in the waiting line's."""
+        holder = self.loops.holder([sync.sync for sync in syncs])
+        if holder is not LoopHolder.UNKNOWN:
+            return holder
+        return LoopHolder.NETWORK if _in_forward(syncs[0].finding) else LoopHolder.CALLED
 
 
 def _in_forward(finding: Finding) -> bool:
