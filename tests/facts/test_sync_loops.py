@@ -46,7 +46,7 @@ def holder(t: TraceBuilder) -> LoopHolder:
 def test_the_outermost_loop_within_the_network_holds_the_sync(
     looped: list[tuple[str, int, str]] | None, expected: LoopHolder
 ) -> None:
-    """`forward` calls a function that reads: dynamo meets `forward` first. A loop around the network's calls is none."""
+    """Dynamo meets `forward` first, then what it calls. A loop around the calls of the network is none."""
     assert recorded(looped, READ, FORWARD) is expected
 
 
