@@ -2,7 +2,7 @@
 
 A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of each part alone.
 The programs of `programs.py` are parted in two halves, every other one by name. What a compiled network costs its host
-(`LIKELY`, and the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_changes.py`) was fitted to the first half alone
+(`LIKELY`, and the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_costs.py`) was fitted to the first half alone
 (`fit.py`). Which functions stay eager, which kernels a compile leaves, and how wide the ends are, was looked at beside
 all of them: the second half is held out from the likely costs alone. The programs of `unseen.py` were written and
 measured when all of that stood, and nothing was chosen beside them.
