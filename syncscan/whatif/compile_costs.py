@@ -53,11 +53,14 @@ MOST = Costs(
 narrowest of those tried that hold nine in ten of these programs' states: 15 % about what each op and launch takes, a
 fifth less and two fifths more of what a call does; less of a gradient, as in a network of images (H200)."""
 CROSSING = 650, 1_100
-"""Launches of graphs for which a launch may take the host twice as long (12 and 29 µs in graphs of 432 and 864
-launches, H100, torch 2.11, Python 3.12). Likely because the wrapper's frame, about 1.5 places for each launch beside
-some 500 of its callers, ends at the edge of a chunk of Python's data stack (2,048 places): then each call out of it
-allocates a chunk and frees it again. CPython from 3.11 on, fixed in spring 2026 in 3.13 and later:
-https://github.com/python/cpython/issues/142183. Not confirmed on a GPU."""
+"""Launches of graphs for which a launch may take the host nearly twice as long in a script with few callers.
+
+The Python that Inductor generates for a graph is one function, with 1.4 to 3.9 places for each launch in programs whose
+graphs run once. CPython 3.11 and later keeps frames in chunks of 2,048 places. Where that function's frame ends less
+than 114 places before its chunk's end, each launch allocates a chunk and frees it again, and takes 1.7 to 1.8 times as
+long: in graphs of 288 to 1,152 launches, at two of 36 depths of the stack (H100, torch 2.11, Python 3.12;
+`docs/how-well.md`). The callers of the smallest script took 654 to 671 places: there a function of 1,270 to 1,390 does.
+https://github.com/python/cpython/issues/142183, fixed in spring 2026 in 3.13 and later."""
 INFERENCE = 0.65
 """The part of a call's cost that is left where no backward pass follows."""
 WHOLE = 0.3

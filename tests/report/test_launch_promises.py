@@ -160,7 +160,7 @@ def promises_no_more(analysis: Analysis) -> None:
     allowed = Allowed(analysis)
     numbers_promise_no_more(json.loads(render(analysis, "json")), allowed)
     texts = {kind: plain(analysis, kind) for kind in ("text", "markdown", "brief", "html")}
-    assert len(_STATE.findall(texts["brief"])) == len(analysis.states.each)
+    assert len(_STATE.findall(texts["html"])) == len(analysis.states.each)
     for text in texts.values():
         words_promise_no_more(text, allowed)
 
