@@ -323,10 +323,10 @@ class Heads(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.trunk:
             x = F.elu(layer(x))
-        whole = x.new_zeros(())
+        total = x.new_zeros(())
         for number, head in enumerate(self.heads):
-            whole = whole + self.one(number, head(x))
-        return whole
+            total = total + self.one(number, head(x))
+        return total
 
 
 def tasks(sync: bool, device: str) -> Program:

@@ -47,13 +47,13 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
 def _work_left(trace: Trace, piece: CompiledPiece, how: Launching, costs: Costs) -> Iterator[tuple[int, float]]:
     """Yield the rows of device work that a piece shortens, each with the part of it that is left."""
     if how is Launching.GRAPH:
-        fused, rest = [], costs.graph
+        fused, factor = [], costs.graph
     else:
-        fused, rest = piece.fusion(trace).work(costs.stay), costs.rest
+        fused, factor = piece.fusion(trace).work(costs.stay), costs.rest
     yield from fused
-    if rest != 1.0:
+    if factor != 1.0:
         rows = {row for row, _ in fused}
-        yield from ((row, rest) for op in piece.ops for row in op.work if row not in rows)
+        yield from ((row, factor) for op in piece.ops for row in op.work if row not in rows)
 
 
 def _units(trace: Trace, piece: CompiledPiece, unit_ns: float, how: Launching, costs: Costs) -> float:

@@ -48,7 +48,7 @@ _LAYER = ("aten::addmm", "aten::gelu")
 
 @dataclass
 class Allowed:
-    """What may be promised of a step, as `whatif` projects it; times in µs."""
+    """Savings that a report may promise, as `whatif` projects them; times in µs."""
 
     analysis: Analysis
     _known: dict[Any, Any] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Allowed:
         return predicted, low, high
 
     def saved(self, launches: str, removed: tuple[str, ...] = ()) -> float:
-        """What a step so launched saves."""
+        """Return the saving of a step so launched."""
         return self.baseline_us - self.projected(launches, removed)[0]
 
     @cached_property
@@ -82,7 +82,7 @@ class Allowed:
 
     @cached_property
     def removed_us(self) -> float:
-        """What removing the syncs within the network saves, as every report states it for a sync alone."""
+        """Saving of removing the syncs within the network, as every report states it for a sync alone."""
         return self.analysis.whatif(*(f"id:{name}" for name in self.breaking)).saving_us if self.breaking else 0.0
 
     @cached_property
