@@ -8,7 +8,7 @@ from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.interval import Interval
 from syncscan.model.trace import Trace
-from syncscan.whatif.compile_changes import Reach, reach
+from syncscan.whatif.compile_reach import Reach, reach
 from tests.builder import TraceBuilder
 
 LAYER = ("aten::addmm", "aten::gelu")

@@ -95,7 +95,7 @@ KINDS = {
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),
     "watch": Kind(Window, record.SCHEMA, 0, "A line of kind `window` in a watch's file: some seconds of a run."),
     "capture": Kind(
-        CaptureDocument, capture_run.SCHEMA, 3, "The data that a capture stores in its trace under the key `syncscan`."
+        CaptureDocument, capture_run.SCHEMA, 4, "The data that a capture stores in its trace under the key `syncscan`."
     ),
     "watch-diff": Kind(compare.WatchDiff, compare.SCHEMA, 0, "`diff --format json` of two watches."),
     "watch-ranks": Kind(

@@ -4,7 +4,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd); work=/tmp/joint.$$; mkdir -p "$work/site" "$work/cache" "$OUT"
 for w in "$here"/wheels/*.whl; do [ -e "$w" ] && python3 -m zipfile -e "$w" "$work/site"; done
 root=$PWD; [ -d "$root/syncscan" ] || root=$(cd "$here/../.." && pwd)
-export PYTHONPATH="$work/site:$root" TORCHINDUCTOR_CACHE_DIR="$work/cache" TORCHINDUCTOR_COMPILE_THREADS=1 TRITON_CACHE_DIR="$work/cache/triton"
+export PYTHONPATH="$work/site:$root${PYTHONPATH:+:$PYTHONPATH}" TORCHINDUCTOR_CACHE_DIR="$work/cache" TORCHINDUCTOR_COMPILE_THREADS=1 TRITON_CACHE_DIR="$work/cache/triton"
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 python3 -c "import torch; print(torch.__version__, torch.cuda.is_available() and torch.cuda.get_device_name())
 try:

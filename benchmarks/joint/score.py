@@ -1,10 +1,11 @@
 """Compare what is projected for each state of each program with what was measured: `python -m benchmarks.joint.score`.
 
-A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of both halves alone.
-The programs are parted in two halves, every other one by name. What a compiled network costs its host (`LIKELY`, and
-the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_changes.py`) was fitted to the first half alone (`fit.py`).
-Which functions stay eager, which kernels a compile leaves, and how wide the ends are, was looked at beside all of them:
-the second half is held out from the likely costs alone.
+A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of each part alone.
+The programs of `programs.py` are parted in two halves, every other one by name. What a compiled network costs its host
+(`LIKELY`, and the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_costs.py`) was fitted to the first half alone
+(`fit.py`). Which functions stay eager, which kernels a compile leaves, and how wide the ends are, was looked at beside
+all of them: the second half is held out from the likely costs alone. The programs of `unseen.py` were written and
+measured when all of that stood, and nothing was chosen beside them.
 A state is inside where the measured share of the step is within the projected range or 6 % of the step beside it,
 which is about how far two runs of the same program differ on these hosts. An order is wrong where a state that was
 measured to be faster by more than 12 % of the step is projected to be no faster.
@@ -89,18 +90,26 @@ def fitted(programs: Sequence[str]) -> list[str]:
     return list(programs[::2])
 
 
-def halves(programs: Sequence[str] = ()) -> dict[str, list[Scored]]:
-    """Return the states of the fitted and of the other programs, all or only the named ones."""
-    truth, parts = measured(RECORDED / "results.jsonl"), {"fitted": list[Scored](), "not fitted": list[Scored]()}
+def parts(programs: Sequence[str] = ()) -> dict[str, list[Scored]]:
+    """Return the states of the fitted, the other and the unseen programs, all or only the named ones."""
+    truth = measured(RECORDED / "results.jsonl")
+    first, states = fitted(sorted(truth)), dict[str, list[Scored]]()
+    for program, scores in _scored("eager.tar", truth, programs):
+        states.setdefault("fitted" if program in first else "not fitted", []).extend(scores)
+    for _, scores in _scored("unseen.tar", measured(RECORDED / "unseen.jsonl"), programs):
+        states.setdefault("unseen", []).extend(scores)
+    return states
+
+
+def _scored(
+    recordings: str, truth: dict[str, dict[str, float]], programs: Sequence[str]
+) -> Iterator[tuple[str, list[Scored]]]:
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(RECORDED / "eager.tar") as tar:
+        with tarfile.open(RECORDED / recordings) as tar:
             tar.extractall(folder, filter="data")
-        first = fitted(sorted(truth))
         for program in sorted(truth):
             if not programs or program in programs:
-                states = scored(Path(folder) / f"{program}.json.gz", program, truth[program])
-                parts["fitted" if program in first else "not fitted"] += states
-    return parts
+                yield program, list(scored(Path(folder) / f"{program}.json.gz", program, truth[program]))
 
 
 def summary(of: Sequence[Scored]) -> str:
@@ -118,12 +127,12 @@ def summary(of: Sequence[Scored]) -> str:
     return " | ".join(cells)
 
 
-def rows(half: str, of: Sequence[Scored]) -> Iterator[str]:
-    """Yield a row of the table for each program of a half."""
+def rows(part: str, of: Sequence[Scored]) -> Iterator[str]:
+    """Yield a row of the table for each program of a part."""
     for program, states in itertools.groupby(of, lambda state: state.program):
         by_state = {state.state: state for state in states}
         cells = [_cell(by_state.get(state)) for state in STATES]
-        yield f"| `{program}` | {half} | {' | '.join(cells)} |"
+        yield f"| `{program}` | {part} | {' | '.join(cells)} |"
 
 
 def _cell(state: Scored | None) -> str:
@@ -134,22 +143,22 @@ def _cell(state: Scored | None) -> str:
 
 
 def main() -> None:
-    """Print both halves as a table, or their figures, and below it which orders are wrong."""
+    """Print all parts as a table, or their figures, and below it which orders are wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="only these")
-    parser.add_argument("--summary", action="store_true", help="only the figures of each half")
+    parser.add_argument("--summary", action="store_true", help="only the figures of each part")
     given = parser.parse_args()
-    parts = {half: states for half, states in halves(given.programs).items() if states}
+    by_part = parts(given.programs)
     if given.summary:
         print("| programs | states | median error | largest | inside | mean width | wrong orders |")
         print("|---|--:|--:|--:|--:|--:|--:|")
-        for half, states in parts.items():
-            print(f"| {half} | {summary(states)} |")
+        for part, states in by_part.items():
+            print(f"| {part} | {summary(states)} |")
     else:
         print(f"| program | costs | {' | '.join(NAMES)} |\n|---|---|{'---|' * len(STATES)}")
-        for half, states in parts.items():
-            print(*rows(half, states), sep="\n")
-    for states in parts.values():
+        for part, states in by_part.items():
+            print(*rows(part, states), sep="\n")
+    for states in by_part.values():
         for a, b in wrong_orders(states):
             print(f"{a.program}: {a.state} is faster than {b.state}")
 

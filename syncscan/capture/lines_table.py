@@ -9,7 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from syncscan.capture.installed import naming
 from syncscan.capture.lines import Frame, RecordedWaits, Sync
+from syncscan.facts.loops import Loops
 from syncscan.model.entry_script import only_starts
+from syncscan.model.libraries import calls_modules
 
 Json = dict[str, Any]
 
@@ -54,16 +56,23 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
     Returns:
         `columns`, `frames` ([file as `naming` has it, line, function]), `stacks` (frame indices, innermost first),
         `modules` (the outermost module's class and the names below it, `TinyLM/enc/layers/0`), `syncs` (rows of
-        `COLUMNS`) and `calls` (what `silent` saw: begin, end, tid, stack), all JSON values; with `warned` also that, as
-        rows of (native thread, stack).
+        `COLUMNS`), `calls` (what `silent` saw: begin, end, tid, stack) and `looped` (indices of frames within a network
+        whose line is in a loop of their function), all JSON values; with `warned` also that, as rows of (native thread,
+        stack).
     """
     frames: Interned[Frame] = Interned()
+    looped, loops = set[int](), Loops()
     stacks: Interned[tuple[int, ...]] = Interned()
     modules: Interned[str] = Interned()
     paths, named = _Paths(recording.roots), naming()
 
     def number(stack: Iterable[Frame]) -> int:
-        return stacks(tuple(frames((named(file), line, function)) for file, line, function in stack))
+        listed = list(stack)
+        numbers = tuple(frames((named(file), line, function)) for file, line, function in listed)
+        for index, (file, line, _) in zip(numbers, in_network(listed), strict=False):
+            if index not in looped and loops.repeats(file, line):
+                looped.add(index)
+        return stacks(numbers)
 
     rows = []
     syncs, timed = recording.syncs, recording.calls
@@ -84,8 +93,15 @@ def lines_table(recording: RecordedWaits, warned: Sequence[tuple[int, Sequence[F
         "modules": modules.values(),
         "syncs": rows,
         "calls": calls,
+        "looped": sorted(looped),
         **({"warned": seen} if warned is not None else {}),
     }
+
+
+def in_network(stack: Sequence[Frame]) -> Sequence[Frame]:
+    """Return the frames of a stack that a module's call encloses, innermost first; none without one."""
+    outermost = max((at for at, (file, _, _) in enumerate(stack) if calls_modules(file)), default=0)
+    return stack[:outermost]
 
 
 def trimmed(stack: Iterable[Frame]) -> list[Frame]:

@@ -44,6 +44,9 @@ class LinesDocument(Struct, frozen=True):
     """Calls that were timed by name."""
     warned: tuple[WarnedSync, ...] | UnsetType = UNSET
     """Warnings of the debug mode, where torch offers no callbacks."""
+    looped: Annotated[
+        tuple[int, ...] | UnsetType, Meta(description="frames in a network whose line is in a loop of their function")
+    ] = UNSET
 
 
 class ClocksDocument(Struct, frozen=True):

@@ -7,6 +7,16 @@ import linecache
 from collections.abc import Iterator
 from typing import NamedTuple
 
+_SCOPE = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+_AGAIN: dict[type, tuple[str, ...]] = {
+    ast.For: ("body",),
+    ast.AsyncFor: ("body",),
+    ast.While: ("test", "body"),
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp), ("elt",)),
+    ast.DictComp: ("key", "value"),
+}
+"""The parts of a loop that each round runs."""
+
 
 class Loop(NamedTuple):
     """A `for` or `while`: first line of its header, first and last line of its body."""
@@ -36,6 +46,7 @@ class Loops:
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[list[Loop], list[Branch], list[tuple[int, str]]]] = {}
+        self._repeated: dict[str, frozenset[int]] = {}
 
     def around(self, file: str, line: int) -> list[Loop]:
         """Return the loops around a line, outermost first; none if the source can't be read.
@@ -56,6 +67,17 @@ class Loops:
         """
         return any(b.holds(line) and not b.holds(other) for b in self._parse(file)[1])
 
+    def repeats(self, file: str, line: int) -> bool:
+        """Return whether its function runs a line several times: in a loop's body, or in a comprehension.
+
+        A `for` loop's header runs once, a `while` loop's each time.
+
+        Args:
+            file: the file, as a code object names it.
+            line: counted from 1.
+        """
+        return line in self._repeated_lines(file)
+
     def calls(self, file: str, first: int, last: int) -> list[str]:
         """Return what is called in these lines, as it is written: `envs.step`.
 
@@ -64,6 +86,11 @@ class Loops:
             first, last: the lines, counted from 1.
         """
         return [name for line, name in self._parse(file)[2] if first <= line <= last]
+
+    def _repeated_lines(self, file: str) -> frozenset[int]:
+        if file not in self._repeated:
+            self._repeated[file] = frozenset(_repeated(_tree("".join(linecache.getlines(file)))))
+        return self._repeated[file]
 
     def _parse(self, file: str) -> tuple[list[Loop], list[Branch], list[tuple[int, str]]]:
         if file not in self._of:
@@ -83,6 +110,26 @@ def _calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             yield node.lineno, ast.unparse(node.func)
+
+
+def _repeated(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines that a loop of their own function repeats."""
+    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while pending:
+        node, within = pending.pop()
+        if isinstance(node, _SCOPE):
+            within = False
+        elif within and isinstance(node, ast.stmt | ast.expr):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        again = _AGAIN.get(type(node), ())
+        pending += [(child, within or field in again) for field, child in _children(node)]
+
+
+def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    for field, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield field, child
 
 
 def _branches(tree: ast.Module) -> Iterator[Branch]:

@@ -118,6 +118,8 @@ class Lines(msgspec.Struct, frozen=True):
     syncs: tuple[SyncRecord, ...] = ()
     calls: tuple[TimedCall, ...] = ()
     warned: tuple[WarnedSync, ...] = ()
+    looped: tuple[Index, ...] | None = None
+    """Frames within a network whose line is in a loop of their function; None in captures before 0.2."""
 
     def stack(self, number: int) -> tuple[Frame, ...]:
         """Return the frames of a stack, outermost first; empty for an unknown number."""

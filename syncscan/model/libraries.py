@@ -140,6 +140,12 @@ def passes_on(file: str) -> bool:
     return standard or helps or path.startswith("<") or _WRAPPERS.fullmatch(path) is not None
 
 
+@lru_cache(_KEPT)
+def calls_modules(file: str) -> bool:
+    """Return whether a file is the one whose functions call the `forward` of a module."""
+    return path_in_package(file).removeprefix("./") == "torch/nn/modules/module.py"
+
+
 def _parts(path: str) -> list[str]:
     return path.lstrip("./").split("/")
 

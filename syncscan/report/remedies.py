@@ -71,6 +71,8 @@ class RemedyText(msgspec.Struct, frozen=True, kw_only=True):
     fix: str
     pair: str = ""
     """The sentence on what removing syncs and launching another way come to, where they go together."""
+    launches: str = ""
+    """How the step launches then."""
 
     @property
     def name(self) -> str:
@@ -122,6 +124,7 @@ def _remedy(number: int, remedy: Remedy, analysis: Analysis, findings: dict[str,
         left=_left_of(remedy, [f for _, f in members], replayed(analysis.step)),
         fix=_together(list(dict.fromkeys(fixes))),
         pair=pair,
+        launches=remedy.launches,
     )
 
 

@@ -248,13 +248,15 @@ def _count_text(hidden: Hidden) -> str:
 
 
 def _next(analysis: Analysis, entries: Sequence[RemedyText]) -> tuple[str, ...]:
-    """Return the next command: `whatif` for several syncs, `explain` for one change, else `report`."""
+    """Return the next command: `whatif` for several syncs or a compile, `explain` for one change, else `report`."""
     trace = analysis.trace.info.path
     if not len(analysis.trace.device_rows):
         return "syncscan", "profile" if analysis.trace.info.capture.pretended else "dryrun", "train.py"
-    if entries and len(entries[0].members) > 1 and trace != "-":
+    if entries and (len(entries[0].members) > 1 or entries[0].pair) and trace != "-":
         rules = dict.fromkeys(analysis.findings[m.number].rule for m in entries[0].members)
-        return "syncscan", "whatif", trace, *(word for rule in rules for word in ("--remove", f"rule:{rule}"))
+        removed = (word for rule in rules for word in ("--remove", f"rule:{rule}"))
+        launches = ("--launches", entries[0].launches) if entries[0].pair else ()
+        return "syncscan", "whatif", trace, *removed, *launches
     if entries:
         rule = next((h.rule for h in analysis.habits if h.id == entries[0].habit), "")
         return "syncscan", "explain", rule or analysis.findings[entries[0].members[0].number].rule

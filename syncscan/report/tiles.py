@@ -64,7 +64,11 @@ def tiles(analysis: Analysis) -> list[Tile]:
         )
     if step.input_us > 0:
         numbers.append(Tile("waits for input", duration(step.input_us), "a step"))
-    if _projected_step(analysis):
+    if analysis.remedies and analysis.remedies[0].launches:
+        both = analysis.remedies[0]
+        note = f"{spread(both.range_us, replayed(step))}, projected"
+        numbers.append(Tile("recoverable, with a compile", saving(both.alone_us, replayed(step)), note, projected=True))
+    elif _projected_step(analysis):
         us, limits, replayed_us = step.recoverable_us or 0.0, step.recoverable_range_us or (0.0, 0.0), replayed(step)
         doubt = f"{spread(limits, replayed_us)}, " if measurable(limits[1], replayed_us) else ""
         numbers.append(Tile("recoverable", saving(us, replayed_us), f"{doubt}projected", projected=True))

@@ -1,31 +1,18 @@
-"""Turn the steps of a trace and the syncs that stay into the Changes that a compile of the network makes of them.
-
-Costs on the host are in units of one op that launches, as the same host ran it without a compile: hosts differ by
-several times, and the two go together. Measured in 11 programs (H100, torch 2.11, `benchmarks/joint`), of which the
-other eleven and three older ones were no part.
-"""
+"""Turn what a compile reaches of a trace's steps into the Change that it makes of them."""
 
 from __future__ import annotations
 
 import enum
-import itertools
-from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from operator import itemgetter
-from typing import NamedTuple
+from collections.abc import Iterator
 
-import msgspec
-import numpy as np
-
-from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
-from syncscan.model.finding import Finding
 from syncscan.model.habit import Change, Paced
-from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
-from syncscan.model.slice_names import is_loader
-from syncscan.model.trace import Category, Trace
-from syncscan.whatif.fusion import Fusion, fusion
+from syncscan.model.trace import Trace
+from syncscan.whatif.compile_costs import INFERENCE, WHOLE, Costs
+from syncscan.whatif.compile_reach import CompiledPiece, Reach
+
+OTHER_NS, PAUSE = 100_000, 5.0
+"""So long between two ops, and as many times as long as one that launches takes, isn't Python on its way to the next
+op: no compile spares it. (H200's hosts, profiled: 2 to 70 µs between two.)"""
 
 
 class Launching(str, enum.Enum):
@@ -40,330 +27,6 @@ class Launching(str, enum.Enum):
     GRAPH = "graph"
 
 
-class Costs(msgspec.Struct, frozen=True):
-    """The host time of a compiled network, in ops that launch; `stay` is the part of fused device work."""
-
-    op: float
-    """An op that launched: what a compiled call keeps of it, in guards, wrappers and buffers."""
-    library: float
-    """The part that is left of what an op took that calls a library: the only one not in ops that launch."""
-    kernel: float
-    """A kernel that it launches."""
-    call: float
-    """A call of a compiled piece, forward or backward: guards, wrappers, autograd."""
-    replay: float
-    """A call that replays a CUDA graph instead; all of it."""
-    gradient: float
-    """A parameter whose gradient is added up behind it."""
-    stay: float
-    rest: float
-    """The part that is left of device work that isn't fused: libraries get other layouts and epilogues. Of what is
-    projected without it 0.86 to 1.06 was measured in eleven programs (H100, torch 2.11, `benchmarks/joint`), and below
-    0.88 in a network of images (H200, `sample_traces/launches`)."""
-    crossing: float
-    """A launch of a graph whose Python ends at the edge of a chunk of the interpreter's stack (`CROSSING`)."""
-    graph: float
-    """The part that is left of device work, with the pauses around it, in a CUDA graph of the program's own: 0.7 and
-    1.25 of it in two programs (H200, torch 2.11, `sample_traces/launches`)."""
-
-
-LIKELY = Costs(
-    op=0.257, library=0.544, kernel=0.47, call=5.4, replay=5.54, gradient=0.396, stay=0.42, rest=1.0,
-    crossing=0.0, graph=1.0,
-)  # fmt: skip
-LEAST = Costs(
-    op=0.218, library=0.462, kernel=0.4, call=4.32, replay=4.43, gradient=0.2, stay=0.36, rest=0.8,
-    crossing=0.0, graph=0.68,
-)  # fmt: skip
-MOST = Costs(
-    op=0.296, library=0.626, kernel=0.54, call=7.56, replay=7.76, gradient=0.554, stay=0.55, rest=1.0,
-    crossing=0.95, graph=1.3,
-)  # fmt: skip
-"""The host's costs are those that `python -m benchmarks.joint.fit` prints, of eleven programs. The ends are the
-narrowest of those tried that hold nine in ten of these programs' states: 15 % about what each op and launch takes, a
-fifth less and two fifths more of what a call does; less of a gradient, as in a network of images (H200)."""
-CROSSING = 650, 1_100
-"""Launches of graphs for which a launch may take the host twice as long (12 and 29 µs in graphs of 432 and 864
-launches, H100, torch 2.11, Python 3.12). Likely because the wrapper's frame, about 1.5 places for each launch beside
-some 500 of its callers, ends at the edge of a chunk of Python's data stack (2,048 places): then each call out of it
-allocates a chunk and frees it again. CPython from 3.11 on, fixed in spring 2026 in 3.13 and later:
-https://github.com/python/cpython/issues/142183. Not confirmed on a GPU."""
-INFERENCE = 0.65
-"""The part of a call's cost that is left where no backward pass follows."""
-WHOLE = 0.3
-"""The part of it that is left where the program replays a graph itself."""
-
-
-OTHER_NS, PAUSE = 100_000, 5.0
-"""So long between two ops, and as many times as long as one that launches takes, isn't Python on its way to the next
-op: no compile spares it. (H200's hosts, profiled: 2 to 70 µs between two.)"""
-
-
-class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Ops that one compiled graph holds."""
-
-    ops: tuple[OutermostOp, ...]
-    trains: bool
-
-    @property
-    def interval(self) -> Interval:
-        """The time from its first op's begin to its last one's end."""
-        return Interval(self.ops[0].begin, self.ops[-1].end)
-
-    @cached_property
-    def leaves(self) -> int:
-        """How many ops launch something."""
-        return sum(op.leaves for op in self.ops)
-
-    @cached_property
-    def gradients(self) -> int:
-        """How many parameters' gradients are added up."""
-        return sum(op.gradients for op in self.ops)
-
-    def spans(self, longest_ns: float) -> tuple[ThreadInterval, ...]:
-        """Return on each thread the times from an op's begin to another's end, with no longer pause between two."""
-        if longest_ns not in self._spans:
-            self._spans[longest_ns] = tuple(_spans(self.ops, longest_ns))
-        return self._spans[longest_ns]
-
-    @cached_property
-    def _spans(self) -> dict[float, tuple[ThreadInterval, ...]]:
-        return {}
-
-    def fusion(self, trace: Trace) -> Fusion:
-        """Return what a compile leaves of its launches; worked out once."""
-        if not self._fusions:
-            self._fusions.append(fusion(trace, self.ops))
-        return self._fusions[0]
-
-    def launches(self, trace: Trace) -> int:
-        """Return how many kernels are launched once it is compiled."""
-        return self.fusion(trace).generated + sum(op.heavy for op in self.ops)
-
-    def may_cross(self, trace: Trace) -> bool:
-        """Return whether its Python may end at the edge of a chunk of the interpreter's stack."""
-        least, most = CROSSING
-        return least <= self.launches(trace) <= most
-
-    @cached_property
-    def _fusions(self) -> list[Fusion]:
-        return []
-
-
-class Reach(msgspec.Struct, frozen=True):
-    """The parts of the replayed steps that a compile reaches, and those that it doesn't."""
-
-    pieces: tuple[CompiledPiece, ...]
-    eager: tuple[CompiledPiece, ...]
-    """Ops that stay as they are, since their function's graph would break in a loop."""
-    breaking: tuple[Finding, ...]
-    """Syncs that stay within what would be compiled."""
-    ops: float
-    """Ops that launch, in all passes."""
-    host_ns: float
-    """The time that they took of the host, waits left out, as recorded."""
-    eager_ns: float
-    """The part of that time that the ops took that stay as they are."""
-
-    @property
-    def unit_ns(self) -> float:
-        """The time that one op that launches took of the host, with the Python around it."""
-        return self.host_ns / self.ops if self.ops else 0.0
-
-
-def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]) -> Reach:
-    """Return what a compile of the network reaches of these steps.
-
-    Args:
-        trace: the trace whose steps they are.
-        steps: from one's begin to the next one's.
-        findings: all syncs of the trace.
-        removed: the ids of those that are removed.
-    """
-    waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
-    breaks = CompileBreaks(trace, findings, removed)
-    pieces, eager, all_passes = list[CompiledPiece](), list[CompiledPiece](), list[Pass]()
-    pieces_by_question = trace.kept(_KnownPieces)
-    for step in steps:
-        passes_of_step = passes(trace, step)
-        trains = any(one.backward for one in passes_of_step)
-        all_passes += passes_of_step
-        for at, one in enumerate(passes_of_step):
-            for part in breaks.split(one, passes_of_step[at - 1] if at else None):
-                (eager if part.eager else pieces).append(pieces_by_question.piece(part.ops, trains))
-    return Reach(
-        pieces=tuple(pieces),
-        eager=tuple(eager),
-        breaking=tuple({f.id: f for _, f in breaks.inside}.values()),
-        ops=sum(op.leaves for one in all_passes for op in one.ops),
-        host_ns=_own_ns([one.interval for one in all_passes], waits),
-        eager_ns=_own_ns([piece.interval for piece in eager], waits),
-    )
-
-
-class _KnownPieces:
-    """The pieces of a trace that were met, so that what is worked out of one serves all that reach it."""
-
-    def __init__(self, _: Trace) -> None:
-        self._of: dict[tuple[int, int, int, bool], CompiledPiece] = {}
-
-    def piece(self, ops: tuple[OutermostOp, ...], trains: bool) -> CompiledPiece:
-        """Return the piece of these neighboring ops."""
-        key = ops[0].track, ops[0].begin, len(ops), trains
-        if key not in self._of:
-            self._of[key] = CompiledPiece(ops, trains)
-        return self._of[key]
-
-
-def reach_of_graph(
-    trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]
-) -> Reach:
-    """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
-    left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
-    waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
-    pieces, count, intervals = list[CompiledPiece](), 0, list[Interval]()
-    for step in steps:
-        ops = ops_of(trace, step)
-        if ops:
-            cuts = sorted(sync.ts for sync, _ in left if step.holds(sync.ts))
-            pieces += [CompiledPiece(part, False) for part in _cut_at(tuple(ops), cuts)]
-            count += sum(op.leaves for op in ops)
-            intervals.append(Interval(ops[0].begin, max(op.end for op in ops)))
-    breaking = tuple({f.id: f for _, f in left}.values())
-    return Reach(tuple(pieces), (), breaking, count, _own_ns(intervals, waits), 0.0)
-
-
-def _own_ns(intervals: Sequence[Interval], waits: Cover) -> float:
-    """Return how long these intervals, ascending, last without the waits within them, in ns."""
-    begins, ends = np.array(intervals, np.int64).reshape(-1, 2).T
-    return float((ends - begins - waits.within(begins, ends)).sum())
-
-
-_time = itemgetter(0)
-
-
-class PassPart(NamedTuple):
-    """Neighboring ops of a pass that one graph holds, or that stay eager."""
-
-    ops: tuple[OutermostOp, ...]
-    eager: bool
-
-
-class CompileBreaks:
-    """Where syncs would break the graph of a network, and which of its ops stay eager for it.
-
-    Dynamo ends a graph at a sync and begins another behind it. It can't do so within a loop: there it runs the rest of
-    that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; `docs/reference/dynamo.md` has
-    the versions that were tried).
-
-    Args:
-        trace: the trace whose loaders part the calls of a network, as syncs outside of it do.
-        findings: all syncs of the trace.
-        removed: the ids of those that are removed.
-    """
-
-    def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
-        has_modules = any(f.where.module for f in findings)
-        self.inside: list[tuple[int, Finding]] = []
-        self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
-        for finding in findings:
-            inner = bool(finding.where.module) if has_modules else finding.where.source is None
-            for o in finding.occurrences:
-                if not inner:
-                    self.outside.append(o.sync.ts)
-                elif finding.id not in removed:
-                    self.inside.append((o.sync.ts, finding))
-        self.inside.sort(key=_time)
-        self.outside.sort()
-
-    def split(self, run: Pass, before: Pass | None) -> Iterator[PassPart]:
-        """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
-
-        Args:
-            run: the pass.
-            before: the one before it in its step, if there is any.
-        """
-        if not run.backward:
-            yield from self._forward(run)
-        elif before is not None and not before.backward:
-            yield from _mirrored(run.ops, list(self._forward(before)))
-        else:
-            yield PassPart(run.ops, False)
-
-    def _forward(self, run: Pass) -> Iterator[PassPart]:
-        begin, end = run.interval
-        cuts = self.outside[bisect_left(self.outside, begin) : bisect_left(self.outside, end)]
-        for call in _cut_at(run.ops, cuts):
-            yield from self._call(call)
-
-    def _call(self, ops: tuple[OutermostOp, ...]) -> Iterator[PassPart]:
-        """Yield the parts of one call of a network."""
-        begin, end = ops[0].begin, ops[-1].end
-        met = self.inside[bisect_left(self.inside, begin, key=_time) : bisect_left(self.inside, end, key=_time)]
-        begins = [op.begin for op in ops]
-        places = [(bisect_right(begins, at) - 1, finding) for at, finding in met]
-        first, behind = _looped(places, len(ops))
-        for low, high, eager in ((0, first, False), (first, behind, True), (behind, len(ops), False)):
-            if eager and high > low:
-                yield PassPart(ops[low:high], True)
-            elif high > low:
-                yield from (PassPart(part, False) for part in _cut_at(ops[low:high], [at for at, _ in met]))
-
-
-def _looped(places: Sequence[tuple[int, Finding]], count: int) -> tuple[int, int]:
-    """Return where the ops begin and end that stay eager: the rest of a function whose graph breaks in a loop.
-
-    One line that waits in several ops of a call is in a loop. If the function that it is in is the network's own, all
-    of it behind the last break before the loop stays eager; if the network only calls it, the rest of the network is
-    compiled.
-
-    Args:
-        places: the number of the op that each sync is in, and whose it is.
-        count: how many ops the call has.
-    """
-    ops_of_line = Counter(finding.id for _, finding in {(at, f.id): (at, f) for at, f in places}.values())
-    looped = [(at, f) for at, f in places if ops_of_line[f.id] > 1]
-    if not looped:
-        return count, count
-    first, last = looped[0][0], looped[-1][0] + 1
-    if not all(_in_forward(f) for _, f in looped):
-        return first, last
-    return max((at for at, f in places if at < first and ops_of_line[f.id] == 1), default=0), count
-
-
-def _in_forward(finding: Finding) -> bool:
-    """Return whether the sync is in the function that would be compiled, as far as is known."""
-    where = finding.where
-    return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
-
-
-def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:
-    """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
-    op_count, at, past = sum(len(part.ops) for part in forward), 0, 0
-    for part in reversed(forward):
-        past += len(part.ops)
-        behind = round(len(ops) * past / op_count)
-        if any(op.work for op in ops[at:behind]):
-            yield PassPart(tuple(ops[at:behind]), part.eager)
-            at = behind
-
-
-def _cut_at(ops: tuple[OutermostOp, ...], cuts: Sequence[int]) -> Iterator[tuple[OutermostOp, ...]]:
-    """Yield these ops in parts, each with work, that begin behind each of these times (ns, ascending)."""
-    if not cuts:
-        if any(op.work for op in ops):
-            yield ops
-        return
-    parts: list[list[OutermostOp]] = [[]]
-    pending = list(cuts)
-    for op in ops:
-        while pending and op.begin >= pending[0]:
-            pending.pop(0)
-            parts.append([])
-        parts[-1].append(op)
-    yield from (tuple(part) for part in parts if any(op.work for op in part))
-
-
 def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Change:
     """Return what a compile changes of a step.
 
@@ -375,28 +38,36 @@ def change_of(trace: Trace, reached: Reach, how: Launching, costs: Costs) -> Cha
     """
     paced, work = list[Paced](), list[tuple[int, float]]()
     for piece in reached.pieces if how is not Launching.EAGER else ():
-        if how is Launching.GRAPH:
-            paced += _paced(piece, WHOLE * costs.replay * reached.unit_ns, reached.unit_ns)
-            if costs.graph != 1.0:
-                work += [(row, costs.graph) for op in piece.ops for row in op.work]
-            continue
-        left = piece.fusion(trace)
-        fused = left.work(costs.stay)
-        work += fused
-        if costs.rest != 1.0:
-            rows = {row for row, _ in fused}
-            work += [(row, costs.rest) for op in piece.ops for row in op.work if row not in rows]
-        if how is Launching.COMPILE:
-            taken = costs.op * piece.leaves + costs.kernel * left.generated
-            taken += costs.library * left.library_ns / reached.unit_ns + costs.call * (
-                1.0 if piece.trains else INFERENCE
-            )
-            taken += costs.crossing * piece.launches(trace) if piece.may_cross(trace) else 0.0
-        else:
-            taken = costs.replay * (1.0 if piece.trains else INFERENCE)
-        taken += costs.gradient * piece.gradients
+        work += _work_left(trace, piece, how, costs)
+        taken = _units(trace, piece, reached.unit_ns, how, costs)
         paced += _paced(piece, taken * reached.unit_ns, reached.unit_ns)
     return Change(work=tuple(work), paced=tuple(paced))
+
+
+def _work_left(trace: Trace, piece: CompiledPiece, how: Launching, costs: Costs) -> Iterator[tuple[int, float]]:
+    """Yield the rows of device work that a piece shortens, each with the part of it that is left."""
+    if how is Launching.GRAPH:
+        fused, factor = [], costs.graph
+    else:
+        fused, factor = piece.fusion(trace).work(costs.stay), costs.rest
+    yield from fused
+    if factor != 1.0:
+        rows = {row for row, _ in fused}
+        yield from ((row, factor) for op in piece.ops for row in op.work if row not in rows)
+
+
+def _units(trace: Trace, piece: CompiledPiece, unit_ns: float, how: Launching, costs: Costs) -> float:
+    """Return what a piece takes of the host, in ops that launch: one call, and what a compile leaves of its ops."""
+    if how is Launching.GRAPH:
+        return WHOLE * costs.replay
+    part = 1.0 if piece.trains else INFERENCE
+    gradients = costs.gradient * piece.gradients
+    if how is Launching.REDUCE_OVERHEAD:
+        return costs.replay * part + gradients
+    left = piece.fusion(trace)
+    ops = costs.op * piece.leaves + costs.kernel * left.generated + costs.library * left.library_ns / unit_ns
+    crossing = costs.crossing * piece.launches(trace) if piece.may_cross(trace) else 0.0
+    return ops + costs.call * part + crossing + gradients
 
 
 def _paced(piece: CompiledPiece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:
@@ -405,15 +76,3 @@ def _paced(piece: CompiledPiece, taken_ns: float, unit_ns: float) -> Iterator[Pa
     whole = sum(end - begin for _, begin, end in spans)
     for track, begin, end in spans:
         yield Paced(track, begin, end, taken_ns / whole if whole else 1.0)
-
-
-def _spans(ops: Sequence[OutermostOp], longest_ns: float) -> Iterator[ThreadInterval]:
-    by_track: dict[int, list[OutermostOp]] = {}
-    for op in ops:
-        by_track.setdefault(op.track, []).append(op)
-    for track, track_ops in by_track.items():
-        begin = track_ops[0].begin
-        for op, following in itertools.zip_longest(track_ops, track_ops[1:]):
-            if following is None or following.begin - op.end > longest_ns:
-                yield ThreadInterval(track, begin, op.end)
-                begin = following.begin if following else 0

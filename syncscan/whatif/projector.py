@@ -26,7 +26,8 @@ from syncscan.whatif.build import build
 from syncscan.whatif.calibrate import MAX_SCALE, MIN_SCALE, calibrate, reach
 from syncscan.whatif.calibrated_step import MODEL, CalibratedStep
 from syncscan.whatif.changes import both
-from syncscan.whatif.compile_changes import Launching, Reach
+from syncscan.whatif.compile_changes import Launching
+from syncscan.whatif.compile_reach import Reach
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.outlook import NOTHING

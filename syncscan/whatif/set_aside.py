@@ -13,7 +13,7 @@ from syncscan.model.finding import Finding, Removal
 from syncscan.model.habit import Change
 from syncscan.model.interval import Interval, ThreadInterval
 from syncscan.model.trace import Trace
-from syncscan.whatif.compile_changes import Reach
+from syncscan.whatif.compile_reach import Reach
 
 FEEDS = frozenset(
     f"aten::{name}"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
-from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain
+from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain, Segment
 from syncscan.model.projection import Projection
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.model.step import REPEATABILITY
@@ -57,7 +57,7 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
         habits: the habits with their gains.
     """
     if not _worth(projector) or _stalled(projector, habits):
-        return Together(tuple(findings), tuple(habits), None, Change())
+        return Together(tuple(findings), tuple(h if h.rule != RULE else _at_most(h) for h in habits), None, Change())
     program = [f for f in findings if not f.diagnosis.intended]
     joint = projector.joint(REDUCE_OVERHEAD)
     within = frozenset(f.id for f in joint.breaking())
@@ -70,6 +70,18 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
     listed_habits = [h for h in reached_habits if h.rule != RULE or states.pair or (h.gain and h.gain.recoverable_us)]
     ordered = sorted(listed_habits, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id))
     return Together(costed_findings, tuple(ordered), states, joint.change(breaking))
+
+
+def _at_most(habit: Habit) -> Habit:
+    """Return the habit of launches in a step that has no states: what its launches take is an upper bound of a gain."""
+    if habit.gain is None:
+        return habit
+    bound = max(habit.gain.recoverable_us, habit.gain.range_us[1])
+    return replace(
+        habit,
+        gain=HabitGain(bound, (0.0, bound), Basis.UPPER_BOUND),
+        segments=tuple(replace(segment, gain=None) for segment in habit.segments),
+    )
 
 
 def _worth(projector: Projector) -> bool:
@@ -170,10 +182,33 @@ def _as_reached(projector: Projector, habit: Habit, states: States) -> Habit:
     gain = HabitGain(likely, (low, high), Basis.REPLAY)
     if gain.recoverable_us < REPEATABILITY * base:
         gain = replace(gain, recoverable_us=0.0)
+    reached = base - min(projector.joint(way).projection([]).predicted_us for way in (GRAPH, REDUCE_OVERHEAD))
     return replace(
         habit,
         gain=gain,
         changes=(projector.joint(ways[0]).change([]),),
-        segments=() if states.eager_frames else habit.segments,
+        segments=() if states.eager_frames else _within(habit.segments, min(max(0.0, reached), most)),
         severity=gain.severity(base),
     )
+
+
+def _within(segments: Sequence[Segment], most_us: float) -> tuple[Segment, ...]:
+    """Return the segments, whose gains come to no more than all launches of the step together gain.
+
+    Args:
+        segments: parts of the step's launches, each with what a graph of it alone gains.
+        most_us: what the projected step gains that launches all of them at once.
+    """
+    gains = [segment.gain for segment in segments if segment.gain]
+    total = sum(gain.recoverable_us for gain in gains)
+    if total <= most_us:
+        return tuple(segments)
+    return tuple(
+        replace(segment, gain=_scaled(segment.gain, most_us / total)) if segment.gain else segment
+        for segment in segments
+    )
+
+
+def _scaled(gain: HabitGain, factor: float) -> HabitGain:
+    low, high = gain.range_us
+    return replace(gain, recoverable_us=gain.recoverable_us * factor, range_us=(low * factor, high * factor))

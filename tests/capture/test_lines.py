@@ -58,6 +58,26 @@ def test_a_sync_keeps_the_line_of_the_call_and_of_its_callers(registry: Registry
     assert stack[1] == [__file__, caller.__code__.co_firstlineno + 1, "caller"]
 
 
+def test_a_frame_of_a_network_says_whether_its_line_is_in_a_loop(registry: Registry) -> None:
+    """The line of `forward` that calls is; the one that waits isn't, and a loop around the network doesn't count."""
+
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def forward(self) -> None:
+            for _ in range(2):
+                wait(registry)
+
+    net = Net()
+
+    def steps() -> None:
+        for _ in range(2):
+            net()
+
+    table = recorded(registry, steps)
+    assert [table["frames"][number][1:] for number in table["looped"]] == [
+        [Net.forward.__code__.co_firstlineno + 2, "forward"]
+    ]
+
+
 def test_rows_hold_time_thread_kind_and_handle(registry: Registry) -> None:
     """The time is the epoch's, the thread kineto's native one."""
     before = time.time_ns()

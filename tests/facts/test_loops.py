@@ -41,3 +41,27 @@ def test_a_source_that_is_none_has_no_loops() -> None:
     linecache.cache["broken.py"] = (3, None, ["for"], "broken.py")
     assert Loops().around("broken.py", 1) == []
     assert Loops().around("/nowhere.py", 1) == []
+
+
+REPEATED = """\
+def forward(x):
+    for layer in chosen(
+        x):
+        x = layer(x)
+        def later():
+            return read(x)
+    while far(x):
+        x = nearer(x)
+    else:
+        done()
+    return [
+        read(part)
+        for part in x
+    ]
+"""
+
+
+def test_a_loop_repeats_its_body_and_a_while_its_test() -> None:
+    """Lines of the body and the condition; not a `for` loop's header, its `else`, or a function defined within."""
+    linecache.cache["repeated.py"] = (len(REPEATED), None, REPEATED.splitlines(keepends=True), "repeated.py")
+    assert [line for line in range(1, 15) if Loops().repeats("repeated.py", line)] == [4, 7, 8, 12]

@@ -8,6 +8,7 @@ from syncscan.api import analyze_trace
 from syncscan.model.finding import Excerpt
 from syncscan.report import phrases, text, units
 from tests.builder import TraceBuilder
+from tests.networks import launch_bound
 from tests.report.example import analysis, finding
 
 
@@ -121,3 +122,9 @@ def test_a_command_stands_on_one_line() -> None:
     last = text.render(replace(outcome, trace=replace(outcome.trace, info=info)), width=60).splitlines()[-1]
     assert last.startswith("Next: syncscan report '/data/long/")
     assert last.endswith("a trace.json' -o report.html")
+
+
+def test_syncs_that_keep_a_network_from_being_compiled_lead_to_the_projection_of_both() -> None:
+    """The command removes them and compiles."""
+    last = text.render(launch_bound(reads=10), width=200).strip().splitlines()[-1]
+    assert last == "Next: syncscan whatif built.pt.trace.json --remove rule:item --launches reduce-overhead"

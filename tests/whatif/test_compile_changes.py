@@ -6,15 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from syncscan.whatif.compile_changes import (
-    INFERENCE,
-    LIKELY,
-    WHOLE,
-    CompiledPiece,
-    Launching,
-    change_of,
-    reach_of_graph,
-)
+from syncscan.whatif.compile_changes import Launching, change_of
+from syncscan.whatif.compile_costs import INFERENCE, LIKELY, WHOLE
+from syncscan.whatif.compile_reach import CompiledPiece, reach_of_graph
 from tests.builder import TraceBuilder
 from tests.networks import backward, intervals, op, ops, reached, read
 
@@ -90,6 +84,37 @@ def test_a_loop_in_a_function_that_the_network_calls_stays_eager_alone() -> None
         _, extent = reached(t)
         assert names(extent.pieces) == [["addmm", "gelu"], ["addmm", "gelu", "addmm", "gelu"]]
         assert 0 < extent.eager_ns < extent.host_ns
+
+
+def calling(*looped: str) -> TraceBuilder:
+    """A step whose network's `forward` calls a function that reads, in three rounds; the loop is in one of them."""
+    call = ("site-packages/torch/nn/modules/module.py", 1790, "_call_impl")
+    t = TraceBuilder()
+    with t.step(0, 500):
+        at = ops(t, LAYER, 10)
+        for _ in range(3):
+            t.exact(at + 4.5, ("net.py", 3, "read"), ("net.py", 12, "forward"), call, module="Net")
+            at = ops(t, LAYER, t.sync("aten::item > aten::_local_scalar_dense", at=at) + 1)
+        ops(t, LAYER, at)
+    lines = t.metadata["syncscan"]["lines"]
+    lines["looped"] = [number for number, frame in enumerate(lines["frames"]) if frame[2] in looped]
+    return t
+
+
+def test_a_loop_of_forward_that_calls_a_reading_function_keeps_forward_eager() -> None:
+    """Dynamo meets the loop of `forward` first, wherever the read is (`LoopHelper` of `benchmarks/dynamo_reads.py`)."""
+    _, extent = reached(calling("forward"))
+    assert extent.pieces == ()
+    assert extent.eager_ns == extent.host_ns
+    _, extent = reached(calling("read"))
+    assert names(extent.pieces) == [["addmm", "gelu"], ["addmm", "gelu", "addmm", "gelu"]]
+
+
+def test_a_network_that_reads_once_in_each_of_several_calls_is_compiled_in_parts() -> None:
+    """No loop is within it: each read ends a graph and begins another."""
+    _, extent = reached(calling())
+    assert names(extent.pieces) == [["addmm", "gelu", "item"], *[["addmm", "gelu", "item"]] * 2, ["addmm", "gelu"] * 2]
+    assert extent.eager == ()
 
 
 def test_without_the_loop_s_sync_all_of_it_is_one_graph() -> None:

@@ -1,0 +1,67 @@
+"""Costs of a compiled network on its host and its device.
+
+Costs on the host are in units of one op that launches, as the same host ran it without a compile: hosts differ by
+several times, and the two go together. Measured in 11 programs (H100, torch 2.11, `benchmarks/joint`), of which the
+other eleven and three older ones were no part.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """The host time of a compiled network, in ops that launch; `stay` is the part of fused device work."""
+
+    op: float
+    """An op that launched: what a compiled call keeps of it, in guards, wrappers and buffers."""
+    library: float
+    """The part that is left of what an op took that calls a library: the only one not in ops that launch."""
+    kernel: float
+    """A kernel that it launches."""
+    call: float
+    """A call of a compiled piece, forward or backward: guards, wrappers, autograd."""
+    replay: float
+    """A call that replays a CUDA graph instead; all of it."""
+    gradient: float
+    """A parameter whose gradient is added up behind it."""
+    stay: float
+    rest: float
+    """The part that is left of device work that isn't fused: libraries get other layouts and epilogues. Of what is
+    projected without it 0.86 to 1.06 was measured in eleven programs (H100, torch 2.11, `benchmarks/joint`), and below
+    0.88 in a network of images (H200, `sample_traces/launches`)."""
+    crossing: float
+    """A launch of a graph whose Python ends at the edge of a chunk of the interpreter's stack (`CROSSING`)."""
+    graph: float
+    """The part that is left of device work, with the pauses around it, in a CUDA graph of the program's own: 0.7 and
+    1.25 of it in two programs (H200, torch 2.11, `sample_traces/launches`)."""
+
+
+LIKELY = Costs(
+    op=0.257, library=0.544, kernel=0.47, call=5.4, replay=5.54, gradient=0.396, stay=0.42, rest=1.0,
+    crossing=0.0, graph=1.0,
+)  # fmt: skip
+LEAST = Costs(
+    op=0.218, library=0.462, kernel=0.4, call=4.32, replay=4.43, gradient=0.2, stay=0.36, rest=0.8,
+    crossing=0.0, graph=0.68,
+)  # fmt: skip
+MOST = Costs(
+    op=0.296, library=0.626, kernel=0.54, call=7.56, replay=7.76, gradient=0.554, stay=0.55, rest=1.0,
+    crossing=0.95, graph=1.3,
+)  # fmt: skip
+"""The host's costs are those that `python -m benchmarks.joint.fit` prints, of eleven programs. The ends are the
+narrowest of those tried that hold nine in ten of these programs' states: 15 % about what each op and launch takes, a
+fifth less and two fifths more of what a call does; less of a gradient, as in a network of images (H200)."""
+CROSSING = 650, 1_100
+"""Launches of graphs for which a launch may take the host nearly twice as long in a script with few callers.
+
+The Python that Inductor generates for a graph is one function, with 1.4 to 3.9 places for each launch in programs whose
+graphs run once. CPython 3.11 and later keeps frames in chunks of 2,048 places. Where that function's frame ends less
+than 114 places before its chunk's end, each launch allocates a chunk and frees it again, and takes 1.7 to 1.8 times as
+long: in graphs of 288 to 1,152 launches, at two of 36 depths of the stack (H100, torch 2.11, Python 3.12;
+`docs/how-well.md`). The callers of the smallest script took 654 to 671 places: there a function of 1,270 to 1,390 does.
+https://github.com/python/cpython/issues/142183, fixed in spring 2026 in 3.13 and later."""
+INFERENCE = 0.65
+"""The part of a call's cost that is left where no backward pass follows."""
+WHOLE = 0.3
+"""The part of it that is left where the program replays a graph itself."""

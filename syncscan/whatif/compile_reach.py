@@ -1,0 +1,320 @@
+"""Find which ops of a trace's steps a compile of the network reaches, and which graph holds each.
+
+Dynamo ends a graph at a sync. Within a loop it can't, and a whole function stays eager.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
+from syncscan.facts.sync_loops import LoopHolder, SyncLoops
+from syncscan.model.finding import Finding, SyncPoint
+from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
+from syncscan.model.slice_names import is_loader
+from syncscan.model.trace import Category, Trace
+from syncscan.whatif.compile_costs import CROSSING
+from syncscan.whatif.fusion import Fusion, fusion
+
+
+class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """Ops that one compiled graph holds."""
+
+    ops: tuple[OutermostOp, ...]
+    trains: bool
+
+    @property
+    def interval(self) -> Interval:
+        """The time from its first op's begin to its last one's end."""
+        return Interval(self.ops[0].begin, self.ops[-1].end)
+
+    @cached_property
+    def leaves(self) -> int:
+        """How many ops launch something."""
+        return sum(op.leaves for op in self.ops)
+
+    @cached_property
+    def gradients(self) -> int:
+        """How many parameters' gradients are added up."""
+        return sum(op.gradients for op in self.ops)
+
+    def spans(self, longest_ns: float) -> tuple[ThreadInterval, ...]:
+        """Return on each thread the times from an op's begin to another's end, with no longer pause between two."""
+        if longest_ns not in self._spans:
+            self._spans[longest_ns] = tuple(_spans(self.ops, longest_ns))
+        return self._spans[longest_ns]
+
+    @cached_property
+    def _spans(self) -> dict[float, tuple[ThreadInterval, ...]]:
+        return {}
+
+    def fusion(self, trace: Trace) -> Fusion:
+        """Return what a compile leaves of its launches; worked out once."""
+        if not self._fusions:
+            self._fusions.append(fusion(trace, self.ops))
+        return self._fusions[0]
+
+    def launches(self, trace: Trace) -> int:
+        """Return how many kernels are launched once it is compiled."""
+        return self.fusion(trace).generated + sum(op.heavy for op in self.ops)
+
+    def may_cross(self, trace: Trace) -> bool:
+        """Return whether its Python may end at the edge of a chunk of the interpreter's stack."""
+        least, most = CROSSING
+        return least <= self.launches(trace) <= most
+
+    @cached_property
+    def _fusions(self) -> list[Fusion]:
+        return []
+
+
+def _spans(ops: Sequence[OutermostOp], longest_ns: float) -> Iterator[ThreadInterval]:
+    by_track: dict[int, list[OutermostOp]] = {}
+    for op in ops:
+        by_track.setdefault(op.track, []).append(op)
+    for track, track_ops in by_track.items():
+        begin = track_ops[0].begin
+        for op, following in itertools.zip_longest(track_ops, track_ops[1:]):
+            if following is None or following.begin - op.end > longest_ns:
+                yield ThreadInterval(track, begin, op.end)
+                begin = following.begin if following else 0
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """The parts of the replayed steps that a compile reaches, and those that it doesn't."""
+
+    pieces: tuple[CompiledPiece, ...]
+    eager: tuple[CompiledPiece, ...]
+    """Ops that stay as they are, since their function's graph would break in a loop."""
+    breaking: tuple[Finding, ...]
+    """Syncs that stay within what would be compiled."""
+    ops: float
+    """Ops that launch, in all passes."""
+    host_ns: float
+    """The time that they took of the host, waits left out, as recorded."""
+    eager_ns: float
+    """The part of that time that the ops took that stay as they are."""
+
+    @property
+    def unit_ns(self) -> float:
+        """The time that one op that launches took of the host, with the Python around it."""
+        return self.host_ns / self.ops if self.ops else 0.0
+
+
+def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]) -> Reach:
+    """Return what a compile of the network reaches of these steps.
+
+    Args:
+        trace: the trace whose steps they are.
+        steps: from one's begin to the next one's.
+        findings: all syncs of the trace.
+        removed: the ids of those that are removed.
+    """
+    waits = cover_of([(o.sync.ts, o.sync.end) for f in findings for o in f.occurrences if o.sync.end > o.sync.ts])
+    breaks = CompileBreaks(trace, findings, removed)
+    pieces, eager, all_passes = list[CompiledPiece](), list[CompiledPiece](), list[Pass]()
+    pieces_by_question = trace.kept(_KnownPieces)
+    for step in steps:
+        passes_of_step = passes(trace, step)
+        trains = any(one.backward for one in passes_of_step)
+        all_passes += passes_of_step
+        for at, one in enumerate(passes_of_step):
+            for part in breaks.split(one, passes_of_step[at - 1] if at else None):
+                (eager if part.eager else pieces).append(pieces_by_question.piece(part.ops, trains))
+    return Reach(
+        pieces=tuple(pieces),
+        eager=tuple(eager),
+        breaking=tuple({sync.finding.id: sync.finding for sync in breaks.inside}.values()),
+        ops=sum(op.leaves for one in all_passes for op in one.ops),
+        host_ns=_own_ns([one.interval for one in all_passes], waits),
+        eager_ns=_own_ns([piece.interval for piece in eager], waits),
+    )
+
+
+class _KnownPieces:
+    """The pieces of a trace that were met, so that what is worked out of one serves all that reach it."""
+
+    def __init__(self, _: Trace) -> None:
+        self._of: dict[tuple[int, int, int, bool], CompiledPiece] = {}
+
+    def piece(self, ops: tuple[OutermostOp, ...], trains: bool) -> CompiledPiece:
+        """Return the piece of these neighboring ops."""
+        key = ops[0].track, ops[0].begin, len(ops), trains
+        if key not in self._of:
+            self._of[key] = CompiledPiece(ops, trains)
+        return self._of[key]
+
+
+def reach_of_graph(
+    trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], removed: frozenset[str]
+) -> Reach:
+    """Return what a CUDA graph of everything between two waits holds of these steps; arguments as for `reach`."""
+    left = [(o.sync, f) for f in findings if f.id not in removed for o in f.occurrences]
+    waits = cover_of([(sync.ts, sync.end) for sync, _ in left if sync.end > sync.ts])
+    pieces, count, intervals = list[CompiledPiece](), 0, list[Interval]()
+    for step in steps:
+        ops = ops_of(trace, step)
+        if ops:
+            cuts = sorted(sync.ts for sync, _ in left if step.holds(sync.ts))
+            pieces += [CompiledPiece(part, False) for part in _cut_at(tuple(ops), cuts)]
+            count += sum(op.leaves for op in ops)
+            intervals.append(Interval(ops[0].begin, max(op.end for op in ops)))
+    breaking = tuple({f.id: f for _, f in left}.values())
+    return Reach(tuple(pieces), (), breaking, count, _own_ns(intervals, waits), 0.0)
+
+
+def _own_ns(intervals: Sequence[Interval], waits: Cover) -> float:
+    """Return how long these intervals, ascending, last without the waits within them, in ns."""
+    begins, ends = np.array(intervals, np.int64).reshape(-1, 2).T
+    return float((ends - begins - waits.within(begins, ends)).sum())
+
+
+class InnerSync(NamedTuple):
+    """A sync within a network: when it begins, and what it is."""
+
+    at: int
+    finding: Finding
+    sync: SyncPoint
+
+
+_time = itemgetter(0)
+
+
+class PassPart(NamedTuple):
+    """Neighboring ops of a pass that one graph holds, or that stay eager."""
+
+    ops: tuple[OutermostOp, ...]
+    eager: bool
+
+
+class CompileBreaks:
+    """Where syncs would break the graph of a network, and which of its ops stay eager for it.
+
+    Dynamo ends a graph at a sync and begins another behind it. It can't do so within a loop: there it runs the rest of
+    that function as it is (`torch/_dynamo/symbolic_convert.py`, "graph break in loop"; `docs/reference/dynamo.md` has
+    the versions that were tried).
+
+    Args:
+        trace: the trace whose loaders part the calls of a network, as syncs outside of it do.
+        findings: all syncs of the trace.
+        removed: the ids of those that are removed.
+    """
+
+    def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
+        has_modules = any(f.where.module for f in findings)
+        self.loops = SyncLoops(trace)
+        self.inside: list[InnerSync] = []
+        self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
+        for finding in findings:
+            inner = bool(finding.where.module) if has_modules else finding.where.source is None
+            for o in finding.occurrences:
+                if not inner:
+                    self.outside.append(o.sync.ts)
+                elif finding.id not in removed:
+                    self.inside.append(InnerSync(o.sync.ts, finding, o.sync))
+        self.inside.sort(key=_time)
+        self.outside.sort()
+
+    def split(self, run: Pass, before: Pass | None) -> Iterator[PassPart]:
+        """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
+
+        Args:
+            run: the pass.
+            before: the one before it in its step, if there is any.
+        """
+        if not run.backward:
+            yield from self._forward(run)
+        elif before is not None and not before.backward:
+            yield from _mirrored(run.ops, list(self._forward(before)))
+        else:
+            yield PassPart(run.ops, False)
+
+    def _forward(self, run: Pass) -> Iterator[PassPart]:
+        begin, end = run.interval
+        cuts = self.outside[bisect_left(self.outside, begin) : bisect_left(self.outside, end)]
+        for call in _cut_at(run.ops, cuts):
+            yield from self._call(call)
+
+    def _call(self, ops: tuple[OutermostOp, ...]) -> Iterator[PassPart]:
+        """Yield the parts of one call of a network."""
+        begin, end = ops[0].begin, ops[-1].end
+        met = self.inside[bisect_left(self.inside, begin, key=_time) : bisect_left(self.inside, end, key=_time)]
+        begins = [op.begin for op in ops]
+        places = [(bisect_right(begins, sync.at) - 1, sync) for sync in met]
+        first, behind = self._looped(places, len(ops))
+        for low, high, eager in ((0, first, False), (first, behind, True), (behind, len(ops), False)):
+            if eager and high > low:
+                yield PassPart(ops[low:high], True)
+            elif high > low:
+                yield from (PassPart(part, False) for part in _cut_at(ops[low:high], [sync.at for sync in met]))
+
+    def _looped(self, places: Sequence[tuple[int, InnerSync]], count: int) -> tuple[int, int]:
+        """Return where the ops begin and end that stay eager: the rest of a function whose graph breaks in a loop.
+
+        One line that waits in several ops of a call is in a loop, unless each wait is in a call of its own. If the loop
+        is in the network's own function, all of it behind the last break before the loop stays eager, whatever function
+        waits; if it is in one that the network calls, the rest of the network is compiled.
+
+        Args:
+            places: the number of the op that each sync is in, and the sync.
+            count: how many ops the call has.
+        """
+        by_line: dict[str, dict[int, InnerSync]] = {}
+        for at, sync in places:
+            by_line.setdefault(sync.finding.id, {}).setdefault(at, sync)
+        holders = {line: self._holder([*of.values()]) for line, of in by_line.items() if len(of) > 1}
+        looped = [at for at, sync in places if holders.get(sync.finding.id, LoopHolder.NONE) is not LoopHolder.NONE]
+        if not looped:
+            return count, count
+        first, last = looped[0], looped[-1] + 1
+        if LoopHolder.NETWORK not in holders.values():
+            return first, last
+        return max((at for at, sync in places if at < first and sync.finding.id not in holders), default=0), count
+
+    def _holder(self, syncs: Sequence[InnerSync]) -> LoopHolder:
+        """Return whose loop it is; where a recording doesn't show it, the loop is taken to be in the waiting line's."""
+        holder = self.loops.holder([sync.sync for sync in syncs])
+        if holder is not LoopHolder.UNKNOWN:
+            return holder
+        return LoopHolder.NETWORK if _in_forward(syncs[0].finding) else LoopHolder.CALLED
+
+
+def _in_forward(finding: Finding) -> bool:
+    """Return whether the sync is in the function that would be compiled, as far as is known."""
+    where = finding.where
+    return len(where.module) < 2 and (where.source is None or where.source.function.startswith("forward"))
+
+
+def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterator[PassPart]:
+    """Yield the ops of a backward pass in as many parts as its forward one has, the other way round."""
+    op_count, at, past = sum(len(part.ops) for part in forward), 0, 0
+    for part in reversed(forward):
+        past += len(part.ops)
+        behind = round(len(ops) * past / op_count)
+        if any(op.work for op in ops[at:behind]):
+            yield PassPart(tuple(ops[at:behind]), part.eager)
+            at = behind
+
+
+def _cut_at(ops: tuple[OutermostOp, ...], cuts: Sequence[int]) -> Iterator[tuple[OutermostOp, ...]]:
+    """Yield these ops in parts, each with work, that begin behind each of these times (ns, ascending)."""
+    if not cuts:
+        if any(op.work for op in ops):
+            yield ops
+        return
+    parts: list[list[OutermostOp]] = [[]]
+    pending = list(cuts)
+    for op in ops:
+        while pending and op.begin >= pending[0]:
+            pending.pop(0)
+            parts.append([])
+        parts[-1].append(op)
+    yield from (tuple(part) for part in parts if any(op.work for op in part))

@@ -1,0 +1,263 @@
+"""No report promises that launching another way saves what the projected states don't: every format, every recording.
+
+What a report may promise is projected once more here, by `Analysis.whatif`, which a user can ask.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscan import api
+from syncscan.model.analysis import Analysis
+from syncscan.model.duration import duration
+from syncscan.model.states import REDUCE_OVERHEAD
+from syncscan.report import render
+from syncscan.report.states import LOSES
+from tests.builder import TraceBuilder
+from tests.networks import launch_bound, ops, read
+
+ROOT = Path(__file__).parents[2]
+TARS = (
+    *(ROOT / "benchmarks" / "joint" / "recorded").glob("*.tar"),
+    ROOT / "benchmarks" / "pull_requests" / "recorded" / "recordings.tar",
+)
+ROUNDING = 1.0
+"""Two projections of one thing differ by no more, µs."""
+_TIME = r"[\d.,]+ (?:ns|µs|ms|s)"
+_PAIR = re.compile(rf"the step takes ({_TIME}) \(({_TIME}) to ({_TIME})\) instead of ({_TIME})")
+_ALONE = re.compile(rf"(removing them|compiling) alone (?:saves ({_TIME})|gains nothing)")
+_STATE = re.compile(
+    r"(with its syncs, |syncs removed, |)(as it is|compiled \(reduce-overhead\)|compiled)[ :|]+"
+    rf"({_TIME})[ (|]+({_TIME}) to ({_TIME})"
+)
+_SEGMENT = re.compile(rf"\d+ launches in {_TIME} saves ({_TIME})")
+_ONCE = re.compile(rf"({_TIME}) \([\d.]+%\) if the network is compiled")
+_WAYS = {"as it is": "eager", "compiled": "compile", "compiled (reduce-overhead)": "reduce-overhead"}
+_LAYER = ("aten::addmm", "aten::gelu")
+
+
+@dataclass
+class Allowed:
+    """Savings that a report may promise, as `whatif` projects them; times in µs."""
+
+    analysis: Analysis
+    _known: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def program(self) -> tuple[str, ...]:
+        """The ids of the program's own syncs."""
+        return tuple(f.id for f in self.analysis.findings if not f.diagnosis.intended)
+
+    @cached_property
+    def breaking(self) -> tuple[str, ...]:
+        """The ids of those within the network."""
+        return self.analysis.states.breaking if self.analysis.states else ()
+
+    def projected(self, launches: str, removed: tuple[str, ...]) -> tuple[float, float, float]:
+        """The step without these syncs, launched so, with its range."""
+        if (launches, removed) not in self._known:
+            projection = self.analysis.whatif(*(f"id:{name}" for name in removed), launches=launches)
+            self._known[launches, removed] = (projection.predicted_us, *projection.range_us)
+        predicted, low, high = self._known[launches, removed]
+        return predicted, low, high
+
+    def saved(self, launches: str, removed: tuple[str, ...] = ()) -> float:
+        """Return the saving of a step so launched."""
+        return self.baseline_us - self.projected(launches, removed)[0]
+
+    @cached_property
+    def baseline_us(self) -> float:
+        """The step as it is."""
+        return self.analysis.whatif(launches="compile").baseline_us
+
+    @cached_property
+    def removed_us(self) -> float:
+        """Saving of removing the syncs within the network, as every report states it for a sync alone."""
+        return self.analysis.whatif(*(f"id:{name}" for name in self.breaking)).saving_us if self.breaking else 0.0
+
+    @cached_property
+    def at_once(self) -> float:
+        """The most that one of the ways to launch at once saves of the step as it is."""
+        return max(0.0, self.saved(REDUCE_OVERHEAD), self.saved("graph"))
+
+
+def plain(analysis: Analysis, kind: str) -> str:
+    """The report's words in one line, without markup."""
+    text = render(analysis, kind, verbose=True) if kind == "text" else render(analysis, kind)
+    if kind == "html":
+        text = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+        text = html.unescape(re.sub(r"<[^>]+>", " ", text))
+    if kind == "markdown":
+        text = html.unescape(re.sub(r"\\(\W)", r"\1", text))
+    return re.sub(r"\s+", " ", text)
+
+
+def words_promise_no_more(text: str, allowed: Allowed) -> None:
+    """Hold the sentences and tables of one format to the projections."""
+    states = allowed.analysis.states
+    assert states is not None
+    for found in _PAIR.findall(text):
+        times = *allowed.projected(REDUCE_OVERHEAD, allowed.breaking), allowed.baseline_us
+        assert found == tuple(map(duration, times))
+    for syncs, way, *times in _STATE.findall(text):
+        removed = allowed.program if "removed" in syncs else ()
+        assert times == [*map(duration, allowed.projected(_WAYS[way], removed))]
+    for name, promised in _ALONE.findall(text):
+        us = allowed.removed_us if name == "removing them" else allowed.saved(REDUCE_OVERHEAD)
+        assert promised == (duration(us) if us >= LOSES * allowed.baseline_us else "")
+    if "either alone gains nothing" in text:
+        assert max(allowed.removed_us, allowed.saved(REDUCE_OVERHEAD)) < LOSES * allowed.baseline_us
+    if allowed.analysis.states and not allowed.at_once:
+        assert not _SEGMENT.findall(text)
+    compiled = {
+        duration(max(0.0, allowed.saved(REDUCE_OVERHEAD, allowed.program) - allowed.saved(REDUCE_OVERHEAD, others)))
+        for others in (tuple(i for i in allowed.program if i != f) for f in allowed.program)
+    }
+    assert {*_ONCE.findall(text)} <= compiled
+
+
+def numbers_promise_no_more(document: dict[str, Any], allowed: Allowed) -> None:
+    """Hold the JSON report's numbers to the projections."""
+    for habit in (h for h in document["habits"] if h["rule"] == "launch-bound"):
+        assert habit["recoverable_us"] <= allowed.at_once + ROUNDING
+        parts = sum(segment["recoverable_us"] or 0.0 for segment in habit["segments"])
+        assert parts <= allowed.at_once + ROUNDING
+    for remedy in document["remedies"]:
+        if remedy["habit"] and remedy["habit"].startswith("launch-bound"):
+            assert remedy["alone_us"] <= allowed.at_once + ROUNDING
+        if remedy["launches"]:
+            saved = allowed.saved(remedy["launches"], tuple(remedy["findings"]))
+            assert remedy["alone_us"] == pytest.approx(saved, abs=ROUNDING)
+            assert saved > max(allowed.removed_us, allowed.saved(remedy["launches"]))
+
+
+def no_promise(analysis: Analysis) -> None:
+    """Hold each format of a step without projected states to silence about launching another way."""
+    document = json.loads(render(analysis, "json"))
+    assert {h["basis"] for h in document["habits"] if h["rule"] == "launch-bound"} <= {"upper bound"}
+    assert [r for r in document["remedies"] if r["launches"]] == []
+    assert [f["id"] for f in document["findings"] if f["once_compiled_us"] is not None] == []
+    for kind in ("text", "markdown", "brief", "html"):
+        text = plain(analysis, kind)
+        assert [p.pattern for p in (_PAIR, _ALONE, _STATE, _SEGMENT, _ONCE) if p.search(text)] == []
+
+
+def promises_no_more(analysis: Analysis) -> None:
+    """Hold all formats of a report to what is projected."""
+    if analysis.states is None:
+        no_promise(analysis)
+        return
+    allowed = Allowed(analysis)
+    numbers_promise_no_more(json.loads(render(analysis, "json")), allowed)
+    texts = {kind: plain(analysis, kind) for kind in ("text", "markdown", "brief", "html")}
+    assert len(_STATE.findall(texts["html"])) == len(analysis.states.each)
+    for text in texts.values():
+        words_promise_no_more(text, allowed)
+
+
+def recordings() -> Iterator[tuple[Path, str]]:
+    """Each recording of the repository: its file, or an archive and the name within."""
+    yield from ((path, "") for path in sorted((ROOT / "sample_traces").rglob("*.json.gz")))
+    for path in TARS:
+        with tarfile.open(path) as tar:
+            yield from ((path, name) for name in sorted(tar.getnames()) if name.endswith(".gz"))
+
+
+@pytest.mark.parametrize(("path", "member"), list(recordings()), ids=lambda part: getattr(part, "name", part))
+def test_no_report_of_a_recording_promises_more_than_its_states(path: Path, member: str, tmp_path: Path) -> None:
+    """Text, JSON, Markdown, HTML and brief, wherever they speak of launches, a compile or a graph."""
+    if member:
+        with tarfile.open(path) as tar:
+            tar.extract(member, tmp_path, filter="data")
+        path = tmp_path / member
+    promises_no_more(api.analyze(path))
+
+
+def straight() -> Analysis:
+    """A network that reads once, between two halves of its layers."""
+    return step_of(lambda t, at: ops(t, _LAYER * 75, read(t, ops(t, _LAYER * 75, at)) + 1), lasts=4000)
+
+
+def outside() -> Analysis:
+    """A training step that reads its loss behind the network."""
+    return step_of(lambda t, at: read(t, ops(t, _LAYER * 50, at), line=90, function="train", module=""))
+
+
+def shapes() -> Analysis:
+    """A network whose loop asks for the number of matches, so that shapes depend on data."""
+
+    def step(t: TraceBuilder, at: float) -> None:
+        for _ in range(10):
+            t.exact(at + 4.5, ("net.py", 7, "forward"), module="Net")
+            at = ops(t, _LAYER * 5, t.sync("aten::nonzero", at=at) + 1)
+
+    return step_of(step)
+
+
+def called() -> Analysis:
+    """A network whose `forward` calls a function that reads, in a loop."""
+    call = ("site-packages/torch/nn/modules/module.py", 1790, "_call_impl")
+
+    def step(t: TraceBuilder, at: float) -> None:
+        for _ in range(10):
+            t.exact(at + 4.5, ("net.py", 3, "read"), ("net.py", 12, "forward"), call, module="Net")
+            at = ops(t, _LAYER * 5, t.sync("aten::item > aten::_local_scalar_dense", at=at) + 1)
+        lines = t.metadata["syncscan"]["lines"]
+        lines["looped"] = [number for number, frame in enumerate(lines["frames"]) if frame[2] == "forward"]
+
+    return step_of(step)
+
+
+def compiled() -> Analysis:
+    """A step whose network is compiled already."""
+
+    def step(t: TraceBuilder, at: float) -> None:
+        with t.op("Torch-Compiled Region: 0/0", at, at + 1500):
+            ops(t, _LAYER * 50, at + 1)
+
+    return step_of(step)
+
+
+def step_of(step: Callable[[TraceBuilder, float], object], lasts: float = 2000) -> Analysis:
+    """Four steps that take so many µs each."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=lasts):
+        step(t, start + 10.0)
+    return api.analyze_trace(t.trace(), step_ms=lasts / 1e3)
+
+
+@pytest.mark.parametrize(
+    ("analysis", "compile_alone", "pair"),
+    [
+        (launch_bound, True, False),
+        (lambda: launch_bound(reads=10), False, True),
+        (straight, True, True),
+        (outside, True, False),
+        (shapes, False, True),
+        (called, False, True),
+        (lambda: launch_bound(kernel_us=1500), False, False),
+        (lambda: launch_bound(layers=5), False, False),
+        (compiled, False, False),
+    ],
+    ids=["no_sync", "loop", "straight", "outside", "shapes", "called", "device_bound", "few_launches", "compiled"],
+)
+def test_a_compile_alone_is_promised_only_where_nothing_keeps_the_network_eager(
+    analysis: Callable[[], Analysis], compile_alone: bool, pair: bool
+) -> None:
+    """A break in a loop leaves nothing to a compile, and removing the sync with it everything."""
+    made = analysis()
+    promises_no_more(made)
+    document = json.loads(render(made, "json"))
+    bound = [h for h in document["habits"] if h["rule"] == "launch-bound"]
+    gains = [h["recoverable_us"] for h in bound if h["basis"] == "replay"]
+    assert (sum(gains) > 0, any(r["launches"] for r in document["remedies"])) == (compile_alone, pair)
