@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_html, fleet_html, html, linked, proof_html, step_picture, whatif_html
+from syncscan.report import diff_html, fleet_html, html, linked, proof_html, runs_html, step_picture, whatif_html
 from tests.report.test_proof import PROOF
 
 if os.environ.get("CI"):
@@ -61,6 +62,13 @@ def job() -> str:
     return fleet_html.render(fleet, {fleet.ranks[0].number: linked.linked(first, "rank0.html")})
 
 
+def runs() -> str:
+    """Return the index of a folder with two recordings."""
+    now = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    lines = [runs_html.run_line(analysis, f"{number}.json", now, str(number)) for number, analysis in enumerate(pair())]
+    return runs_html.render("traces", lines, [("c.json", "It is empty.")])
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "report": lambda: html.render(pair()[0], above="job.html"),
     "report with states": lambda: html.render(analyzed("sample_traces/logged.pt.trace.json.gz")),
@@ -71,6 +79,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "diff": diff,
     "proof": proof,
     "job": job,
+    "folder of runs": runs,
 }
 
 
@@ -100,3 +109,26 @@ def test_a_page_can_be_read_by_anyone(browser: Any, page: Path, size: str) -> No
     assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert trouble == []
     context.close()
+
+
+STATIC = ("whatif", "diff", "proof", "job", "folder of runs")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", STATIC)
+def test_a_page_without_scripts_switches_its_theme(browser: Any, tmp_path: Path, name: str, scheme: str) -> None:
+    """A click takes the other theme's ground, a second one the viewer's; with a keyboard, the space bar."""
+    file = tmp_path / "page.html"
+    file.write_text(PAGES[name](), encoding="utf-8")
+    context = browser.new_context(color_scheme=scheme, offline=True)
+    shown = context.new_page()
+    shown.goto(file.as_uri())
+    light, dark = "rgb(246, 247, 248)", "rgb(20, 23, 27)"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    grounds = [shown.evaluate(ground)]
+    shown.locator(".theme").click()
+    grounds.append(shown.evaluate(ground))
+    shown.locator("#theme").press("Space")
+    grounds.append(shown.evaluate(ground))
+    context.close()
+    assert grounds == ([light, dark, light] if scheme == "light" else [dark, light, dark])
