@@ -301,7 +301,7 @@ class _Uses(_modes.TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         effect = effect_of(func)
         if effect.reads and not effect.view:
-            written = {id(tensor) for tensor in effect.writes(args, kwargs)}
+            written = {id(tensor) for tensor in tensors_in(effect.writes(args, kwargs))}
             for tensor in _of_host(args, kwargs):
                 self._debts.used(tensor, written=id(tensor) in written)
         return func(*args, **kwargs)
