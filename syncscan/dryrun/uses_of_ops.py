@@ -15,6 +15,7 @@ from syncscan.dryrun.work_order import WorkOrder
 torch: Any = importlib.import_module("torch")
 _Tensor, _STRIDED = torch.Tensor, torch.strided
 _node: Any = torch._C._current_autograd_node
+_task: Any = torch._C._current_graph_task_id
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_efficientzerotensor")
 
 
@@ -49,7 +50,7 @@ class UsesOfOps:
         if node is None:
             order.device_work(reads, writes, allocated)
         else:
-            order.backward_work(reads, writes, allocated, self._stream_of(node))
+            order.backward_work(reads, writes, allocated, _task(), self._stream_of(node))
 
     def _copies(self, target: Any, source: Any, non_blocking: bool = False) -> bool:
         """Note a copy between host and device; False for any other op."""

@@ -97,6 +97,20 @@ class _Current(threading.local):
 
 
 @dataclass(slots=True)
+class BackwardPass:
+    """A backward pass that autograd runs."""
+
+    task: int
+    """Its number."""
+    caller: int
+    """The stream that was current where it was called."""
+    stream: int
+    """That of its last op."""
+    done: Clock
+    """What its next op comes after."""
+
+
+@dataclass(slots=True)
 class UnorderedUses:
     """Two accesses of one memory that nothing orders, and how often they came."""
 
@@ -116,7 +130,7 @@ class WorkOrder:
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
         self._current = _Current()
-        self._backward = DEFAULT
+        self._backward = BackwardPass(-1, DEFAULT, DEFAULT, {})
         self.several = False
         """Whether the program made a stream of its own: then lines, regions and reads are noted."""
         self.open_copies = False
@@ -198,22 +212,33 @@ class WorkOrder:
             self._fill(tensor, launch)
 
     def backward_work(
-        self, reads: Iterable[Any], writes: Iterable[Any], allocated: Iterable[Any], stream: int | None
+        self, reads: Iterable[Any], writes: Iterable[Any], allocated: Iterable[Any], task: int, stream: int | None
     ) -> None:
-        """Note an op of the backward pass, which autograd orders after all that was launched.
+        """Note an op of a backward pass, which autograd orders after its other ops and all that was launched before it.
+
+        A hook may launch work of its own on another stream: that is ordered as any work is.
 
         Args:
             reads, writes, allocated: as for `device_work`.
+            task: the number of the backward pass.
             stream: the one that its forward op ran on; None where it isn't known, and that of the op before is taken.
         """
         caller = self.current
-        self._backward = self.current = stream if stream is not None else self._backward
-        self._clock(self._backward).update(enumerate(self._numbers))
+        if task != self._backward.task:
+            self._backward = BackwardPass(task, caller, self._backward.stream, dict(enumerate(self._numbers)))
+        backward = self._backward
+        if caller != backward.caller:
+            self.device_work(reads, writes, allocated)
+            return
+        backward.stream = self.current = stream if stream is not None else backward.stream
+        self.stream_waits(backward.done)
+        self.stream_waits(self.mark(caller))
         try:
             self.device_work(reads, writes, allocated)
         finally:
             self.current = caller
-        self._clock(caller).update(enumerate(self._numbers))
+        backward.done[backward.stream] = self._numbers[backward.stream]
+        self.stream_waits(backward.done)
 
     def copy_out(self, source: Any, target: Any) -> None:
         """Note an asynchronous copy of a tensor of the device to one in pinned host memory."""

@@ -23,6 +23,7 @@ torch = pytest.importorskip("torch")
 import benchmarks.race_programs.in_arrays  # noqa: E402
 import benchmarks.race_programs.in_other_forms  # noqa: E402
 import benchmarks.race_programs.in_pipelines  # noqa: E402
+import benchmarks.race_programs.in_training  # noqa: E402
 import benchmarks.races  # noqa: E402, F401
 from benchmarks.race_programs.pairs import PAIRS, Program  # noqa: E402
 
