@@ -281,7 +281,7 @@ def activations_brought_back_in_time(spin: Spin, k: float) -> Any:
 
     def unpacked(host: Any) -> Any:
         with torch.cuda.stream(side):
-            saved = host.to("cuda", non_blocking=True)
+            saved = torch.empty_like(host, device="cuda").copy_(host, non_blocking=True)
         torch.cuda.current_stream().wait_stream(side)
         saved.record_stream(torch.cuda.current_stream())
         return saved
@@ -309,7 +309,7 @@ def activations_used_before_they_are_back(spin: Spin, k: float) -> Any:
 
     def unpacked(host: Any) -> Any:
         with torch.cuda.stream(side):
-            saved = host.to("cuda", non_blocking=True)
+            saved = torch.empty_like(host, device="cuda").copy_(host, non_blocking=True)
         saved.record_stream(torch.cuda.current_stream())
         return saved
 
@@ -330,7 +330,7 @@ def activations_copied_out_in_time(spin: Spin, k: float) -> Any:
     with torch.cuda.stream(side):
         host.copy_(hidden, non_blocking=True)
     current.wait_stream(side)
-    return awaited(host.to("cuda", non_blocking=True))
+    return awaited(x.copy_(host, non_blocking=True))
 
 
 @pair(STREAMS, activations_copied_out_in_time)
@@ -343,7 +343,7 @@ def activations_copied_out_before_they_are_computed(spin: Spin, k: float) -> Any
     with torch.cuda.stream(side):
         host.copy_(hidden, non_blocking=True)
     current.wait_stream(side)
-    return awaited(host.to("cuda", non_blocking=True))
+    return awaited(x.copy_(host, non_blocking=True))
 
 
 def activations_freed_behind_their_copy(spin: Spin, k: float) -> Any:

@@ -10,6 +10,7 @@ Imported where a guard is armed: it needs torch to be defined.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import sys
 import weakref
@@ -80,6 +81,10 @@ class Owed(torch.Tensor):  # type: ignore[misc]
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one call, and tell of what it does too early."""
         return _current.call(func, args, kwargs or {}) if _current is not None else _run(func, args, kwargs or {})
+
+    def __copy__(self) -> Any:
+        """Return a tensor of the same memory. `copy.copy` by itself would take what is pickled, which is a read."""
+        return self.__torch_function__(copy.copy, (), (self,))
 
 
 Owed.__module__, Owed.__name__, Owed.__qualname__ = "torch", "Tensor", "Tensor"

@@ -24,6 +24,7 @@ torch = pytest.importorskip("torch")
 import benchmarks.race_programs.in_arrays  # noqa: E402
 import benchmarks.race_programs.in_other_forms  # noqa: E402
 import benchmarks.race_programs.in_pipelines  # noqa: E402
+import benchmarks.race_programs.in_training  # noqa: E402
 import benchmarks.races  # noqa: E402, F401
 from benchmarks.race_programs.pairs import PAIRS, READ, WRITE, Program  # noqa: E402
 from syncscan.guarding import debts  # noqa: E402
@@ -36,8 +37,9 @@ UNSEEN = {
     "slots_of_a_ring_without_their_events",
     "tensor_of_the_array",
     "module_used_at_once",
+    "block_read_on_the_host_while_swapped_out",
 }
-"""Programs whose array was made before the copy, or made a tensor again, or whose parameter was copied: no watched
+"""Programs whose array or view was made before the copy, or made a tensor again, or whose parameter was copied: no watched
 tensor is between them and memory."""
 IN_GRAPHS = {"copy_within_a_graph", "target_of_a_graph_read"}
 """Programs that a guard sees nothing of on a device, as replays open no debts; a dry run's capture runs the copies."""
@@ -161,6 +163,7 @@ ABOUT: dict[str, Callable[[Any], object]] = {
     "copied again": lambda host: host.copy_(torch.ones(4, device="cuda"), non_blocking=True),
     "in a list": lambda host: len([host, host]),
     "is": lambda host: isinstance(host, torch.Tensor),
+    "copied as a shell": lambda host: copy.copy(host),
 }
 
 
