@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from syncscan.dryrun import nodes, tensor_memory, wait_table
 from syncscan.dryrun.effects import Effect, effect_of
+from syncscan.dryrun.promises import CHECKS, Check
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
@@ -42,6 +43,8 @@ class KnownOp(NamedTuple):
     composed: bool
     """Whether it is nothing but calls of others on a device: below autograd those alone are seen."""
     effect: Effect
+    check: Check | None = None
+    """The check of what it is promised, such as lengths that it doesn't add up."""
 
 
 class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
@@ -82,6 +85,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             if on_device:
                 if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
                     raise RuntimeError(_LENGTHS)
+                if op.check is not None and (broken := op.check(args, kwargs)):
+                    raise RuntimeError(broken)
                 self._waits(call, op, args, kwargs)
                 if call.name in _INDEXES and name in _INDEXED:
                     _move_lists(args[1], call)
@@ -178,6 +183,7 @@ def _known_op(func: Any) -> KnownOp:
         dependent=wait_table.depends_on_values(func.tags),
         composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
         effect=effect_of(func),
+        check=CHECKS.get(name),
     )
 
 

@@ -10,7 +10,6 @@ Imported where a guard is armed: it needs torch to be defined.
 
 from __future__ import annotations
 
-import copy
 import importlib
 import sys
 import weakref
@@ -84,7 +83,9 @@ class Owed(torch.Tensor):  # type: ignore[misc]
 
     def __copy__(self) -> Any:
         """Return a tensor of the same memory. `copy.copy` by itself would take what is pickled, which is a read."""
-        return self.__torch_function__(copy.copy, (), (self,))
+        shared = self.detach().requires_grad_(self.requires_grad)
+        shared.__dict__.update(self.__dict__)
+        return shared
 
 
 Owed.__module__, Owed.__name__, Owed.__qualname__ = "torch", "Tensor", "Tensor"
