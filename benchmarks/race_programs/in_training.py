@@ -267,7 +267,7 @@ def microbatches_with_the_event_of_the_first(spin: Spin, k: float) -> Any:
 
 
 def activations_brought_back_in_time(spin: Spin, k: float) -> Any:
-    """What is saved for the backward pass lies in pinned memory meanwhile."""
+    """Tensors saved for the backward pass lie in pinned memory meanwhile."""
     current, side = _side()
     x = device(1).requires_grad_()
 

@@ -5,9 +5,9 @@ stream all work is done before what comes next: a launch takes over what the hos
 `wait_stream` what the other stream had when it was recorded, a synchronize hands it to the host. Two accesses of one
 memory, one of them a write, race where the later one's clock doesn't reach the earlier one's number.
 
-Threads of the host count as one, though each has its own current stream, and the backward pass as ordered after all
-that was launched, and before what its caller's stream does next: autograd works on the streams of the forward pass and
-synchronizes them itself. So what is reported is a race on any machine; not each race is reported.
+Threads of the host count as one, though each has its own current stream, and a backward pass as ordered after all that
+was launched before it, and before what its caller's stream does next: autograd works on the streams of the forward pass
+and synchronizes them itself, but not what a hook launches on another stream. So what is reported is a race on any machine; not each race is reported.
 
 Source: the semantics of streams in the CUDA C++ Programming Guide ("Asynchronous Concurrent Execution"), of the
 caching allocator and `record_stream` in torch's notes on CUDA semantics.
@@ -105,9 +105,9 @@ class BackwardPass:
     caller: int
     """The stream that was current where it was called."""
     stream: int
-    """That of its last op."""
+    """The stream of its last op."""
     done: Clock
-    """What its next op comes after."""
+    """The work that its next op comes after."""
 
 
 @dataclass(slots=True)

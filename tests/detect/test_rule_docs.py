@@ -95,7 +95,7 @@ def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use
 
 
 def test_there_is_such_advice_in_many_rules() -> None:
-    """Of syncs and of habits."""
+    """Rules of syncs and of habits give it."""
     assert len({file.stem for file, _ in ADVICE}) >= 12
 
 

@@ -220,7 +220,7 @@ def test_what_reads_no_value_of_a_host_tensor_is_no_race(name: str) -> None:
 
 
 def test_a_shell_of_a_tensor_shares_its_memory() -> None:
-    """What `copy.copy` returns is read as the tensor itself, and has its attributes."""
+    """A result of `copy.copy` is read as the tensor itself, and has its attributes."""
 
     def program() -> None:
         host = copied()
