@@ -7,7 +7,8 @@ memory, one of them a write, race where the later one's clock doesn't reach the 
 
 Threads of the host count as one, though each has its own current stream, and a backward pass as ordered after all that
 was launched before it, and before what its caller's stream does next: autograd works on the streams of the forward pass
-and synchronizes them itself, but not what a hook launches on another stream. So what is reported is a race on any machine; not each race is reported.
+and synchronizes them itself, but not what a hook launches on another stream. So what is reported is a race on any
+machine; not each race is reported.
 
 Source: the semantics of streams in the CUDA C++ Programming Guide ("Asynchronous Concurrent Execution"), of the
 caching allocator and `record_stream` in torch's notes on CUDA semantics.
