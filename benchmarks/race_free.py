@@ -254,6 +254,79 @@ def recurrent_with_packed_sequences() -> None:
         out.sum().backward()
 
 
+@program("torch")
+def optimizer_in_the_backward_pass() -> None:
+    """A hook steps each parameter on a stream of its own, which the next forward pass waits for."""
+    model, side = _network(), torch.cuda.Stream()
+    optimizers = {p: torch.optim.SGD([p], 0.1) for p in model.parameters()}
+
+    def stepped(parameter: Any) -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            optimizers[parameter].step()
+            parameter.grad.record_stream(side)
+            optimizers[parameter].zero_grad()
+
+    for parameter in optimizers:
+        parameter.register_post_accumulate_grad_hook(stepped)
+    for x, y in _loader():
+        torch.cuda.current_stream().wait_stream(side)
+        predicted = model(x.cuda(non_blocking=True))
+        torch.nn.functional.cross_entropy(predicted, y.cuda(non_blocking=True)).backward()
+    torch.cuda.synchronize()
+
+
+@program("torch")
+def gradients_offloaded_in_hooks() -> None:
+    """Each gradient is copied to pinned memory on a stream; the host steps after its event."""
+    model, side, copied = torch.nn.Linear(8, 4).cuda(), torch.cuda.Stream(), {}
+    hosts = {p: torch.empty(p.shape, pin_memory=True) for p in model.parameters()}
+    weights = {p: p.detach().cpu() for p in model.parameters()}
+
+    def offloaded(parameter: Any) -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            hosts[parameter].copy_(parameter.grad, non_blocking=True)
+            copied[parameter] = side.record_event()
+        parameter.grad.record_stream(side)
+        parameter.grad = None
+
+    for parameter in hosts:
+        parameter.register_post_accumulate_grad_hook(offloaded)
+    for x, y in _loader():
+        torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
+        for parameter, weight in weights.items():
+            copied[parameter].synchronize()
+            parameter.data.copy_(weight.sub_(hosts[parameter], alpha=0.1))
+
+
+@program("torch")
+def graphed_callables() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)).cuda()
+    graphed = torch.cuda.make_graphed_callables(model, (torch.rand(4, 8, device="cuda"),))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in _loader():
+        _step(graphed, optimizer, x.cuda(non_blocking=True), y.cuda(non_blocking=True))
+
+
+@program("torch")
+def checkpointed_on_a_side_stream() -> None:
+    """Forward, recomputation, backward and step on a stream that waits, and that the caller waits for."""
+    model, side = _network(), torch.cuda.Stream()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in _loader():
+        x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            predicted = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+            torch.nn.functional.cross_entropy(predicted, y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        torch.cuda.current_stream().wait_stream(side)
+        x.record_stream(side)
+        y.record_stream(side)
+
+
 # of other libraries
 
 
@@ -468,6 +541,48 @@ def torchvision_detection() -> None:
     labels = torch.ones(1, dtype=torch.long, device="cuda")
     losses = model([torch.rand(3, 64, 64, device="cuda")] * 2, [{"boxes": boxes, "labels": labels}] * 2)
     sum(losses.values()).backward()
+
+
+@program("transformers")
+def transformers_offloaded_cache() -> None:
+    """Keys and values of each layer go to the host and are fetched ahead, on a stream."""
+    options: dict[str, Any] = {"max_new_tokens": 4, "do_sample": False, "cache_implementation": "offloaded"}
+    _llama().eval().generate(torch.randint(1, 64, (1, 4), device="cuda"), **options)
+
+
+@program("torch_geometric xxhash")
+def torch_geometric_prefetch_loader() -> None:
+    from torch_geometric.data import Data
+    from torch_geometric.loader import DataLoader, PrefetchLoader
+    from torch_geometric.nn import GCNConv, global_mean_pool
+
+    edges, layer, head = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), GCNConv(4, 8).cuda(), torch.nn.Linear(8, 2).cuda()
+    graphs = [Data(x=torch.rand(4, 4), edge_index=edges, y=torch.randint(0, 2, (1,))) for _ in range(8)]
+    for batch in PrefetchLoader(DataLoader(graphs, batch_size=2), device=torch.device("cuda")):
+        pooled = global_mean_pool(layer(batch.x, batch.edge_index), batch.batch, size=2)
+        torch.nn.functional.cross_entropy(head(pooled), batch.y).backward()
+
+
+@program("kornia kornia_rs")
+def kornia_augmentation() -> None:
+    from kornia.augmentation import ColorJiggle, RandomAffine, RandomHorizontalFlip
+
+    augment = torch.nn.Sequential(RandomHorizontalFlip(), ColorJiggle(0.1, 0.1, 0.1, 0.1), RandomAffine(10.0)).cuda()
+    for _ in range(2):
+        augment(torch.rand(2, 3, 16, 16).pin_memory().to("cuda", non_blocking=True)).sum().item()
+
+
+@program("monai")
+def monai_sliding_window() -> None:
+    from monai.inferers import sliding_window_inference
+    from monai.networks.nets import UNet
+
+    model = UNet(2, 1, 2, (4, 8), (2,)).cuda().eval()
+    with torch.no_grad():
+        mask = sliding_window_inference(torch.rand(1, 1, 32, 32, device="cuda"), (16, 16), 2, model)
+        host = mask.argmax(1).to("cpu", non_blocking=True)
+    torch.cuda.current_stream().synchronize()
+    host.sum()
 
 
 def races_of(run: Run) -> tuple[int, list[str], float]:

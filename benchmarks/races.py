@@ -550,7 +550,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="times that each program runs")
     runs = parser.parse_args().runs
-    for others in ("arrays", "pipelines", "other_forms"):
+    for others in ("arrays", "pipelines", "other_forms", "training"):
         importlib.import_module(f"benchmarks.race_programs.in_{others}")
     print("| kind | wrong form | wrong numbers | guard | right form | wrong numbers | guard |")
     print("|---|---|--:|--:|---|--:|--:|")

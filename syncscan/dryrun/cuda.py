@@ -180,6 +180,7 @@ class _Device:
             **stand_ins.legacy_types(),
             CUDAGraph=stand_ins.graph(self.session),
             graph=stand_ins.capture(self.session),
+            graph_pool_handle=lambda: (0, 0),
         )
         marks = SimpleNamespace(
             rangePushA=lambda text: 0,
@@ -189,7 +190,12 @@ class _Device:
             markA=lambda text: None,
         )
         self._on(torch.cuda.nvtx, _nvtx=marks)
-        self._on(torch.cuda.graphs, CUDAGraph=torch.cuda.CUDAGraph, graph=torch.cuda.graph)
+        self._on(
+            torch.cuda.graphs,
+            CUDAGraph=torch.cuda.CUDAGraph,
+            graph=torch.cuda.graph,
+            graph_pool_handle=torch.cuda.graph_pool_handle,
+        )
 
     def _memory(self) -> None:
         def numbers(device: Any = None) -> dict[str, int]:

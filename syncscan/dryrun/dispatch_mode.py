@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncscan.dryrun import nodes, tensor_memory, wait_table
+from syncscan.dryrun.effects import Effect, effect_of
+from syncscan.dryrun.promises import CHECKS, Check
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
 from syncscan.dryrun.recording import AUTOGRAD, DryWait
 from syncscan.dryrun.tensor_memory import DEVICE, HOST
@@ -31,6 +32,21 @@ _BARE = frozenset(
 """Functions around which no op of their own name lies."""
 
 
+class KnownOp(NamedTuple):
+    """An op: looked up once a call, since its hash is computed anew each time."""
+
+    name: str
+    overload: str
+    """Its name with the overload, where it isn't the default one."""
+    dependent: bool
+    """Whether the size of its result, or its result itself, depends on values of the device."""
+    composed: bool
+    """Whether it is nothing but calls of others on a device: below autograd those alone are seen."""
+    effect: Effect
+    check: Check | None = None
+    """The check of what it is promised, such as lengths that it doesn't add up."""
+
+
 class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
     """Sees each op once, above the kernel and below everything that is composed of other ops."""
 
@@ -46,14 +62,14 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         self._session = session
         self._node: Any = None
         self._uses = UsesOfOps(session.order, session.stream_of)
-        self._names: dict[Any, tuple[str, str, Sequence[Any]]] = {}
-        self._composed: dict[Any, bool] = {}
+        self._known: dict[Any, KnownOp] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one op, and note what it means on a device."""
         kwargs = kwargs or {}
         with torch._C.DisableTorchFunction():
-            name, overload, tags = self._names.get(func) or self._named(func)
+            op = self._known.get(func) or self._read_off(func)
+            name = op.name
             if name.startswith("profiler::"):
                 return self._scope(func, name, args, kwargs)
             session = self._session
@@ -62,14 +78,16 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 return func(*args, **kwargs)
             on_device, tensors = _inputs(args, kwargs)
             if session.order.open_copies and not on_device:
-                self._uses.of_host(func, args, kwargs)
-            if on_device and self._is_composed(func) and _in_inference(args):
+                self._uses.of_host(op.effect, args, kwargs)
+            if on_device and op.composed and _in_inference(args):
                 with self:
                     return func.decompose(*args, **kwargs)
             if on_device:
                 if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
                     raise RuntimeError(_LENGTHS)
-                self._waits(call, name, overload, tags, args, kwargs)
+                if op.check is not None and (broken := op.check(args, kwargs)):
+                    raise RuntimeError(broken)
+                self._waits(call, op, args, kwargs)
                 if call.name in _INDEXES and name in _INDEXED:
                     _move_lists(args[1], call)
             slow = name in _SLOW_IN_HALF and args[0].dtype == torch.float16
@@ -79,14 +97,14 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                     _put_all(result, DEVICE)
                 if name in wait_table.ON_HOST:
                     _put(result[wait_table.ON_HOST[name]], HOST)
-                self._uses.of_device(func, name, args, kwargs, result)
+                self._uses.of_device(name, op.effect, args, kwargs, result)
             elif not tensors:
                 place = self._factory_place(call)
                 if place is not HOST:
                     _put_all(result, place)
                 if place == DEVICE:
                     session.recording.op(name, session.thread)
-                    self._uses.of_device(func, name, args, kwargs, result)
+                    self._uses.of_device(name, op.effect, args, kwargs, result)
             return result
 
     def _run(self, func: Any, name: str, args: Any, kwargs: Any, on_device: bool) -> Any:
@@ -105,24 +123,9 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 self._session.not_understood(f"{name}, which can't run on a CPU: its results are zeros")
             return _zeros(func, args, kwargs, error)
 
-    def _named(self, func: Any) -> tuple[str, str, Sequence[Any]]:
-        if not hasattr(func, "_schema"):
-            self._names[func] = (f"higher_order::{func.name()}", f"higher_order::{func.name()}", ())
-            return self._names[func]
-        name = func._schema.name
-        overload = func._overloadname
-        full = name if overload in ("default", "") else f"{name}.{overload}"
-        self._names[func] = (name, full, tuple(func.tags))
-        return self._names[func]
-
-    def _is_composed(self, func: Any) -> bool:
-        """Return whether an op is nothing but calls of others on a device: below autograd those alone are seen."""
-        composed = self._composed.get(func)
-        if composed is None:
-            has = torch._C._dispatch_has_kernel_for_dispatch_key
-            composed = hasattr(func, "_schema") and has(func.name(), "CompositeImplicitAutograd")
-            self._composed[func] = composed = composed and not has(func.name(), "CUDA")
-        return composed
+    def _read_off(self, func: Any) -> KnownOp:
+        self._known[func] = op = _known_op(func)
+        return op
 
     def _scope(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if "enter" in name:
@@ -131,14 +134,15 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             self._session.recording.close_scope(self._session.thread)
         return func(*args, **kwargs)
 
-    def _waits(self, call: TorchCall, name: str, overload: str, tags: Sequence[Any], args: Any, kwargs: Any) -> None:
-        session = self._session
+    def _waits(self, call: TorchCall, op: KnownOp, args: Any, kwargs: Any) -> None:
+        session, name = self._session, op.name
         session.seen += 1
         if name.partition("::")[0] not in wait_table.KNOWN:
             session.not_understood(name)
         node = torch._C._current_autograd_node()
         op_waits = wait_table.waits_of(
-            wait_table.DispatchedOp(overload, args, kwargs, "" if node is None else node.name()), tags
+            wait_table.DispatchedOp(op.overload, args, kwargs, "" if node is None else node.name()),
+            dependent=op.dependent,
         )
         if node is not None:
             op_waits = (*self._of_node(node), *op_waits)
@@ -166,6 +170,21 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             return HOST
         on_device, _ = _inputs(call.args, call.kwargs)
         return DEVICE if on_device else HOST
+
+
+def _known_op(func: Any) -> KnownOp:
+    if not hasattr(func, "_schema"):
+        name = f"higher_order::{func.name()}"
+        return KnownOp(name, name, dependent=False, composed=False, effect=effect_of(func))
+    name, overload, has = func._schema.name, func._overloadname, torch._C._dispatch_has_kernel_for_dispatch_key
+    return KnownOp(
+        name,
+        name if overload in ("default", "") else f"{name}.{overload}",
+        dependent=wait_table.depends_on_values(func.tags),
+        composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
+        effect=effect_of(func),
+        check=CHECKS.get(name),
+    )
 
 
 _LENGTHS = "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor"

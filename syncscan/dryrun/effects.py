@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 torch: Any = importlib.import_module("torch")
@@ -23,14 +23,19 @@ class Effect(NamedTuple):
     reads: bool = True
     """Whether it reads values; `ones_like` and the like ask for size and type alone."""
 
-    def writes(self, args: Any, kwargs: Any) -> Iterable[Any]:
-        """Yield the tensors among some arguments that it writes to."""
-        for at in self.written:
-            if at < len(args):
-                yield from tensors_in(args[at])
-        for key in self.named:
-            if key in kwargs:
-                yield from tensors_in(kwargs[key])
+    def writes(self, args: Any, kwargs: Any) -> Sequence[Any]:
+        """Return the arguments that it writes to: tensors and lists of tensors."""
+        if not self.written:
+            return ()
+        positional = [args[at] for at in self.written if at < len(args)]
+        return [*positional, *(kwargs[key] for key in self.named if key in kwargs)]
+
+    def others(self, args: Any, kwargs: Any) -> Sequence[Any]:
+        """Return the arguments that it doesn't write to."""
+        if not self.written:
+            return (*args, *kwargs.values())
+        positional = [value for at, value in enumerate(args) if at not in self.written]
+        return [*positional, *(value for key, value in kwargs.items() if key not in self.named)]
 
 
 def effect_of(func: Any) -> Effect:

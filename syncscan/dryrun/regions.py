@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 MOST_ELEMENTS = 1 << 16
 """Elements of a part with gaps that are looked at one by one; larger ones with gaps are taken to be apart."""
+
+MOST_REMEMBERED = 4_096
+"""Regions remembered by size and strides: a program uses few."""
 
 
 class Region(NamedTuple):
@@ -24,14 +29,18 @@ EVERYTHING = Region(0, float("inf"))
 
 def region_of(tensor: Any) -> Region:
     """Return the part of its storage that a tensor with strides lies in."""
-    size, offset, count = tensor.element_size(), tensor.storage_offset(), tensor.numel()
-    if tensor.is_contiguous():
-        return Region(offset * size, (offset + count) * size)
-    sizes, strides = tuple(tensor.shape), tensor.stride()
+    if tensor.is_contiguous():  # a nested tensor has no shape
+        return _region(tensor.itemsize, tensor.storage_offset(), (tensor.numel(),), (1,))
+    return _region(tensor.itemsize, tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+@functools.lru_cache(maxsize=MOST_REMEMBERED)
+def _region(size: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Region:
+    count = math.prod(sizes)
     last = offset + sum((n - 1) * stride for n, stride in zip(sizes, strides, strict=True)) if count else offset - 1
     region = Region(offset * size, (last + 1) * size)
     dense = last + 1 - offset == count
-    return region if dense else region._replace(gaps=(size, offset, sizes, strides))
+    return region if dense else region._replace(gaps=(size, offset, tuple(sizes), strides))
 
 
 def region_of_array(array: Any, begin: int) -> Region:

@@ -11,23 +11,37 @@ import numpy as np
 
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
-from syncscan.dryrun.watched_arrays import WatchedArray, read_whole
+from syncscan.dryrun.watched_arrays import WatchedArray
 
 torch: Any = importlib.import_module("torch")
 _from_numpy = torch.from_numpy
-TAKING = ("asarray", "asanyarray")
-"""Functions of numpy's that return an array of the same memory."""
+TAKING = ("asarray", "asanyarray", "ascontiguousarray", "array")
+"""Functions of numpy's that return an array of the same memory where they can, or read it all."""
+_SAVING = ("save", "savez", "savez_compressed")
 
 
 def pretend(session: DryRunSession, patches: Patches) -> None:
-    """Have `torch.from_numpy` know pinned memory again, and `numpy.asarray` return arrays that are watched."""
+    """Have torch know pinned memory again that it gets as an array, and numpy's arrays of a tensor be watched."""
+    _of_dlpack = torch.from_dlpack
 
     def from_numpy(array: Any) -> Any:
         return tensor_of(array) if isinstance(array, WatchedArray) else _from_numpy(array)
 
+    def from_dlpack(value: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+        if not isinstance(value, torch.Tensor):
+            options = {"device": device, "copy": copy}
+            return _of_dlpack(value, **{key: given for key, given in options.items() if given is not None})
+        return value.detach().to(device or value.device, copy=bool(copy))
+
     patches.set(torch, "from_numpy", from_numpy)
+    patches.set(torch, "from_dlpack", from_dlpack)
+    patches.set(torch.utils.dlpack, "from_dlpack", from_dlpack)
     for name in TAKING:
         patches.set(np, name, taking(getattr(np, name), torch.Tensor))
+    for name in _SAVING:
+        patches.set(np, name, _given_arrays(getattr(np, name)))
+    if hasattr(np, "from_dlpack"):
+        patches.set(np, "from_dlpack", _taking_dlpack(np.from_dlpack))
 
 
 def taking(original: Callable[..., Any], kind: Any) -> Callable[..., Any]:
@@ -41,12 +55,33 @@ def taking(original: Callable[..., Any], kind: Any) -> Callable[..., Any]:
         array = value.numpy() if type(value) is kind and not value.is_cuda else value
         if not isinstance(array, WatchedArray):
             return original(value, *args, **kwargs)
-        dtype = args[0] if args else kwargs.get("dtype")
-        return (
-            array if dtype is None or np.dtype(dtype) == array.dtype else original(read_whole(array), *args, **kwargs)
-        )
+        return array.taken_as(original(array.view(np.ndarray), *args, **kwargs))
 
     return taken
+
+
+def _given_arrays(original: Any) -> Callable[..., Any]:
+    """Return a function of numpy's that gets arrays for the tensors of the host that it is called with."""
+
+    def array_of(value: Any) -> Any:
+        return value.numpy() if isinstance(value, torch.Tensor) and not value.is_cuda else value
+
+    @functools.wraps(original)
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return original(*map(array_of, args), **{key: array_of(value) for key, value in kwargs.items()})
+
+    return given
+
+
+def _taking_dlpack(original: Any) -> Callable[..., Any]:
+    """Return `numpy.from_dlpack`, which takes tensors of the host by their `numpy`."""
+
+    @functools.wraps(original)
+    def from_dlpack(value: Any, *args: Any, **kwargs: Any) -> Any:
+        own = isinstance(value, torch.Tensor) and not value.is_cuda and not kwargs
+        return value.numpy() if own else original(value, *args, **kwargs)
+
+    return from_dlpack
 
 
 def tensor_of(array: WatchedArray) -> Any:

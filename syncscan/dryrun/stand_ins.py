@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+import functools
 import importlib
+import sys
 import time
 from collections.abc import Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.dryrun.recorder import DryRunSession
@@ -96,8 +100,9 @@ def _event_type(session: DryRunSession) -> Any:
             order.stream_waits(self.mark, _number(stream))
 
         def query(self) -> bool:
-            """Return True: it was reached, so the host knows that the work before it is done."""
-            order.host_waits(self.mark)
+            """Return True: it was reached, so the host knows that the work before it is done, if it looks."""
+            if not is_dropped(sys._getframe(1)):
+                order.host_waits(self.mark)
             return True
 
         def synchronize(self) -> None:
@@ -136,8 +141,9 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
             session.record(synchronize())
 
         def query(self) -> bool:
-            """Return True: all work is done, and the host knows it."""
-            order.host_waits(order.mark(self.number))
+            """Return True: all work is done, and the host knows it, if it looks."""
+            if not is_dropped(sys._getframe(1)):
+                order.host_waits(order.mark(self.number))
             return True
 
         def is_capturing(self) -> bool:
@@ -168,6 +174,17 @@ def _stream_type(session: DryRunSession, event_type: Any) -> Any:
             torch.cuda.set_stream(self.before)
 
     return Stream
+
+
+def is_dropped(caller: FrameType) -> bool:
+    """Return whether a frame drops what the call returns that it is in now, as a statement does."""
+    return _is_dropped(caller.f_code, caller.f_lasti)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_dropped(code: CodeType, at: int) -> bool:
+    following = (instruction.opname for instruction in dis.get_instructions(code) if instruction.offset > at)
+    return next(following, "") == "POP_TOP"
 
 
 def _number(stream: Any) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 DEVICE, PINNED, HOST = "device", "pinned", None
 """Simulated memories; `HOST` is pageable memory, the default of any tensor."""
 
-_WITHOUT_STORAGE = (NotImplementedError, RuntimeError, ValueError)
+WITHOUT_STORAGE = (NotImplementedError, RuntimeError, ValueError)
 """Errors that torch raises if a tensor has no storage of its own; ValueError for the parameters of a lazy module."""
 _NOTE = "_syncscan_place"
 
@@ -25,7 +25,7 @@ def place_of(tensor: Any) -> str | None:
     """
     try:
         return getattr(tensor.untyped_storage(), _NOTE, HOST)
-    except _WITHOUT_STORAGE:
+    except WITHOUT_STORAGE:
         inner = _with_storage(tensor)
         return HOST if inner is None else place_of(inner)
 
@@ -34,7 +34,7 @@ def put(tensor: Any, place: str | None) -> None:
     """Note the memory of a tensor and all its views."""
     try:
         storage = tensor.untyped_storage()
-    except _WITHOUT_STORAGE:
+    except WITHOUT_STORAGE:
         inner = _with_storage(tensor)
         if inner is not None:
             put(inner, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 from typing import Any
 
@@ -60,6 +61,14 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
             if session.order.open_copies and this.layout == torch.strided and tensor_memory.place_of(this) != DEVICE:
                 session.order.host_reads(this)
 
+    def shallow(this: Any) -> Any:
+        """Return a tensor of the same memory, as `copy.copy` does by what is pickled, which would be a read."""
+        if type(this) is not tensor:
+            return copy._reconstruct(this, None, *this.__reduce_ex__(4))  # type: ignore[attr-defined]
+        shared = this.detach().requires_grad_(this.requires_grad)
+        shared.__dict__.update(this.__dict__)
+        return shared
+
     def reduced(this: Any, protocol: int) -> Any:
         read(this)
         return pickled(this, protocol)
@@ -79,6 +88,7 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
     patches.set(tensor, "pin_memory", pin_memory)
     patches.set(tensor, "is_pinned", is_pinned)
     patches.set(tensor, "record_stream", record_stream)
+    patches.set(tensor, "__copy__", shallow)
     patches.set(tensor, "__deepcopy__", deepcopy)
     patches.set(tensor, "_reduce_ex_internal", reduced)
     patches.set(tensor, "__array__", as_array)

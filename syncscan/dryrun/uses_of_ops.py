@@ -1,4 +1,4 @@
-"""Tell the order of work which tensors each op reads, writes and makes, by the op's schema."""
+"""Tell the order of work which tensors each op reads, writes and makes, by the op's effect."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.direct_copies import is_direct
-from syncscan.dryrun.effects import effect_of, tensors_in
-from syncscan.dryrun.tensor_memory import DEVICE, PINNED
+from syncscan.dryrun.effects import Effect, tensors_in
+from syncscan.dryrun.tensor_memory import DEVICE, PINNED, WITHOUT_STORAGE
 from syncscan.dryrun.work_order import WorkOrder
 
 torch: Any = importlib.import_module("torch")
+_Tensor, _STRIDED = torch.Tensor, torch.strided
 _node: Any = torch._C._current_autograd_node
+_task: Any = torch._C._current_graph_task_id
 _EMPTY = ("aten::empty", "aten::new_empty", "aten::_efficientzerotensor")
 
 
@@ -28,28 +30,27 @@ class UsesOfOps:
     def __init__(self, order: WorkOrder, stream_of: Callable[[Any], int | None]) -> None:
         self._order, self._stream_of = order, stream_of
 
-    def of_device(self, func: Any, name: str, args: Any, kwargs: Any, result: Any) -> None:
+    def of_device(self, name: str, effect: Effect, args: Any, kwargs: Any, result: Any) -> None:
         """Note an op that ran on the device.
 
         Args:
-            func, name: the op.
+            name, effect: the op's.
             args, kwargs: its arguments.
             result: the returned value, marked with its memory.
         """
-        effect = effect_of(func)
         if effect.view:
             return
         if name == "aten::copy_" and self._copies(*args, **kwargs):
             return
         order = self._order
-        writes = [*filter(_is_on_device, effect.writes(args, kwargs))]
-        allocated = () if writes or name.startswith(_EMPTY) else [*_on_device(result)]
-        reads = [*_on_device((*args, *kwargs.values()))] if effect.reads and order.notes_reads else ()
+        writes = _on_device(effect.writes(args, kwargs))
+        allocated = [] if writes or name.startswith(_EMPTY) else _on_device((result,))
+        reads = _on_device(effect.others(args, kwargs)) if effect.reads and order.notes_reads else []
         node = _node() if order.several else None
         if node is None:
             order.device_work(reads, writes, allocated)
         else:
-            order.backward_work(reads, writes, allocated, self._stream_of(node))
+            order.backward_work(reads, writes, allocated, _task(), self._stream_of(node))
 
     def _copies(self, target: Any, source: Any, non_blocking: bool = False) -> bool:
         """Note a copy between host and device; False for any other op."""
@@ -80,12 +81,11 @@ class UsesOfOps:
         if not non_blocking:
             order.host_waits(order.mark())
 
-    def of_host(self, func: Any, args: Any, kwargs: Any) -> None:
+    def of_host(self, effect: Effect, args: Any, kwargs: Any) -> None:
         """Note an op that ran on the host, while copies between host and device may still run."""
-        effect = effect_of(func)
         if effect.view:
             return
-        written = {id(tensor) for tensor in effect.writes(args, kwargs)}
+        written = {id(tensor) for tensor in tensors_in(effect.writes(args, kwargs))}
         for tensor in tensors_in((*args, *kwargs.values())):
             if id(tensor) in written:
                 self._order.host_writes(tensor)
@@ -93,9 +93,20 @@ class UsesOfOps:
                 self._order.host_reads(tensor)
 
 
+def _on_device(values: Iterable[Any]) -> list[Any]:
+    """Return the tensors among some values that have a plain memory of their own, on the device."""
+    tensors = []
+    for value in values:
+        if isinstance(value, _Tensor):
+            if value.layout is _STRIDED and _is_on_device(value):
+                tensors.append(value)
+        elif isinstance(value, list | tuple):
+            tensors += _on_device(value)
+    return tensors
+
+
 def _is_on_device(tensor: Any) -> bool:
-    return bool(tensor_memory.place_of(tensor) == DEVICE)
-
-
-def _on_device(value: Any) -> Iterable[Any]:
-    return filter(_is_on_device, tensors_in(value))
+    try:
+        return bool(tensor_memory.of_storage(tensor.untyped_storage()) == DEVICE)
+    except WITHOUT_STORAGE:  # wrapped by a transform of `torch.func`
+        return False

@@ -387,20 +387,25 @@ KNOWN = frozenset(
 """Namespaces of ops whose CUDA code this table covers; others belong to extensions."""
 
 
-def waits_of(op: DispatchedOp, tags: Sequence[Any]) -> tuple[DryWait, ...]:
+def waits_of(op: DispatchedOp, *, dependent: bool) -> tuple[DryWait, ...]:
     """Yield what the host waits for in an op with a tensor on the device as argument.
 
     Args:
         op: its name with the overload, as the table has it.
-        tags: torch's own of this op.
+        dependent: whether it `depends_on_values`.
     """
     row = WAITS.get(op.name) or WAITS.get(op.name.partition(".")[0])
     if row is not None:
         bare = replace(op, name=op.name.partition(".")[0])
         return tuple(row(bare))
-    if any(str(tag) in _DEPENDENT for tag in tags):
+    if dependent:
         return (read().inside(op.name.partition(".")[0]),)
     return ()
+
+
+def depends_on_values(tags: Sequence[Any]) -> bool:
+    """Return whether torch's tags of an op say that its result, or the result's size, depends on values."""
+    return any(str(tag) in _DEPENDENT for tag in tags)
 
 
 _DEPENDENT = ("Tag.data_dependent_output", "Tag.dynamic_output_shape", "data_dependent_output", "dynamic_output_shape")

@@ -68,6 +68,18 @@ class WatchedArray(np.ndarray[Any, Any]):
         """Go through rows, which are views, or values."""
         return (self[at] for at in range(len(self)))
 
+    def taken_as(self, taken: Any) -> Any:
+        """Return what a function made of this array's plain view: watched as this one if it is of the same memory.
+
+        A copy is plain, and this array is read for it.
+        """
+        if not isinstance(taken, np.ndarray) or not np.may_share_memory(taken, self):
+            self._note()
+            return taken
+        watched = taken.view(WatchedArray)
+        watched.tensor, watched._use = self.tensor, self._use
+        return watched
+
     def _note(self, key: Any = ..., *, written: bool = False) -> None:
         if self._use is not None:
             self._use(self.tensor, _part(self.view(np.ndarray), key), written)

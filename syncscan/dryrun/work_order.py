@@ -5,9 +5,10 @@ stream all work is done before what comes next: a launch takes over what the hos
 `wait_stream` what the other stream had when it was recorded, a synchronize hands it to the host. Two accesses of one
 memory, one of them a write, race where the later one's clock doesn't reach the earlier one's number.
 
-Threads of the host count as one, though each has its own current stream, and the backward pass as ordered after all
-that was launched, and before what its caller's stream does next: autograd works on the streams of the forward pass and
-synchronizes them itself. So what is reported is a race on any machine; not each race is reported.
+Threads of the host count as one, though each has its own current stream, and a backward pass as ordered after all that
+was launched before it, and before what its caller's stream does next: autograd works on the streams of the forward pass
+and synchronizes them itself, but not what a hook launches on another stream. So what is reported is a race on any
+machine; not each race is reported.
 
 Source: the semantics of streams in the CUDA C++ Programming Guide ("Asynchronous Concurrent Execution"), of the
 caching allocator and `record_stream` in torch's notes on CUDA semantics.
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 from syncscan.dryrun.recording import Frame
 from syncscan.dryrun.regions import EVERYTHING, Region, meet, region_of, region_of_array, within
+from syncscan.dryrun.tensor_memory import WITHOUT_STORAGE
 from syncscan.model.race import RaceKind
 
 DEFAULT = 0
@@ -48,18 +50,33 @@ class Access(NamedTuple):
     place: Frame | None
     """The program's line; None where none was noted."""
 
+    def of(self, tensor: Any) -> Access:
+        """Return the same access of a tensor's part of the memory."""
+        return Access(self.stream, self.number, region_of(tensor), self.place)
+
 
 @dataclass(slots=True, eq=False)
 class Uses:
     """How the device uses a memory: kept at its storage, and gone with it."""
 
     freed: Callable[[Uses], None]
-    home: int
-    """The stream that it was allocated on."""
-    writes: list[Access] = field(default_factory=list)
+    home: int | None
+    """The stream that it was allocated on; None of pinned memory, which is handed out once its copies are done."""
+    writes: list[Access]
     reads: list[Access] = field(default_factory=list)
-    recorded: set[int] = field(default_factory=set)
+    recorded: Sequence[int] = ()
     """Streams named by `record_stream`."""
+
+    def used_on(self, stream: int) -> None:
+        """Note that a stream uses it: where that isn't the one that it was allocated on, `freed` is to be called."""
+        if self.home is not None and stream != self.home:
+            self.__class__ = SharedUses
+
+
+class SharedUses(Uses):
+    """Uses by streams that the allocator doesn't know of."""
+
+    __slots__ = ()
 
     def __del__(self) -> None:
         self.freed(self)
@@ -78,6 +95,20 @@ class _Current(threading.local):
     """The current stream, which is a thread's own."""
 
     stream = DEFAULT
+
+
+@dataclass(slots=True)
+class BackwardPass:
+    """A backward pass that autograd runs."""
+
+    task: int
+    """Its number."""
+    caller: int
+    """The stream that was current where it was called."""
+    stream: int
+    """The stream of its last op."""
+    done: Clock
+    """The work that its next op comes after."""
 
 
 @dataclass(slots=True)
@@ -100,7 +131,7 @@ class WorkOrder:
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self.races: dict[tuple[RaceKind, Frame], UnorderedUses] = {}
         self._current = _Current()
-        self._backward = DEFAULT
+        self._backward = BackwardPass(-1, DEFAULT, DEFAULT, {})
         self.several = False
         """Whether the program made a stream of its own: then lines, regions and reads are noted."""
         self.open_copies = False
@@ -113,7 +144,7 @@ class WorkOrder:
         self._host: Clock = {}
         self._host_version = 0
         self._versions: list[int] = [0]
-        self._handed_back: list[tuple[int, Sequence[Access]]] = []
+        self._handed_back: list[tuple[int | None, Sequence[Access]]] = []
         self._captured: list[CapturedUse] | None = None
 
     @property
@@ -171,47 +202,56 @@ class WorkOrder:
             reads, writes: tensors of the device that it reads, or writes to.
             allocated: tensors that it allocated and filled.
         """
-        number, place = self._launch()
+        launch = self._launch()
         if self._handed_back:
             self._reuse()
         for tensor in reads if self.notes_reads else ():
-            self._read(tensor, number, place)
+            self._read(tensor, launch)
         for tensor in writes:
-            self._write(tensor, number, place)
+            self._write(tensor, launch)
         for tensor in allocated:
-            if (uses := self._uses(tensor)) is not None:
-                uses.writes = [Access(self.current, number, EVERYTHING, place)]
+            self._fill(tensor, launch)
 
     def backward_work(
-        self, reads: Iterable[Any], writes: Iterable[Any], allocated: Iterable[Any], stream: int | None
+        self, reads: Iterable[Any], writes: Iterable[Any], allocated: Iterable[Any], task: int, stream: int | None
     ) -> None:
-        """Note an op of the backward pass, which autograd orders after all that was launched.
+        """Note an op of a backward pass, which autograd orders after its other ops and all that was launched before it.
+
+        A hook may launch work of its own on another stream: that is ordered as any work is.
 
         Args:
             reads, writes, allocated: as for `device_work`.
+            task: the number of the backward pass.
             stream: the one that its forward op ran on; None where it isn't known, and that of the op before is taken.
         """
         caller = self.current
-        self._backward = self.current = stream if stream is not None else self._backward
-        for other in range(len(self._numbers)):
-            self.stream_waits(self.mark(other))
+        if task != self._backward.task:
+            self._backward = BackwardPass(task, caller, self._backward.stream, dict(enumerate(self._numbers)))
+        backward = self._backward
+        if caller != backward.caller:
+            self.device_work(reads, writes, allocated)
+            return
+        backward.stream = self.current = stream if stream is not None else backward.stream
+        self.stream_waits(backward.done)
+        self.stream_waits(self.mark(caller))
         try:
             self.device_work(reads, writes, allocated)
         finally:
             self.current = caller
-        self.stream_waits(self.mark(self._backward))
+        backward.done[backward.stream] = self._numbers[backward.stream]
+        self.stream_waits(backward.done)
 
     def copy_out(self, source: Any, target: Any) -> None:
         """Note an asynchronous copy of a tensor of the device to one in pinned host memory."""
-        number, place = self._launch(exact=True)
+        launch = self._launch(exact=True)
         if self.notes_reads:
-            self._read(source, number, place)
-        self._write(target, number, place, on_host=True)
+            self._read(source, launch)
+        self._write(target, launch, on_host=True)
         self.open_copies = True
 
     def copy_in(self, source: Any) -> None:
         """Note that an asynchronous copy reads a tensor in pinned host memory."""
-        self._read(source, *self._launch(exact=True), on_host=True)
+        self._read(source, self._launch(exact=True), on_host=True)
         self.open_copies = True
 
     def host_reads(self, tensor: Any) -> None:
@@ -233,8 +273,8 @@ class WorkOrder:
             written: whether it is written to.
         """
         storage = tensor.untyped_storage()
-        uses: Uses | None = getattr(storage, _USES, None)
-        if uses is None or not self.open_copies or not array.size:
+        uses = getattr(storage, _USES, None)
+        if not isinstance(uses, Uses) or not self.open_copies or not array.size:
             return
         region = region_of_array(array, storage.data_ptr())
         if region.begin < 0 or region.end > storage.nbytes():
@@ -245,7 +285,7 @@ class WorkOrder:
     def record_stream(self, tensor: Any, stream: int) -> None:
         """Note that a stream uses a memory: the allocator hands it out once that is done."""
         if (uses := self._uses(tensor)) is not None:
-            uses.recorded.add(stream)
+            uses.recorded = (*uses.recorded, stream)
 
     # graphs
 
@@ -261,65 +301,94 @@ class WorkOrder:
     def replay(self, captured: Sequence[CapturedUse]) -> None:
         """Note a replay on the current stream: it reads and writes all of what was captured, copies of the host too."""
         copies = any(use.on_host for use in captured)
-        number, place = self._launch(exact=copies)
-        access = Access(self.current, number, EVERYTHING, place)
+        launch = self._launch(exact=copies)
         for uses, written, _ in captured:
-            self._note_write(uses, access) if written else self._note_read(uses, access)
+            self._note_write(uses, launch) if written else self._note_read(uses, launch)
         self.open_copies = self.open_copies or copies
 
     # the mechanism
 
-    def _launch(self, *, exact: bool = False) -> tuple[int, Frame | None]:
+    def _launch(self, *, exact: bool = False) -> Access:
+        """Return an access of everything by the next work of the current stream."""
         stream = self.current
         self._numbers[stream] += 1
-        return self._numbers[stream], self._place() if self.several or exact else None
+        return Access(stream, self._numbers[stream], EVERYTHING, self._place() if self.several or exact else None)
 
     def _uses(self, tensor: Any, *, written: bool = True, on_host: bool = False) -> Uses | None:
         """Return the uses of a tensor's memory, and note this one for replays; None where it has none of its own."""
         try:
             storage = tensor.untyped_storage()
-        except (NotImplementedError, RuntimeError, ValueError):
+        except WITHOUT_STORAGE:
             return None
-        uses: Uses | None = getattr(storage, _USES, None)
-        if uses is None:
-            uses = Uses(self._freed, self.current)
+        uses: Uses | Access | None = getattr(storage, _USES, None)
+        if not isinstance(uses, Uses):
+            home, writes = (self.current, []) if uses is None else (uses.stream, [uses])
+            uses = Uses(self._freed, None if on_host else home, writes)
             setattr(storage, _USES, uses)
         if self._captured is not None:
             self._captured.append(CapturedUse(uses, written, on_host))
         return uses
 
-    def _read(self, tensor: Any, number: int, place: Frame | None, *, on_host: bool = False) -> None:
+    def _read(self, tensor: Any, launch: Access, *, on_host: bool = False) -> None:
         uses = self._uses(tensor, written=False, on_host=on_host)
         if uses is not None and self._captured is None:
-            self._note_read(uses, Access(self.current, number, region_of(tensor), place))
+            self._note_read(uses, launch.of(tensor))
 
     def _note_read(self, uses: Uses, access: Access) -> None:
-        clock = self._clock(access.stream)
-        for earlier in uses.writes:
-            if not _done(earlier, clock, access.stream) and meet(earlier.region, access.region):
-                self._race(RaceKind.UNORDERED_STREAMS, earlier)
-        again = (access.stream, access.region)
-        uses.reads = [*(r for r in uses.reads if (r.stream, r.region) != again), access][-MOST_ACCESSES:]
+        stream, _, region, _ = access
+        self._check(uses.writes, access)
+        reads = uses.reads
+        for at, earlier in enumerate(reads):
+            if earlier.stream == stream and earlier.region == region:
+                reads[at] = access
+                break
+        else:
+            reads.append(access)
+            del reads[:-MOST_ACCESSES]
+        uses.used_on(stream)
 
-    def _write(self, tensor: Any, number: int, place: Frame | None, *, on_host: bool = False) -> None:
+    def _write(self, tensor: Any, launch: Access, *, on_host: bool = False) -> None:
+        if not self.several and launch.place is None:
+            self._fill(tensor, launch)
+            return
         uses = self._uses(tensor, on_host=on_host)
         if uses is not None and self._captured is None:
-            region = region_of(tensor) if self.several or place else EVERYTHING
-            self._note_write(uses, Access(self.current, number, region, place))
+            self._note_write(uses, launch.of(tensor))
 
     def _note_write(self, uses: Uses, access: Access) -> None:
-        clock = self._clock(access.stream)
-        for earlier in (*uses.writes, *uses.reads) if self.several else ():
-            if not _done(earlier, clock, access.stream) and meet(earlier.region, access.region):
-                self._race(RaceKind.UNORDERED_STREAMS, earlier)
+        self._check(uses.writes, access)
+        self._check(uses.reads, access)
         left = lambda earlier: not within(earlier.region, access.region)  # noqa: E731
         uses.writes = [*filter(left, uses.writes), access][-MOST_ACCESSES:]
-        uses.reads = list(filter(left, uses.reads))
+        uses.reads = [*filter(left, uses.reads)]
+        uses.used_on(access.stream)
+
+    def _check(self, earlier_accesses: Iterable[Access], access: Access) -> None:
+        """Note a race for each of the earlier accesses that nothing orders before this one."""
+        stream = access.stream
+        for earlier in earlier_accesses:
+            ordered = earlier.stream == stream or _done(earlier, self._clock(stream))
+            if not ordered and meet(earlier.region, access.region):
+                self._race(RaceKind.UNORDERED_STREAMS, earlier)
+
+    def _fill(self, tensor: Any, launch: Access) -> None:
+        """Note a write to the whole memory that needs no check: it is new, or there is one stream.
+
+        The access alone is kept where no other was: most memory is only used by the stream that filled it.
+        """
+        try:
+            storage = tensor.untyped_storage()
+        except WITHOUT_STORAGE:
+            return
+        if self._captured is None and not isinstance(getattr(storage, _USES, None), Uses):
+            setattr(storage, _USES, launch)
+        elif (uses := self._uses(tensor)) is not None:
+            uses.writes = [launch]
 
     def _unfinished(self, tensor: Any, *, reads: bool) -> Sequence[Access]:
         """Return the copies that may still use a host tensor, those that only read it where `reads`."""
-        uses: Uses | None = getattr(tensor.untyped_storage(), _USES, None)
-        if uses is None:
+        uses = getattr(tensor.untyped_storage(), _USES, None)
+        if not isinstance(uses, Uses):
             return ()
         return self._open(uses, region_of(tensor), reads=reads)
 
@@ -374,9 +443,9 @@ class WorkOrder:
         return None
 
 
-def _done(access: Access, clock: Clock, stream: int | None = None) -> bool:
-    """Return whether an access is done, by this clock, before what comes next, on this stream."""
-    return access.stream == stream or clock.get(access.stream, 0) >= access.number
+def _done(access: Access, clock: Clock) -> bool:
+    """Return whether an access is done, by this clock, before what comes next."""
+    return clock.get(access.stream, 0) >= access.number
 
 
 def _join(clock: Clock, other: Clock) -> None:

@@ -81,6 +81,12 @@ class Owed(torch.Tensor):  # type: ignore[misc]
         """Run one call, and tell of what it does too early."""
         return _current.call(func, args, kwargs or {}) if _current is not None else _run(func, args, kwargs or {})
 
+    def __copy__(self) -> Any:
+        """Return a tensor of the same memory. `copy.copy` by itself would take what is pickled, which is a read."""
+        shared = self.detach().requires_grad_(self.requires_grad)
+        shared.__dict__.update(self.__dict__)
+        return shared
+
 
 Owed.__module__, Owed.__name__, Owed.__qualname__ = "torch", "Tensor", "Tensor"
 
@@ -301,7 +307,7 @@ class _Uses(_modes.TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         effect = effect_of(func)
         if effect.reads and not effect.view:
-            written = {id(tensor) for tensor in effect.writes(args, kwargs)}
+            written = {id(tensor) for tensor in tensors_in(effect.writes(args, kwargs))}
             for tensor in _of_host(args, kwargs):
                 self._debts.used(tensor, written=id(tensor) in written)
         return func(*args, **kwargs)

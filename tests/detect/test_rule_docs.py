@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import syncscan
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue
 from syncscan.detect import rules as folder
 from syncscan.detect.rule import HEADINGS, WHEN_FINE, WHY, Match, Rule, diagnose
@@ -63,6 +65,38 @@ def test_advice_to_copy_to_the_host_without_waiting_says_what_stands_before_the_
     advice = inspect.getsource(rule).partition("WHEN_FINE")[2]  # type: ignore[arg-type]
     assert "event.synchronize()" in advice
     assert "copied.synchronize()" in DOCS[rule.ID].sections[race_examples.HEADING]
+
+
+def advice_of(file: Path) -> list[str]:
+    """Return what a file's rules advise to copy without waiting: texts beside titles, docstrings, why and when fine."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    about: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            about.add(node.value)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("WHY", "WHEN_FINE"):
+            about.add(node.value)
+    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and n not in about]
+    return [text for text in texts if isinstance(text, str) and re.search("non_blocking['=:]+ ?True", text)]
+
+
+ADVICE = [
+    (file, text)
+    for rules in ("detect/rules", "habits/rules", "lint/patterns")
+    for file in sorted((Path(syncscan.__file__).parent / rules).glob("*.py"))
+    for text in advice_of(file)
+]
+
+
+@pytest.mark.parametrize("text", [text for _, text in ADVICE], ids=[file.stem for file, _ in ADVICE])
+def test_advice_to_copy_without_waiting_says_what_must_stand_before_the_next_use(text: str) -> None:
+    """To the host: the event that the read waits for, in code. To the device: that the source stays as it is."""
+    assert "event.synchronize()" in text or re.search("until the cop(y has|ies have) run", text)
+
+
+def test_there_is_such_advice_in_many_rules() -> None:
+    """Rules of syncs and of habits give it."""
+    assert len({file.stem for file, _ in ADVICE}) >= 12
 
 
 @pytest.mark.parametrize("rule", folder.RULES, ids=lambda rule: rule.ID)

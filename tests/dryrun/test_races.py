@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import io
 import pickle
 import re
 from collections.abc import Callable
@@ -23,6 +25,7 @@ torch = pytest.importorskip("torch")
 import benchmarks.race_programs.in_arrays  # noqa: E402
 import benchmarks.race_programs.in_other_forms  # noqa: E402
 import benchmarks.race_programs.in_pipelines  # noqa: E402
+import benchmarks.race_programs.in_training  # noqa: E402
 import benchmarks.races  # noqa: E402, F401
 from benchmarks.race_programs.pairs import PAIRS, Program  # noqa: E402
 
@@ -49,9 +52,9 @@ def test_a_race_is_found_and_its_right_form_is_none(kind: RaceKind, wrong: Progr
     assert races(lambda: right(lambda: None, 3.0)) == []
 
 
-def test_there_are_eighty_pairs_and_more() -> None:
+def test_there_are_a_hundred_and_ten_pairs() -> None:
     """Each of a wrong program and a right one that looks like it."""
-    assert len(PAIRS) >= 80
+    assert len(PAIRS) >= 110
 
 
 def test_a_training_step_has_no_races() -> None:
@@ -173,6 +176,85 @@ def test_arrays_of_pinned_memory_are_arrays_like_any_other() -> None:
         assert torch.tensor(array).tolist() == [7, 2, 3, 4]
 
 
+def copied() -> Any:
+    return torch.arange(4.0, device="cuda").to("cpu", non_blocking=True)
+
+
+READS: dict[str, Callable[[Any], object]] = {
+    "of its storage": lambda host: host.untyped_storage()[0],
+    "of its storage as a list": lambda host: host.untyped_storage().tolist(),
+    "saved": lambda host: torch.save(host, io.BytesIO()),
+    "pickled": lambda host: pickle.dumps({"host": host}),
+    "copied deeply": lambda host: copy.deepcopy([host]),
+    "shown": lambda host: repr([host]),
+    "formatted": lambda host: f"{host[0]:.1f}",
+    "copied by numpy": lambda host: np.array(host.numpy()),
+    "made contiguous by numpy": lambda host: np.ascontiguousarray(host.numpy()[::2]),
+    "contiguous already": lambda host: np.ascontiguousarray(host.numpy()).sum(),
+    "saved by numpy": lambda host: np.save(io.BytesIO(), host),
+    "saved by its name": lambda host: np.savez(io.BytesIO(), host=host),
+    "given to numpy": lambda host: np.from_dlpack(host).sum(),
+    "given to torch": lambda host: torch.from_dlpack(host).sum(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_each_way_to_read_a_host_tensor_is_a_race(name: str) -> None:
+    """Before its copy is done, at the line that reads."""
+    assert {kind for kind, _ in races_in(lambda: READS[name](copied()))} == {RaceKind.READ_BEFORE_COPY}
+
+
+NO_READS: dict[str, Callable[[Any], object]] = {
+    "copied as a shell": lambda host: copy.copy(host),
+    "its array as it is": lambda host: np.ascontiguousarray(host.numpy()),
+    "its array taken": lambda host: np.array(host.numpy(), copy=False),
+    "shared with torch": lambda host: torch.from_dlpack(host),
+    "a parameter of it": lambda host: torch.nn.Parameter(host),
+    "its address": lambda host: host.data_ptr(),
+}
+
+
+@pytest.mark.parametrize("name", NO_READS)
+def test_what_reads_no_value_of_a_host_tensor_is_no_race(name: str) -> None:
+    assert races_in(lambda: NO_READS[name](copied())) == []
+
+
+def test_a_shell_of_a_tensor_shares_its_memory() -> None:
+    """A result of `copy.copy` is read as the tensor itself, and has its attributes."""
+
+    def program() -> None:
+        host = copied()
+        host.label = "loss"
+        shell = copy.copy(host)
+        assert (shell.label, shell.data_ptr(), type(copy.copy(torch.nn.Parameter(shell)))) == (
+            "loss",
+            host.data_ptr(),
+            torch.nn.Parameter,
+        )
+        shell.sum()
+
+    assert [kind for kind, _ in races_in(program)] == [RaceKind.READ_BEFORE_COPY]
+
+
+@pytest.mark.parametrize("of_stream", [False, True])
+def test_a_query_orders_what_comes_after_it_only_if_its_answer_is_looked_at(of_stream: bool) -> None:
+    """A statement `event.query()` drops it: the copy may still run."""
+
+    def program(looks: bool) -> None:
+        host, event = copied(), torch.cuda.Event()
+        event.record()
+        awaited = torch.cuda.current_stream() if of_stream else event
+        if looks:
+            while not awaited.query():
+                pass
+        else:
+            awaited.query()
+        host.sum()
+
+    assert races_in(lambda: program(looks=True)) == []
+    assert [kind for kind, _ in races_in(lambda: program(looks=False))] == [RaceKind.READ_BEFORE_COPY]
+
+
 def test_a_promised_size_that_is_wrong_fails_with_what_a_gpu_does() -> None:
     """A CPU raises at the call; the sentence says that a GPU raises later."""
     with syncscan.pretend_gpu():
@@ -180,6 +262,32 @@ def test_a_promised_size_that_is_wrong_fails_with_what_a_gpu_does() -> None:
         assert len(torch.repeat_interleave(x, repeats, output_size=6)) == 6
         with pytest.raises(RuntimeError, match="device-side assert"):
             torch.repeat_interleave(x, repeats, output_size=5)
+
+
+def test_lengths_that_are_not_checked_fail_if_they_are_wrong() -> None:
+    """A GPU would return values of other memory: `unsafe=True` skips its check."""
+    with syncscan.pretend_gpu():
+        x = torch.arange(6.0, device="cuda")
+        for lengths in ([2, 4], [0, 6], [6]):
+            torch.segment_reduce(x, "sum", lengths=torch.tensor(lengths, device="cuda"), unsafe=True)
+        for lengths in ([2, 7], [2, 3], [-1, 7]):
+            with pytest.raises(RuntimeError, match="unsafe=True skips the check"):
+                torch.segment_reduce(x, "sum", lengths=torch.tensor(lengths, device="cuda"), unsafe=True)
+
+
+def test_a_sparse_tensor_that_is_not_coalesced_as_promised_fails() -> None:
+    """A GPU would leave values of one place apart."""
+    with syncscan.pretend_gpu():
+        values = torch.ones(3, device="cuda")
+
+        def built(*places: tuple[int, int]) -> Any:
+            indices = torch.tensor(list(zip(*places, strict=True)), device="cuda")
+            return torch.sparse_coo_tensor(indices, values, (2, 4), is_coalesced=True)
+
+        assert built((0, 1), (0, 3), (1, 0)).to_dense().sum() == 3
+        for wrong in ((1, 0), (1, 0), (1, 1)), ((0, 3), (0, 1), (1, 0)):
+            with pytest.raises(RuntimeError, match="is_coalesced=True, but"):
+                built(*wrong)
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)

@@ -74,3 +74,30 @@ def test_a_race_counts_how_often_it_came() -> None:
         for stream in (DEFAULT, side):
             write(on, stream, x)
     assert sum(race.count for race in on.races.values()) == 5
+
+
+def test_pinned_memory_may_be_freed_while_streams_copy_from_it() -> None:
+    """The allocator of pinned memory hands it out again once the copies of all streams are done."""
+    on, side = order()
+    host = torch.zeros(4)
+    on.copy_in(host)
+    on.current = side
+    on.copy_in(host)
+    del host
+    for on.current in (DEFAULT, side):
+        on.device_work(allocated=(torch.zeros(4),))
+    assert on.races == {}
+
+
+def test_memory_filled_before_there_is_a_second_stream_belongs_to_the_first() -> None:
+    """Its one access is known all the same: a stream that waits for nothing races with it."""
+    on = WorkOrder(lambda file: file == __file__)
+    x, y = torch.zeros(4), torch.zeros(4)
+    on.device_work(allocated=(x,))
+    on.host_waits_for_device()
+    on.device_work(allocated=(y,))
+    on.current = on.new_stream()
+    on.device_work(reads=(x,))
+    assert on.races == {}
+    on.device_work(reads=(y,))
+    assert len(on.races) == 1

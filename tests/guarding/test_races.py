@@ -24,6 +24,7 @@ torch = pytest.importorskip("torch")
 import benchmarks.race_programs.in_arrays  # noqa: E402
 import benchmarks.race_programs.in_other_forms  # noqa: E402
 import benchmarks.race_programs.in_pipelines  # noqa: E402
+import benchmarks.race_programs.in_training  # noqa: E402
 import benchmarks.races  # noqa: E402, F401
 from benchmarks.race_programs.pairs import PAIRS, READ, WRITE, Program  # noqa: E402
 from syncscan.guarding import debts  # noqa: E402
@@ -36,9 +37,10 @@ UNSEEN = {
     "slots_of_a_ring_without_their_events",
     "tensor_of_the_array",
     "module_used_at_once",
+    "block_read_on_the_host_while_swapped_out",
 }
-"""Programs whose array was made before the copy, or made a tensor again, or whose parameter was copied: no watched
-tensor is between them and memory."""
+"""Programs whose array or view was made before the copy, or made a tensor again, or whose parameter was copied: no
+watched tensor is between them and memory."""
 IN_GRAPHS = {"copy_within_a_graph", "target_of_a_graph_read"}
 """Programs that a guard sees nothing of on a device, as replays open no debts; a dry run's capture runs the copies."""
 
@@ -161,6 +163,7 @@ ABOUT: dict[str, Callable[[Any], object]] = {
     "copied again": lambda host: host.copy_(torch.ones(4, device="cuda"), non_blocking=True),
     "in a list": lambda host: len([host, host]),
     "is": lambda host: isinstance(host, torch.Tensor),
+    "copied as a shell": lambda host: copy.copy(host),
 }
 
 
@@ -169,19 +172,30 @@ def test_what_reads_no_value_is_no_race(gpu: None, name: str) -> None:
     assert races_in(lambda: ABOUT[name](copied())) == []
 
 
-@pytest.mark.parametrize("show", [repr, str, "{}".format, lambda host: f"{host[0]:.1f}"])
-def test_to_print_is_a_read_though_torch_turns_its_modes_off_for_it(show: Callable[[Any], str]) -> None:
-    """On torch's own tensors, without a dry run: `_tensor_str` runs its ops where no mode sees them."""
+def seen_on_a_host(use: Callable[[Any], object]) -> list[RaceKind]:
+    """Return the races of a use of a tensor whose copy is pending, on torch's own tensors, without a dry run."""
     seen: list[RaceKind] = []
     owing = debts.Debts(CopyOrder(), lambda device: (0, device, 1), lambda kind, debt, frame: seen.append(kind))
     end = owing.begin()
     try:
         host = torch.arange(4.0)
         owing.copied(READ, host, 0, sys._getframe())
-        show(host)
+        use(host)
     finally:
         end()
-    assert seen == [READ]
+    return seen
+
+
+@pytest.mark.parametrize("show", [repr, str, "{}".format, lambda host: f"{host[0]:.1f}"])
+def test_to_print_is_a_read_though_torch_turns_its_modes_off_for_it(show: Callable[[Any], str]) -> None:
+    """`_tensor_str` runs its ops where no mode sees them."""
+    assert seen_on_a_host(show) == [READ]
+
+
+def test_a_shell_of_a_tensor_reads_nothing_and_is_watched() -> None:
+    """`copy.copy` makes a tensor of the same memory."""
+    assert seen_on_a_host(copy.copy) == []
+    assert seen_on_a_host(lambda host: copy.copy(host).sum()) == [READ]
 
 
 def test_a_race_is_reported_with_both_lines_and_what_to_do(gpu: None) -> None:

@@ -107,7 +107,7 @@ _PLACES = (
             direction="HtoD",
             title="Lightning copies the batch from pageable memory",
             fix="DataLoader(pin_memory=True): Lightning copies with non_blocking=True already, which doesn't wait "
-            "if the batch is pinned.",
+            "if the batch is pinned; don't change a batch on the host until the copy has run.",
             cause=Cause.PAGEABLE,
             removal=Removal.PINNED_COPY,
         )

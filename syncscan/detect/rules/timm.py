@@ -82,7 +82,7 @@ _PLACES = (
             direction="HtoD",
             title="timm's loader copies batches from pageable memory",
             fix="create_loader(pin_memory=True): it copies with non_blocking=True already, which doesn't wait if the "
-            "batch is pinned.",
+            "batch is pinned; don't change a batch on the host until the copy has run.",
             removal=Removal.PINNED_COPY,
         )
         for file in ("loader.py", "naflex_loader.py")

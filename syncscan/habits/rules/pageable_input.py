@@ -53,7 +53,8 @@ ADVICE = Advice(
         "The driver stages a pageable copy through a pinned buffer of its own while the host waits; from pinned memory "
         "the device fetches it itself at full bus speed while the host continues."
     ),
-    fix="pin_memory=True in the DataLoader (or .pin_memory() once, in advance), and .to(device, non_blocking=True).",
+    fix="pin_memory=True in the DataLoader (or .pin_memory() once, in advance), and .to(device, non_blocking=True); "
+    "don't change a batch on the host until the copy has run.",
     when_fine="When it is copied once before the loop, or is small.",
 )
 

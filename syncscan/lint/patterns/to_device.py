@@ -13,7 +13,7 @@ LOOKS_AT = (ast.Call,)
 _BATCH = "DataLoader(pin_memory=True) and x.to(device, non_blocking=True); don't change it until the copy has run."
 _MADE = (
     "The same values each time: make them once, before the loop, on the device; if torch creates them, pass device=. "
-    "New data: pinned memory and non_blocking=True."
+    "New data: pinned memory and non_blocking=True, unchanged until the copy has run."
 )
 
 
