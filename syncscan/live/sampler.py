@@ -29,6 +29,9 @@ from syncscan.capture.ticks import NotSampled, Ticks
 RATE = 23
 """Samples a second. A prime, as no step's length is a multiple then. On an H100 each cost a busy host 0.3 ms when it
 took the GIL twice (`benchmarks/watch_cost.py`)."""
+RUNS_BACKWARD = "_engine_run_backward"
+"""torch's function that starts autograd's engine and waits for it (torch/autograd/graph.py); on a device, that engine
+runs a backward pass's Python (a `Function`'s, a hook's) on a thread of its own, whose frames then count as called here."""
 MOST_FRAMES = 200
 """Most frames of a stack that are read, innermost first."""
 
@@ -147,10 +150,22 @@ class FrameSampler:
     def _sample(self, now: int, late: int, count: int, waited: bool) -> Tick:
         """Return a sample; it waited for the watched thread, unless another one ran Python."""
         frames = sys._current_frames()
-        if waited:
-            own = (self._watched, threading.get_ident())
-            waited = not any(_runs_python(frame) for ident, frame in frames.items() if ident not in own)
-        return Tick(count, stack_of(frames.get(self._watched)), now, late, waited)
+        frames.pop(threading.get_ident(), None)
+        watched = frames.pop(self._watched, None)
+        stack = stack_of(watched)
+        if watched is not None and watched.f_code.co_name == RUNS_BACKWARD:
+            engine = next((ident for ident, frame in frames.items() if not _is_started_by_python(frame)), None)
+            if engine is not None:
+                stack = stack_of(frames.pop(engine)) + stack
+        waited = waited and not any(map(_runs_python, frames.values()))
+        return Tick(count, stack, now, late, waited)
+
+
+def _is_started_by_python(frame: FrameType) -> bool:
+    """Return whether a thread's outermost frame is that of `threading`; a thread of C++ has only what that calls."""
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name == "_bootstrap" or frame.f_code.co_name == "<module>"
 
 
 def _runs_python(frame: FrameType) -> bool:

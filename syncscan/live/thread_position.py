@@ -159,9 +159,12 @@ class PositionLookup:
         return HOST, "", True
 
     def _readable(self, file: str) -> bool:
-        """Return whether a file's lines are still those that run."""
+        """Return whether a file's lines are still those that run.
+
+        A time in the future is another machine's clock, as of an image or a shared folder: no sign of a change.
+        """
         with contextlib.suppress(OSError):
-            return Path(file).stat().st_mtime <= self._since
+            return not self._since < Path(file).stat().st_mtime <= time.time()
         return False
 
     def _lines_with_rules(self, file: str) -> dict[int, str]:
