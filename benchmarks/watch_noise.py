@@ -2,9 +2,9 @@
 
 `record` runs a job on a GPU under a watch, and stores each sample's line and each step's end: a training with a loader
 of two processes, whose loss is read, that evaluates now and then and saves checkpoints; or ranks of such a job, under
-torchrun; or, with `--program`, one of another kind, with which no setting of the alarms was chosen. `simulate` draws intervals of such a recording at random, with their samples and steps, until they make a day,
-and counts the alarms. Then a new wait takes a part of each step from some step on, and it prints how many steps later
-that was alarmed.
+torchrun; or, with `--program`, one of another kind, with which no setting of the alarms was chosen. `simulate` draws
+intervals of such a recording at random, with their samples and steps, until they make a day, and counts the alarms.
+Then a new wait takes a part of each step from some step on, and it prints how many steps later that was alarmed.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ def cost(name: str, pairs: int, seconds: float) -> tuple[float, float, float]:
 def alarmed(at: int, most: int) -> dict[str, Any]:
     """Return the step at which a read that begins at step `at` is alarmed, None for none until `most`.
 
-    Beside it stand a step's time before and after, the part of the time that the read takes by clocks, and the part that
-    the watch saw in its last window.
+    Beside it stand a step's time before and after, the part of the time that the read takes by clocks, and the part
+    that the watch saw in its last window.
     """
     a = torch.randn(2048, 2048, device="cuda")
     waited, ends = 0.0, [clock()]

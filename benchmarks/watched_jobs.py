@@ -1,8 +1,8 @@
 """Programs for `benchmarks.watched_programs` that are written as users write them, not drawn from its catalogue.
 
-Each is the text of a module with `step()`, `other()` for a second thread, `over` to end that, and `spent`, to which each
-marked line's clocks are added. A mark at the end of a line names it; `waits` has the marks of waits for the device, and
-`works` those of lines whose share of the time counts, whatever it is spent on.
+Each is the text of a module with `step()`, `other()` for a second thread, `over` to end that, and `spent`, to which
+each marked line's clocks are added. A mark at the end of a line names it; `waits` has the marks of waits for the
+device, and `works` those of lines whose share of the time counts, whatever it is spent on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def other():
     pass
 
 def mlp(width, depth):
-    return torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.GELU()) for _ in range(depth)])
+    layers = [part for _ in range(depth) for part in (torch.nn.Linear(width, width), torch.nn.GELU())]
+    return torch.nn.Sequential(*layers)
 
 """
 

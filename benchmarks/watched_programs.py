@@ -5,8 +5,8 @@ ops or with Python, several waits per step, training, and other threads that com
 stands between two clocks, so its part of the time is known. Printed is, for each such line, that part, the watched part
 by the usual sampler, and by the samples alone: how many of them were due within the line's clocks. The last tells the
 watch's own error from that of having few samples. Several programs run at a time, as this changes what is measured and
-what is watched alike. `--jobs` runs the programs of `benchmarks.watched_jobs` instead, of which some lines are no waits:
-their whole share is compared.
+what is watched alike. `--jobs` runs the programs of `benchmarks.watched_jobs` instead, of which some lines are no
+waits: their whole share is compared.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ RATE = 23
 """Samples a second. A prime, as no step's length is a multiple then. On an H100 each cost a busy host 0.3 ms when it
 took the GIL twice (`benchmarks/watch_cost.py`)."""
 RUNS_BACKWARD = "_engine_run_backward"
-"""torch's function that starts autograd's engine and waits for it (torch/autograd/graph.py); on a device, that engine
-runs a backward pass's Python (a `Function`'s, a hook's) on a thread of its own, whose frames then count as called here."""
+"""torch's function that starts autograd's engine and waits for it (torch/autograd/graph.py); on a device, that
+engine runs a backward pass's Python (a `Function`'s, a hook's) on its own thread, whose frames count as called here."""
 MOST_FRAMES = 200
 """Most frames of a stack that are read, innermost first."""
 
