@@ -88,6 +88,8 @@ class TimerSampler:
 
     def __init__(self, rate: int = RATE) -> None:
         self._ticks = Ticks(rate, time.monotonic_ns)
+        self.busy_ns = 0
+        """Time that the main thread has spent in the samples taken so far."""
 
     def start(self) -> None:
         """Start the timer."""
@@ -95,7 +97,10 @@ class TimerSampler:
 
     def take(self) -> list[Tick]:
         """Return the samples since the last time."""
-        rows = self._ticks.take()
+        rows, spent = self._ticks.take(), self._ticks.spent
+        count = len(spent)
+        self.busy_ns += sum(ns for _, ns in spent[:count])
+        del spent[:count]
         late = map(self._ticks.late, (at for _, _, at in rows))
         return [Tick(*row, ns, brief=ns < LEAST_LATE_NS) for row, ns in zip(rows, late, strict=True)]
 
