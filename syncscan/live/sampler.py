@@ -47,8 +47,9 @@ class Tick(NamedTuple):
     """A sample.
 
     `times` is how many periods it counts for, `stack` code and instruction, innermost first, `at` when it was taken (ns
-    of `time.monotonic_ns`), `late` how long after it was due. `ran` is whether the thread ran Python when the sample
-    was due; `brief`, which is less, that it was in no call of C's for long.
+    of `time.monotonic_ns`), `late` how long after it was due. `ran` is whether the thread, or another one that
+    can't be known, ran Python when the sample was due, and `others_ran` whether another one did that is known. `brief`,
+    which is less, says that the thread was in no call of C's for long.
     """
 
     times: int
@@ -57,6 +58,7 @@ class Tick(NamedTuple):
     late: int = 0
     ran: bool = False
     brief: bool = False
+    others_ran: bool = False
 
 
 class Sampler(Protocol):
@@ -162,8 +164,8 @@ class FrameSampler:
             engine = next((ident for ident, frame in frames.items() if not _is_started_by_python(frame)), None)
             if engine is not None:
                 stack = stack_of(frames.pop(engine)) + stack
-        waited = waited and not any(map(_runs_python, frames.values()))
-        return Tick(count, stack, now, late, waited)
+        others_ran = waited and any(map(_runs_python, frames.values()))
+        return Tick(count, stack, now, late, waited and not others_ran, others_ran=others_ran)
 
 
 def _is_started_by_python(frame: FrameType) -> bool:
@@ -199,7 +201,7 @@ class Wakes:
         self._late.append(late)
         self._count += 1
         if self._count % 16 == 0:
-            usual = sorted(self._late)[len(self._late) // 4]
+            usual = sorted(self._late)[len(self._late) // 16]
             self._limit = min(max(LEAST_LATE_NS, 3 * usual // 2 + 50_000), MOST_LATE_NS)
         return self._limit < late < sys.getswitchinterval() * 1e9 + SLACK_NS
 

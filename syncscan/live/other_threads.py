@@ -1,0 +1,130 @@
+"""Estimate how much of the time other threads hold the interpreter's lock, by their processor time alone.
+
+Linux counts each thread's processor time. A thread that uses it holds the lock, or computes in C without it. Whoever
+looks holds the lock, so a thread that runs at that moment computes without it. What is left of the processor time is
+the lock's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import time
+from typing import Any, NamedTuple
+
+MOST_THREADS = 16
+"""Most threads that are looked at; the others are those of the program that started last."""
+_WEIGHT = 1 / 60
+"""Weight of a look in the means: they follow a change in half a minute, at two looks per second."""
+_SETTLES_NS = 60_000
+"""Time for which the lock is held before a look: a thread that has just handed it over runs for a moment more."""
+_SAMPLE_WEIGHT = 1 / 500
+"""Weight of a sample in the mean of those that waited: 20 s of samples."""
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0
+
+
+class _Seen(NamedTuple):
+    """Processor time of a thread (ns), and when it was read (ns)."""
+
+    used: int
+    at: int
+
+
+class OtherThreads:
+    """Follows the program's other threads; `look` twice a second."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, _Seen] = {}
+        self._shares: dict[int, tuple[float, int]] = {}
+        self._buffer = ctypes.create_string_buffer(512)
+        self._library: Any = None
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                self._library = ctypes.PyDLL(None)  # keeps the interpreter's lock, which os.open and os.read release
+
+    def look(self, watched: int) -> None:
+        """Read each thread's processor time, and whether it runs now.
+
+        Args:
+            watched: `threading.get_ident` of the thread that is sampled, which is left out.
+        """
+        threads: list[int] = [
+            thread.native_id
+            for thread in threading.enumerate()
+            if thread.ident != watched and thread.native_id and not thread.name.startswith("syncscan")
+        ][:MOST_THREADS]
+        self._shares = {thread: self._shares[thread] for thread in threads if thread in self._shares}
+        self._last = {thread: self._last[thread] for thread in threads if thread in self._last}
+        until = time.monotonic_ns() + _SETTLES_NS
+        while time.monotonic_ns() < until:
+            pass
+        for thread in threads:
+            self._add(thread)
+
+    def holding(self) -> float:
+        """Return the part of the time, 0 to 1, that these threads hold the lock."""
+        return min(1.0, sum(max(0.0, share) for share, _ in self._shares.values()))
+
+    def _add(self, thread: int) -> None:
+        now = time.monotonic_ns()
+        state = self._state(thread)
+        if state is None:
+            return
+        used, runs = state
+        before, self._last[thread] = self._last.get(thread), _Seen(used, now)
+        if before is None or now <= before.at:
+            return
+        share = (used - before.used) / (now - before.at) - runs
+        mean, count = self._shares.get(thread, (0.0, 0))
+        self._shares[thread] = mean + (share - mean) * max(_WEIGHT, 1 / (count + 1)), count + 1
+
+    def _state(self, thread: int) -> tuple[int, bool] | None:
+        """Return a thread's processor time in ns, and whether it runs; None where the system doesn't say."""
+        if self._library is None:
+            return None
+        file = self._library.open(f"/proc/self/task/{thread}/stat".encode(), os.O_RDONLY | os.O_CLOEXEC)
+        if file < 0:
+            return None
+        count = self._library.read(file, self._buffer, 511)
+        self._library.close(file)
+        fields = self._buffer.raw[: max(0, count)].rpartition(b")")[2].split()
+        return (sum(map(int, fields[11:13])) * _TICK_NS, fields[0] == b"R") if len(fields) > 12 else None
+
+
+class LateSamples:
+    """Judges samples that waited for the interpreter's lock: did the watched thread hold it, or another one?
+
+    A sample alone doesn't show who held the lock. But of all samples that waited, others hold it for the part of the
+    time that `OtherThreads` says; so many are left out, as if they had never been due, spread evenly.
+    """
+
+    def __init__(self) -> None:
+        self._late = self._others = 0.0
+        self._owed, self._count = 0.0, 0
+
+    def left_out(self, waited: bool, others_run: bool, holding: float) -> bool:
+        """Return whether a sample doesn't count, because another thread held the lock when it was due.
+
+        Args:
+            waited: the sample waited for the lock, and no other thread is known to have held it.
+            others_run: the sample waited, and another thread was interrupted in Python: that one held it.
+            holding: the part of the time that other threads hold the lock.
+        """
+        self._count += 1
+        weight = max(_SAMPLE_WEIGHT, 1 / self._count)
+        self._late += (float(waited or others_run) - self._late) * weight
+        self._others += (float(others_run) - self._others) * weight
+        unclear = self._late - self._others
+        if not waited or unclear <= 0:
+            return False
+        self._owed += min(1.0, max(0.0, holding - self._others) / unclear)
+        if self._owed < 1.0:
+            return False
+        self._owed -= 1.0
+        return True
+
+
+__all__ = ["LateSamples", "OtherThreads"]
