@@ -1,8 +1,8 @@
 """Estimate how much of the time other threads hold the interpreter's lock, by their processor time alone.
 
-Linux counts each thread's processor time. A thread that uses it holds the lock, or computes in C without it. Whoever
-looks holds the lock, so a thread that runs at that moment computes without it. What is left of the processor time is
-the lock's.
+Linux counts for how long each thread runs, or is ready to and has no core. Such a thread holds the lock, or computes in
+C without it. Whoever looks holds the lock, so a thread that runs at that moment computes without it. What is left of
+the time is the lock's.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ _SETTLES_NS = 60_000
 """Time for which the lock is held before a look: a thread that has just handed it over runs for a moment more."""
 _SAMPLE_WEIGHT = 1 / 500
 """Weight of a sample in the mean of those that waited: 20 s of samples."""
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0
 
 
 class _Seen(NamedTuple):
-    """Processor time of a thread (ns), and when it was read (ns)."""
+    """Time for which a thread has run or was ready to (ns), and when that was read (ns)."""
 
     used: int
     at: int
@@ -46,7 +45,7 @@ class OtherThreads:
                 self._library = ctypes.PyDLL(None)  # keeps the interpreter's lock, which os.open and os.read release
 
     def look(self, watched: int) -> None:
-        """Read each thread's processor time, and whether it runs now.
+        """Read for how long each thread has run, and whether it runs now.
 
         Args:
             watched: `threading.get_ident` of the thread that is sampled, which is left out.
@@ -82,20 +81,23 @@ class OtherThreads:
         self._shares[thread] = mean + (share - mean) * max(_WEIGHT, 1 / (count + 1)), count + 1
 
     def _state(self, thread: int) -> tuple[int, bool] | None:
-        """Return a thread's processor time in ns, and whether it runs; None where the system doesn't say."""
-        if self._library is None:
-            return None
-        file = self._library.open(f"/proc/self/task/{thread}/stat".encode(), os.O_RDONLY | os.O_CLOEXEC)
+        """Return for how long a thread ran or was ready to, in ns, and whether it is; None if nothing says so."""
+        fields = self._text(f"/proc/self/task/{thread}/stat").rpartition(b")")[2].split()
+        times = self._text(f"/proc/self/task/{thread}/schedstat").split()
+        return (int(times[0]) + int(times[1]), fields[0] == b"R") if fields and len(times) > 1 else None
+
+    def _text(self, path: str) -> bytes:
+        """Return the begin of a file; nothing where it can't be read."""
+        file = self._library.open(path.encode(), os.O_RDONLY | os.O_CLOEXEC) if self._library is not None else -1
         if file < 0:
-            return None
-        count = self._library.read(file, self._buffer, 511)
+            return b""
+        count = self._library.read(file, self._buffer, len(self._buffer))
         self._library.close(file)
-        fields = self._buffer.raw[: max(0, count)].rpartition(b")")[2].split()
-        return (sum(map(int, fields[11:13])) * _TICK_NS, fields[0] == b"R") if len(fields) > 12 else None
+        return self._buffer.raw[: max(0, count)]
 
 
 class LateSamples:
-    """Judges samples that waited for the interpreter's lock: did the watched thread hold it, or another one?
+    """Judges of samples that waited for the interpreter's lock whether the watched thread held it, or another one.
 
     A sample alone doesn't show who held the lock. But of all samples that waited, others hold it for the part of the
     time that `OtherThreads` says; so many are left out, as if they had never been due, spread evenly.
