@@ -154,7 +154,8 @@ class Answers:
                 if "said" in row:
                     say(row["said"])
                 if row.get("failed"):
-                    raise ProgramFailed(f"Process {self._process.pid}: {row['failed'].rstrip('.')}.", "")
+                    why = row["failed"].rstrip(".")
+                    raise ProgramFailed(f"Process {self._process.pid}: {why}{'' if why.endswith('?') else '.'}", "")
                 if key in row:
                     return row
             self._look()
