@@ -39,7 +39,7 @@ SETTLES_S = 1.0
 WINDOW_S = 5.0
 """Seconds of a window: more windows than usual."""
 POSITIONS = PositionLookup()
-"""What the watches of all blocks have looked up: that is done once, and a watch runs for weeks."""
+"""Positions that the watches of all blocks have looked up: that is done once, and a watch runs for weeks."""
 KINDS = ("none", "thread", "timer")
 
 

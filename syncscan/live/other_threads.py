@@ -25,7 +25,7 @@ _SAMPLE_WEIGHT = 1 / 500
 """Weight of a sample in the mean of those that waited: 20 s of samples."""
 
 
-class _Seen(NamedTuple):
+class _Runtime(NamedTuple):
     """Time for which a thread has run or was ready to (ns), and when that was read (ns)."""
 
     used: int
@@ -36,7 +36,7 @@ class OtherThreads:
     """Follows the program's other threads; `look` twice a second."""
 
     def __init__(self) -> None:
-        self._last: dict[int, _Seen] = {}
+        self._last: dict[int, _Runtime] = {}
         self._shares: dict[int, tuple[float, int]] = {}
         self._buffer = ctypes.create_string_buffer(512)
         self._library: Any = None
@@ -73,7 +73,7 @@ class OtherThreads:
         if state is None:
             return
         used, runs = state
-        before, self._last[thread] = self._last.get(thread), _Seen(used, now)
+        before, self._last[thread] = self._last.get(thread), _Runtime(used, now)
         if before is None or now <= before.at:
             return
         share = (used - before.used) / (now - before.at) - runs

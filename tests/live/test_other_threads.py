@@ -50,12 +50,12 @@ def test_processor_time_is_the_lock_s_unless_the_thread_computes_without_it(monk
         return looks[thread] * 500_000, thread == 2 and looks[thread] % 2 == 0
 
     for thread, share in ((1, 0.5), (2, 0.0)):
-        others = OtherThreads()
-        monkeypatch.setattr(others, "_state", state)
+        threads = OtherThreads()
+        monkeypatch.setattr(threads, "_state", state)
         monkeypatch.setattr("syncscan.live.other_threads.time.monotonic_ns", lambda: next(clock))
         for _ in range(400):
-            others._add(thread)
-        assert others.holding() == pytest.approx(share, abs=0.02)
+            threads._add(thread)
+        assert threads.holding() == pytest.approx(share, abs=0.02)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's times of threads")
