@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import sys
 import threading
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 
 MOST_THREADS = 16
 """Most threads that are looked at; the others are those of the program that started last."""
-_WEIGHT = 1 / 60
-"""Weight of a look in the means: they follow a change in half a minute, at two looks per second."""
+_WEIGHT = 1 / 240
+"""Weight of a look in the means: they follow a change in two minutes, at two looks per second."""
 _SETTLES_NS = 60_000
 """Time for which the lock is held before a look: a thread that has just handed it over runs for a moment more."""
 _SAMPLE_WEIGHT = 1 / 500
@@ -32,12 +33,32 @@ class _Runtime(NamedTuple):
     at: int
 
 
+class _Means(NamedTuple):
+    """Means over a thread's looks: the time that the lock may take, how often it ran, and over how many looks."""
+
+    share: float = 0.0
+    runs: float = 0.0
+    looks: int = 0
+
+    def with_look(self, share: float, runs: bool) -> _Means:
+        """Return the means after one more look."""
+        weight = max(_WEIGHT, 1 / (self.looks + 1))
+        return _Means(
+            self.share + (share - self.share) * weight, self.runs + (runs - self.runs) * weight, self.looks + 1
+        )
+
+    def least(self) -> float:
+        """Return the share less twice its standard error, which comes from how often the thread ran; at least 0."""
+        counted = max(1.0, min(float(self.looks), 2 / _WEIGHT))
+        return max(0.0, self.share - 2 * math.sqrt(self.runs * (1 - self.runs) / counted))
+
+
 class OtherThreads:
     """Follows the program's other threads; `look` twice a second."""
 
     def __init__(self) -> None:
         self._last: dict[int, _Runtime] = {}
-        self._shares: dict[int, tuple[float, int]] = {}
+        self._means: dict[int, _Means] = {}
         self._buffer = ctypes.create_string_buffer(512)
         self._library: Any = None
         if sys.platform == "linux":
@@ -55,7 +76,7 @@ class OtherThreads:
             for thread in threading.enumerate()
             if thread.ident != watched and thread.native_id and not thread.name.startswith("syncscan")
         ][:MOST_THREADS]
-        self._shares = {thread: self._shares[thread] for thread in threads if thread in self._shares}
+        self._means = {thread: self._means[thread] for thread in threads if thread in self._means}
         self._last = {thread: self._last[thread] for thread in threads if thread in self._last}
         until = time.monotonic_ns() + _SETTLES_NS
         while time.monotonic_ns() < until:
@@ -64,8 +85,8 @@ class OtherThreads:
             self._add(thread)
 
     def holding(self) -> float:
-        """Return the part of the time, 0 to 1, that these threads hold the lock."""
-        return min(1.0, sum(max(0.0, share) for share, _ in self._shares.values()))
+        """Return the part of the time, 0 to 1, that these threads hold the lock at least."""
+        return min(1.0, sum(means.least() for means in self._means.values()))
 
     def _add(self, thread: int) -> None:
         now = time.monotonic_ns()
@@ -77,8 +98,7 @@ class OtherThreads:
         if before is None or now <= before.at:
             return
         share = (used - before.used) / (now - before.at) - runs
-        mean, count = self._shares.get(thread, (0.0, 0))
-        self._shares[thread] = mean + (share - mean) * max(_WEIGHT, 1 / (count + 1)), count + 1
+        self._means[thread] = self._means.get(thread, _Means()).with_look(share, runs)
 
     def _state(self, thread: int) -> tuple[int, bool] | None:
         """Return for how long a thread ran or was ready to, in ns, and whether it is; None if nothing says so."""

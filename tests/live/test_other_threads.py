@@ -58,6 +58,20 @@ def test_processor_time_is_the_lock_s_unless_the_thread_computes_without_it(monk
         assert threads.holding() == pytest.approx(share, abs=0.02)
 
 
+def test_a_thread_that_computes_without_the_lock_is_not_taken_to_hold_it_by_chance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It runs for half of the time and was met doing so in 8 of 30 looks: too few to say that it held the lock."""
+    clock = iter(range(0, 10**12, 10**6))
+    threads = OtherThreads()
+    states = iter([(k * 500_000, k % 4 == 0) for k in range(31)])
+    monkeypatch.setattr(threads, "_state", lambda thread: next(states))
+    monkeypatch.setattr("syncscan.live.other_threads.time.monotonic_ns", lambda: next(clock))
+    for _ in range(31):
+        threads._add(1)
+    assert threads.holding() < 0.12
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's times of threads")
 def test_a_thread_s_processor_time_and_state_are_read() -> None:
     """A thread that computes without the lock runs; a number of no thread says nothing."""
