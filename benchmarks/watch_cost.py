@@ -4,6 +4,9 @@ One process trains a small transformer, whose steps keep the host busy, in block
 samples by a thread and with one that samples by the kernel's timer. A watch begins before its block's clock does. The
 order of a round's blocks is drawn. Printed are the means of the ratios within rounds, with twice their standard error.
 
+The direct account beside it is the processor time of the watch's two threads, which is the most that they can keep the
+interpreter's lock for; of the timer, the time that the main thread spends in its handler.
+
 A second estimate is free of drift: samples come at fixed times. A step into which one falls, and the step after it, are
 compared with those that hold the times in the middle between two samples. Times the rate, that is what sampling costs;
 what a watch does once a second is in the first estimate alone.
@@ -28,12 +31,15 @@ from typing import Any
 import torch
 
 from benchmarks.watched_programs import Recorded
-from syncscan.live.sampler import RATE
+from syncscan.live.sampler import RATE, TimerSampler
+from syncscan.live.thread_position import PositionLookup
 
 SETTLES_S = 1.0
 """Time from a watch's start to its block's clock."""
 WINDOW_S = 5.0
 """Seconds of a window: more windows than usual."""
+POSITIONS = PositionLookup()
+"""Positions that the watches of all blocks have looked up: that is done once, and a watch runs for weeks."""
 KINDS = ("none", "thread", "timer")
 
 
@@ -86,21 +92,38 @@ def block(step: Callable[[], None], kind: str, seconds: float, rate: int) -> dic
         watch = None
         if kind != "none":
             watch = Recorded(folder, interval=WINDOW_S, hook=False, timer=kind == "timer", rate=rate).start()
+            watch._places = POSITIONS
         until = time.monotonic() + SETTLES_S
         while time.monotonic() < until:
             step()
             if watch is not None:
                 watch.step()
+        before = account(watch) if watch is not None else (0, 0)
         ends = [time.monotonic_ns()]
         while ends[-1] - ends[0] < seconds * 1e9:
             step()
             if watch is not None:
                 watch.step()
             ends.append(time.monotonic_ns())
+        after = account(watch) if watch is not None else (0, 0)
         if watch is not None:
             watch.stop()
     ticks = watch.ticks if watch is not None else []
-    return {"kind": kind, "ends": ends, "due": [at - late for at, _, late, *_ in ticks], "ticks": ticks}
+    due = [at - late for at, _, late, *_ in ticks]
+    busy = [b - a for a, b in zip(before, after, strict=True)]
+    return {"kind": kind, "ends": ends, "due": due, "ticks": ticks, "busy": busy}
+
+
+def account(watch: Any) -> tuple[int, int]:
+    """Return the processor time so far, in ns, of a watch's sampler and of the thread that counts its samples."""
+    sampler = watch._sampler
+    samples = sampler.busy_ns if isinstance(sampler, TimerSampler) else processor_time(sampler._thread)
+    return samples, processor_time(watch._thread)
+
+
+def processor_time(thread: Any) -> int:
+    """Return a thread's processor time in ns, by Linux."""
+    return int(Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()[0])
 
 
 def by_samples(blocks: list[dict[str, Any]], rate: int) -> tuple[float, float]:
@@ -147,10 +170,14 @@ def table(blocks: list[dict[str, Any]], rate: int) -> None:
     rounds = min(map(len, means.values()))
     for kind in [kind for kind in KINDS[1:] if kind in means]:
         of_mean, of_median = (ratio(v[kind][:rounds], v["none"][:rounds]) for v in (means, medians))
-        sampled = by_samples([block_row for block_row in blocks if block_row["kind"] == kind], rate)
+        rows = [block_row for block_row in blocks if block_row["kind"] == kind]
+        sampled = by_samples(rows, rate)
+        elapsed = sum(row["ends"][-1] - row["ends"][0] for row in rows)
+        samples, counts = (sum(row["busy"][k] for row in rows) / elapsed for k in (0, 1))
         print(
             f"  {kind:6} {rounds} rounds: mean step {of_mean[0]:+.2%} ± {of_mean[1]:.2%}, median step"
-            f" {of_median[0]:+.2%} ± {of_median[1]:.2%}, by its samples {sampled[0]:+.3%} ± {sampled[1]:.3%}",
+            f" {of_median[0]:+.2%} ± {of_median[1]:.2%}, by its samples {sampled[0]:+.3%} ± {sampled[1]:.3%},"
+            f" busy with samples {samples:.3%} ({samples / rate * 1e6:.0f} µs each) and with counting {counts:.3%}",
             flush=True,
         )
 
@@ -172,6 +199,7 @@ def main() -> None:
     began = time.monotonic()
     step, ms = sized(arguments.ms)
     print(f"a step takes {ms:.2f} ms", flush=True)
+    block(step, "thread", min(5.0, arguments.block), arguments.rate)  # looks up what the program's lines are
     blocks: list[dict[str, Any]] = []
     for number in range(arguments.rounds):
         if time.monotonic() - began > arguments.until:

@@ -2,9 +2,9 @@
 
 `record` runs a job on a GPU under a watch, and stores each sample's line and each step's end: a training with a loader
 of two processes, whose loss is read, that evaluates now and then and saves checkpoints; or ranks of such a job, under
-torchrun. `simulate` draws intervals of such a recording at random, with their samples and steps, until they make a day,
-and counts the alarms. Then a new wait takes a part of each step from some step on, and it prints how many steps later
-that was alarmed.
+torchrun; or, with `--program`, one of another kind, with which no setting of the alarms was chosen. `simulate` draws
+intervals of such a recording at random, with their samples and steps, until they make a day, and counts the alarms.
+Then a new wait takes a part of each step from some step on, and it prints how many steps later that was alarmed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -206,12 +206,135 @@ def job(seconds: float, slow_from: float, out: Path, ranks: bool) -> dict[str, A
     return stored(watch.ticks, ends)
 
 
+def generation() -> Callable[[int], None]:
+    """Return a step that writes texts of varying length, and reads after each token whether all have ended."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    layer = torch.nn.TransformerEncoderLayer(512, 8, 1024, dropout=0.0, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False).to(device).eval()
+    embedding = torch.nn.Embedding(64, 512).to(device)
+    texts: list[list[int]] = []
+
+    @torch.no_grad()
+    def step(number: int) -> None:
+        tokens = torch.randint(0, 64, (32, random.choice((16, 32, 64, 128))), device=device)
+        ended = torch.zeros(32, dtype=torch.bool, device=device)
+        for _ in range(16):
+            scores = model(embedding(tokens))[:, -1] @ embedding.weight.T
+            following = torch.multinomial((scores / 8).softmax(-1), 1)
+            ended |= following[:, 0] < 16
+            tokens = torch.cat([tokens, following], 1)
+            if ended.all():
+                break
+        texts.extend(tokens.tolist())
+        if len(texts) > 20_000:
+            texts.clear()
+
+    return step
+
+
+def reinforcement() -> Callable[[int], None]:
+    """Return a step that acts many times with a small model, and learns from a memory that fills up."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    actor = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8)).to(device)
+    optimizer = torch.optim.AdamW(actor.parameters())
+    memory: list[tuple[Any, int, float]] = []
+
+    def step(number: int) -> None:
+        state = torch.randn(64)
+        for _ in range(random.randint(4, 12)):
+            with torch.no_grad():
+                action = actor(state.to(device)).argmax().item()
+            reward = sum(float(value) for value in state[:8]) * (action + 1)
+            memory.append((state, int(action), reward))
+            state = torch.tanh(state + 0.1 * torch.randn(64))
+        del memory[:-20_000]
+        if number % 4 == 0:
+            batch = random.choices(memory, k=256)
+            states = torch.stack([row[0] for row in batch]).to(device)
+            chosen = actor(states).gather(1, torch.tensor([[row[1]] for row in batch], device=device))
+            loss = (chosen[:, 0] - torch.tensor([row[2] for row in batch], device=device)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(actor.parameters(), 1.0, error_if_nonfinite=True)
+            optimizer.step()
+            if number % 200 == 0:
+                print(f"loss {loss.item():.3f}", flush=True)
+
+    return step
+
+
+def adversarial() -> Callable[[int], None]:
+    """Return a step with two models and two optimizers, whose pictures are drawn and scored now and then."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def convolutions(into: int, out: int) -> Any:
+        rows = [torch.nn.Conv2d(64 if k else into, 64, 3, padding=1) for k in range(5)]
+        parts = [part for row in rows for part in (row, torch.nn.LeakyReLU(0.2))]
+        return torch.nn.Sequential(*parts, torch.nn.Conv2d(64, out, 3, padding=1)).to(device)
+
+    generator, critic = convolutions(8, 3), convolutions(3, 1)
+    optimizers = [torch.optim.Adam(model.parameters(), 1e-4) for model in (generator, critic)]
+    history: list[list[float]] = []
+
+    def step(number: int) -> None:
+        size = random.choice((32, 32, 48, 64))
+        real = torch.rand(16, 3, size, size, device=device)
+        fake = generator(torch.randn(16, 8, size, size, device=device))
+        loss = critic(fake.detach()).mean() - critic(real).mean()
+        optimizers[1].zero_grad()
+        loss.backward()
+        optimizers[1].step()
+        loss_generator = -critic(fake).mean()
+        optimizers[0].zero_grad()
+        loss_generator.backward()
+        optimizers[0].step()
+        if number % 3 == 0:
+            history.append([loss.item(), loss_generator.item()])
+        mask = (fake > 0).float().mean(dim=(1, 2, 3)) > 0.5
+        if mask.any():
+            history.append(fake[mask].mean(dim=(1, 2, 3)).tolist())
+        if number % 300 == 0:
+            pictures = fake.detach().cpu().numpy()
+            history[:] = [[float(pictures.mean())]]
+
+    return step
+
+
+PROGRAMS = {make.__name__: make for make in (generation, reinforcement, adversarial)}
+
+
+def recorded(program: str, seconds: float) -> dict[str, Any]:
+    """Run a program for some seconds under a watch, and return the recording."""
+    from benchmarks.watched_programs import Recorded
+
+    random.seed(0)
+    step, ends = PROGRAMS[program](), list[int]()
+    for number in range(20):
+        step(number)
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Recorded(folder, name=program, interval=2.0, hook=False).start()
+        began = time.monotonic()
+        while time.monotonic() - began < seconds:
+            step(len(ends))
+            watch.step()
+            ends.append(time.monotonic_ns())
+        watch.stop()
+    return stored(watch.ticks, ends)
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["record", "simulate"])
     parser.add_argument("file", type=Path, help="of the recording, *.json.gz; ranks put their number before it")
     parser.add_argument("--seconds", type=float, default=60.0, help="to record")
+    parser.add_argument("--program", choices=list(PROGRAMS), help="record this program instead")
     parser.add_argument("--ranks", action="store_true", help="this is a process of torchrun's")
     parser.add_argument("--slow-from", type=float, default=1e9, help="seconds after which rank 1 takes 10 ms longer")
     parser.add_argument("--out", type=Path, help="folder of the watch's file")
@@ -223,7 +346,10 @@ def main() -> None:
     if arguments.what == "record":
         with tempfile.TemporaryDirectory() as folder:
             out = arguments.out or Path(folder)
-            recording = job(arguments.seconds, arguments.slow_from, out, arguments.ranks)
+            if arguments.program:
+                recording = recorded(arguments.program, arguments.seconds)
+            else:
+                recording = job(arguments.seconds, arguments.slow_from, out, arguments.ranks)
         rank = os.environ.get("LOCAL_RANK", "") if arguments.ranks else ""
         with gzip.open(arguments.file.with_name(f"{rank}{arguments.file.name}"), "wt") as file:
             json.dump([recording], file)

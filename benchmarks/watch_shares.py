@@ -197,27 +197,46 @@ def cost(name: str, pairs: int, seconds: float) -> tuple[float, float, float]:
     return math.exp(statistics.mean(ratios)), error, statistics.median(plain) * 1e3
 
 
-def alarmed(at: int, most: int) -> tuple[int | None, float]:
-    """The step at which a read that begins at step `at` is alarmed, None for none until `most`; a step's ms before."""
+def alarmed(at: int, most: int) -> dict[str, Any]:
+    """Return the step at which a read that begins at step `at` is alarmed, None for none until `most`.
+
+    Beside it stand a step's time before and after, the part of the time that the read takes by clocks, and the part
+    that the watch saw in its last whole window. A watch learns for 15 s before its first alarm; so long take the steps
+    before.
+    """
     a = torch.randn(2048, 2048, device="cuda")
+    waited, ends = 0.0, [clock()]
     with tempfile.TemporaryDirectory() as folder:
-        watch = Watch(folder, hook=False).start()
-        began, before = clock(), 0.0
+        watch = Watch(folder, hook=False, interval=1.0).start()
         for number in range(most):
             b = a
-            for _ in range(8):
+            for _ in range(16):
                 b = torch.tanh(b @ a)
-            if number >= at:
-                before = before or (clock() - began) / at
-                b.mean().item()
             total = 0
-            for k in range(100_000):
+            for k in range(20_000):
                 total += k
+            loss = b.mean()
+            if number >= at:
+                began = clock()
+                loss.item()
+                waited += clock() - began
             watch.step()
+            ends.append(clock())
             if watch.alarms:
                 break
         watch.stop()
-        return (watch.alarms[0].total_steps if watch.alarms else None), before * 1e3
+        assert watch.path is not None
+        seen = read(watch.path).windows[-2].waiting
+    before, after = ends[at] - ends[0], ends[-1] - ends[at]
+    return {
+        "alarm_at": at,
+        "alarmed": watch.alarms[0].total_steps if watch.alarms else None,
+        "line": watch.alarms[0].line if watch.alarms else None,
+        "step_ms": before / at * 1e3,
+        "after_ms": after / max(1, len(ends) - 1 - at) * 1e3,
+        "measured": waited / after if after else 0.0,
+        "seen": seen,
+    }
 
 
 def main() -> None:
@@ -226,7 +245,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each program by each sampler")
     parser.add_argument("--pairs", type=int, default=20, help="of blocks with a watch and without")
     parser.add_argument("--block", type=float, default=2.0, help="seconds of a block")
-    parser.add_argument("--only", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS), metavar="NAME")
+    parser.add_argument("--only", nargs="*", choices=list(PROGRAMS), default=list(PROGRAMS), metavar="NAME")
     parser.add_argument("--alarm-at", type=int, default=5000, metavar="STEP", help="0 leaves it out")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="store each row as JSON, as it is measured")
     arguments = parser.parse_args()
@@ -250,10 +269,12 @@ def main() -> None:
                     flush=True,
                 )
     if arguments.alarm_at:
-        step, ms = alarmed(arguments.alarm_at, arguments.alarm_at + 1000)
-        keep(alarm_at=arguments.alarm_at, alarmed=step, step_ms=ms)
+        row = alarmed(arguments.alarm_at, arguments.alarm_at + 1500)
+        keep(**row)
         print(
-            f"a sync from step {arguments.alarm_at} on was alarmed at step {step}; a step took {ms:.2f} ms", flush=True
+            "a sync of {measured:.1%} of the step (watched {seen:.1%}) from step {alarm_at} on was alarmed at step"
+            " {alarmed}; a step took {step_ms:.2f} ms before and {after_ms:.2f} ms since".format(**row),
+            flush=True,
         )
     for name in arguments.only if arguments.pairs else ():
         ratio, error, ms = cost(name, arguments.pairs, arguments.block)

@@ -5,7 +5,8 @@ ops or with Python, several waits per step, training, and other threads that com
 stands between two clocks, so its part of the time is known. Printed is, for each such line, that part, the watched part
 by the usual sampler, and by the samples alone: how many of them were due within the line's clocks. The last tells the
 watch's own error from that of having few samples. Several programs run at a time, as this changes what is measured and
-what is watched alike.
+what is watched alike. `--jobs` runs the programs of `benchmarks.watched_jobs` instead, of which some lines are no
+waits: their whole share is compared.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from benchmarks.watched_jobs import JOBS, Job
 from syncscan.live.reading import read
 from syncscan.live.sampler import RATE, Tick
 from syncscan.live.thread_position import DEVICE
@@ -106,6 +108,8 @@ CATALOGUE = (
     Spec(("synchronize",), "python", 16, trains=True, thread="loads"),
 )
 
+PROGRAMS: tuple[Spec | Job, ...] = (*CATALOGUE, *JOBS)
+
 HEAD = """
 import threading, time, torch
 clock = time.monotonic_ns
@@ -171,10 +175,11 @@ class Result:
     steps: list[int]
 
 
-def run(spec: Spec, seconds: float, rate: int, folder: Path, timer: bool = False, size: int = 2048) -> Result:
+def run(spec: Spec | Job, seconds: float, rate: int, folder: Path, timer: bool = False, size: int = 2048) -> Result:
     """Run a program under a watch, and return the shares."""
-    path = folder / f"program_{abs(hash(spec))}.py"
-    path.write_text(source(spec).replace("SIZE", str(size)))
+    path = folder / f"program_{abs(hash(spec.name))}.py"
+    text = spec.text if isinstance(spec, Job) else source(spec)
+    path.write_text(text.replace("SIZE", str(size)))
     loaded = importlib.util.spec_from_file_location(path.stem, path)
     assert loaded is not None
     assert loaded.loader is not None
@@ -201,7 +206,8 @@ def run(spec: Spec, seconds: float, rate: int, folder: Path, timer: bool = False
     window = read(watch.path).windows[-1]
     lines = path.read_text().splitlines()
     rows = []
-    for wait in spec.waits:
+    works = spec.works if isinstance(spec, Job) else ()
+    for wait in (*spec.waits, *works):
         number = next(n for n, text in enumerate(lines, start=1) if text.endswith(f"  # {wait}"))
         shown = [line for line in window.lines if line.line == number and line.file == str(path)]
         inside = [(b, e) for name, b, e in program.spent if name == wait]
@@ -210,7 +216,7 @@ def run(spec: Spec, seconds: float, rate: int, folder: Path, timer: bool = False
                 "program": spec.name,
                 "line": wait,
                 "measured": sum(e - b for b, e in inside) / elapsed,
-                "waiting": sum(line.waiting for line in shown),
+                "waiting": sum(line.share if wait in works else line.waiting for line in shown),
                 "share": sum(line.share for line in shown),
                 "due": within(inside, [at - late for at, _, late, *_ in watch.ticks]),
                 "samples": window.samples,
@@ -234,15 +240,15 @@ def within(intervals: list[tuple[int, int]], times: list[int]) -> float:
 def lane(
     numbers: list[int], gpu: int, seconds: float, rate: int, timer: bool, size: int, report: Any, keep: Path | None
 ) -> None:
-    """Run some programs of the catalogue, one after the other, on one GPU; put each one's rows."""
+    """Run some programs, one after the other, on one GPU; put each one's rows."""
     if torch.cuda.is_available():
         torch.cuda.set_device(gpu)
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             try:
-                result = run(CATALOGUE[number], seconds, rate, Path(folder), timer, size)
+                result = run(PROGRAMS[number], seconds, rate, Path(folder), timer, size)
             except Exception as error:
-                report.put([{"program": CATALOGUE[number].name, "failed": f"{type(error).__name__}: {error}"}])
+                report.put([{"program": PROGRAMS[number].name, "failed": f"{type(error).__name__}: {error}"}])
                 continue
             if keep is not None:
                 raw = {"name": result.name, "spent": result.spent, "ticks": result.ticks, "steps": result.steps}
@@ -287,6 +293,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=97, help=f"samples a second; a watch's own are {RATE}")
     parser.add_argument("--lanes", type=int, default=4, help="programs that run at a time")
     parser.add_argument("--programs", type=int, nargs="+", default=list(range(len(CATALOGUE))), metavar="NUMBER")
+    parser.add_argument("--jobs", action="store_true", help="run the programs of benchmarks.watched_jobs")
     parser.add_argument("--timer", action="store_true", help="sample by the kernel's timer")
     parser.add_argument("--size", type=int, default=2048, help="of the matrices")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="store each program's clocks and samples as JSON")
@@ -297,7 +304,8 @@ def main() -> None:
         arguments.keep.mkdir(parents=True, exist_ok=True)
     settings = (arguments.seconds, arguments.rate, arguments.timer, arguments.size, arguments.keep)
     rows: list[dict[str, Any]] = []
-    for part in measured(arguments.programs, arguments.lanes, lane, settings):
+    numbers = list(range(len(CATALOGUE), len(PROGRAMS))) if arguments.jobs else arguments.programs
+    for part in measured(numbers, arguments.lanes, lane, settings):
         rows += part
         for row in part:
             print(line(row), flush=True)

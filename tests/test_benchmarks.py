@@ -20,7 +20,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
-SHARED = {"capture_steps"}
+SHARED = {"capture_steps", "watched_jobs"}
 """Modules that benchmarks share, and that nobody calls."""
 MODULES = sorted({path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")} - SHARED)
 torch = pytest.importorskip("torch")

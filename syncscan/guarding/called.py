@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import dis
+import itertools
 import linecache
 from types import CodeType
 
@@ -49,7 +50,7 @@ def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
 
 
 def _operation(code: CodeType, instruction: int) -> str:
-    return next((step.opname for step in dis.get_instructions(code) if step.offset == instruction), "")
+    return dis.opname[code.co_code[instruction]] if 0 <= instruction < len(code.co_code) else ""
 
 
 def _segment(code: CodeType, instruction: int) -> str:
@@ -59,7 +60,10 @@ def _segment(code: CodeType, instruction: int) -> str:
         line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), None)
         text = linecache.getline(code.co_filename, line or 0).strip().removeprefix("return ").rpartition(" = ")[2]
         return text if text.count("(") == 1 else ""
-    line, end, column, stop = list(positions())[instruction // 2]
+    row = next(itertools.islice(positions(), max(0, instruction) // 2, None), None)
+    if row is None:
+        return ""
+    line, end, column, stop = row
     lines = [linecache.getline(code.co_filename, number).encode() for number in range(line, end + 1)]
     lines[-1] = lines[-1][:stop]
     lines[0] = lines[0][column:]

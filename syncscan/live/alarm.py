@@ -4,6 +4,8 @@ For each line a cumulative sum (Page, Biometrika 41, 1954) adds up how much like
 than under the past one, never below 0; it passes the limit some samples after the share has grown, and hardly ever
 before. The past is the mean of all earlier samples in steps, the last ones left out until they are judged. Samples in
 steps that took far longer than usual don't count: an evaluation or a checkpoint between two steps isn't the step's.
+Waits that come in clusters vary more than independent samples do, so the sum grows slower by that factor (McCullagh and
+Nelder, Generalized Linear Models, 1989, section 4.5: overdispersion).
 """
 
 from __future__ import annotations
@@ -34,6 +36,16 @@ _FORGETS = 0.5 ** (1 / 200_000)
 """Weight that the past loses with a sample: half of it in 2.4 hours."""
 
 
+_BLOCK = 57
+"""Samples of a block, of 2.5 s: its waits vary more than those of independent samples where steps differ."""
+_PRIOR, _MOST_BLOCKS = 5, 100
+"""Blocks that independent samples count for at first, and that the mean reaches back."""
+_LEAST_VARIANCE = 0.2
+"""Variance from which a block says something of a line."""
+_MOST_SPREAD = 36.0
+"""Most that one block counts: 6 standard deviations."""
+
+
 @dataclass(slots=True)
 class _Line:
     """State of one line."""
@@ -47,6 +59,11 @@ class _Line:
     """Waiting samples since."""
     last: int = 0
     """Samples in all when it was last met."""
+    block: int = 0
+    """Waiting samples of the block that isn't whole yet."""
+    spread: float = 1.0
+    """Variance of a block's waiting samples, in variances of independent ones."""
+    blocks: int = _PRIOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,7 @@ class Alarms:
         self._past = 0.0
         self._pending: deque[tuple[int, Mapping[Key, int]]] = deque()
         self._behind = 0
+        self._block = 0
 
     def add(self, samples: int, waiting: Mapping[Key, int]) -> list[Growth]:
         """Judge a chunk of samples in steps, and return the lines that have grown.
@@ -94,7 +112,24 @@ class Alarms:
             if (growth := self._judge(key, line, samples, waiting.get(key, 0), ready)) is not None
         ]
         self._move(samples, waiting)
+        self._block += samples
+        for key, count in waiting.items():
+            self._lines[key].block += count
+        if self._block >= _BLOCK:
+            for line in self._lines.values():
+                self._learn_spread(line)
+            self._block = 0
         return grown
+
+    def _learn_spread(self, line: _Line) -> None:
+        """Add a whole block to the variance of a line that isn't under suspicion."""
+        share = line.met / max(1.0, self._past)
+        variance = self._block * share * (1 - share)
+        if variance >= _LEAST_VARIANCE and line.sum < LIMIT / 2:
+            line.blocks = min(line.blocks + 1, _MOST_BLOCKS)
+            squared = min(_MOST_SPREAD, (line.block - self._block * share) ** 2 / variance)
+            line.spread += (squared - line.spread) / line.blocks
+        line.block = 0
 
     def _judge(self, key: Key, line: _Line, samples: int, waiting: int, ready: bool) -> Growth | None:
         if waiting:
@@ -110,7 +145,7 @@ class Alarms:
         step = waiting * math.log(after / before) + (samples - waiting) * math.log((1 - after) / (1 - before))
         if line.sum <= 0:
             line.sum, line.begun, line.since = 0.0, self._seen - samples, 0
-        line.sum = max(0.0, line.sum + step)
+        line.sum = max(0.0, line.sum + step / max(1.0, line.spread))
         line.since += waiting
         if line.sum < LIMIT:
             return None

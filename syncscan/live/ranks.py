@@ -109,12 +109,14 @@ def joined(watches: Sequence[WatchRecords]) -> Ranks:
     chosen = _by_rank(watches)
     if not chosen:
         raise UsageError("No window has ended yet in these files.", "Wait until one has.")
-    seconds = max(watch.windows[-1].seconds for watch in chosen.values())
+    # A watch's last window is shorter when its job has ended: windows' usual length counts.
+    seconds = statistics.median(window.seconds for watch in chosen.values() for window in watch.windows)
     slots = _slots(chosen, seconds)
     runs = _runs(chosen, slots, seconds)
     first = next(iter(chosen.values()))
     world = max([watch.begin.world for watch in chosen.values() if watch.begin] + [max(chosen) + 1])
-    now = runs[-1] if runs and slots[-1].waited_for == runs[-1].rank else None
+    # The ranks' windows end at different times, so the last slot may have too few of them.
+    now = runs[-1] if runs and any(slot.waited_for == runs[-1].rank for slot in slots[-2:]) else None
     return Ranks(
         SCHEMA,
         first.begin.program.partition(".rank")[0] if first.begin else "",

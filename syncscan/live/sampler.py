@@ -29,6 +29,9 @@ from syncscan.capture.ticks import NotSampled, Ticks
 RATE = 23
 """Samples a second. A prime, as no step's length is a multiple then. On an H100 each cost a busy host 0.3 ms when it
 took the GIL twice (`benchmarks/watch_cost.py`)."""
+RUNS_BACKWARD = "_engine_run_backward"
+"""torch's function that starts autograd's engine and waits for it (torch/autograd/graph.py); on a device, that
+engine runs a backward pass's Python (a `Function`'s, a hook's) on its own thread, whose frames count as called here."""
 MOST_FRAMES = 200
 """Most frames of a stack that are read, innermost first."""
 
@@ -44,8 +47,9 @@ class Tick(NamedTuple):
     """A sample.
 
     `times` is how many periods it counts for, `stack` code and instruction, innermost first, `at` when it was taken (ns
-    of `time.monotonic_ns`), `late` how long after it was due. `ran` is whether the thread ran Python when the sample
-    was due; `brief`, which is less, that it was in no call of C's for long.
+    of `time.monotonic_ns`), `late` how long after it was due. `ran` is whether the thread, or another one that
+    can't be known, ran Python when the sample was due, and `others_ran` whether another one did that is known. `brief`,
+    which is less, says that the thread was in no call of C's for long.
     """
 
     times: int
@@ -54,6 +58,7 @@ class Tick(NamedTuple):
     late: int = 0
     ran: bool = False
     brief: bool = False
+    others_ran: bool = False
 
 
 class Sampler(Protocol):
@@ -85,6 +90,8 @@ class TimerSampler:
 
     def __init__(self, rate: int = RATE) -> None:
         self._ticks = Ticks(rate, time.monotonic_ns)
+        self.busy_ns = 0
+        """Time that the main thread has spent in the samples taken so far."""
 
     def start(self) -> None:
         """Start the timer."""
@@ -92,7 +99,10 @@ class TimerSampler:
 
     def take(self) -> list[Tick]:
         """Return the samples since the last time."""
-        rows = self._ticks.take()
+        rows, spent = self._ticks.take(), self._ticks.spent
+        count = len(spent)
+        self.busy_ns += sum(ns for _, ns in spent[:count])
+        del spent[:count]
         late = map(self._ticks.late, (at for _, _, at in rows))
         return [Tick(*row, ns, brief=ns < LEAST_LATE_NS) for row, ns in zip(rows, late, strict=True)]
 
@@ -147,10 +157,22 @@ class FrameSampler:
     def _sample(self, now: int, late: int, count: int, waited: bool) -> Tick:
         """Return a sample; it waited for the watched thread, unless another one ran Python."""
         frames = sys._current_frames()
-        if waited:
-            own = (self._watched, threading.get_ident())
-            waited = not any(_runs_python(frame) for ident, frame in frames.items() if ident not in own)
-        return Tick(count, stack_of(frames.get(self._watched)), now, late, waited)
+        frames.pop(threading.get_ident(), None)
+        watched = frames.pop(self._watched, None)
+        stack = stack_of(watched)
+        if watched is not None and watched.f_code.co_name == RUNS_BACKWARD:
+            engine = next((ident for ident, frame in frames.items() if not _is_started_by_python(frame)), None)
+            if engine is not None:
+                stack = stack_of(frames.pop(engine)) + stack
+        others_ran = waited and any(map(_runs_python, frames.values()))
+        return Tick(count, stack, now, late, waited and not others_ran, others_ran=others_ran)
+
+
+def _is_started_by_python(frame: FrameType) -> bool:
+    """Return whether a thread's outermost frame is that of `threading`; a thread of C++ has only what that calls."""
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name == "_bootstrap" or frame.f_code.co_name == "<module>"
 
 
 def _runs_python(frame: FrameType) -> bool:
@@ -179,7 +201,7 @@ class Wakes:
         self._late.append(late)
         self._count += 1
         if self._count % 16 == 0:
-            usual = sorted(self._late)[len(self._late) // 4]
+            usual = sorted(self._late)[len(self._late) // 16]
             self._limit = min(max(LEAST_LATE_NS, 3 * usual // 2 + 50_000), MOST_LATE_NS)
         return self._limit < late < sys.getswitchinterval() * 1e9 + SLACK_NS
 

@@ -102,6 +102,8 @@ class PositionLookup:
     def __init__(self, since: float | None = None) -> None:
         self._since = time.time() if since is None else since
         self._known: dict[tuple[int, int], tuple[CodeType, ThreadPosition, bool]] = {}
+        self._kinds: dict[tuple[int, int], tuple[CodeType, tuple[str, str, bool]]] = {}
+        self._own_files: dict[str, bool] = {}
         self._lint_lines: dict[str, dict[int, str]] = {}
 
     def __call__(self, stack: Sequence[Any]) -> ThreadPosition | None:
@@ -110,8 +112,9 @@ class PositionLookup:
         inner: ThreadPosition | None = None
         for code, at in zip(stack[::2], stack[1::2], strict=True):
             position, is_own = self._at(code, at)
-            if kind == HOST and position.kind != HOST and (inner is None or _passes(inner)):
-                kind, rule, sure = position[3:]
+            # What a frame waits for is looked up where it counts alone: reading sources costs far more than the rest.
+            if kind == HOST and (inner is None or _passes(inner)):
+                kind, rule, sure = self._kind(code, at, position.line, is_own)
             inner = inner or position
             if is_own:
                 return position._replace(kind=kind, rule=rule, sure=sure)
@@ -128,13 +131,27 @@ class PositionLookup:
         if cached is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            is_own = _is_own(code.co_filename)
-            cached = self._known[key] = (code, self._position(code, at, is_own), is_own)
+            file = code.co_filename
+            position = ThreadPosition(file, line_of(code, at), name_of(code), HOST, "")
+            cached = self._known[key] = (code, position, self._is_own_file(file))
         return cached[1], cached[2]
 
-    def _position(self, code: CodeType, at: int, is_own: bool) -> ThreadPosition:
-        file, line = code.co_filename, line_of(code, at)
-        return ThreadPosition(file, line, name_of(code), *self._waits(code, at, line, is_own))
+    def _is_own_file(self, file: str) -> bool:
+        cached = self._own_files.get(file)
+        if cached is None:
+            if len(self._own_files) >= MOST_KNOWN:
+                self._own_files.clear()
+            cached = self._own_files[file] = _is_own(file)
+        return cached
+
+    def _kind(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str, bool]:
+        key = id(code), at
+        cached = self._kinds.get(key)
+        if cached is None:
+            if len(self._kinds) >= MOST_KNOWN:
+                self._kinds.clear()
+            cached = self._kinds[key] = (code, self._waits(code, at, line, is_own))
+        return cached[1]
 
     def _waits(self, code: CodeType, at: int, line: int, is_own: bool) -> tuple[str, str, bool]:
         """Return what a thread waits for that stands right here, with its rule, and whether that is sure."""
@@ -159,9 +176,12 @@ class PositionLookup:
         return HOST, "", True
 
     def _readable(self, file: str) -> bool:
-        """Return whether a file's lines are still those that run."""
+        """Return whether a file's lines are still those that run.
+
+        A time in the future is another machine's clock, as of an image or a shared folder: no sign of a change.
+        """
         with contextlib.suppress(OSError):
-            return Path(file).stat().st_mtime <= self._since
+            return not self._since < Path(file).stat().st_mtime <= time.time()
         return False
 
     def _lines_with_rules(self, file: str) -> dict[int, str]:
@@ -205,8 +225,12 @@ def _is_own(file: str) -> bool:
 
 
 def _passes(position: ThreadPosition) -> bool:
-    """Return whether a thread at this innermost place does nothing of its own: a frame further out tells more."""
-    if position.kind != HOST or position.file.startswith("<") or not is_library(position.file):
+    """Return whether a thread at this innermost place does nothing of its own: a frame further out tells more.
+
+    Args:
+        position: of a frame that waits for nothing itself.
+    """
+    if position.file.startswith("<") or not is_library(position.file):
         return False
     return _waiting(position) or any(in_package(position.file, file) for file in _WRAPPERS)
 

@@ -36,6 +36,7 @@ from syncscan.live.alarm import Alarms, Usual
 from syncscan.live.hooks import safely
 from syncscan.live.journal import KEPT_FILES, MOST_BYTES, Journal
 from syncscan.live.metrics import Sink, close
+from syncscan.live.other_threads import LateSamples, OtherThreads
 from syncscan.live.record import Alarm, Begin, Captured, End, Record, Window
 from syncscan.live.sampler import RATE, Sampler, Tick, TimerSampler, sampler_of, stack_of
 from syncscan.live.tally import HourTally, Key, Tally
@@ -149,6 +150,7 @@ class Watch:
         self._places, self._began = PositionLookup(), time.time()
         self._tally, self._hour = Tally(), HourTally()
         self._alarms, self._usual = Alarms(), Usual()
+        self._others, self._late = OtherThreads(), LateSamples()
         self._sampler = sampler_of(self._ident, self._rate, timer=self._timer)
         self._first = self._begin(name, rank, world, self._sampler.name)
         if self._journal is not None:
@@ -318,6 +320,8 @@ class Watch:
     def _count(self) -> None:
         """Count what was sampled since the last time."""
         ticks = self._sampler.take() if self._sampler is not None else []
+        if not isinstance(self._sampler, TimerSampler):
+            self._others.look(self._ident)
         rows = [self._count_sample(tick) for tick in ticks]
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
         last = self._last_end
@@ -335,6 +339,8 @@ class Watch:
         """Count a sample, and return it as `Usual` takes it."""
         position = self._places(tick.stack)
         if position is None:
+            return tick.at, None, 0
+        if self._late.left_out(tick.ran, tick.others_ran, self._others.holding()):
             return tick.at, None, 0
         if tick.ran or (tick.brief and not position.sure):
             position = position._replace(kind=HOST, rule="")

@@ -62,6 +62,17 @@ def test_a_day_of_unchanged_noise_alarms_nothing() -> None:
     assert grown == []
 
 
+def test_waits_in_clusters_vary_and_are_not_alarmed() -> None:
+    """A line waits for half of the time, but for all or nothing of 2 s at a time: no growth in an hour."""
+    draw, alarms = random.Random(3), Alarms()
+    grown = []
+    for _ in range(1800):
+        waits = draw.random() < 0.5
+        for _ in range(4):
+            grown += alarms.add(11, {OLD: 11} if waits else {})
+    assert len(grown) <= 1
+
+
 def test_nothing_is_alarmed_before_there_is_a_past() -> None:
     """The first seconds are a program's start."""
     draw, alarms = random.Random(4), Alarms()
@@ -86,7 +97,7 @@ def test_a_sample_counts_when_its_step_has_ended() -> None:
     assert usual.add([], [500]) == (1, Counter({OLD: 1}))
 
 
-NOISE = {"loader": 1e9, "rank0": 20.0, "rank1": 20.0}
+NOISE = {"loader": 1e9, "rank0": 20.0, "rank1": 20.0, "generation": 1e9, "reinforcement": 1e9, "adversarial": 1e9}
 """Jobs recorded on an H100 by `benchmarks/watch_noise.py`, with the seconds in which nothing changed."""
 
 

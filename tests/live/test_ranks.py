@@ -43,6 +43,19 @@ def test_the_rank_that_waits_least_is_the_one_that_is_waited_for() -> None:
     assert (waited.file, waited.line, waited.more) == ("/job/train.py", 12, 0.48)
 
 
+def test_a_job_s_last_windows_may_be_shorter_and_of_one_rank() -> None:
+    """Ranks whose watches began 6.5 s apart end together: the last windows take 7 s and 13.5 s."""
+    ranks = []
+    for number, (offset, seconds) in enumerate(((0.0, 7.0), (-6.5, 13.5))):
+        share = (0.5, 0.02)[number]
+        windows = [replace(window(k, share), at=AT + offset + 20 * k) for k in range(1, 9)]
+        last = replace(window(9, share), at=AT + 167, seconds=seconds)
+        ranks.append(of_records(f"rank{number}.watch.jsonl", [begin(number, 2), *windows, last]))
+    waited = joined(ranks).waited
+    assert waited is not None
+    assert waited.rank == 1
+
+
 def test_equal_ranks_wait_for_nobody() -> None:
     """Nor do some windows of noise count."""
     assert job(slow_from=99).waited is None

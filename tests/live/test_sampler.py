@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import sys
 import threading
 import time
@@ -60,6 +61,37 @@ def test_python_before_a_wait_is_not_the_wait() -> None:
     in_waits = [tick for tick in ticks if any(getattr(code, "co_name", "") == "wait" for code in tick.stack[::2])]
     assert any(tick.ran for tick in in_waits)
     assert any(not tick.ran for tick in in_waits)
+
+
+def test_a_backward_pass_s_python_on_the_engine_s_own_thread_counts_as_called_by_backward() -> None:
+    """A thread that C++ started has no frame of `threading`; one of the program's, beside it, isn't taken for it."""
+    over = threading.Event()
+
+    def reads_gradient() -> None:
+        over.wait()
+
+    def computes() -> None:
+        over.wait()
+
+    def _engine_run_backward() -> None:
+        threading.Thread(target=computes).start()
+        _thread.start_new_thread(reads_gradient, ())
+        time.sleep(1.0)
+
+    thread = threading.Thread(target=_engine_run_backward)
+    thread.start()
+    sampler = FrameSampler(thread.ident or 0, 199)
+    sampler.start()
+    time.sleep(0.5)
+    tick = sampler.take()[-1]
+    sampler.stop()
+    over.set()
+    thread.join()
+    names = [getattr(code, "co_name", "") for code in tick.stack[::2]]
+    assert [name for name in names if name in ("reads_gradient", "computes", "_engine_run_backward")] == [
+        "reads_gradient",
+        "_engine_run_backward",
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="needs Linux's schedstat")

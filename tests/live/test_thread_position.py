@@ -93,6 +93,16 @@ def test_a_source_that_changed_since_tells_nothing(tmp_path: Path) -> None:
     assert (stand.line, stand.kind) == (2, "host")
 
 
+def test_a_source_from_a_clock_that_is_ahead_is_read(tmp_path: Path) -> None:
+    """A file of a time to come hasn't changed since: another machine wrote it."""
+    loss = SimpleNamespace(item=time.sleep)
+    run = program(tmp_path, "def run():\n    return loss.item(0.4)\n", loss=loss)
+    os.utime(run.__code__.co_filename, (time.time() + 3600,) * 2)
+    stand = PositionLookup()(stack_in(run))
+    assert stand is not None
+    assert (stand.line, stand.kind) == (2, "device")
+
+
 def test_a_loader_s_consumer_waits_for_input(tmp_path: Path) -> None:
     """Whatever of the standard library it waits in, torch's loader is further out; the line is the program's."""
     file = "/usr/lib/python3/site-packages/torch/utils/data/dataloader.py"

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def attached(
 def _attached(process: PythonProcess, order: Order, heard_s: float) -> Iterator[Answers]:
     folder = Path(tempfile.mkdtemp(prefix="syncscan-attach-"))
     try:
-        order.write(folder)
+        replace(order, asker=os.getpid()).write(folder)
         script = folder / SCRIPT
         package = str(Path(__file__).parents[2])
         script.write_text(BOOTSTRAP.replace("FOLDER", repr(str(folder))).replace("PACKAGE", repr(package)))
@@ -154,7 +155,8 @@ class Answers:
                 if "said" in row:
                     say(row["said"])
                 if row.get("failed"):
-                    raise ProgramFailed(f"Process {self._process.pid}: {row['failed'].rstrip('.')}.", "")
+                    why = row["failed"].rstrip(".")
+                    raise ProgramFailed(f"Process {self._process.pid}: {why}{'' if why.endswith('?') else '.'}", "")
                 if key in row:
                     return row
             self._look()

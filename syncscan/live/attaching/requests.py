@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ class Order:
     wait_s: float = 600.0
     capture_on_alarm: bool = False
     on_alarm: str = ""
+    asker: int = 0
+    """Process that waits for the answers; 0 where that is unknown."""
 
     def write(self, folder: Path) -> None:
         """Write it where the process looks for it."""
@@ -38,14 +41,33 @@ class Order:
 
 
 def answer(folder: Path, **row: Any) -> None:
-    """Append a line to the answers; in the attached process. A folder that has gone wants none."""
+    """Append a line to the answers; in the attached process.
+
+    A folder that has gone wants none, and one whose command was killed is removed.
+    """
     if not folder.is_dir():
+        return
+    if not _is_awaited(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         return
     file = os.open(folder / ANSWERS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(file, json.dumps(row).encode() + b"\n")
     finally:
         os.close(file)
+
+
+def _is_awaited(folder: Path) -> bool:
+    """Return whether the command that wrote a folder's order still runs, as far as is known."""
+    try:
+        asker = Order.read(folder).asker
+        if asker:
+            os.kill(asker, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
 
 
 def answers(folder: Path, since: int = 0) -> Iterator[dict[str, Any]]:

@@ -381,9 +381,16 @@ def test_lldb_s_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_answer_to_nobody_is_lost(tmp_path: Path) -> None:
-    """Who asked has gone, and with it the folder."""
+    """Who asked has gone, and with it the folder; a command that was killed left its own, which is removed."""
     answer(tmp_path / "gone", done=[])
     assert not (tmp_path / "gone").exists()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    Order("dump", asker=ended.pid).write(killed)
+    answer(killed, done=[])
+    assert not killed.exists()
     answer(tmp_path, failed="disk full")
     with pytest.raises(ProgramFailed, match="disk full"):
         Answers(process_of(os.getpid()), tmp_path).until("done")
