@@ -200,8 +200,10 @@ class File:
         call = self.parents[name]
         if name.id != "vars":
             return False
-        of_object = isinstance(call, ast.Call) and call.func is name and len(call.args) == 1
-        return not (of_object and self.types(call.args[0]) and "module" not in self.types(call.args[0]))
+        if not isinstance(call, ast.Call) or call.func is not name or len(call.args) != 1:
+            return True
+        types = self.types(call.args[0])
+        return not types or "module" in types
 
     def is_new(self, name: str) -> bool:
         """Return whether no node of the file has this name."""

@@ -18,8 +18,8 @@ FIXED = {
         f"{HEAD}for epoch in range(3):\n    total = 0.0\n    for loss in losses:\n        total += loss.item()\n"
         "    result.append((total, time.time() > start))"
     ): (
-        f"{HEAD}for epoch in range(3):\n    total = 0.0\n    for loss in losses:\n        total += loss.detach().double()\n"
-        "    total = float(total)\n"
+        f"{HEAD}for epoch in range(3):\n    total = 0.0\n    for loss in losses:\n"
+        "        total += loss.detach().double()\n    total = float(total)\n"
         "    result.append((total, time.time() > start))"
     ),
     (
@@ -33,11 +33,12 @@ FIXED = {
         "        total, start = 0.0, time.time()"
     ),
     (
-        f"{HEAD}for loss in losses:\n    torch.cuda.synchronize()\n    begin = time.time()\n    torch.cuda.synchronize()\n"
-        "    took = time.time() - begin\n    total += loss.item()\nresult = total"
+        f"{HEAD}for loss in losses:\n    torch.cuda.synchronize()\n    begin = time.time()\n"
+        "    torch.cuda.synchronize()\n    took = time.time() - begin\n    total += loss.item()\nresult = total"
     ): (
-        f"{HEAD}for loss in losses:\n    torch.cuda.synchronize()\n    begin = time.time()\n    torch.cuda.synchronize()\n"
-        "    took = time.time() - begin\n    total += loss.detach().double()\ntotal = float(total)\nresult = total"
+        f"{HEAD}for loss in losses:\n    torch.cuda.synchronize()\n    begin = time.time()\n"
+        "    torch.cuda.synchronize()\n    took = time.time() - begin\n    total += loss.detach().double()\n"
+        "total = float(total)\nresult = total"
     ),
 }
 KEPT = {
