@@ -70,7 +70,7 @@ def _of(file: File, assign: ast.Assign, name: ast.Name) -> Iterator[Proposal]:
 def _subscripts(file: File, name: ast.Name) -> list[ast.Subscript]:
     """Return the device tensors' subscripts that a name is the index of; empty if it is used in another way too."""
     home = file.home_of(name)
-    uses = [n for n in file.names(home, name.id) if n is not name]
+    uses = sorted((n for n in file.names(home, name.id) if n is not name), key=lambda n: (n.lineno, n.col_offset))
     if home is not file.scope_of(name) or (home is file.tree and not file.main):
         return []
     parents = [file.parents[use] for use in uses]
