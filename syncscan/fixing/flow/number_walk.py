@@ -622,7 +622,7 @@ class NumberWalk:
         return True
 
     def _is_behind_loop(self, node: ast.AST, origin: Origin) -> bool:
-        """Return whether a node stands outside of the loop of its function that the number comes from: it is read there."""
+        """Return whether a node stands outside of the loop, in its function, from which the number comes."""
         loops = [home for home in origin.homes if home is not None]
         same = self.file.function_of(node) is self.file.function_of(origin.node)
         return origin.home is None and bool(loops) and same and not self.file.within(node, loops[0])

@@ -24,7 +24,7 @@ FIXED = {
         "def train(verbose):\n"
         "    seen = []\n"
         "    for loss in losses:\n"
-        "        seen.append(loss.detach())\n"
+        "        seen.append(loss.detach().clone())\n"
         "    seen = torch.stack(seen).tolist() if seen else []\n"
         "    if verbose:\n"
         "        return f'{sum(seen):.3f} of {len(seen)}'\n"
