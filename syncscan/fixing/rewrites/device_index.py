@@ -99,7 +99,9 @@ def _is_whole(value: ast.expr) -> bool:
 
 
 def _is_bound_before(file: File, base: ast.expr, assign: ast.Assign) -> bool:
-    """Return whether a name is certainly bound, in the same function, where an assignment stands."""
+    """Return whether a name, or the object of an attribute, is certainly bound where an assignment stands."""
+    while isinstance(base, ast.Attribute):
+        base = base.value
     if not isinstance(base, ast.Name):
         return False
     home = file.home_of(base)

@@ -13,6 +13,18 @@ END = "\nresult = float(result)"
 LOOP = "for k in range(4):\n"
 USE = "    result = result + x[ids].sum() + (y[ids] * 2).sum()"
 FIXED = {
+    (
+        f"{HEAD}class Buffer:\n    def __init__(self):\n        self.x, self.y = x, y\n"
+        "    def sample(self, k):\n        ids = np.random.randint(0, 4, size=3)\n"
+        "        return self.x[ids].sum() + self.y[ids].sum() + self.x[ids].max()\n"
+        f"buffer = Buffer()\n{LOOP}    result = result + buffer.sample(k)"
+    ): (
+        f"{HEAD}class Buffer:\n    def __init__(self):\n        self.x, self.y = x, y\n"
+        "    def sample(self, k):\n"
+        "        ids = torch.as_tensor(np.random.randint(0, 4, size=3), device=self.x.device)\n"
+        "        return self.x[ids].sum() + self.y[ids].sum() + self.x[ids].max()\n"
+        f"buffer = Buffer()\n{LOOP}    result = result + buffer.sample(k)"
+    ),
     f"{HEAD}order = np.arange(4)\n{LOOP}    np.random.shuffle(order)\n    for j in (0, 2):\n"
     "        ids = order[j : j + 2]\n    "
     f"{USE}": (
