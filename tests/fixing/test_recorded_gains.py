@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from syncscan import api
 from syncscan.fixing.recorded_gains import of_analysis, projected
 from tests.report.test_fix import fix
@@ -23,3 +25,13 @@ def test_a_patch_is_projected_as_a_whole() -> None:
 
 def test_lines_that_the_recording_lacks_are_not_projected() -> None:
     assert projected(api.analyze(TRACE), [fix(3)]) is None
+
+
+def test_the_wait_that_stays_for_several_is_not_projected_away() -> None:
+    """Of reads that are stacked the first line goes on waiting."""
+    analysis = api.analyze(TRACE)
+    fixes = [fix(line, file=path) for path, line in of_analysis(analysis)]
+    staying, *others = fixes
+    shared = msgspec.structs.replace(staying, shared=True)
+    assert projected(analysis, [shared, *others]) == projected(analysis, others)
+    assert projected(analysis, [shared]) is None

@@ -64,6 +64,7 @@ def _of(file: File, assign: ast.Assign, name: ast.Name) -> Iterator[Proposal]:
         change="copy the index to the device once",
         waits=waits - runs,
         group=tuple(uses[1:]),
+        shared=True,
     )
 
 

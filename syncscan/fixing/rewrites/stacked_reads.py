@@ -98,6 +98,7 @@ def _of(file: File, series: Sequence[tuple[ast.Assign, NumberRead]]) -> Iterator
         change="copy the numbers of these statements at once",
         waits=sum(file.own_waits(site.node) for site in reads) - reads[0].count,
         group=tuple(site.node for site in reads[1:]),
+        shared=True,
     )
 
 
