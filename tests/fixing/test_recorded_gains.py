@@ -28,7 +28,7 @@ def test_lines_that_the_recording_lacks_are_not_projected() -> None:
 
 
 def test_the_wait_that_stays_for_several_is_not_projected_away() -> None:
-    """Of reads that are stacked the first line goes on waiting."""
+    """Stacked reads still wait once, at the first of their lines."""
     analysis = api.analyze(TRACE)
     fixes = [fix(line, file=path) for path, line in of_analysis(analysis)]
     staying, *others = fixes
