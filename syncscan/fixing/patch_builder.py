@@ -199,8 +199,9 @@ class PatchBuilder:
         if proposal.safety is Safety.UNSAFE and not options.unsafe:
             self._left.setdefault((path, key[2]), f"with --unsafe: {proposal.change}, but {proposal.why}")
             return False
-        gain = options.gains.get((path, key[2]))
-        if gain is not None and gain.high_us <= 0 and not options.everything:
+        lines = [self._was(path, span(node)[0]) for node in (proposal.node, *proposal.group)]
+        gains = [options.gains[path, line] for line in lines if (path, line) in options.gains]
+        if gains and all(gain.high_us <= 0 for gain in gains) and not options.everything:
             self._tried.add(key)
             self._note(path, proposal, "not tried: the recording projects no gain", applied=False)
             return False
@@ -296,6 +297,7 @@ class PatchBuilder:
                     applied=applied,
                     changes=changes,
                     gain=self._options.gains.get((path, begin)),
+                    shared=proposal.shared and node is proposal.node,
                 )
             )
 

@@ -34,6 +34,8 @@ class Proposal(msgspec.Struct, frozen=True):
     """Where else the number is read instead, more rarely: a line that shows it."""
     group: tuple[ast.AST, ...] = ()
     """Other nodes whose waits go with it."""
+    shared: bool = False
+    """Whether one wait stays, for the node and its group together."""
 
     __hash__ = object.__hash__
 

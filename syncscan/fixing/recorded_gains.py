@@ -42,8 +42,10 @@ def of_analysis(analysis: Analysis) -> dict[tuple[str, int], FixGain]:
 
 
 def projected(analysis: Analysis, fixes: Iterable[Fix]) -> Projection | None:
-    """Return the projected step without all waits of these fixes; None if the recording has none of their lines."""
-    lines = {(str(Path(fix.file).absolute()), line) for fix in fixes for line in range(fix.line, fix.end_line + 1)}
+    """Return the projected step without the waits that these fixes remove; None if the recording has none of them."""
+    spans = [(fix, str(Path(fix.file).absolute()), range(fix.line, fix.end_line + 1)) for fix in fixes]
+    staying = {(file, line) for fix, file, lines in spans for line in lines if fix.shared}
+    lines = {(file, line) for _, file, lines in spans for line in lines} - staying
     removed = [finding.id for finding in analysis.findings if finding.gain is not None and _place(finding) in lines]
     return analysis.whatif(*(f"id:{number}" for number in removed)) if removed else None
 

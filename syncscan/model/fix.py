@@ -69,6 +69,9 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """Its own changes of the file as it was; empty where they build on another fix's."""
     gain: FixGain | None = None
 
+    shared: bool = False
+    """Whether one wait stays in this place for several: of the reads that are stacked, say."""
+
     @property
     def gains_nothing(self) -> bool:
         """Whether a recording projects no gain."""

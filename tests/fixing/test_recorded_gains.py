@@ -33,3 +33,13 @@ def test_a_recording_of_another_program_is_noticed() -> None:
 
 def test_lines_that_the_recording_lacks_are_not_projected() -> None:
     assert projected(api.analyze(TRACE), [fix(3)]) is None
+
+
+def test_the_wait_that_stays_for_several_is_not_projected_away() -> None:
+    """Stacked reads still wait once, at the first of their lines."""
+    analysis = api.analyze(TRACE)
+    fixes = [fix(line, file=path) for path, line in of_analysis(analysis)]
+    staying, *others = fixes
+    shared = replace(staying, shared=True)
+    assert projected(analysis, [shared, *others]) == projected(analysis, others)
+    assert projected(analysis, [shared]) is None
