@@ -575,7 +575,7 @@ class NumberWalk:
             if cell in self.copied:
                 deferred_arithmetic.write_sum(self, statement)
         for (held, origin), taint in self.cells.items():
-            if taint.shape is not ContainerShape.NUMBER:
+            if taint.shape not in (ContainerShape.NUMBER, ContainerShape.TABLE):
                 for statement in containers.sums_of_shared_entries(self, held, origin):
                     deferred_arithmetic.write_sum(self, statement)
 

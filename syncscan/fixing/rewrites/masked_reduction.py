@@ -86,6 +86,8 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
         return None
     draft, hits, simple = Draft(file.text), file.text.code(picked.mask), questions.is_simple(picked.mask)
     source = picked.source
+    if source == f"({file.text.code(picked.tensors[0])})":
+        source = source[1:-1]
     if name == "mean" and not isinstance(picked.mask, ast.Name | ast.Attribute):
         statement = file.statement_of(call)
         if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return | ast.AnnAssign):

@@ -351,7 +351,6 @@ REASONS = {
         "    return 0.0\n"
         "result = until(3.0), first(9)"
     ): "its value controls what runs next",
-    ("total = 0.0\nfor loss in losses:\n    total += loss.cpu().numpy().item()\nresult = total"): "",
 }
 KEPT = {program: program for program in REASONS}
 
