@@ -20,6 +20,8 @@ _HOLDERS = {
     "collections.deque": ContainerShape.LIST,
     "dict": ContainerShape.DICT,
     "collections.defaultdict": ContainerShape.DICT,
+    "collections.OrderedDict": ContainerShape.DICT,
+    "collections.Counter": ContainerShape.DICT,
 }
 
 

@@ -597,9 +597,12 @@ class NumberWalk:
             inner = outer
 
     def _rarely(self, node: ast.AST, origin: Origin, shown: bool) -> bool:
-        """Read the number here, if this runs seldom beside the reads that are deferred."""
-        count = self.file.seen(node).count
-        if count * RARE > self.site.count:
+        """Read the number here, if this runs seldom beside the reads that are deferred.
+
+        Those are all the reads that enter the functions that take the number: three meters are shown together.
+        """
+        reads = max([self.site.count, *(self.file.entered(function).count for function, _ in self.parameters)])
+        if self.file.seen(node).count * RARE > reads:
             return False
         if shown:
             self.shown.append(node)

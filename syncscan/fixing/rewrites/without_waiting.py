@@ -58,6 +58,10 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
         return None
     if any(k.arg in ("non_blocking", None) for k in call.keywords) or len(call.args) > 2:
         return None
+    if _is_temporary(function.value) and not any(t.pinned for t in of):
+        draft = Draft(file.text)
+        draft.replace(call, with_argument(call, "non_blocking=True"))
+        return draft
     base = root_of(function.value)
     around = [file.function_of(call), *file.loops_of(call)][-1]
     if base is None or questions.is_written(file, base.id, around):
@@ -76,6 +80,15 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     if free:
         _pin(file, call, held, draft)
     return draft
+
+
+def _is_temporary(node: ast.expr) -> bool:
+    """Return whether an operator made the memory of an expression, so that no name reaches it."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
+            return False
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp)
 
 
 def _is_free(file: File, name: ast.Name, around: ast.AST) -> bool:

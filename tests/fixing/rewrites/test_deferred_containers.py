@@ -12,6 +12,36 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "from collections import Counter\n"
+        "total = Counter()\n"
+        "for k, loss in enumerate(losses):\n"
+        "    total[k % 2] += loss.item()\n"
+        "    total.update(steps=1)\n"
+        "result = total"
+    ): (
+        "from collections import Counter\n"
+        "total = Counter()\n"
+        "for k, loss in enumerate(losses):\n"
+        "    total[k % 2] = total[k % 2] + loss.detach().double()\n"
+        "    total.update(steps=1)\n"
+        "dict.update(total, {k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
+        "result = total"
+    ),
+    (
+        "from collections import OrderedDict\n"
+        "total = OrderedDict(loss=0.0)\n"
+        "for loss in losses:\n"
+        '    total["loss"] += loss.item()\n'
+        "result = total"
+    ): (
+        "from collections import OrderedDict\n"
+        "total = OrderedDict(loss=0.0)\n"
+        "for loss in losses:\n"
+        '    total["loss"] += loss.detach().double()\n'
+        "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
+        "result = total"
+    ),
+    (
         'history = {"loss": [], "lr": []}\n'
         "for k, loss in enumerate(losses):\n"
         '    history["loss"] += [loss.item()]\n'

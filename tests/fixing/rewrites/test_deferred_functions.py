@@ -12,6 +12,42 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.total = 0.0\n"
+        "    def update(self, value):\n"
+        "        self.total += value\n"
+        "    def __str__(self):\n"
+        '        return f"{self.total:.3f}"\n'
+        "one, two, three = Meter(), Meter(), Meter()\n"
+        "for k, loss in enumerate(losses):\n"
+        "    one.update(loss.item())\n"
+        "    two.update(loss.square().item())\n"
+        "    three.update(loss.sqrt().item())\n"
+        "    if k % 4 == 3:\n"
+        '        text = " ".join(str(m) for m in (one, two, three))\n'
+        "result = text, one.total, two.total, three.total"
+    ): (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.total = 0.0\n"
+        "    def update(self, value):\n"
+        "        self.total += value\n"
+        "    def __str__(self):\n"
+        '        return f"{self.total:.3f}"\n'
+        "one, two, three = Meter(), Meter(), Meter()\n"
+        "for k, loss in enumerate(losses):\n"
+        "    one.update(loss.detach().double())\n"
+        "    two.update(loss.square().detach().double())\n"
+        "    three.update(loss.sqrt().detach().double())\n"
+        "    if k % 4 == 3:\n"
+        '        text = " ".join(str(m) for m in (one, two, three))\n'
+        "one.total = one.total.item() if torch.is_tensor(one.total) else one.total\n"
+        "two.total = two.total.item() if torch.is_tensor(two.total) else two.total\n"
+        "three.total = three.total.item() if torch.is_tensor(three.total) else three.total\n"
+        "result = text, one.total, two.total, three.total"
+    ),
+    (
         "def step(t):\n"
         '    return {"loss": t.item(), "n": 3}\n'
         'total = {"loss": 0.0, "n": 0}\n'

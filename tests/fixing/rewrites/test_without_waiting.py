@@ -9,6 +9,12 @@ from tests.fixing.example import Rewritten
 
 REWRITE = without_waiting
 FIXED = {
+    ("for k in range(4):\n    result = (torch.arange(4) + k).remainder(3).to(device)"): (
+        "for k in range(4):\n    result = (torch.arange(4) + k).remainder(3).to(device, non_blocking=True)"
+    ),
+    ("for k in range(4):\n    result = x * (torch.rand(4, 6) > 0.5).to(x)"): (
+        "for k in range(4):\n    result = x * (torch.rand(4, 6) > 0.5).to(x, non_blocking=True)"
+    ),
     ("for k in range(4):\n    result = torch.tensor([0, k], device=device)"): (
         "for k in range(4):\n    result = torch.tensor([0, k]).to(device, non_blocking=True)"
     ),
