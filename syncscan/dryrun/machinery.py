@@ -117,6 +117,7 @@ class _Machinery:
 
         @functools.wraps(scripted)
         def script(*args: Any, **kwargs: Any) -> Any:
+            kwargs["_frames_up"] = kwargs.get("_frames_up", 0) + 1  # a class finds its names in its caller's frame
             with self._own_overrides():  # the compiler knows torch's own questions by identity
                 return scripted(*args, **kwargs)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File
 
 _CLOCKS = frozenset(
     "time perf_counter perf_counter_ns monotonic monotonic_ns time_ns process_time process_time_ns default_timer "
-    "now clock elapsed elapsed_time timeit tic toc tick stopwatch".split()
+    "now utcnow clock elapsed elapsed_time timeit tic toc tick stopwatch".split()
 )
 
 
@@ -27,6 +28,12 @@ def _is_inside(file: File, node: ast.expr, loop: ast.AST) -> bool:
     return any(n < node.lineno for n in lines) and any(n > node.lineno for n in lines)
 
 
+def clocks(file: File) -> list[ast.Call]:
+    """Return the calls that read a clock themselves, in the order of the text."""
+    names = _CLOCKS | _names_of_clocks(file)
+    return [n for n in file.nodes if isinstance(n, ast.Call) and _is_named(n, names)]
+
+
 def reads_clock(file: File, node: ast.AST) -> bool:
     """Return whether something in a node reads a clock."""
     return any(isinstance(inner, ast.Call) and is_clock(file, inner) for inner in ast.walk(node))
@@ -34,12 +41,16 @@ def reads_clock(file: File, node: ast.AST) -> bool:
 
 def is_clock(file: File, call: ast.Call, depth: int = 2) -> bool:
     """Return whether a call reads a clock: a known one under any name, or a function of the file that reads one."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name in _CLOCKS or name in _names_of_clocks(file) or "timer" in ast.unparse(call.func).lower():
+    if _is_named(call, _CLOCKS) or _is_named(call, _names_of_clocks(file)):
         return True
     function = callees.callee(file, call) if depth else None
     inner = (n for n in ast.walk(function) if isinstance(n, ast.Call)) if function is not None else ()
     return any(is_clock(file, n, depth - 1) for n in inner)
+
+
+def _is_named(call: ast.Call, names: Collection[str]) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in names or "timer" in ast.unparse(call.func).lower()
 
 
 def _names_of_clocks(file: File) -> set[str]:
@@ -54,4 +65,4 @@ def _names_of_clocks(file: File) -> set[str]:
     return names
 
 
-__all__ = ["is_clock", "is_timed", "reads_clock"]
+__all__ = ["clocks", "is_clock", "is_timed", "reads_clock"]

@@ -114,6 +114,8 @@ class ProbeRecorder:
             seen.zero = seen.zero or not value
         elif kind in (list, tuple, dict) or name == "collections.deque":
             self._look_at_container(seen, value)
+        elif name == "numpy.ndarray" and str(value.dtype) not in seen.elements:
+            seen.elements.append(str(value.dtype))
         self._compare(number, seen, value)
 
     def _name(self, kind: type) -> str:

@@ -14,6 +14,8 @@ Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 NOTHING = Observations()
+_BY_ANY_NAME = frozenset("locals globals exec eval".split())
+"""Functions that may read or assign names that the source doesn't show."""
 
 
 class File:
@@ -188,6 +190,20 @@ class File:
     def declares_global(self, scope: Scope, name: str) -> bool:
         """Return whether a function may assign this module-level name."""
         return scope is self.tree or name in self._elsewhere[scope]
+
+    def hides_names(self) -> bool:
+        """Return whether the file may reach its names without writing them: by `locals()`, `exec()`, `vars()`."""
+        return any(isinstance(n, ast.Name) and (n.id in _BY_ANY_NAME or self._lists_names(n)) for n in self.nodes)
+
+    def _lists_names(self, name: ast.Name) -> bool:
+        """Return whether a name is `vars` without an object of its own: of an object it gives only the attributes."""
+        call = self.parents[name]
+        if name.id != "vars":
+            return False
+        if not isinstance(call, ast.Call) or call.func is not name or len(call.args) != 1:
+            return True
+        types = self.types(call.args[0])
+        return not types or "module" in types
 
     def is_new(self, name: str) -> bool:
         """Return whether no node of the file has this name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 
 from syncscan.fixing.flow.number_reads import CASTS, FRESH, root_of, writes_to
@@ -12,6 +13,11 @@ from syncscan.fixing.program_file import File
 
 _SIDE_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 _CHANGES = frozenset("backward step zero_grad append pop extend update train eval next read write".split())
+
+
+def names_several_devices(file: File) -> bool:
+    """Return whether a file names more than one GPU, so that its tensors may lie on different ones."""
+    return len(set(re.findall(r"[\"']cuda:\d+[\"']", file.text.text))) > 1
 
 
 def is_path(node: ast.AST) -> bool:
@@ -237,6 +243,7 @@ __all__ = [
     "is_written",
     "mask_of",
     "names_in",
+    "names_several_devices",
     "running_in",
     "same_source",
     "stands_alone",

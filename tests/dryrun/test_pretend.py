@@ -327,6 +327,22 @@ def test_a_triton_kernel_is_named_and_not_run(tmp_path: Path, monkeypatch: pytes
         sys.modules.pop(name, None)
 
 
+def _doubled(x: torch.Tensor) -> torch.Tensor:
+    return x + x
+
+
+class _Scripted:
+    def doubled(self, x: torch.Tensor) -> torch.Tensor:
+        return _doubled(x)
+
+
+def test_a_scripted_class_finds_the_names_of_its_module() -> None:
+    """The compiler looks them up in the frame that calls `torch.jit.script`."""
+    results = []
+    dry(lambda: results.append(torch.jit.script(_Scripted)().doubled(torch.ones(2)).tolist()))
+    assert results == [[2.0, 2.0]]
+
+
 def test_an_op_without_a_cpu_kernel_gives_zeros() -> None:
     """Only a GPU has it: the shapes are right, the values aren't, and both the call and that are said."""
     shapes = []

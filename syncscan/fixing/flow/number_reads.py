@@ -141,6 +141,12 @@ def _peeled(node: ast.expr) -> tuple[ast.expr, bool]:
     return node, detached
 
 
+def is_read_as_it_is(site: NumberRead) -> bool:
+    """Return whether a read gives what `tolist()` gives: one number without dimensions, of the type of its dtype."""
+    own = {"float": "float", "bfloat": "float", "bool": "bool"}.get(site.tensor.dtype.rstrip("0123456789"), "int")
+    return site.equal is None and site.tensor.dims == 0 and site.type == own
+
+
 class Deferral(msgspec.Struct):
     """How a deferred read is written."""
 
@@ -340,6 +346,7 @@ __all__ = [
     "NumberRead",
     "callable_source",
     "copies",
+    "is_read_as_it_is",
     "primary",
     "root_of",
     "second_names",

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, containers, deferred_arithmetic, read_back
+from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, read_back
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, written
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File, Function, Scope
 
-_FORBIDDEN = frozenset("locals globals vars exec eval".split())
 _SHOWS = frozenset(
     "print str repr format debug info warning error log write "
     "add_scalar add_scalars set_postfix set_description".split()
 )
-_LOOK = frozenset("asdict astuple getattr pformat dumps".split())
+_LOOK = frozenset("asdict astuple getattr pformat dumps vars".split())
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 
@@ -32,6 +32,7 @@ class NumberWalk:
 
     def __init__(self, file: File, site: NumberRead, reads: frozenset[ast.expr]) -> None:
         self.file, self.site, self.reads = file, site, reads
+        self.clocks = clock_reads.clocks(file)
         self.origins: dict[ast.expr, Origin] = {}
         self.anew()
 
@@ -57,7 +58,7 @@ class NumberWalk:
         Raises:
             Stuck: the host needs it somewhere.
         """
-        if any(isinstance(n, ast.Call) and getattr(n.func, "id", "") in _FORBIDDEN for n in self.file.nodes):
+        if self.file.hides_names():
             raise Stuck(
                 self.site.node, "may be reached under any name, because the file uses locals(), exec() or similar"
             )
@@ -70,6 +71,8 @@ class NumberWalk:
             if source.home is not None:
                 self._check_exits(source)
                 read_back.write(self, source)
+        for source in list(self.origins.values()):
+            clocks.check(self, source)
 
     # origins and regions
 
@@ -597,17 +600,13 @@ class NumberWalk:
             inner = outer
 
     def _rarely(self, node: ast.AST, origin: Origin, shown: bool) -> bool:
-        """Read the number here, if this runs seldom beside the reads that are deferred.
-
-        Those are all the reads that enter the functions that take the number: three meters are shown together.
-        """
-        reads = max([self.site.count, *(self.file.entered(function).count for function, _ in self.parameters)])
-        if self.file.seen(node).count * RARE > reads:
+        """Read the number here, if this runs seldom beside the reads that are deferred."""
+        if not self.is_rare(node):
             return False
         if shown:
             self.shown.append(node)
             return True
-        statement = self._branch(node, origin)
+        statement = self.branch_of(node, origin)
         leaves = [n for n in ast.walk(node) if n in self.tainted]
         cells = [n for n in leaves if isinstance(n, ast.Name | ast.Attribute) and self.cell(n) is not None]
         if statement is None or not cells or any(n in self.origins for n in ast.walk(statement)):
@@ -622,7 +621,15 @@ class NumberWalk:
             self.draft.put_before(statement, "\n".join(block))
         return True
 
-    def _branch(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
+    def is_rare(self, node: ast.AST) -> bool:
+        """Return whether an expression runs seldom beside the reads that are deferred.
+
+        Those are all the reads that enter the functions that take the number: three meters are shown together.
+        """
+        entered = [self.file.entered(function).count for function, _ in self.parameters]
+        return self.file.seen(node).count * RARE <= max([self.site.count, *entered])
+
+    def branch_of(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
         """Return the statement of a rarely taken branch that holds a node."""
         inner: ast.AST = self.file.statement_of(node)
         function = self.file.function_of(origin.node)

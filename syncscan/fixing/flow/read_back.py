@@ -24,7 +24,7 @@ def write(walk: NumberWalk, origin: Origin) -> None:
     for path, (cell, taint) in walk.lasting[origin].items():
         if not _is_used_behind(walk, cell, home):
             continue
-        if isinstance(cell, Local) and not _is_there(walk, cell, home):
+        if isinstance(cell, Local) and not is_there(walk, cell, home):
             raise Stuck(home, f"is stored in {cell.name}, which is unbound if the loop never runs", origin)
         if isinstance(cell, Local) and cell.scope is walk.file.tree and not _may_assign(walk, home, cell):
             raise Stuck(home, f"is stored in {cell.name}, which this function may not assign", origin)
@@ -197,7 +197,7 @@ def _is_another_s(walk: NumberWalk, cell: Local) -> bool:
     return cell.name in [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def _is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
+def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
     """Return whether a name is bound before the loop."""
     if _is_another_s(walk, cell):
         return True
@@ -216,4 +216,4 @@ def _may_assign(walk: NumberWalk, home: Loop, cell: Local) -> bool:
     return walk.file.declares_global(scope, cell.name)
 
 
-__all__ = ["lines", "write"]
+__all__ = ["is_there", "lines", "write"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
-from syncscan.fixing.flow.number_reads import FRESH, NumberRead, primary, sites
+from syncscan.fixing.flow.number_reads import FRESH, NumberRead, is_read_as_it_is, primary, sites
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -48,14 +48,11 @@ def _runs(file: File, comprehension: ast.ListComp | ast.GeneratorExp) -> int:
 
 
 def _can_be_stacked(file: File, site: NumberRead, comprehension: ast.ListComp | ast.GeneratorExp) -> bool:
-    read_as = {"float": "float", "bool": "bool"}.get(site.tensor.dtype.rstrip("0123456789"), "int")
     alone = not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield) for n in ast.walk(comprehension))
     asynchronous = any(generator.is_async for generator in comprehension.generators)
     in_class = isinstance(file.parents[file.statement_of(comprehension)], ast.ClassDef)
     return (
-        site.equal is None
-        and site.tensor.dims == 0
-        and site.type == read_as
+        is_read_as_it_is(site)
         and alone
         and not asynchronous
         and not in_class

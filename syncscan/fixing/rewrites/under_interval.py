@@ -26,12 +26,11 @@ BEFORE = "value = loss.item()\nif step % 10 == 0:\n    print(value)"
 AFTER = "if step % 10 == 0:\n    value = loss.item()\n    print(value)"
 RARE = 3
 """The body may run at most once per this many reads."""
-_FORBIDDEN = frozenset("locals globals vars exec eval".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the assignments that can move below a condition."""
-    if any(isinstance(n, ast.Name) and n.id in _FORBIDDEN for n in file.nodes):
+    if file.hides_names():
         return
     for node in file.nodes:
         if isinstance(node, ast.Assign) and file.loops_of(node) and _waits(file, node.value) >= RARE:

@@ -1,0 +1,102 @@
+"""Keeps what the clocks in a loop measure: what waited before a clock was read goes on waiting before it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from syncscan.fixing import clock_reads
+from syncscan.fixing.flow import callees, read_back
+from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck
+from syncscan.fixing.program_file import File
+
+if TYPE_CHECKING:
+    from syncscan.fixing.flow.number_walk import NumberWalk
+
+WHY = "is waited for before a clock is read, so that its wait is part of what is measured"
+
+
+def check(walk: NumberWalk, origin: Origin) -> None:
+    """Make sure that a wait stands before each clock that is read while a number is deferred; put one there if need be.
+
+    Args:
+        walk: the way of the number.
+        origin: where it enters a function.
+
+    Raises:
+        Stuck: a clock would be read earlier than in the unchanged program.
+    """
+    for clock in walk.clocks:
+        if not walk.in_region(clock, origin) or _follows_sync(walk.file, walk.file.statement_of(clock)):
+            continue
+        if _waits_before(walk, clock, origin) or _reads_after_sync(walk.file, origin):
+            continue
+        if not _read_before(walk, clock, origin):
+            raise Stuck(clock, WHY, origin)
+
+
+def _follows_sync(file: File, statement: ast.stmt) -> bool:
+    """Return whether the statement in front of another one waits for the whole device."""
+    block = file.block_of(statement)
+    at = block.index(statement)
+    return at > 0 and _synchronizes(file, block[at - 1])
+
+
+def _synchronizes(file: File, statement: ast.AST, depth: int = 2) -> bool:
+    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        function = callees.callee(file, call) if depth else None
+        if name == "synchronize" or (function is not None and _synchronizes(file, function, depth - 1)):
+            return True
+    return False
+
+
+def _reads_after_sync(file: File, origin: Origin) -> bool:
+    """Return whether nothing but clocks stands between a read and a wait for the whole device in front of it."""
+    statement = file.statement_of(origin.node)
+    block = file.block_of(statement)
+    for earlier in block[: block.index(statement)][::-1]:
+        if _synchronizes(file, earlier):
+            return True
+        if not clock_reads.reads_clock(file, earlier):
+            return False
+    return False
+
+
+def _waits_before(walk: NumberWalk, clock: ast.Call, origin: Origin) -> bool:
+    """Return whether the number is read between where it was read and a clock in the same turn of the loop."""
+    file = walk.file
+    if file.function_of(clock) is not file.function_of(origin.node):
+        return False
+    read = file.text.span(origin.node)[0]
+    until = file.text.span(clock)[0]
+    inner: ast.AST = clock
+    for outer in file.ancestors(clock):
+        if isinstance(inner, ast.stmt):
+            block = file.block_of(inner)
+            for statement in block[: block.index(inner) + 1]:
+                if statement in walk.draft.before and not file.text.span(statement)[0] < read < until:
+                    return True
+        if outer is origin.home:
+            break
+        inner = outer
+    shown = [file.text.span(node)[0] for node in walk.shown if file.within(node, file.statement_of(clock))]
+    return any(at < until for at in shown)
+
+
+def _read_before(walk: NumberWalk, clock: ast.Call, origin: Origin) -> bool:
+    """Read the number in front of a clock that is read rarely; return whether that is possible."""
+    file, home = walk.file, origin.home
+    statement = walk.branch_of(clock, origin)
+    if home is None or statement is None or not walk.is_rare(clock):
+        return False
+    scope = file.scope_of(statement)
+    for (cell, of), taint in walk.cells.items():
+        number = of is origin and taint.shape is ContainerShape.NUMBER
+        if number and isinstance(cell, Local) and cell.scope is scope and read_back.is_there(walk, cell, home):
+            walk.draft.put_before(statement, "\n".join(read_back.lines(walk, cell.name, cell, taint)))
+            return True
+    return False
+
+
+__all__ = ["check"]
