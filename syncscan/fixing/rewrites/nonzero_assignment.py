@@ -1,7 +1,7 @@
 """Writes `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
 
-The indices are used only for such assignments, in their order, and the shape of the condition matches the first
-dimensions of `x`. A value on the device becomes a `torch.where`, in place.
+The indices stand in the assignment itself, or have names that are used only for such assignments, in their order. The
+shape of the condition matches the first dimensions of `x`. A value on the device becomes a `torch.where`, in place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
 The source is pageable memory, which the driver stages before the call returns (CUDA driver API, "API synchronization
-behavior"), or a pinned batch from a loader that nothing else keeps or modifies. A list that becomes a tensor on the
-device, by `torch.tensor` or as an index, becomes a tensor on the host first, which is then copied. A loader gets
-`pin_memory` if all that it returns is on the host, and if there is a GPU.
+behavior"), or a pinned batch from a loader that nothing else keeps or modifies; a comprehension may move its tensors.
+A list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a tensor on the host first, which
+is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if there is a GPU.
 """
 
 from __future__ import annotations
