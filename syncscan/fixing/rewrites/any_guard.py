@@ -80,11 +80,23 @@ def _filled_tensor(file: File, node: ast.expr, method: str, mask: ast.expr) -> a
     """Return the tensor that a call fills through the mask with a number."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
         return None
-    if len(node.args) != 2 or node.keywords or not questions.same_source(file, node.args[0], mask):
+    if len(node.args) != 2 or node.keywords or not questions.same_source(file, _without_new_dims(node.args[0]), mask):
         return None
     if not isinstance(node.args[1], ast.Constant) and not file.is_number(node.args[1]):
         return None
     return node.func.value if _is_on_device(file, node.func.value) else None
+
+
+def _without_new_dims(mask: ast.expr) -> ast.expr:
+    """Return `m` of `m[:, None]` and `m.unsqueeze(1)`, which have a hit where `m` has one."""
+    if isinstance(mask, ast.Subscript):
+        parts = mask.slice.elts if isinstance(mask.slice, ast.Tuple) else [mask.slice]
+        adds = all(ast.unparse(part) in (":", "...", "None") for part in parts)
+        return mask.value if adds else mask
+    function = mask.func if isinstance(mask, ast.Call) else None
+    if isinstance(function, ast.Attribute) and function.attr == "unsqueeze":
+        return function.value
+    return mask
 
 
 def _is_on_device(file: File, node: ast.expr) -> bool:
