@@ -458,6 +458,9 @@ class NumberWalk:
             if tree is not None and _is_plain(tree):
                 self._hold_at(cell, self.file.text.code(tree) + path[len(root.id) :], tree, taint, outer)
                 return
+            if isinstance(cell, Local) and cell.scope is self.file.function_of(call):  # nonlocal, or global
+                self._hold_at(cell, cell.name, None, taint, outer)
+                return
         for known, (other, _) in self.lasting.get(origin, {}).items():
             if isinstance(cell, Attribute) and isinstance(other, Attribute) and cell.owner == other.owner:
                 self.lasting[origin][known[: -len(other.name)] + cell.name] = (cell, taint)
