@@ -34,6 +34,24 @@ def clocks(file: File) -> list[ast.Call]:
     return [n for n in file.nodes if isinstance(n, ast.Call) and _is_named(n, names)]
 
 
+def follows_sync(file: File, clock: ast.Call) -> bool:
+    """Return whether the statement in front of a clock's waits for the whole device."""
+    statement = file.statement_of(clock)
+    block = file.block_of(statement)
+    at = block.index(statement)
+    return at > 0 and synchronizes(file, block[at - 1])
+
+
+def synchronizes(file: File, node: ast.AST, depth: int = 2) -> bool:
+    """Return whether something in a node, or in the functions of the file that it calls, waits for the whole device."""
+    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        function = callees.callee(file, call) if depth else None
+        if name == "synchronize" or (function is not None and synchronizes(file, function, depth - 1)):
+            return True
+    return False
+
+
 def reads_clock(file: File, node: ast.AST) -> bool:
     """Return whether something in a node reads a clock."""
     return any(isinstance(inner, ast.Call) and is_clock(file, inner) for inner in ast.walk(node))
@@ -65,4 +83,4 @@ def _names_of_clocks(file: File) -> set[str]:
     return names
 
 
-__all__ = ["clocks", "is_clock", "is_timed", "reads_clock"]
+__all__ = ["clocks", "follows_sync", "is_clock", "is_timed", "reads_clock", "synchronizes"]

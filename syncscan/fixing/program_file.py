@@ -202,8 +202,8 @@ class File:
             return False
         if not isinstance(call, ast.Call) or call.func is not name or len(call.args) != 1:
             return True
-        types = self.types(call.args[0])
-        return not types or "module" in types
+        plain = isinstance(call.args[0], ast.Name | ast.Attribute)
+        return not plain or "module" in self.types(call.args[0])
 
     def is_new(self, name: str) -> bool:
         """Return whether no node of the file has this name."""

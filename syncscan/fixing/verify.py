@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from syncscan.fixing.messages import RunResult
@@ -16,6 +16,11 @@ TOLERANCE = 1e-5
 GRAPHS = 20
 """Nodes of autograd's graphs that may be alive in addition, beside twice as many as before."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)\b")
+_BAR = re.compile(
+    r"(?P<at>\d+(?:\.\d+)?[kMG]?(?:/\d+(?:\.\d+)?[kMG]?)?)\w* \[(?:\d+:)?\d\d:\d\d(?:<(?:(?:\d+:)?\d\d:\d\d|\?))?"
+    r"(?:, +(?:[\d.]+[kMG]?|\?)[^\s,/\]]*/[^\s,\]]+)?"
+)
+"""Position and times of tqdm's bars: ` 3/20 [00:02<00:47,  2.48s/it, loss=0.5]`."""
 _WARNING = re.compile(r"^\S.*:\d+: \w*Warning: ")
 
 
@@ -74,9 +79,10 @@ class Reference:
 
 
 class _Lines:
-    """Printed lines, with those whose numbers differ from run to run."""
+    """Printed lines, with those whose numbers differ from run to run; progress bars are compared apart."""
 
     def __init__(self, text: str, again: str) -> None:
+        self._bars = _bars(text)
         self._lines = _lines(text)
         other = _lines(again)
         self._unstable = len(self._lines) != len(other)
@@ -84,6 +90,11 @@ class _Lines:
 
     def differs(self, text: str, does: str) -> str:
         """Return how another run's lines differ; empty where they don't."""
+        bars = _bars(text)
+        for at in self._bars.keys() & bars.keys():
+            strange = [b for b in bars[at] if not any(same_line(a, b) for a in self._bars[at])]
+            if strange and len(bars[at]) == len(self._bars[at]):
+                return f"the patched program {does} {strange[0][:60]!r} instead of {self._bars[at][0][:60]!r}"
         lines = _lines(text)
         if self._unstable:
             return ""
@@ -97,7 +108,20 @@ class _Lines:
 
 
 def _lines(text: str) -> list[str]:
-    return [part for line in text.splitlines() for part in line.split("\r")]
+    return [line for line in _parts(text) if not _BAR.search(line)]
+
+
+def _bars(text: str) -> dict[str, list[str]]:
+    """Return the states of progress bars by their position, `3/20`, without times, which differ from run to run."""
+    states: dict[str, list[str]] = {}
+    for line in _parts(text):
+        if match := _BAR.search(line):
+            states.setdefault(match["at"], []).append(_BAR.sub(r"\g<at> [", line).strip())
+    return states
+
+
+def _parts(text: str) -> Iterator[str]:
+    return (part for line in text.splitlines() for part in line.split("\r"))
 
 
 def _without_warnings(text: str) -> str:

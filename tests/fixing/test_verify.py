@@ -59,6 +59,20 @@ def test_progress_bars_are_compared_part_by_part() -> None:
     assert reference("1/2\r2/2\n").differs(RunResult(printed="2/2\n")) != ""
 
 
+def test_the_times_of_a_progress_bar_are_noise() -> None:
+    """They, and how often the bar is drawn, depend on the machine; what it shows beside them doesn't."""
+    bar = " 50%|#####     | 1/2 [00:01<00:01,  1.20s/it, loss=0.5]"
+    other = " 50%|#####     | 1/2 [00:03<00:03,  3.10s/it, loss={}]"
+    before = (
+        f"start\n  0%|          | 0/2 [00:00<?, ?it/s]\r{bar}\r100%|##########| 2/2 [00:02<00:00,  1.21s/it]\nend\n"
+    )
+    run = reference("", errors=before)
+    assert run.differs(RunResult(errors=f"start\n{other.format(0.5)}\nend\n")) == ""
+    assert run.differs(RunResult(errors=f"start\n{other.format(0.7)}\nend\n")) != ""
+    assert run.differs(RunResult(errors=f"start\n{other.format(0.5)}\n")) != ""
+    assert reference("7it [00:01, 5.2it/s]").differs(RunResult(printed="7it [01:00:01, 5.1kit/s]")) == ""
+
+
 def test_warnings_may_go_with_their_code() -> None:
     """They quote the line that raises them."""
     before = "train.py:3: UserWarning: slow\n  x = torch.tensor(y)\nerror\n"

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from syncscan.fixing import clock_reads
-from syncscan.fixing.flow import callees, read_back
+from syncscan.fixing.flow import read_back
 from syncscan.fixing.flow.taint import ContainerShape, Local, Origin, Stuck
 from syncscan.fixing.program_file import File
 
@@ -27,7 +27,7 @@ def check(walk: NumberWalk, origin: Origin) -> None:
         Stuck: a clock would be read earlier than in the unchanged program.
     """
     for clock in walk.clocks:
-        if not walk.in_region(clock, origin) or _follows_sync(walk.file, walk.file.statement_of(clock)):
+        if not walk.in_region(clock, origin) or clock_reads.follows_sync(walk.file, clock):
             continue
         if _waits_before(walk, clock, origin) or _reads_after_sync(walk.file, origin):
             continue
@@ -35,28 +35,12 @@ def check(walk: NumberWalk, origin: Origin) -> None:
             raise Stuck(clock, WHY, origin)
 
 
-def _follows_sync(file: File, statement: ast.stmt) -> bool:
-    """Return whether the statement in front of another one waits for the whole device."""
-    block = file.block_of(statement)
-    at = block.index(statement)
-    return at > 0 and _synchronizes(file, block[at - 1])
-
-
-def _synchronizes(file: File, statement: ast.AST, depth: int = 2) -> bool:
-    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        function = callees.callee(file, call) if depth else None
-        if name == "synchronize" or (function is not None and _synchronizes(file, function, depth - 1)):
-            return True
-    return False
-
-
 def _reads_after_sync(file: File, origin: Origin) -> bool:
     """Return whether nothing but clocks stands between a read and a wait for the whole device in front of it."""
     statement = file.statement_of(origin.node)
     block = file.block_of(statement)
     for earlier in block[: block.index(statement)][::-1]:
-        if _synchronizes(file, earlier):
+        if clock_reads.synchronizes(file, earlier):
             return True
         if not clock_reads.reads_clock(file, earlier):
             return False

@@ -604,7 +604,7 @@ class NumberWalk:
 
     def _rarely(self, node: ast.AST, origin: Origin, shown: bool) -> bool:
         """Read the number here, if this runs seldom beside the reads that are deferred."""
-        if not self.is_rare(node):
+        if not self.is_rare(node) or self._is_behind_loop(node, origin):
             return False
         if shown:
             self.shown.append(node)
@@ -623,6 +623,12 @@ class NumberWalk:
             block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
             self.draft.put_before(statement, "\n".join(block))
         return True
+
+    def _is_behind_loop(self, node: ast.AST, origin: Origin) -> bool:
+        """Return whether a node stands outside of the loop, in its function, from which the number comes."""
+        loops = [home for home in origin.homes if home is not None]
+        same = self.file.function_of(node) is self.file.function_of(origin.node)
+        return origin.home is None and bool(loops) and same and not self.file.within(node, loops[0])
 
     def is_rare(self, node: ast.AST) -> bool:
         """Return whether an expression runs seldom beside the reads that are deferred.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import clock_reads
 from syncscan.fixing.flow.homes import followed
 from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.flow.taint import Stuck
@@ -24,7 +23,6 @@ RULES = ("item", "cpu", "nan-guard")
 SAFETY = Safety.SAFE
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()"
 AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)"
-TIMED = "its wait is part of a measurement: a clock is read before and after it"
 FEWEST = 3
 """Reads of a place in the whole run, below which nothing is to be gained."""
 
@@ -39,8 +37,6 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]
-    if clock_reads.is_timed(file, site.node):
-        return Left(site.node, TIMED)
     way = followed(file, site, nodes)
     if isinstance(way, Stuck):
         line = getattr(way.node, "lineno", site.node.lineno)

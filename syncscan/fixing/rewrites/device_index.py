@@ -70,7 +70,7 @@ def _of(file: File, assign: ast.Assign, name: ast.Name) -> Iterator[Proposal]:
 def _subscripts(file: File, name: ast.Name) -> list[ast.Subscript]:
     """Return the device tensors' subscripts that a name is the index of; empty if it is used in another way too."""
     home = file.home_of(name)
-    uses = [n for n in file.names(home, name.id) if n is not name]
+    uses = sorted((n for n in file.names(home, name.id) if n is not name), key=lambda n: (n.lineno, n.col_offset))
     if home is not file.scope_of(name) or (home is file.tree and not file.main):
         return []
     parents = [file.parents[use] for use in uses]
@@ -99,15 +99,19 @@ def _is_whole(value: ast.expr) -> bool:
 
 
 def _is_bound_before(file: File, base: ast.expr, assign: ast.Assign) -> bool:
-    """Return whether a name is certainly bound, in the same function, where an assignment stands."""
+    """Return whether a name, or the object of an attribute, is certainly bound where an assignment stands."""
+    while isinstance(base, ast.Attribute):
+        base = base.value
     if not isinstance(base, ast.Name):
         return False
     home = file.home_of(base)
     around = [n for n in [assign, *file.ancestors(assign)] if isinstance(n, ast.stmt)]
     blocks = [(file.block_of(n), n) for n in around]
     stores = [n for n in file.names(home, base.id) if not isinstance(n.ctx, ast.Load)]
-    if home is not file.scope_of(assign) or not stores:
+    if home is not file.scope_of(assign):
         return False
+    if not stores:
+        return any(isinstance(n, ast.arg) and n.arg == base.id for n in ast.walk(getattr(home, "args", ast.Pass())))
     statements = [file.statement_of(store) for store in stores]
     earlier = all(s.lineno < assign.lineno for s in statements)
     return earlier and any(s in block and block.index(s) < block.index(n) for s in statements for block, n in blocks)
@@ -125,5 +129,6 @@ def _stays(file: File, assign: ast.Assign) -> bool:
     passed = {
         a.id for call in calls for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)
     }
-    arrays = {n.id for n in ast.walk(value) if isinstance(n, ast.Name) and not file.is_number(n)}
-    return not any(questions.is_written(file, name, around) for name in names) and not arrays & passed
+    arrays = [n for n in ast.walk(value) if isinstance(n, ast.Name) and not file.is_number(n)]
+    shared = any(questions.has_second_name(file, n) for n in arrays) or not passed.isdisjoint(n.id for n in arrays)
+    return not shared and not any(questions.is_written(file, name, around) for name in names)

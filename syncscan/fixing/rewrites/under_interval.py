@@ -45,7 +45,7 @@ def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]
         return
     if not _has_no_effect(file, statement.value) or not _stays(file, statement, branch):
         return
-    if clock_reads.is_timed(file, statement.value) or _is_guarded(file, statement):
+    if _is_timed(file, statement, branch) or _is_guarded(file, statement):
         return
     lines = _lines(file, statement)
     if lines is None:
@@ -62,6 +62,15 @@ def _of(file: File, statement: ast.Assign, branch: ast.If) -> Iterator[Proposal]
         change="read the value only where it is used",
         waits=waits - waits * runs // count,
     )
+
+
+def _is_timed(file: File, statement: ast.Assign, branch: ast.If) -> bool:
+    """Return whether a clock is read in the loop where the wait would be missing: anywhere but in the branch."""
+    if clock_reads.is_timed(file, statement.value):
+        return True
+    loop = file.loops_of(statement)[-1]
+    inside = [c for c in clock_reads.clocks(file) if file.within(c, loop) or file.ran_inside(file.function_of(c), loop)]
+    return any(not file.within(c, branch) and not clock_reads.follows_sync(file, c) for c in inside)
 
 
 def _is_guarded(file: File, statement: ast.stmt) -> bool:

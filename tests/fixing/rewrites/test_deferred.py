@@ -25,6 +25,22 @@ FIXED = {
         "result = best"
     ),
     (
+        "import argparse\n"
+        "options = argparse.Namespace(steps=3)\n"
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += loss.item()\n"
+        "result = total, vars(options)"
+    ): (
+        "import argparse\n"
+        "options = argparse.Namespace(steps=3)\n"
+        "total = 0.0\n"
+        "for loss in losses:\n"
+        "    total += loss.detach().double()\n"
+        "total = float(total)\n"
+        "result = total, vars(options)"
+    ),
+    (
         "values = []\n"
         "for k in range(4):\n"
         "    loss = (x * k).sum()\n"

@@ -23,6 +23,14 @@ FIXED = {
         "    result.append((total, time.time() > start))"
     ),
     (
+        f"{HEAD}for epoch in range(3):\n    begin, total = time.time(), 0.0\n    for loss in losses:\n"
+        "        total += loss.item()\n    result.append(total)\n    took = time.time() - begin\nresult = result"
+    ): (
+        f"{HEAD}for epoch in range(3):\n    begin, total = time.time(), 0.0\n    for loss in losses:\n"
+        "        total += loss.detach().double()\n    total = float(total)\n"
+        "    result.append(total)\n    took = time.time() - begin\nresult = result"
+    ),
+    (
         f"{HEAD}for step, loss in enumerate(losses):\n    total += loss.item()\n    if step % 6 == 5:\n"
         "        took = time.time() - start\n        result.append(f'{total:.3f} {took > 0}')\n"
         "        total, start = 0.0, time.time()"
@@ -42,6 +50,15 @@ FIXED = {
     ),
 }
 KEPT = {
+    "a step is timed from its begin to its end": (
+        f"{HEAD}for loss in losses:\n    begin = time.time()\n    total += loss.item()\n"
+        "    result.append(time.time() >= begin)\nresult = total, result"
+    ),
+    "a call is timed by who calls it": (
+        f"{HEAD}def add(loss):\n    global total\n    total += loss.item()\n"
+        "for loss in losses:\n    begin = time.time()\n    add(loss)\n"
+        "    result.append(time.time() >= begin)\nresult = total, result"
+    ),
     "each step's time is noted": (
         f"{HEAD}for loss in losses:\n    total += loss.item()\n    result.append(time.time() - start > 0)\n"
         "    start = time.time()\nresult = total, result"

@@ -76,6 +76,26 @@ FIXED = {
         "result = text, one.total, two.total, three.total"
     ),
     (
+        "def train(verbose):\n"
+        "    seen = []\n"
+        "    for loss in losses:\n"
+        "        seen.append(loss.item())\n"
+        "    if verbose:\n"
+        "        return f'{sum(seen):.3f} of {len(seen)}'\n"
+        "    return f'{sum(seen):.3f}'\n"
+        "result = train(False)"
+    ): (
+        "def train(verbose):\n"
+        "    seen = []\n"
+        "    for loss in losses:\n"
+        "        seen.append(loss.detach().clone())\n"
+        "    seen = torch.stack(seen).tolist() if seen else []\n"
+        "    if verbose:\n"
+        "        return f'{sum(seen):.3f} of {len(seen)}'\n"
+        "    return f'{sum(seen):.3f}'\n"
+        "result = train(False)"
+    ),
+    (
         "def step(t):\n"
         '    return {"loss": t.item(), "n": 3}\n'
         'total = {"loss": 0.0, "n": 0}\n'

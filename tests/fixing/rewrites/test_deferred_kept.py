@@ -24,14 +24,6 @@ REASONS = {
         "        result.append(value)"
     ): "its value is iterated over beside values that are no numbers",
     (
-        "import time\n"
-        "result, times = 0.0, []\n"
-        "for loss in losses:\n"
-        "    begin = time.perf_counter()\n"
-        "    result += loss.item()\n"
-        "    times.append(time.perf_counter() - begin)"
-    ): "its wait is part of a measurement",
-    (
         'result = 0\nfor loss in losses:\n    print(end=f"{loss.item():.0f}"[:0])'
     ): "its value is printed or logged in every step",
     ("result = 0\nfor loss in losses:\n    if loss.item() > 2:\n        break"): "its value controls what runs next",

@@ -13,6 +13,18 @@ END = "\nresult = float(result)"
 LOOP = "for k in range(4):\n"
 USE = "    result = result + x[ids].sum() + (y[ids] * 2).sum()"
 FIXED = {
+    (
+        f"{HEAD}class Buffer:\n    def __init__(self):\n        self.x, self.y = x, y\n"
+        "    def sample(self, k):\n        ids = np.random.randint(0, 4, size=3)\n"
+        "        return self.x[ids].sum() + self.y[ids].sum() + self.x[ids].max()\n"
+        f"buffer = Buffer()\n{LOOP}    result = result + buffer.sample(k)"
+    ): (
+        f"{HEAD}class Buffer:\n    def __init__(self):\n        self.x, self.y = x, y\n"
+        "    def sample(self, k):\n"
+        "        ids = torch.as_tensor(np.random.randint(0, 4, size=3), device=self.x.device)\n"
+        "        return self.x[ids].sum() + self.y[ids].sum() + self.x[ids].max()\n"
+        f"buffer = Buffer()\n{LOOP}    result = result + buffer.sample(k)"
+    ),
     f"{HEAD}order = np.arange(4)\n{LOOP}    np.random.shuffle(order)\n    for j in (0, 2):\n"
     "        ids = order[j : j + 2]\n    "
     f"{USE}": (
@@ -27,11 +39,23 @@ FIXED = {
         f"{HEAD}ids = torch.as_tensor(default_rng(0).permutation(4), device=x.device)\n{LOOP}"
         "    result = result + x[ids].sum()"
     ),
+    (
+        f"{HEAD}def pick(t, k):\n    ids = default_rng(k).permutation(4)\n    return t[ids].sum() + t[ids].max()\n"
+        f"{LOOP}    result = result + pick(x, k)"
+    ): (
+        f"{HEAD}def pick(t, k):\n    ids = torch.as_tensor(default_rng(k).permutation(4), device=t.device)\n"
+        "    return t[ids].sum() + t[ids].max()\n"
+        f"{LOOP}    result = result + pick(x, k)"
+    ),
     f"{HEAD}{LOOP}    ids = torch.randperm(4)[:2]\n    x[ids] = y[ids]\n    result = x.sum()": (
         f"{HEAD}{LOOP}    ids = torch.randperm(4)[:2].to(x.device)\n    x[ids] = y[ids]\n    result = x.sum()"
     ),
 }
 KEPT = {
+    "it is written to under another name": (
+        f"{HEAD}order = np.arange(4)\nother = order\n{LOOP}    ids = order[:2]\n    result = result + x[ids].sum()\n"
+        "    other[0] = 3\n    result = result + y[ids].sum()"
+    ),
     "it is used once": f"{HEAD}{LOOP}    ids = default_rng(k).permutation(4)\n    result = result + x[ids].sum()",
     "the host uses it too": f"{HEAD}{LOOP}    ids = default_rng(k).permutation(4)\n{USE} + int(ids[0])",
     "its length is needed": f"{HEAD}{LOOP}    ids = default_rng(k).permutation(4)\n{USE} / len(ids)",

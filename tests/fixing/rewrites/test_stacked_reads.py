@@ -32,6 +32,14 @@ FIXED = {
         "    result.append('%d of %d' % (a, b))"
     ),
     (
+        f"{LOOP}    a = (loss + 1).sqrt().exp().item()\n"
+        f"    b = (x * loss).sum(dim=1).exp().log().abs().mean().item()\n{SHOWN}"
+    ): (
+        f"{LOOP}    a, b = torch.stack([\n        (loss + 1).sqrt().exp(),\n"
+        "        (x * loss).sum(dim=1).exp().log().abs().mean(),\n    ]).tolist()\n"
+        f"{SHOWN}"
+    ),
+    (
         "def show(loss):\n    a = loss.item()\n    b = loss.sqrt().item()\n    return f'{a} {b}'\n"
         "result = [show(loss) for loss in losses]"
     ): (

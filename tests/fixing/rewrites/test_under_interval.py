@@ -87,6 +87,8 @@ KEPT = {
     + loop("value = read(loss)", "if step % 6 == 0:", "    rows.append(value)"),
     "the other branch": loop("value = loss.item()", "if step % 6:", "    pass", "else:", "    rows.append(value)"),
     "a closure": loop("value = loss.item()", "if step % 6 == 0:", "    rows.append((lambda: value)())"),
+    "a clock between the read and its use": "import time\n"
+    + loop("value = loss.item()", "took = time.perf_counter()", "if step % 6 == 0:", "    rows.append(value)"),
     "a clock": "import time\n"
     + loop(
         "begin = time.perf_counter()",
