@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import msgspec
 
@@ -67,8 +68,8 @@ class _GatherReader:
         return all(s == shapes[0] for s in shapes) and _begins(shapes[0], masks)
 
     def _of(self, node: ast.expr) -> str | None:
-        if isinstance(node, ast.Subscript):
-            return self._source_of_subscript(node)
+        if (parts := selection(node)) is not None:
+            return self._source_of_selection(node, *parts)
         if isinstance(node, ast.BinOp):
             return self._of_operation(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -78,21 +79,22 @@ class _GatherReader:
             return self._of_call(node)
         return self._number(node)
 
-    def _source_of_subscript(self, node: ast.Subscript) -> str | None:
+    def _source_of_selection(self, node: ast.expr, of: ast.expr, by: ast.expr) -> str | None:
         file = self._file
-        tensor, mask = file.device_tensor(node.value), questions.mask_of(file, node.slice)
+        tensor, mask = file.device_tensor(of), questions.mask_of(file, by)
         if tensor is None or mask is None or not questions.is_pure(file, node):
             return None
-        if self._mask is not None and not questions.same_source(file, self._mask, node.slice):
+        if isinstance(node, ast.Call) and file.seen(of).shapes != file.seen(by).shapes:
+            return None  # masked_select broadcasts both
+        if self._mask is not None and not questions.same_source(file, self._mask, by):
             return None
-        self._mask = self._mask or node.slice
-        self._tensors.append(node.value)
-        source = file.text.code(node.value)
+        self._mask = self._mask or by
+        self._tensors.append(of)
+        source = file.text.code(of)
         if self._guarded:
-            simple = questions.is_simple(node.slice)
-            where = questions.with_dims(file.text.code(node.slice), tensor.dims - mask.dims, simple)
+            where = questions.with_dims(file.text.code(by), tensor.dims - mask.dims, questions.is_simple(by))
             return f"torch.where({where}, {source}, 0)"
-        return source if questions.is_simple(node.value) else f"({source})"
+        return source if questions.is_simple(of) else f"({source})"
 
     def _of_operation(self, node: ast.BinOp) -> str | None:
         if not isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow):
@@ -129,6 +131,25 @@ class _GatherReader:
         return file.text.code(node)
 
 
+def selection(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """Return tensor and mask of `x[mask]`, `x.masked_select(mask)` and `torch.masked_select(x, mask)`."""
+    if isinstance(node, ast.Subscript):
+        return node.value, node.slice
+    function = node.func if isinstance(node, ast.Call) and not node.keywords else None
+    if not isinstance(node, ast.Call) or not isinstance(function, ast.Attribute) or function.attr != "masked_select":
+        return None
+    given = node.args if questions.is_torch(function.value) else [function.value, *node.args]
+    return (given[0], given[1]) if len(given) == 2 else None
+
+
+def _around_selections(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of an expression that compute with what the mask selects, and the selections themselves."""
+    yield node
+    if selection(node) is None:
+        for part in ast.iter_child_nodes(node):
+            yield from _around_selections(part)
+
+
 def _begins(shapes: list[list[int]], masks: list[list[int]]) -> bool:
     return any(shape[: len(mask)] == mask for shape in shapes for mask in masks) and all(
         any(shape[: len(mask)] == mask for mask in masks) for shape in shapes
@@ -137,33 +158,39 @@ def _begins(shapes: list[list[int]], masks: list[list[int]]) -> bool:
 
 def _is_linear(node: ast.expr) -> bool:
     """Return whether the gradient of each element is a constant, whatever the elements are."""
-    for inner in ast.walk(node):
+    for inner in _around_selections(node):
         if isinstance(inner, ast.BinOp):
-            sides = _holds_subscript(inner.left), _holds_subscript(inner.right)
+            sides = _selects(inner.left), _selects(inner.right)
             scales = isinstance(inner.op, ast.Mult) and not all(sides)
             divides = isinstance(inner.op, ast.Div) and not sides[1]
             if not (isinstance(inner.op, ast.Add | ast.Sub) or scales or divides):
                 return False
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr not in _LINEAR:
+        if (name := _method(inner)) and name not in _LINEAR:
             return False
     return True
 
 
 def _is_finite(node: ast.expr) -> bool:
     """Return whether the gradient at 0 is finite, so that 0 in the place of what isn't picked adds nothing."""
-    for inner in ast.walk(node):
+    for inner in _around_selections(node):
         if isinstance(inner, ast.BinOp) and not isinstance(inner.op, ast.Add | ast.Sub | ast.Mult):
-            divides = isinstance(inner.op, ast.Div) and not _holds_subscript(inner.right)
+            divides = isinstance(inner.op, ast.Div) and not _selects(inner.right)
             squares = isinstance(inner.op, ast.Pow) and isinstance(inner.right, ast.Constant) and inner.right.value == 2
             if not (divides or squares):
                 return False
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr not in _METHODS:
+        if (name := _method(inner)) and name not in _METHODS:
             return False
     return True
 
 
-def _holds_subscript(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Subscript) for n in ast.walk(node))
+def _selects(node: ast.AST) -> bool:
+    return any(selection(n) is not None for n in ast.walk(node))
+
+
+def _method(node: ast.AST) -> str:
+    """Return the name of the method that computes with what a mask selects; empty for other nodes."""
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and selection(node) is None
+    return node.func.attr if called else ""  # type: ignore[attr-defined]
 
 
 __all__ = ["Gathered", "gathered"]

@@ -20,6 +20,8 @@ _HOLDERS = {
     "collections.deque": ContainerShape.LIST,
     "dict": ContainerShape.DICT,
     "collections.defaultdict": ContainerShape.DICT,
+    "collections.OrderedDict": ContainerShape.DICT,
+    "collections.Counter": ContainerShape.DICT,
 }
 
 
@@ -49,6 +51,8 @@ def holder(walk: NumberWalk, node: ast.expr) -> ContainerShape | None:
     cell = walk.cell(node) if not types and isinstance(node, ast.Name | ast.Attribute) else None
     if cell is not None:  # it is written to here: what it is where it is read
         types = {t for use in walk.uses(cell) for t in walk.file.types(use)}
+    if not types and isinstance(node, ast.Subscript):
+        types = set(walk.file.seen(node.value).elements)
     return _HOLDERS.get(next(iter(types))) if len(types) == 1 else None
 
 

@@ -167,12 +167,18 @@ def _write_branch(walk: NumberWalk, parent: ast.If, pairs: list[tuple[ast.expr, 
     text = walk.file.text
     flag = walk.file.fresh("better")
     between = text.line_end + text.indent(parent)
+    read = walk.site.node
+    in_test = walk.file.within(read, parent.test)
+
+    def tested(value: ast.expr) -> ast.expr:
+        """Return the read in the condition for a value that reads the same number again."""
+        return read if in_test and text.code(value) == text.code(read) else value
 
     def lines(render: Render) -> str:
         test = render(parent.test)
         head = [] if len(pairs) == 1 else [f"{flag} = {test}"]
         condition = test if len(pairs) == 1 else flag
-        rest = [f"{text.code(t)} = torch.where({condition}, {render(v)}, {text.code(t)})" for t, v in pairs]
+        rest = [f"{text.code(t)} = torch.where({condition}, {render(tested(v))}, {text.code(t)})" for t, v in pairs]
         return between.join([*head, *rest])
 
     walk.draft.replace(parent, lines)

@@ -12,7 +12,7 @@ from syncscan.fixing.edits import Render
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 
-PEELED = frozenset({"cpu", "detach"})
+PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
 FRESH = frozenset(
     "sum mean max min any all prod norm amax amin std var median argmax argmin count_nonzero item float double long "
@@ -28,7 +28,7 @@ CASTS = frozenset("float double long int".split())
 
 
 class NumberRead(msgspec.Struct, frozen=True):
-    """A read of one number: `x.item()`, `float(x)`, `int(x)`, `x.detach().cpu().item()`."""
+    """A read of one number: `x.item()`, `float(x)`, `int(x)`, `x.detach().cpu().numpy().item()`."""
 
     node: ast.expr
     of: ast.expr

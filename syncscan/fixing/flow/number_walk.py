@@ -458,6 +458,9 @@ class NumberWalk:
             if tree is not None and _is_plain(tree):
                 self._hold_at(cell, self.file.text.code(tree) + path[len(root.id) :], tree, taint, outer)
                 return
+            if isinstance(cell, Local) and cell.scope is self.file.function_of(call):  # nonlocal, or global
+                self._hold_at(cell, cell.name, None, taint, outer)
+                return
         for known, (other, _) in self.lasting.get(origin, {}).items():
             if isinstance(cell, Attribute) and isinstance(other, Attribute) and cell.owner == other.owner:
                 self.lasting[origin][known[: -len(other.name)] + cell.name] = (cell, taint)
@@ -578,7 +581,7 @@ class NumberWalk:
             if cell in self.copied:
                 deferred_arithmetic.write_sum(self, statement)
         for (held, origin), taint in self.cells.items():
-            if taint.shape is not ContainerShape.NUMBER:
+            if taint.shape not in (ContainerShape.NUMBER, ContainerShape.TABLE):
                 for statement in containers.sums_of_shared_entries(self, held, origin):
                     deferred_arithmetic.write_sum(self, statement)
 
@@ -628,8 +631,12 @@ class NumberWalk:
         return origin.home is None and bool(loops) and same and not self.file.within(node, loops[0])
 
     def is_rare(self, node: ast.AST) -> bool:
-        """Return whether an expression runs seldom beside the reads that are deferred."""
-        return self.file.seen(node).count * RARE <= self.site.count
+        """Return whether an expression runs seldom beside the reads that are deferred.
+
+        Those are all the reads that enter the functions that take the number: three meters are shown together.
+        """
+        entered = [self.file.entered(function).count for function, _ in self.parameters]
+        return self.file.seen(node).count * RARE <= max([self.site.count, *entered])
 
     def branch_of(self, node: ast.AST, origin: Origin) -> ast.stmt | None:
         """Return the statement of a rarely taken branch that holds a node."""

@@ -44,7 +44,10 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | No
     if taint.shape is ContainerShape.NUMBER:
         return [_number(walk, path, cell, taint)]
     if taint.shape is ContainerShape.DICT:
-        return [f"{path}.update({{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}})"]
+        numbers = f"{{k: v.item() for k, v in {path}.items() if torch.is_tensor(v)}}"
+        counts = "collections.Counter" in {t for use in walk.uses(cell) for t in walk.file.types(use)}
+        # Counter.update adds to its counts
+        return [f"dict.update({path}, {numbers})" if counts else f"{path}.update({numbers})"]
     if taint.shape is ContainerShape.ROWS:
         return _rows(walk, path)
     if taint.shape is ContainerShape.PAIRS:

@@ -1,9 +1,10 @@
 """Removes `if mask.any():` around a masked fill, which changes nothing if no element is masked.
 
 The body fills through that mask with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)` or
-`x[mask] = v`. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be a
-different tensor than before. If no element was masked in the run, the last use of the name before the guard determines
-what is known about the tensor.
+`x[mask] = v`; or it assigns to the masked elements what the mask selects, `x[mask] = y[mask]`, if `masked-assignment`
+rewrites that too. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be
+a different tensor than before. If no element was masked in the run, the last use of the name before the guard
+determines what is known about the tensor.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.gathered import gathered
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -52,24 +54,49 @@ def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript):
             fills = file.is_number(statement.value) and _is_on_device(file, target.value)
-            return fills and questions.same_source(file, target.slice, mask)
+            if fills and questions.same_source(file, target.slice, mask):
+                return True
+            return _assigns_hits(file, statement, target, mask)
         filled = _filled_tensor(file, statement.value, "masked_fill", mask)
         same = filled is not None and isinstance(target, ast.Name) and questions.same_source(file, filled, target)
         return same and _stays_whole(file, statement, target)  # type: ignore[arg-type]
+    if isinstance(statement, ast.AugAssign):
+        return _assigns_hits(file, statement, statement.target, mask)
     if isinstance(statement, ast.Expr):
         return _filled_tensor(file, statement.value, "masked_fill_", mask) is not None
     return False
+
+
+def _assigns_hits(file: File, statement: ast.Assign | ast.AugAssign, target: ast.expr, mask: ast.expr) -> bool:
+    """Return whether only hits are assigned, from numbers and what the mask selects; without hits nothing raises."""
+    if not isinstance(target, ast.Subscript) or not questions.same_source(file, target.slice, mask):
+        return False
+    if not file.seen(statement).waits or file.device_tensor(target.value) is None:
+        return False
+    return file.is_number(statement.value) or gathered(file, statement.value, target.slice) is not None
 
 
 def _filled_tensor(file: File, node: ast.expr, method: str, mask: ast.expr) -> ast.expr | None:
     """Return the tensor that a call fills through the mask with a number."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
         return None
-    if len(node.args) != 2 or node.keywords or not questions.same_source(file, node.args[0], mask):
+    if len(node.args) != 2 or node.keywords or not questions.same_source(file, _without_new_dims(node.args[0]), mask):
         return None
     if not isinstance(node.args[1], ast.Constant) and not file.is_number(node.args[1]):
         return None
     return node.func.value if _is_on_device(file, node.func.value) else None
+
+
+def _without_new_dims(mask: ast.expr) -> ast.expr:
+    """Return `m` of `m[:, None]` and `m.unsqueeze(1)`, which have a hit where `m` has one."""
+    if isinstance(mask, ast.Subscript):
+        parts = mask.slice.elts if isinstance(mask.slice, ast.Tuple) else [mask.slice]
+        adds = all(ast.unparse(part) in (":", "...", "None") for part in parts)
+        return mask.value if adds else mask
+    function = mask.func if isinstance(mask, ast.Call) else None
+    if isinstance(function, ast.Attribute) and function.attr == "unsqueeze":
+        return function.value
+    return mask
 
 
 def _is_on_device(file: File, node: ast.expr) -> bool:

@@ -1,5 +1,7 @@
 """Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of matches.
 
+`torch.masked_select(x, mask)` is rewritten too, if both have one shape.
+
 Both compute over the whole tensor, in a different order of additions, so results agree except for rounding. An empty
 mask gives 0 and NaN as before. Elements outside of the mask get no gradient, even if they are NaN or infinite. Half
 precision isn't rewritten, since its sums overflow at other points; neither are max and min, which raise for an empty
@@ -86,6 +88,8 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
         return None
     draft, hits, simple = Draft(file.text), file.text.code(picked.mask), questions.is_simple(picked.mask)
     source = picked.source
+    if source == f"({file.text.code(picked.tensors[0])})":
+        source = source[1:-1]
     if name == "mean" and not isinstance(picked.mask, ast.Name | ast.Attribute):
         statement = file.statement_of(call)
         if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return | ast.AnnAssign):

@@ -95,10 +95,11 @@ def _is_between_reads(file: File, statement: ast.stmt) -> bool:
     at = block.index(statement)
     if any(clock_reads.reads_clock(file, n) for n in [*block[max(0, at - 1) : at], *block[at + 1 : at + 2]]):
         return True
+    function = file.function_of(statement)
     lines = [
         n.lineno
-        for n in ast.walk(file.function_of(statement))
-        if isinstance(n, ast.Call) and clock_reads.is_clock(file, n)
+        for n in ast.walk(function)
+        if isinstance(n, ast.Call) and file.function_of(n) is function and clock_reads.is_clock(file, n)
     ]
     return any(n < statement.lineno for n in lines) and any(n >= statement.lineno for n in lines)
 

@@ -1,7 +1,7 @@
 """Writes `x[nonzero(c, as_tuple=True)] = 0.0` as `x[c] = 0.0`, a fill that doesn't wait.
 
-The indices are used only for such assignments, in their order, and the shape of the condition matches the first
-dimensions of `x`. A value on the device becomes a `torch.where`, in place.
+The indices stand in the assignment itself, or have names that are used only for such assignments, in their order. The
+shape of the condition matches the first dimensions of `x`. A value on the device becomes a `torch.where`, in place.
 """
 
 from __future__ import annotations
@@ -36,10 +36,28 @@ COUNTED = "the number of matches is the size of a later tensor, which the host n
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the indices of hits that are only used to assign by."""
     for node in file.nodes:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and file.seen(node.value).waits:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        if file.seen(node.value).waits:
             condition = _condition(file, node.value, node.targets[0])
             if condition is not None:
                 yield _of(file, node, condition)
+        elif file.seen(node).waits and (condition := _condition_of_index(file, node.targets[0])) is not None:
+            draft = Draft(file.text)
+            if _write(file, draft, node, file.text.code(condition), condition):
+                yield _proposal(file, node, draft, file.seen(node).waits)
+
+
+def _condition_of_index(file: File, target: ast.expr) -> ast.expr | None:
+    """Return `c` of `x[c.nonzero(as_tuple=True)]`, if it has no side effects."""
+    if not isinstance(target, ast.Subscript):
+        return None
+    whole = _condition_of_nonzero(target.slice)
+    first = _condition(file, target.slice, ast.Name("rows")) if whole is None else None
+    condition = whole if whole is not None else first
+    if condition is None or questions.mask_of(file, condition) is None:
+        return None
+    return condition if questions.is_pure(file, condition) else None
 
 
 def _condition(file: File, value: ast.expr, target: ast.expr) -> ast.expr | None:
@@ -117,6 +135,10 @@ def _of(file: File, node: ast.Assign, condition: ast.expr) -> Proposal | Left:
         if not _write(file, draft, statement, mask, condition):
             return Left(node, COUNTED)
         waits += file.own_waits(statement)
+    return _proposal(file, node, draft, waits, tuple(s for s in statements if s is not None))
+
+
+def _proposal(file: File, node: ast.Assign, draft: Draft, waits: int, group: tuple[ast.stmt, ...] = ()) -> Proposal:
     return Proposal(
         node=node,
         draft=draft,
@@ -124,7 +146,7 @@ def _of(file: File, node: ast.Assign, condition: ast.expr) -> Proposal | Left:
         rewrite=ID,
         change="assign through the mask, which doesn't need the number of hits",
         waits=waits,
-        group=tuple(s for s in statements if s is not None),
+        group=group,
     )
 
 
@@ -158,6 +180,6 @@ def _write(file: File, draft: Draft, statement: ast.Assign, mask: str, condition
     if given is None or given.dims:
         return False
     name = file.text.code(target.value)
-    where = questions.with_dims(mask, tensor.dims - hits.dims, True)
+    where = questions.with_dims(mask, tensor.dims - hits.dims, mask.isidentifier())
     draft.replace(statement, f"{name}.copy_(torch.where({where}, {file.text.code(statement.value)}, {name}))")
     return True

@@ -1,9 +1,9 @@
 """Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
 The source is pageable memory, which the driver stages before the call returns (CUDA driver API, "API synchronization
-behavior"), or a pinned batch from a loader that nothing else keeps or modifies. A list that becomes a tensor on the
-device, by `torch.tensor` or as an index, becomes a tensor on the host first, which is then copied. A loader gets
-`pin_memory` if all that it returns is on the host, and if there is a GPU.
+behavior"), or a pinned batch from a loader that nothing else keeps or modifies; a comprehension may move its tensors.
+A list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a tensor on the host first, which
+is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if there is a GPU.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, with_argument
 from syncscan.fixing.flow import callees
-from syncscan.fixing.flow.number_reads import root_of
+from syncscan.fixing.flow.number_reads import root_of, second_names
 from syncscan.fixing.index_lists import index_list, moved
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -53,24 +53,61 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
     if not isinstance(function, ast.Attribute) or function.attr not in ("to", "cuda"):
         return None
     of = file.tensors(function.value)
-    if not of or any(t.on_device for t in of) or file.device_tensor(call) is None:
+    sent = file.tensors(call)
+    if not of or any(t.on_device for t in of) or not sent or not all(t.on_device for t in sent):
         return None
     if any(k.arg in ("non_blocking", None) for k in call.keywords) or len(call.args) > 2:
         return None
+    if _is_temporary(function.value) and not any(t.pinned for t in of):
+        draft = Draft(file.text)
+        draft.replace(call, with_argument(call, "non_blocking=True"))
+        return draft
     base = root_of(function.value)
     around = [file.function_of(call), *file.loops_of(call)][-1]
     if base is None or questions.is_written(file, base.id, around):
         return None
-    free = not questions.has_second_name(file, base) and not _is_passed_on(file, base, around)
+    batch = _batch_of(file, base)
+    held = base if batch is None else batch
+    if questions.is_written(file, held.id, around):
+        return None
+    free = all(_is_free(file, name, around) for name in {base, held})
     if any(t.pinned for t in of) and not (
-        free and any(_is_over_loader(file, loop) for loop in _loops_over(file, call, base))
+        free and any(_is_over_loader(file, loop) for loop in _loops_over(file, call, held))
     ):
         return None
     draft = Draft(file.text)
     draft.replace(call, with_argument(call, "non_blocking=True"))
     if free:
-        _pin(file, call, base, draft)
+        _pin(file, call, held, draft)
     return draft
+
+
+def _is_temporary(node: ast.expr) -> bool:
+    """Return whether an operator made the memory of an expression, so that no name reaches it."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
+            return False
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp)
+
+
+def _is_free(file: File, name: ast.Name, around: ast.AST) -> bool:
+    """Return whether nothing else holds the host's tensor or batch, and nothing writes to a part of it."""
+    if questions.has_second_name(file, name) or _is_passed_on(file, name, around):
+        return False
+    return not any(questions.is_written(file, other, around) for other in second_names(ast.walk(around), name.id))
+
+
+def _batch_of(file: File, base: ast.Name) -> ast.Name | None:
+    """Return `batch` if a comprehension takes the name from it: `for k, v in batch.items()`, `for v in batch`."""
+    home = file.home_of(base)
+    generators: list[ast.comprehension] = getattr(home, "generators", [])
+    if len(generators) != 1 or generators[0].ifs:
+        return None
+    source = generators[0].iter
+    if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and not source.args:
+        source = source.func.value if source.func.attr in ("items", "values") else source
+    return source if isinstance(source, ast.Name) else None
 
 
 def _is_passed_on(file: File, base: ast.Name, around: ast.AST) -> bool:

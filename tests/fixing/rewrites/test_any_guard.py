@@ -14,8 +14,20 @@ FIXED = {
     ("if (x > 0.9).any():\n    x.masked_fill_(x > 0.9, 0.5)"): "x.masked_fill_(x > 0.9, 0.5)",
     ("if torch.any(mask):\n    x[mask] = 0.5"): "x[mask] = 0.5",
     ("bad = x > 9\nif bad.any():\n    x[bad] = 0.0"): "bad = x > 9\nx[bad] = 0.0",
+    ("if mask.any():\n    x[mask] = y[mask] * 2"): "x[mask] = y[mask] * 2",
+    ("if mask.any():\n    x[mask] *= 0.5"): "x[mask] *= 0.5",
+    (
+        "some = mask.any(1)\nif some.any():\n    x = x.masked_fill(some[:, None], 0.5)"
+    ): "some = mask.any(1)\nx = x.masked_fill(some[:, None], 0.5)",
+    (
+        "some = mask.any(1)\nif some.any():\n    x.masked_fill_(some.unsqueeze(1), 0.5)"
+    ): "some = mask.any(1)\nx.masked_fill_(some.unsqueeze(1), 0.5)",
 }
 KEPT = {
+    "a part of the mask": ("if mask.any():\n    x = x.masked_fill(mask[:, :1], 0.5)"),
+    "a row of the mask": ("if mask.any():\n    x = x.masked_fill(mask[0], 0.5)"),
+    "a value that raises without hits": ("if mask.any():\n    x[mask] = x[mask].max()"),
+    "the assignment never ran": ("bad = x > 9\nif bad.any():\n    x[bad] = y[bad]"),
     "it also prints": ('if mask.any():\n    print(end="")\n    x = x.masked_fill(mask, 0.5)'),
     "there is an else": ("if mask.any():\n    x = x.masked_fill(mask, 0.5)\nelse:\n    x = x + 1"),
     "another mask": ("if mask.any():\n    x = x.masked_fill(~mask, 0.5)"),

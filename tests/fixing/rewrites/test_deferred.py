@@ -12,6 +12,19 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "best = 0.99 * max(loss.item() for loss in losses)\n"
+        "for loss in losses:\n"
+        "    if loss.item() > best:\n"
+        "        best = loss.item()\n"
+        "result = best"
+    ): (
+        "best = 0.99 * max(loss.item() for loss in losses)\n"
+        "for loss in losses:\n"
+        "    best = torch.where(loss.detach().double() > best, loss.detach().double(), best)\n"
+        "best = float(best)\n"
+        "result = best"
+    ),
+    (
         "import argparse\n"
         "options = argparse.Namespace(steps=3)\n"
         "total = 0.0\n"

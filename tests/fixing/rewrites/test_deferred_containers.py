@@ -12,6 +12,54 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "from collections import Counter\n"
+        "total = Counter()\n"
+        "for k, loss in enumerate(losses):\n"
+        "    total[k % 2] += loss.item()\n"
+        "    total.update(steps=1)\n"
+        "result = total"
+    ): (
+        "from collections import Counter\n"
+        "total = Counter()\n"
+        "for k, loss in enumerate(losses):\n"
+        "    total[k % 2] = total[k % 2] + loss.detach().double()\n"
+        "    total.update(steps=1)\n"
+        "dict.update(total, {k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
+        "result = total"
+    ),
+    (
+        "from collections import OrderedDict\n"
+        "total = OrderedDict(loss=0.0)\n"
+        "for loss in losses:\n"
+        '    total["loss"] += loss.item()\n'
+        "result = total"
+    ): (
+        "from collections import OrderedDict\n"
+        "total = OrderedDict(loss=0.0)\n"
+        "for loss in losses:\n"
+        '    total["loss"] += loss.detach().double()\n'
+        "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
+        "result = total"
+    ),
+    (
+        'history = {"loss": [], "lr": []}\n'
+        "for k, loss in enumerate(losses):\n"
+        '    history["loss"] += [loss.item()]\n'
+        '    history["lr"].append(0.1 * k)\n'
+        "result = history"
+    ): (
+        'history = {"loss": [], "lr": []}\n'
+        "for k, loss in enumerate(losses):\n"
+        '    history["loss"] += [loss.detach().clone()]\n'
+        '    history["lr"].append(0.1 * k)\n'
+        "for values in history.values():\n"
+        "    for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
+        "        at = [k_2 for k_2, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "        for k_2, v in zip(at, torch.stack([values[k_2] for k_2 in at]).tolist()):\n"
+        "            values[k_2] = v\n"
+        "result = history"
+    ),
+    (
         'stats, history = {"loss": 0.0}, []\n'
         "for loss in losses:\n"
         '    stats["loss"] += loss.item()\n'

@@ -324,6 +324,30 @@ REASONS = {
     (
         "class Total(float):\n    pass\nt = Total(0)\nfor loss in losses:\n    t = Total(t + loss.item())\nresult = t"
     ): "its value is combined with something that isn't a number",
+    (
+        "total = 0.0\n"
+        "def note(value):\n"
+        "    global total\n"
+        "    total += value\n"
+        "def train():\n"
+        "    for loss in losses:\n"
+        "        note(loss.item())\n"
+        "train()\n"
+        "result = total"
+    ): "is stored where no name reaches it after the loop",
+    (
+        "def train():\n"
+        "    total = 0.0\n"
+        "    def note(value):\n"
+        "        nonlocal total\n"
+        "        total += value\n"
+        "        return total > 3\n"
+        "    for loss in losses:\n"
+        "        if note(loss.item()):\n"
+        "            break\n"
+        "    return total\n"
+        "result = train()"
+    ): "",
     "result = sum(loss.item() for loss in losses)": "its value is read outside of any loop",
     "result = max(loss.item() for loss in losses)": "its value is read outside of any loop",
     "result = [loss.item() for loss in losses]": "its value is read outside of any loop",
@@ -343,7 +367,6 @@ REASONS = {
         "    return 0.0\n"
         "result = until(3.0), first(9)"
     ): "its value controls what runs next",
-    ("total = 0.0\nfor loss in losses:\n    total += loss.cpu().numpy().item()\nresult = total"): "",
 }
 KEPT = {program: program for program in REASONS}
 

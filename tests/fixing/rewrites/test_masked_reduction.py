@@ -22,8 +22,22 @@ FIXED = {
         "means = []\nhits = mask & (x < 1)\nmeans.append(torch.where(hits, x, 0).sum() / hits.sum())\nresult = means"
     ),
     "result = 2 / x[mask].mean()": "result = 2 / (torch.where(mask, x, 0).sum() / mask.sum())",
+    "result = torch.masked_select(x, mask).mean()": "result = torch.where(mask, x, 0).sum() / mask.sum()",
+    "result = ((x - y) ** 2).masked_select(mask).sum()": "result = torch.where(mask, (x - y) ** 2, 0).sum()",
+    "result = torch.masked_select((x - y) ** 2, mask).abs().sum() / 3": (
+        "result = torch.where(mask, ((x - y) ** 2).abs(), 0).sum() / 3"
+    ),
+    (
+        "x.requires_grad_()\nloss = torch.masked_select((x - y).abs(), mask).sum()\n"
+        "loss.backward()\nresult = x.grad.tolist()"
+    ): (
+        "x.requires_grad_()\nloss = torch.where(mask, (x - y).abs(), 0).sum()\n"
+        "loss.backward()\nresult = x.grad.tolist()"
+    ),
 }
 KEPT = {
+    "a selection by a mask that is broadcast": "result = torch.masked_select(x, mask[0]).mean()",
+    "a tensor that the selection broadcasts": "result = torch.masked_select(x[0], mask).sum()",
     "the largest raises without hits": "result = x[mask].max()",
     "the smallest raises without hits": "result = x[mask].min()",
     "half precision overflows elsewhere": ("x = x.half()\nresult = x[mask].sum()"),

@@ -65,6 +65,30 @@ FIXED = {
         "    took = time.time() - begin"
     ),
     ("for step in range(3):\n    x = x * 2\n    torch.cuda.synchronize()"): ("for step in range(3):\n    x = x * 2"),
+    (
+        "import time\n"
+        "def timed(function):\n"
+        "    begin = time.time()\n"
+        "    function()\n"
+        "    return time.time() - begin\n"
+        "for step in range(4):\n"
+        "    x = x * 2\n"
+        "    torch.cuda.synchronize()\n"
+        "    y = y + 1\n"
+        "y = y * 2\n"
+        "took = timed(lambda: y.sum().item())"
+    ): (
+        "import time\n"
+        "def timed(function):\n"
+        "    begin = time.time()\n"
+        "    function()\n"
+        "    return time.time() - begin\n"
+        "for step in range(4):\n"
+        "    x = x * 2\n"
+        "    y = y + 1\n"
+        "y = y * 2\n"
+        "took = timed(lambda: y.sum().item())"
+    ),
 }
 KEPT = {
     program: program
@@ -84,6 +108,18 @@ KEPT = {
             "    x = x * 2\n"
             "    torch.cuda.synchronize()\n"
             "took = time.time() - start"
+        ),
+        (
+            "import time\n"
+            "def now():\n"
+            "    return time.time()\n"
+            "begin = now()\n"
+            "y = y + 1\n"
+            "for step in range(4):\n"
+            "    x = x * 2\n"
+            "    torch.cuda.synchronize()\n"
+            "y = y * 2\n"
+            "took = now() - begin"
         ),
         (
             "import time\n"

@@ -15,8 +15,15 @@ FIXED = {
     ("bad = (x.mean(-1) < 0.5).nonzero().squeeze(1)\nx[bad] = 2.5"): ("bad = x.mean(-1) < 0.5\nx[bad] = 2.5"),
     ("bad = torch.nonzero(x[:, 0] < 0.5)[:, 0]\nx[bad] = 2.5"): ("bad = x[:, 0] < 0.5\nx[bad] = 2.5"),
     ("bad = torch.where(x.mean(-1) < 0.5)[0]\nx[bad] = 2.5"): ("bad = x.mean(-1) < 0.5\nx[bad] = 2.5"),
+    ("x[(x > 0.9).nonzero(as_tuple=True)] = 0.0"): ("x[x > 0.9] = 0.0"),
+    ("x[torch.where(x > 0.5)] = y.mean()"): ("x.copy_(torch.where(x > 0.5, y.mean(), x))"),
+    ("x[torch.where(x.mean(-1) < 0.5)[0]] = y.mean()"): (
+        "x.copy_(torch.where((x.mean(-1) < 0.5)[..., None], y.mean(), x))"
+    ),
 }
 KEPT = {
+    "a matrix of hits as the index": ("x[(x[:, 0] > 0.5).nonzero()] = 0.0"),
+    "hits of another shape": ("x[torch.where(y[:, 0] > 0.5)[0], torch.where(y[0, :4] > 0.5)[0]] = 0.0"),
     "the indices are a column of two": ("bad = (x > 0.9).nonzero()[:, 0]\nx[bad] = 0.0"),
     "the indices stay a matrix": ("bad = (x[:, 0] > 0.9).nonzero()\nx[bad] = 0.0"),
     "the indices are counted": ("i, j = (x > 0.9).nonzero(as_tuple=True)\nx[i, j] = 0.0\ny *= len(i)"),

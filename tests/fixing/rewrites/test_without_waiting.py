@@ -9,6 +9,12 @@ from tests.fixing.example import Rewritten
 
 REWRITE = without_waiting
 FIXED = {
+    ("for k in range(4):\n    result = (torch.arange(4) + k).remainder(3).to(device)"): (
+        "for k in range(4):\n    result = (torch.arange(4) + k).remainder(3).to(device, non_blocking=True)"
+    ),
+    ("for k in range(4):\n    result = x * (torch.rand(4, 6) > 0.5).to(x)"): (
+        "for k in range(4):\n    result = x * (torch.rand(4, 6) > 0.5).to(x, non_blocking=True)"
+    ),
     ("for k in range(4):\n    result = torch.tensor([0, k], device=device)"): (
         "for k in range(4):\n    result = torch.tensor([0, k]).to(device, non_blocking=True)"
     ),
@@ -154,10 +160,88 @@ FIXED = {
         "    sent = batch[0].to(device, non_blocking=True)\n"
         "    result = result + sent.sum()"
     ),
+    (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
+        "result = 0\n"
+        "for batch in loader:\n"
+        "    first = batch[0]\n"
+        "    a, b = [t.to(device) for t in batch]\n"
+        "    first.mul_(2)\n"
+        "    result = result + a.sum() + b.sum()"
+    ): (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
+        "result = 0\n"
+        "for batch in loader:\n"
+        "    first = batch[0]\n"
+        "    a, b = [t.to(device, non_blocking=True) for t in batch]\n"
+        "    first.mul_(2)\n"
+        "    result = result + a.sum() + b.sum()"
+    ),
+    (
+        "from torch.utils.data import DataLoader\n"
+        'rows = [{"a": torch.rand(3), "b": torch.rand(())} for _ in range(12)]\n'
+        "loader = DataLoader(rows, batch_size=3)\n"
+        "result = 0\n"
+        "for batch in loader:\n"
+        "    batch = {k: v.to(device) for k, v in batch.items()}\n"
+        '    result = result + batch["a"].sum() + batch["b"].sum()'
+    ): (
+        "from torch.utils.data import DataLoader\n"
+        'rows = [{"a": torch.rand(3), "b": torch.rand(())} for _ in range(12)]\n'
+        "loader = DataLoader(rows, batch_size=3, pin_memory=torch.cuda.is_available())\n"
+        "result = 0\n"
+        "for batch in loader:\n"
+        "    batch = {k: v.to(device, non_blocking=True) for k, v in batch.items()}\n"
+        '    result = result + batch["a"].sum() + batch["b"].sum()'
+    ),
+    (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
+        "result = 0\n"
+        "for batch in loader:\n"
+        "    a, b = [t.to(device) for t in batch]\n"
+        "    result = result + a.sum() + b.sum()"
+    ): (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size"
+        "=3, pin_memory=torch.cuda.is_available())\n"
+        "result = 0\n"
+        "for batch in loader:\n"
+        "    a, b = [t.to(device, non_blocking=True) for t in batch]\n"
+        "    result = result + a.sum() + b.sum()"
+    ),
+    (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
+        "result, last = 0, None\n"
+        "for batch in loader:\n"
+        "    a, b = (t.to(device) for t in batch)\n"
+        "    last = batch\n"
+        "    result = result + a.sum() + b.sum()"
+    ): (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
+        "result, last = 0, None\n"
+        "for batch in loader:\n"
+        "    a, b = (t.to(device, non_blocking=True) for t in batch)\n"
+        "    last = batch\n"
+        "    result = result + a.sum() + b.sum()"
+    ),
 }
 KEPT = {
     program: program
     for program in (
+        (
+            "from torch.utils.data import DataLoader, TensorDataset\n"
+            "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
+            "result = 0\n"
+            "for batch in loader:\n"
+            "    a, b = [t.to(device) for t in batch]\n"
+            "    batch[0].mul_(2)\n"
+            "    result = result + a.sum() + b.sum()"
+        ),
         (
             "for k in range(4):\n"
             "    batch = torch.full((3,), float(k))\n"
