@@ -42,6 +42,12 @@ def races_in(program: Callable[[], Any]) -> list[tuple[RaceKind, str]]:
     return [(race.kind, race.second.function) for race in races(program)]
 
 
+def source_lines(program: Callable[[], Any]) -> set[tuple[str, str]]:
+    """Return the source of the two lines of each race of a program: of the copy, and of the use."""
+    lines = Path(__file__).read_text().splitlines()
+    return {(lines[race.first.line - 1].strip(), lines[race.second.line - 1].strip()) for race in races(program)}
+
+
 @pytest.mark.parametrize(("kind", "wrong", "right"), PAIRS, ids=[wrong.__name__ for _, wrong, _ in PAIRS])
 def test_a_race_is_found_and_its_right_form_is_none(kind: RaceKind, wrong: Program, right: Program) -> None:
     """The wrong program has races of one kind, at its own lines; the right one none."""
@@ -101,7 +107,9 @@ def test_a_public_report_of_a_mask_on_unfinished_copies_is_found() -> None:
     tensors = [torch.rand(4, 5, 6) for _ in range(3)]
     wrong = lambda: compute(*(x.cuda().flatten(0, 1).to("cpu", non_blocking=True) for x in tensors))  # noqa: E731
     right = lambda: compute(*(x.cuda().flatten(0, 1).cpu() for x in tensors))  # noqa: E731
+    copied, used = "wrong = lambda: compute(*(x.cuda()", ("counted = w > 0", "right, positive = (y >= 0.5)")
     assert {kind for kind, _ in races_in(wrong)} == {RaceKind.READ_BEFORE_COPY}
+    assert all(first.startswith(copied) and second.startswith(used) for first, second in source_lines(wrong))
     assert races_in(right) == []
 
 
@@ -116,6 +124,7 @@ def test_a_public_report_of_a_source_written_while_copied_is_found() -> None:
         a[-1].fill_(-1)
 
     assert [kind for kind, _ in races_in(lambda: program(wait=False))] == [RaceKind.WRITE_BEFORE_COPY]
+    assert source_lines(lambda: program(wait=False)) == {("b.copy_(a, non_blocking=True)", "a[-1].fill_(-1)")}
     assert races_in(lambda: program(wait=True)) == []
 
 
@@ -132,7 +141,9 @@ def test_a_public_report_of_waits_that_a_compiler_dropped_is_found() -> None:
             event.synchronize()
         torch.cat(on_host)
 
+    copied = 'on_host.append(x.to("cpu", non_blocking=True))'
     assert [kind for kind, _ in races_in(lambda: program(wait=False))] == [RaceKind.READ_BEFORE_COPY]
+    assert source_lines(lambda: program(wait=False)) == {(copied, "torch.cat(on_host)")}
     assert races_in(lambda: program(wait=True)) == []
 
 
