@@ -277,6 +277,20 @@ def _alone_hint(command: Command, subcommand: str) -> str:
     return f"Convert the notebook first: {convert}, then syncscan {subcommand} {name}.py."
 
 
+def names_one_program(command: Command) -> bool:
+    """Return whether this process can run the command's program by itself, also where a launcher would start it.
+
+    Args:
+        command: the command, as resolved.
+    """
+    if not command.launcher:
+        return True
+    try:
+        return not command.console and bool(_launched(command).target)
+    except UsageError:
+        return False
+
+
 def in_this_process(command: Command, subcommand: str) -> Command:
     """Return the command as one that this process can run: the launcher's program alone.
 

@@ -107,6 +107,7 @@ def command(
     options: dict[str, Any] = {}
     if form == "text":
         options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
+        options["program"] = (*(["-m"] if module else []), script, *args)
     text = analysis.to_saved() if form == "saved" else report.render(analysis, form, **options)
     deliver(text, output, force)
     if failed or (fail_on and analysis.races) or (fail_on == "sync" and real(pretended.findings)):

@@ -222,7 +222,7 @@ def _capture(
         profile_outcome.explain(run, request.plan, request.demand)
         profile_outcome.explain_unused_options(run)
         if run.paths:
-            _report(run.paths[-1], viewer, max_memory, streams.printed)
+            _report(run.paths[-1], viewer, max_memory, streams.printed, _program(command, words, module))
         if any(process.world > 1 for process in runs) and len(run.paths) > 1:
             profile_outcome.say(f"syncscan fleet {request.out} joins the captures of the {run.ranks} processes")
     interrupt.pending = run.interrupted
@@ -330,7 +330,19 @@ def _alarmed(wanted: Wanted, began: float, say: Callable[[str], None]) -> int:
     return 1 if alarms else 0
 
 
-def _report(path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str]) -> None:
+def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[str, ...]:
+    """Return the program and its arguments as another command of syncscan's takes them; an example where none does."""
+    from syncscan.capture.commands import names_one_program
+    from syncscan.report.story import EXAMPLE
+
+    if not names_one_program(command):
+        return EXAMPLE
+    return ("-m", *words) if module else words
+
+
+def _report(
+    path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str], program: tuple[str, ...]
+) -> None:
     """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
 
     Args:
@@ -338,6 +350,7 @@ def _report(path: Path, viewer: str | None, max_memory: int | None, warned: Coll
         viewer: what it is opened in.
         max_memory: how much memory reading it may take, in bytes.
         warned: warnings that the user has had already.
+        program: the program and its arguments, for the next command.
     """
     from syncscan import api
     from syncscan.cli.open import show
@@ -348,6 +361,6 @@ def _report(path: Path, viewer: str | None, max_memory: int | None, warned: Coll
     with memory_limit.limited(max_memory) as most:
         analysis = api.analyze(path, max_memory=most)
         warn(warning for warning in analysis.warnings if warning not in warned)
-        deliver(text.render(analysis, width=width(), color=colors()), None)
+        deliver(text.render(analysis, width=width(), color=colors(), program=program), None)
     if viewer:
         show(analysis, str(path), viewer)

@@ -174,8 +174,17 @@ def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
     )
 
 
-def story_of(analysis: Analysis) -> Story:
-    """Return the story of an analysis; fields that can't be determined are empty."""
+EXAMPLE = ("train.py",)
+"""The program in commands for a reader whose program isn't known."""
+
+
+def story_of(analysis: Analysis, program: Sequence[str] = EXAMPLE) -> Story:
+    """Return the story of an analysis; fields that can't be determined are empty.
+
+    Args:
+        analysis: any analysis.
+        program: the program that was run and its arguments, as typed, for the next command.
+    """
     shown = analysis.shown
     conclusion = conclusion_of(analysis, shown)
     numbers = {f.id: number for number, f in enumerate(analysis.findings)}
@@ -213,7 +222,7 @@ def story_of(analysis: Analysis) -> Story:
         phases=tuple(phases_of(analysis.trace)),
         steps_found=dry_run.steps(analysis) if timeless else sentences(steps_found(analysis), _without_lines(analysis)),
         warnings=analysis.warnings,
-        next=_next(analysis, conclusion.remedies),
+        next=_next(analysis, conclusion.remedies, program),
     )
 
 
@@ -247,11 +256,19 @@ def _count_text(hidden: Hidden) -> str:
     return " and ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in parts if count)
 
 
-def _next(analysis: Analysis, entries: Sequence[RemedyText]) -> tuple[str, ...]:
-    """Return the next command: `whatif` for several syncs or a compile, `explain` for one change, else `report`."""
-    trace = analysis.trace.info.path
+def _next(analysis: Analysis, entries: Sequence[RemedyText], program: Sequence[str]) -> tuple[str, ...]:
+    """Return the next command: `whatif` for several syncs or a compile, `explain` for one change, else `report`.
+
+    After a dry run it is `fix`, if it found anything in a known program, and `profile` if it found nothing.
+    """
+    trace, timeless = analysis.trace.info.path, dry_run.is_dry(analysis)
+    if timeless and entries and program != EXAMPLE:
+        return "syncscan", "fix", *program
+    if timeless and not entries:
+        runs_function = any(".py:" in word for word in program[:1])  # which only a dry run and `fix` call
+        return "syncscan", "profile", *(EXAMPLE if runs_function else program)
     if not len(analysis.trace.device_rows):
-        return "syncscan", "profile" if analysis.trace.info.capture.pretended else "dryrun", "train.py"
+        return "syncscan", "dryrun", *program
     if entries and (len(entries[0].members) > 1 or entries[0].pair) and trace != "-":
         rules = dict.fromkeys(analysis.findings[m.number].rule for m in entries[0].members)
         removed = (word for rule in rules for word in ("--remove", f"rule:{rule}"))

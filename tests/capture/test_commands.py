@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.capture.commands import Command, in_this_process, ranks_wanted, resolved
+from syncscan.capture.commands import Command, in_this_process, names_one_program, ranks_wanted, resolved
 from syncscan.errors import UsageError
 
 
@@ -200,3 +200,18 @@ def test_a_launcher_s_console_script_starts_processes(
     assert (of.target, of.launcher, of.words[1:]) == ("", name, (*words, "train.py", "--lr", "1"))
     alone = in_this_process(of, "dryrun")
     assert (alone.target, alone.arguments) == ("train.py", ("--lr", "1"))
+    assert names_one_program(of)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (Command("train.py", (), ("train.py",)), True),
+        (Command("", ("train.py",), ("/bin/srun", "train.py"), launcher="srun"), True),
+        (Command("", ("a.ipynb", "b.ipynb"), ("/bin/papermill", "a.ipynb", "b.ipynb"), launcher="papermill"), False),
+        (Command("", ("train.py",), ("/other/bin/mine", "train.py"), launcher="mine", console=True), False),
+    ],
+)
+def test_a_command_names_one_program_where_this_process_can_run_it(command: Command, expected: bool) -> None:
+    """A launcher's is its script; a notebook runs in a kernel, and another environment's script there."""
+    assert names_one_program(command) is expected

@@ -63,6 +63,24 @@ def test_the_lines_shown_are_those_that_ran(tmp_path: Path, monkeypatch: pytest.
     assert "written after" not in shown
 
 
+def test_a_dry_run_leads_to_a_fix_of_that_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its arguments, as typed; to a capture if nothing waits, of an example where it can't call the function."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["syncscan"])
+    monkeypatch.setattr("sys.path", list(__import__("sys").path))
+    monkeypatch.setitem(__import__("sys").modules, "__main__", __import__("sys").modules["__main__"])
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    (tmp_path / "clean.py").write_text(SCRIPT.replace("print(k, loss.item())", "pass"))
+    (tmp_path / "called.py").write_text("def step(): pass")
+    script, clean, called = (
+        CliRunner().invoke(group, ["dryrun", "--steps", "1", *words]).stdout.splitlines()[-1]
+        for words in (["mine.py", "--name", "a b"], ["clean.py"], ["called.py:step"])
+    )
+    assert script == "Next: syncscan fix mine.py --name 'a b'"
+    assert clean == "Next: syncscan profile clean.py"
+    assert called == "Next: syncscan profile train.py"
+
+
 def test_a_script_ends_after_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step is an optimizer's; the script is left as it is and doesn't reach its own end."""
     monkeypatch.setattr("sys.argv", ["syncscan"])
