@@ -27,9 +27,16 @@ def asset(name: str) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Return plain text as markup, with text between backticks as code."""
+    """Return plain text as markup, with text between backticks as code, and options of a command on one line."""
     parts = re.split(r"`([^`]+)`", text)
-    return Markup().join(Markup("<code>{}</code>").format(p) if k % 2 else escape(p) for k, p in enumerate(parts))
+    return Markup().join(Markup("<code>{}</code>").format(p) if k % 2 else _unbroken(p) for k, p in enumerate(parts))
+
+
+def _unbroken(text: str) -> Markup:
+    """Return plain text as markup in which an option such as `--step-ms` isn't broken at a hyphen."""
+    parts = re.split(r"(--[a-z]+(?:-[a-z]+)*)", text)
+    whole = Markup('<span class="whole">{}</span>')
+    return Markup().join(whole.format(p) if k % 2 else escape(p) for k, p in enumerate(parts))
 
 
 def _integrity(text: str) -> str:

@@ -170,8 +170,8 @@ def _alone(f: Finding) -> Choice:
 def _others(findings: Sequence[Finding], besides: bool) -> Choice:
     if len(findings) == 1:
         return _alone(findings[0])
-    other = "other " if besides else ""
-    return Choice(title=f"all {len(findings)} {other}syncs", findings=tuple(f.id for f in findings))
+    title = f"the other {len(findings)} syncs" if besides else f"all {len(findings)} syncs"
+    return Choice(title=title, findings=tuple(f.id for f in findings))
 
 
 def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Choice | None:

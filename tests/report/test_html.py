@@ -202,6 +202,11 @@ def test_what_stands_between_backticks_is_code():
     assert prose("use `a < b` <b>") == "use <code>a &lt; b</code> &lt;b&gt;"
 
 
+def test_an_option_in_a_sentence_stays_on_one_line() -> None:
+    """A browser would break it at its hyphens."""
+    assert prose("(--step-ms <x>)") == '(<span class="whole">--step-ms</span> &lt;x&gt;)'
+
+
 def test_many_findings_are_cut():
     """Three hundred findings are shown, and the page says that there are more."""
     many = analysis(*(finding(f"nonzero-{k:08x}") for k in range(350)))
