@@ -330,18 +330,17 @@ def _alarmed(wanted: Wanted, began: float, say: Callable[[str], None]) -> int:
     return 1 if alarms else 0
 
 
-def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[str, ...]:
-    """Return the program and its arguments as another command of syncscan's takes them; an example where none does."""
+def _program(command: Command, words: tuple[str, ...], module: bool) -> tuple[str, ...] | None:
+    """Return the program and its arguments as another command of syncscan's takes them; None where none does."""
     from syncscan.capture.commands import names_one_program
-    from syncscan.report.story import EXAMPLE
 
     if not names_one_program(command):
-        return EXAMPLE
+        return None
     return ("-m", *words) if module else words
 
 
 def _report(
-    path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str], program: tuple[str, ...]
+    path: Path, viewer: str | None, max_memory: int | None, warned: Collection[str], program: tuple[str, ...] | None
 ) -> None:
     """Print the analysis of a trace on stdout, as `syncscan analyze` does, and open the trace in a viewer if asked.
 
@@ -350,7 +349,7 @@ def _report(
         viewer: what it is opened in.
         max_memory: how much memory reading it may take, in bytes.
         warned: warnings that the user has had already.
-        program: the program and its arguments, for the next command.
+        program: the program and its arguments, for the next command; None where unknown.
     """
     from syncscan import api
     from syncscan.cli.open import show

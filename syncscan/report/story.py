@@ -174,16 +174,16 @@ def conclusion_of(analysis: Analysis, shown: Shown) -> Conclusion:
     )
 
 
-EXAMPLE = ("train.py",)
+_EXAMPLE = ("train.py",)
 """The program in commands for a reader whose program isn't known."""
 
 
-def story_of(analysis: Analysis, program: Sequence[str] = EXAMPLE) -> Story:
+def story_of(analysis: Analysis, program: Sequence[str] | None = None) -> Story:
     """Return the story of an analysis; fields that can't be determined are empty.
 
     Args:
         analysis: any analysis.
-        program: the program that was run and its arguments, as typed, for the next command.
+        program: the program that was run and its arguments, as typed, for the next command; None where unknown.
     """
     shown = analysis.shown
     conclusion = conclusion_of(analysis, shown)
@@ -256,19 +256,19 @@ def _count_text(hidden: Hidden) -> str:
     return " and ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in parts if count)
 
 
-def _next(analysis: Analysis, entries: Sequence[RemedyText], program: Sequence[str]) -> tuple[str, ...]:
+def _next(analysis: Analysis, entries: Sequence[RemedyText], program: Sequence[str] | None) -> tuple[str, ...]:
     """Return the next command: `whatif` for several syncs or a compile, `explain` for one change, else `report`.
 
     After a dry run it is `fix`, if it found anything in a known program, and `profile` if it found nothing.
     """
     trace, timeless = analysis.trace.info.path, dry_run.is_dry(analysis)
-    if timeless and entries and program != EXAMPLE:
+    if timeless and entries and program:
         return "syncscan", "fix", *program
     if timeless and not entries:
-        runs_function = any(".py:" in word for word in program[:1])  # which only a dry run and `fix` call
-        return "syncscan", "profile", *(EXAMPLE if runs_function else program)
+        runs_function = program and ".py:" in program[0]  # which only a dry run and `fix` call
+        return "syncscan", "profile", *(program if program and not runs_function else _EXAMPLE)
     if not len(analysis.trace.device_rows):
-        return "syncscan", "dryrun", *program
+        return "syncscan", "dryrun", *(program or _EXAMPLE)
     if entries and (len(entries[0].members) > 1 or entries[0].pair) and trace != "-":
         rules = dict.fromkeys(analysis.findings[m.number].rule for m in entries[0].members)
         removed = (word for rule in rules for word in ("--remove", f"rule:{rule}"))

@@ -28,7 +28,7 @@ from syncscan.report.habits import HabitText
 from syncscan.report.host_text import compile_table, host_tables, kernel_table
 from syncscan.report.printable import printable
 from syncscan.report.remedies import RemedyText
-from syncscan.report.story import EXAMPLE, NOT_PROJECTED, FindingText, Story, story_of
+from syncscan.report.story import NOT_PROJECTED, FindingText, Story, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration
 
@@ -71,7 +71,7 @@ def render(
     links: bool = False,
     everything: bool = False,
     blocks: bool = False,
-    program: Sequence[str] = EXAMPLE,
+    program: Sequence[str] | None = None,
 ) -> str:
     """Return the report as text.
 
@@ -82,7 +82,7 @@ def render(
         links: whether to write hyperlinks (OSC 8), which need colors.
         everything: whether the table has all rows.
         blocks: whether to draw the step before and after with block characters.
-        program: the program that was run and its arguments, as typed, for the next command.
+        program: the program that was run and its arguments, as typed, for the next command; None where unknown.
     """
     rows = None if everything or analysis.view.top is not None else ROWS
     terminal = Terminal(width, bool(verbose), links, blocks, color, rows)

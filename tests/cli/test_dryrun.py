@@ -69,14 +69,14 @@ def test_a_dry_run_leads_to_a_fix_of_that_program(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("sys.argv", ["syncscan"])
     monkeypatch.setattr("sys.path", list(__import__("sys").path))
     monkeypatch.setitem(__import__("sys").modules, "__main__", __import__("sys").modules["__main__"])
-    (tmp_path / "mine.py").write_text(SCRIPT)
+    (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "clean.py").write_text(SCRIPT.replace("print(k, loss.item())", "pass"))
     (tmp_path / "called.py").write_text("def step(): pass")
     script, clean, called = (
         CliRunner().invoke(group, ["dryrun", "--steps", "1", *words]).stdout.splitlines()[-1]
-        for words in (["mine.py", "--name", "a b"], ["clean.py"], ["called.py:step"])
+        for words in (["train.py", "--name", "a b"], ["clean.py"], ["called.py:step"])
     )
-    assert script == "Next: syncscan fix mine.py --name 'a b'"
+    assert script == "Next: syncscan fix train.py --name 'a b'"
     assert clean == "Next: syncscan profile clean.py"
     assert called == "Next: syncscan profile train.py"
 
