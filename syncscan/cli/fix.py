@@ -131,7 +131,8 @@ def command(
             progress=say if sys.stderr.isatty() else None,
         )
     proof = _proof(fixed, module, prove_limit, trace) if prove and fixed.files else None
-    deliver(_text(fixed, form, output, pr, proof), output, force)
+    next_command = () if module or source_only or prove else _next((script, *args), write)
+    deliver(_text(fixed, form, output, pr, proof, next_command), output, force)
     if write:
         _write(fixed, proof, force)
     click.get_current_context().exit(FIXABLE if check and fixed.files else 0)
@@ -147,7 +148,14 @@ def _write(fixed: Fixed, proof: Proof | None, force: bool) -> None:
         say(f"Wrote {path}.")
 
 
-def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None) -> str:
+def _next(program: tuple[str, ...], write: bool) -> tuple[str, ...]:
+    """Return the command that measures a patch: one that isn't applied, or one that changes the working tree."""
+    return ("syncscan", "prove", "--rev", "HEAD", *program) if write else ("syncscan", "fix", "--prove", *program)
+
+
+def _text(
+    fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None, next_command: tuple[str, ...]
+) -> str:
     from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
     from syncscan.report import proof as proof_report
     from syncscan.report.flagged_fixes import flagged_fixes
@@ -157,7 +165,7 @@ def _text(fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | 
     if form == "text":
         color = output is None and colors()
         measured = "\n" + proof_report.render_text(proof, width=width(), color=color) if proof is not None else ""
-        return fix_text.render(fixed, width=width(), color=color) + measured
+        return fix_text.render(fixed, width=width(), color=color, next_command=next_command) + measured
     if form == "sarif":
         return sarif.drawn(flagged_fixes(fixed))
     renderers = {"json": fix_json.render, "markdown": fix_markdown.render, "github": fix_github.render}

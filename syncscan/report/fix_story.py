@@ -74,7 +74,7 @@ def tolerance(fixed: Fixed) -> str:
         return "Not verified: run the program with the patch before you keep it."
     return (
         "Verified without a GPU: both versions ran dry with the same seed. Printed and computed numbers agree to a "
-        f"relative {fixed.tolerance:g}, or to the last printed digit. To measure the gain on a GPU: syncscan prove."
+        f"relative {fixed.tolerance:g}, or to the last printed digit."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -19,15 +20,17 @@ _COLORS = {"+": 32, "-": 31, "@": 36}
 """ANSI color codes: green, red, cyan."""
 
 
-def render(fixed: Fixed, width: int = 100, color: bool = False) -> str:
+def render(fixed: Fixed, width: int = 100, color: bool = False, next_command: Sequence[str] = ()) -> str:
     """Return the patch and its table; without colors, `git apply` takes the part above the table.
 
     Args:
         fixed: the patch.
         width: width of the terminal, in characters.
         color: whether to write ANSI colors.
+        next_command: the command that measures the patch; empty where none is to be named.
     """
-    return "".join(_diff_line(line, color) for line in fixed.diff.splitlines()) + written(_parts(fixed), width, color)
+    diff = "".join(_diff_line(line, color) for line in fixed.diff.splitlines())
+    return diff + written(_parts(fixed, next_command), width, color)
 
 
 def _diff_line(line: str, color: bool) -> str:
@@ -37,7 +40,7 @@ def _diff_line(line: str, color: bool) -> str:
     return f"\x1b[{code}m{words}\x1b[0m\n" if color and code else f"{words}\n"
 
 
-def _parts(fixed: Fixed) -> Iterator[RenderableType]:
+def _parts(fixed: Fixed, next_command: Sequence[str]) -> Iterator[RenderableType]:
     yield Text(printable(verdict(fixed)), "bold")
     for heading, fixes in groups(fixed):
         if heading:
@@ -47,6 +50,8 @@ def _parts(fixed: Fixed) -> Iterator[RenderableType]:
         yield Text(printable(note), "dim")
     if fixed.applied:
         yield Text(tolerance(fixed), "dim")
+    if fixed.applied and next_command:
+        yield Text.assemble("Next, on a GPU: ", (printable(shlex.join(next_command)), "bold"), overflow="ignore")
 
 
 def _table(fixes: Sequence[Fix]) -> Table:

@@ -55,6 +55,15 @@ def test_write_applies_the_patch(answer: dict[str, Any]) -> None:
     assert (Path("train.py").read_text(), result.stderr) == (AFTER, "Wrote train.py.\n")
 
 
+def test_the_last_line_is_the_command_that_measures_the_patch(answer: dict[str, Any]) -> None:
+    """Of that program, as typed: the patch, or the working tree once it is written; nothing where nothing is fixed."""
+    proved = "Next, on a GPU: syncscan fix --prove train.py --lr 3"
+    assert run("train.py", "--lr", "3").stdout.splitlines()[-1] == proved
+    assert run("--write", "train.py").stdout.splitlines()[-1] == "Next, on a GPU: syncscan prove --rev HEAD train.py"
+    answer["fixed"] = NOTHING
+    assert "Next" not in run("train.py").stdout
+
+
 @pytest.mark.parametrize(("fixed", "code"), [(FIXED, 1), (NOTHING, 0)])
 def test_check_fails_where_something_can_be_fixed(answer: dict[str, Any], fixed: Any, code: int) -> None:
     answer["fixed"] = fixed
