@@ -56,6 +56,13 @@ def test_a_read_that_can_wait_is_fixed_and_one_that_steers_is_left() -> None:
     assert result.waits_after == result.waits_before - 7
 
 
+def test_a_number_that_only_a_tensor_takes_is_never_read() -> None:
+    """So its change doesn't speak of a read after the loop."""
+    tensor = HEAD + "x = losses[0]\nfor loss in losses:\n    x = x + loss.item()\nprint(x.item())\n"
+    assert at(fixed(tensor), 5).change == "keep the value on the device"
+    assert at(fixed(SUM), 5).change == "keep the value on the device and read it after the loop"
+
+
 def test_a_line_after_the_loop_may_wait_itself() -> None:
     """The line that reads the sum stands before it, and is no wait of its own."""
     source = SUM.replace("print(total)", "print(total, losses[0].item())")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing.flow.homes import followed
 from syncscan.fixing.flow.number_reads import NumberRead, sites
+from syncscan.fixing.flow.number_walk import NumberWalk
 from syncscan.fixing.flow.taint import Stuck
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -23,6 +24,7 @@ RULES = ("item", "cpu", "nan-guard")
 SAFETY = Safety.SAFE
 BEFORE = "total = 0.0\nfor loss in losses:\n    total += loss.item()"
 AFTER = "total = 0.0\nfor loss in losses:\n    total += loss.double()\ntotal = float(total)"
+TO_CHANGE = "keep the value on the device and read it after the loop"
 FEWEST = 3
 """Reads of a place in the whole run, below which nothing is to be gained."""
 
@@ -47,10 +49,15 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
         draft=way.draft,
         rule="item",
         rewrite=ID,
-        change="keep the value on the device and read it after the loop",
+        change="keep the value on the device" if _is_never_read(way) else TO_CHANGE,
         waits=file.own_waits(site.node),
         reads=tuple(way.shown),
     )
+
+
+def _is_never_read(way: NumberWalk) -> bool:
+    """Return whether only tensors take the number, so that the host doesn't read it at all."""
+    return way.how.raw and not way.draft.behind and not way.shown
 
 
 def _when(file: File, site: NumberRead, why: str) -> str:
