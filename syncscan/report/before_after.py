@@ -175,8 +175,8 @@ def _others(findings: Sequence[Finding], besides: bool) -> Choice:
 
 
 def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Choice | None:
-    """Return a remedy as a choice; None for what a replay can't draw: samples, upper bounds, other ways to launch."""
-    if text.basis is not Basis.REPLAY or text.pair:
+    """Return a remedy as a choice; None for what a replay can't draw: samples and upper bounds."""
+    if text.basis is not Basis.REPLAY:
         return None
     remedy = analysis.remedies[text.number - 1]
     habit = next((h for h in analysis.habits if h.id == text.habit), None)
@@ -187,7 +187,7 @@ def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Choice | None:
         where=text.where,
         saves=text.saves,
         findings=tuple(m.id for m in text.members),
-        changes=habit.changes[:1] if habit else (),
+        changes=habit.changes[:1] if habit else (remedy.compiled,) if remedy.launches else (),
         remedy=at,
         alone=(remedy.alone_us, remedy.range_us),
     )
