@@ -18,7 +18,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     launches: str = ""
     """How the step launches too, as of `State`; empty where that stays."""
     compiled: Change = Change()
-    """What that way to launch changes of the step without the syncs."""
+    """The change that this way to launch makes to the step without the syncs."""
     what: str
     """The change in a few words, from the rule."""
     alone_us: float

@@ -71,12 +71,12 @@ def _step(analysis: Analysis, states: States, state: ProjectedState) -> Projecte
     return ProjectedStep(removed, _name(states, state), plan, untold, (state.launches,))
 
 
-def _alike(one: ProjectedStep, other: ProjectedStep) -> bool:
+def _alike(step: ProjectedStep, other: ProjectedStep) -> bool:
     """Return whether two steps are without the same syncs, and drawn alike."""
-    a, b = one.schedule, other.schedule
+    a, b = step.schedule, other.schedule
     columns = ((a.rows, b.rows), (a.start, b.start), (a.dur, b.dur))
     alike = a.replayed_end == b.replayed_end and all(np.array_equal(x, y) for x, y in columns)
-    return alike and one.findings == other.findings
+    return alike and step.findings == other.findings
 
 
 # words
@@ -96,14 +96,14 @@ def _name(states: States, state: ProjectedState) -> str:
 
 def _untold(analysis: Analysis, states: States, state: ProjectedState, plan: Schedule) -> Iterator[str]:
     """Yield what the drawn step doesn't show of a state, and how it differs from the mean step, in sentences."""
-    gone = len(plan.rows) - len(remaining(analysis.trace, plan))
-    if gone and state.launches == EAGER:
-        yield f"Device work that only the syncs needed isn't drawn: {gone:,} of {len(plan.rows):,} pieces."
-    elif gone:
+    undrawn = len(plan.rows) - len(remaining(analysis.trace, plan))
+    if undrawn and state.launches == EAGER:
+        yield f"Device work that only the syncs needed isn't drawn: {undrawn:,} of {len(plan.rows):,} pieces."
+    elif undrawn:
         needed = ", or that only the syncs needed," if state.removed else ""
         yield (
             f"Kernels keep their recorded names; those that a compile fuses into others{needed} aren't drawn:"
-            f" {gone:,} of {len(plan.rows):,}."
+            f" {undrawn:,} of {len(plan.rows):,}."
         )
     if states.eager_frames and not state.removed:
         yield f"The syncs break its graph in a loop, so that part stays eager{_at_the_end(plan)}."

@@ -1,4 +1,4 @@
-"""Build the steps that the timeline draws twice: as recorded, and as replayed without some syncs or in another state."""
+"""Build the steps that the timeline draws twice: as recorded, and replayed without some syncs or in another state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProjectedStep(msgspec.Struct, frozen=True, eq=False):
     findings: tuple[int, ...]
     """Indices of the removed findings."""
     name: str
-    """What differs from the recorded step, in words that follow the step's name: `without both syncs`."""
+    """The difference from the recorded step, in words that follow the step's name: `without both syncs`."""
     schedule: Schedule
     untold: str
     """Sentences on what such a replay leaves uncertain and what isn't drawn; empty for none."""
@@ -136,8 +136,8 @@ def _pack(
 def _lanes(
     plan: Schedule, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> Iterator[dict[str, Any]]:
-    there = remaining(trace, plan)
-    work, start, dur = plan.rows[there], plan.start[there], plan.dur[there]
+    stays = remaining(trace, plan)
+    work, start, dur = plan.rows[stays], plan.start[stays], plan.dur[stays]
     for at, group in enumerate(groups):
         for number, lane in enumerate(group.lanes):
             if lane.kind == "stream":

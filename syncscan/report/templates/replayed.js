@@ -44,7 +44,10 @@ class Replayed {
     this.habit = false;
     this.draw(number);
     this.$("states-drawn").hidden = false;
-    this.$("states-said").textContent = ["In the timeline:", this.sentence(), this.timeline.options.replay?.untold].filter(Boolean).join(" ");
+    const { replay } = this.timeline.options;
+    this.$("states-said").textContent = replay
+      ? `In the timeline, hatched: ${[`${replay.of} ${replay.name}, projected.`, replay.untold].filter(Boolean).join(" ")}`
+      : "In the timeline: as recorded, no projection is drawn.";
     this.turn();
   }
 
