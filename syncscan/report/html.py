@@ -245,8 +245,11 @@ def _remedy(remedy: RemedyText, habit: int | None, page: _Page) -> dict[str, Any
 
 def _without(remedy: RemedyText, page: _Page) -> int | None:
     """Return the index of the step that a remedy leads to, or else of the one without its syncs."""
-    removed = tuple(sorted(m.number for m in remedy.members))
-    return page.projected.get((removed, remedy.launches), page.projected.get((removed, "")))
+    removed, states_of = tuple(sorted(m.number for m in remedy.members)), page.analysis.states
+    if remedy.launches and states_of and states_of.pair:
+        together = page.projected.get((removed_in(page.analysis, states_of.pair), remedy.launches))
+        return page.projected.get((removed, "")) if together is None else together
+    return page.projected.get((removed, ""))
 
 
 def _habit(habit: HabitText, page: _Page) -> dict[str, Any]:

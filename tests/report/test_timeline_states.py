@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-import syncscan
+from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.report import html
 from syncscan.report.timeline import timeline
-from tests.networks import launch_bound
+from tests.builder import TraceBuilder
+from tests.networks import LAYER, launch_bound, ops, read
 from tests.report.test_timeline import unpack
 
 TRAINER = Path(__file__).parent.parent.parent / "sample_traces" / "launches" / "trainer.json.gz"
@@ -91,7 +92,7 @@ def test_fused_kernels_are_not_drawn() -> None:
 
 def test_a_pair_that_keeps_other_syncs_is_drawn_too() -> None:
     """Behind the table's states, without those syncs alone that break the graph; work that goes with syncs is named."""
-    analysis = syncscan.analyze(TRAINER)
+    analysis = api.analyze(TRAINER)
     steps, states = steps_of(analysis), analysis.states
     assert states is not None
     last = steps[-1]
@@ -129,6 +130,23 @@ def test_each_row_of_the_table_leads_to_its_step() -> None:
         ("4", "syncs removed, compiled (reduce-overhead)"),
     ]
     assert re.search(r'id="r0" data-kind="remedy" data-without="4"', page)
+
+
+def test_a_change_that_keeps_other_syncs_leads_to_a_step_that_keeps_them() -> None:
+    """A read in the training loop breaks no graph: the first change is without those in the network alone."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=2000):
+        at = start + 10.0
+        for _ in range(10):
+            at = ops(t, LAYER * 5, read(t, at) + 1)
+        read(t, at, line=90, function="train", module="")
+    analysis = api.analyze_trace(t.trace(), step_ms=2.0)
+    (number,) = re.findall(r'id="r0" data-kind="remedy" data-without="(\d+)"', html.render(analysis))
+    step, states = steps_of(analysis)[int(number)], analysis.states
+    assert states is not None
+    assert step["launches"] == [REDUCE_OVERHEAD]
+    assert tuple(analysis.findings[place].id for place in step["findings"]) == states.breaking
+    assert len(analysis.findings) > len(states.breaking)
 
 
 def test_without_syncs_compiled_states_are_drawn_all_the_same() -> None:
