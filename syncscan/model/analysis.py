@@ -154,19 +154,22 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         """
         return self._projects().pipeline(scope, beside, step_ms=step_ms)
 
-    def schedule(self, *remove: str, at: int | None = None, step_ms: float | None = None) -> Schedule | None:
+    def schedule(
+        self, *remove: str, at: int | None = None, step_ms: float | None = None, launches: str | None = None
+    ) -> Schedule | None:
         """Return one step without the selected findings, launch by launch; None where nothing was launched.
 
         Args:
             remove: selectors, as for `whatif`.
             at: a time in ns on the trace's clock; of the steps that are replayed, the one around it or the nearest.
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+            launches: how its launches are made, as for `whatif`.
 
         Raises:
-            UsageError: a selector is invalid or matches nothing.
+            UsageError: a selector is invalid or matches nothing; launches is unknown; or the step is compiled already.
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
-        return self._projects().schedule(remove, at=at, step_ms=step_ms)
+        return self._projects().schedule(remove, at=at, step_ms=step_ms, launches=launches)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the findings as a tidy pandas frame, a row each, with the columns of `report.finding_table`."""

@@ -122,8 +122,10 @@ class Projects(Protocol):
         """Return an upper bound on the saving if a scope ran a step ahead."""
         ...
 
-    def schedule(self, selectors: Sequence[str], *, at: int | None, step_ms: float | None) -> Schedule | None:
-        """Return one step without these findings, launch by launch."""
+    def schedule(
+        self, selectors: Sequence[str], *, at: int | None, step_ms: float | None, launches: str | None
+    ) -> Schedule | None:
+        """Return one step without these findings, launched so, launch by launch."""
         ...
 
     def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:

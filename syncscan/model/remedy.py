@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from syncscan.model.finding import Confidence
-from syncscan.model.habit import Basis
+from syncscan.model.habit import Basis, Change
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +17,8 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """The habit's id; empty for syncs."""
     launches: str = ""
     """How the step launches too, as of `State`; empty where that stays."""
+    compiled: Change = Change()
+    """The change that this way to launch makes to the step without the syncs."""
     what: str
     """The change in a few words, from the rule."""
     alone_us: float

@@ -37,6 +37,7 @@ class Schedule(msgspec.Struct, frozen=True, eq=False):
     """When each of `rows` would start; work that a host far ahead leaves to a later step is placed where the previous
     step's work does the same."""
     dur: Int64
+    """0 for work that isn't done any more, as a compile fuses it into other work."""
     tracks: tuple[int, ...]
     """Host threads of the step: its own and those it hands work to."""
     host_from: Int64
@@ -47,6 +48,8 @@ class Schedule(msgspec.Struct, frozen=True, eq=False):
     """When that step's own thread has done its part; before `replayed_end` where it runs ahead of the device."""
     blocked: tuple[Blocked, ...] = ()
     """When that thread would be blocked, in time order."""
+    unplaced: int = 0
+    """How long, ns, of the step's end belongs elsewhere in the step, at places that aren't known."""
 
     def host(self, ts: Int64) -> Int64:
         """Map recorded times on the step's threads to replayed ones, by linear interpolation."""

@@ -19,6 +19,7 @@ from syncscan.model.schedule import Schedule
 from syncscan.report import step_lanes
 from syncscan.report.phrases import measurable, real, replayed, saving, spread, whereabouts
 from syncscan.report.remedies import RemedyText
+from syncscan.report.states import COMPILED
 from syncscan.report.step_lanes import Arrow, Lanes
 from syncscan.report.story import Story
 from syncscan.report.timeline_intervals import home_step
@@ -137,7 +138,8 @@ def before_after(analysis: Analysis, story: Story) -> BeforeAfter | None:
 
 def _fixes(analysis: Analysis, story: Story) -> list[Choice]:
     """Return the fixes that a replay can draw: those of the list of changes, and the syncs that it leaves out."""
-    listed = [fix for at, text in enumerate(story.remedies) if (fix := _of_remedy(analysis, text, at))]
+    drawable = [fix for at, text in enumerate(story.remedies) if (fix := _of_remedy(analysis, text, at))]
+    listed = [fix for fix in drawable if not any(_within(fix, other) for other in drawable)]
     covered = {id for fix in listed for id in fix.findings}
     uncovered = [f.of for f in story.findings if f.of.id not in covered and real([f.of])]
     if analysis.step.recoverable_us is None:
@@ -155,6 +157,11 @@ def _fixes(analysis: Analysis, story: Story) -> list[Choice]:
     findings = tuple(dict.fromkeys(id for fix in rest for id in fix.findings))
     further = Choice(title=f"{len(rest)} further changes", findings=findings, changes=_changes(rest))
     return [*listed[: MAX_FIXES - 1], further]
+
+
+def _within(fix: Choice, other: Choice) -> bool:
+    """Return whether another fix does all that this one does, and more: it also compiles the step without its syncs."""
+    return bool(other.changes) and not fix.changes and set(fix.findings) <= set(other.findings)
 
 
 def _apart(fix: Choice, fixes: Sequence[Choice]) -> str:
@@ -175,19 +182,19 @@ def _others(findings: Sequence[Finding], besides: bool) -> Choice:
 
 
 def _of_remedy(analysis: Analysis, text: RemedyText, at: int) -> Choice | None:
-    """Return a remedy as a choice; None for what a replay can't draw: samples, upper bounds, other ways to launch."""
-    if text.basis is not Basis.REPLAY or text.pair:
+    """Return a remedy as a choice; None for what a replay can't draw: samples and upper bounds."""
+    if text.basis is not Basis.REPLAY:
         return None
     remedy = analysis.remedies[text.number - 1]
     habit = next((h for h in analysis.habits if h.id == text.habit), None)
     if habit is not None and not habit.changes:
         return None
     return Choice(
-        title=text.what,
+        title=f"{text.what}; then {COMPILED[remedy.launches]}" if remedy.launches else text.what,
         where=text.where,
         saves=text.saves,
         findings=tuple(m.id for m in text.members),
-        changes=habit.changes[:1] if habit else (),
+        changes=habit.changes[:1] if habit else (remedy.compiled,) if remedy.launches else (),
         remedy=at,
         alone=(remedy.alone_us, remedy.range_us),
     )

@@ -44,6 +44,7 @@ from syncscan.report.shown_names import shown
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.tiles import bars, key, tiles, widest_us
 from syncscan.report.timeline import timeline
+from syncscan.report.timeline_states import removed_in
 from syncscan.report.units import duration, times
 from syncscan.report.waterfall import falls, sampled
 from syncscan.version import __version__
@@ -81,8 +82,8 @@ class _Page(msgspec.Struct, frozen=True, eq=False):
     analysis: Analysis
     origin: int
     """The timeline's zero, ns on the trace's clock."""
-    drawn_without: dict[tuple[int, ...], int]
-    """Index of the replayed step without exactly these findings, by their numbers."""
+    projected: dict[tuple[tuple[int, ...], str], int]
+    """Index of the projected step without exactly these findings, by their numbers, and launched so; see `_indices`."""
     numbers: frozenset[int]
     """Numbers of the findings on the page."""
     story: Story
@@ -101,7 +102,7 @@ def render(analysis: Analysis, above: str = "") -> str:
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
     numbers = frozenset(entry.number for entry in findings)
-    page = _Page(analysis, drawn.pop("origin"), _indices_without(drawn), numbers, story)
+    page = _Page(analysis, drawn.pop("origin"), _indices(drawn), numbers, story)
     icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
     fallen = falls(strip, widest_us(analysis)) if strip else []
     shapes = [bar for bar in bars(analysis) if not (bar.projected and fallen)]
@@ -123,7 +124,7 @@ def render(analysis: Analysis, above: str = "") -> str:
         hidden=story.hidden,
         phases=story.phases[:MAX_PHASES],
         states_title=states.TITLE,
-        states=states.rows(analysis.states) if analysis.states else (),
+        states=_states(page),
         todo=_todo(story, page),
         races_title=races.TITLE,
         races=[
@@ -147,7 +148,7 @@ def render(analysis: Analysis, above: str = "") -> str:
         timed=story.timed,
         costed=story.costed,
         sorts=_SORTS if story.costed else (("often", "how often"),),
-        without=[step["name"] for step in drawn["without"]],
+        projected=[step["name"] for step in drawn["without"]],
         no_findings=_nothing_found(analysis, story),
         warnings=[shown(w, 600) for w in story.warnings],
         style=asset("report.css") + asset("before_after.css") + asset("step_picture.css"),
@@ -200,9 +201,19 @@ def _size(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB" if size else ""
 
 
-def _indices_without(drawn: dict[str, Any]) -> dict[tuple[int, ...], int]:
-    """Return the index of the replayed step without exactly these findings."""
-    return {tuple(step["findings"]): number for number, step in reversed(list(enumerate(drawn["without"])))}
+def _indices(drawn: dict[str, Any]) -> dict[tuple[tuple[int, ...], str], int]:
+    """Return the index of the projected step without exactly these findings and launched so; empty: only without."""
+    numbered = reversed(list(enumerate(drawn["without"])))
+    return {(tuple(step["findings"]), way): number for number, step in numbered for way in step["launches"]}
+
+
+def _states(page: _Page) -> list[tuple[states.StateText, int | None]]:
+    """Return the rows of the table of states, each with the index of its projected step; -1 for the step as it is."""
+    of = page.analysis.states
+    if of is None:
+        return []
+    drawn = [page.projected.get((removed_in(page.analysis, state), state.launches)) for state in of.each]
+    return list(zip(states.rows(of), [-1 if page.projected else None, *drawn], strict=True))
 
 
 def _todo(story: Story, page: _Page) -> dict[str, Any]:
@@ -219,7 +230,7 @@ def _todo(story: Story, page: _Page) -> dict[str, Any]:
 def _remedy(remedy: RemedyText, habit: int | None, page: _Page) -> dict[str, Any]:
     members = [m for m in remedy.members if m.number in page.numbers]
     return {
-        "without": page.drawn_without.get(tuple(sorted(m.number for m in remedy.members))),
+        "without": _without(remedy, page),
         "saves": remedy.saves,
         "doubts": remedy.doubt.split("; "),
         "projected": remedy.basis is Basis.REPLAY,
@@ -230,6 +241,15 @@ def _remedy(remedy: RemedyText, habit: int | None, page: _Page) -> dict[str, Any
         "where": shown(remedy.where, 200),
         "fix": shown(remedy.fix, 900),
     }
+
+
+def _without(remedy: RemedyText, page: _Page) -> int | None:
+    """Return the index of the step that a remedy leads to, or else of the one without its syncs."""
+    removed, states_of = tuple(sorted(m.number for m in remedy.members)), page.analysis.states
+    if remedy.launches and states_of and states_of.pair:
+        together = page.projected.get((removed_in(page.analysis, states_of.pair), remedy.launches))
+        return page.projected.get((removed, "")) if together is None else together
+    return page.projected.get((removed, ""))
 
 
 def _habit(habit: HabitText, page: _Page) -> dict[str, Any]:
@@ -388,7 +408,7 @@ def _finding(finding: FindingText, page: _Page) -> dict[str, Any]:
         "phase": w.phase.value,
         "owner": shown(w.owner, 40),
         "scope": shown(" > ".join(w.scope), 120) or "(no scope)",
-        "without": page.drawn_without.get((finding.number,)),
+        "without": page.projected.get(((finding.number,), "")),
         "per_step": f.per_step,
         "wait_us": f.wait_us,
         "bubble_us": f.bubble_us,

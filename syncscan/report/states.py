@@ -92,7 +92,12 @@ def rows(states: States) -> tuple[StateText, ...]:
     base = states.baseline_us
     now = ProjectedState(EAGER, False, base, (base, base))
     most = max(s.range_us[1] for s in (now, *states.each))
-    return tuple(_text(s, base, most, bool(states.state(EAGER, True))) for s in (now, *states.each))
+    return tuple(_text(s, base, most, has_syncs(states)) for s in (now, *states.each))
+
+
+def has_syncs(states: States) -> bool:
+    """Return whether the step has syncs of the program's own, so that states with and without them differ."""
+    return states.state(EAGER, True) is not None
 
 
 def _text(state: ProjectedState, base: float, most: float, syncs: bool) -> StateText:

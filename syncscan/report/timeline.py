@@ -23,6 +23,7 @@ from syncscan.report.packed import pack
 from syncscan.report.timeline_intervals import choose, home, inside
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, stacked
 from syncscan.report.timeline_pauses import pause_lanes
+from syncscan.report.timeline_states import with_states
 from syncscan.report.timeline_without import packed_steps, steps_without, why_none
 
 MAX_SLICES = 100_000
@@ -56,8 +57,9 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     if not len(drawn) or trace.info.capture.pretended:
         return dict(_NOTHING)
     origin, end = _extent(trace, drawn)
-    twice = steps_without(analysis)
-    first = home(analysis, Interval(origin, end), twice[0].schedule if twice else None)
+    without = steps_without(analysis)
+    twice = with_states(analysis, without)
+    first = home(analysis, Interval(origin, end), without[0].schedule if without else None)
     intervals = choose(analysis, drawn, budget, Interval(origin, end), first)
     book = DrawnNames(trace)
     is_whole = intervals == [Interval(origin, end)]

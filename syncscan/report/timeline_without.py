@@ -1,4 +1,4 @@
-"""Build the steps that the timeline draws twice: as recorded, and as replayed without some syncs."""
+"""Build the steps that the timeline draws twice: as recorded, and replayed without some syncs or in another state."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ MAX_REPLAYED = 60_000
 """Most slices of all replayed steps together; the step without any sync goes first."""
 
 
-class StepWithout(msgspec.Struct, frozen=True, eq=False):
-    """A step without some findings."""
+class ProjectedStep(msgspec.Struct, frozen=True, eq=False):
+    """A step without some findings, launched as it is or another way."""
 
     findings: tuple[int, ...]
     """Indices of the removed findings."""
     name: str
-    """The removed syncs in words, after `without …`."""
+    """The difference from the recorded step, in words that follow the step's name: `without both syncs`."""
     schedule: Schedule
     untold: str
-    """A sentence on uncertainty that such a replay leaves; empty for none."""
+    """Sentences on what such a replay leaves uncertain and what isn't drawn; empty for none."""
+    launches: tuple[str, ...] = ("",)
+    """Ways to launch of the projected states that this step is; empty text for the step that is only without syncs."""
 
 
-def steps_without(analysis: Analysis) -> list[StepWithout]:
+def steps_without(analysis: Analysis) -> list[ProjectedStep]:
     """Return the step without any sync, then without those of each remedy, then without each of the first findings.
 
     Each is of the step around the costliest sync point that is taken out. Empty where nothing can be replayed, where no
@@ -45,15 +47,21 @@ def steps_without(analysis: Analysis) -> list[StepWithout]:
     """
     if not analysis.replayable or analysis.step.recoverable_us is None or not real(analysis.findings):
         return []
-    steps: list[StepWithout] = []
+    steps: list[ProjectedStep] = []
     left = MAX_REPLAYED
     for removed in _choices(analysis):
         schedule = _schedule(analysis, removed, everything=not steps)
         if schedule is None or len(schedule.rows) > left:
             break
         left -= len(schedule.rows)
-        steps.append(StepWithout(removed, _name(analysis, removed, not steps), schedule, _untold(analysis, removed)))
+        name = f"without {_name(analysis, removed, not steps)}"
+        steps.append(ProjectedStep(removed, name, schedule, _untold(analysis, removed)))
     return steps
+
+
+def remaining(trace: Trace, plan: Schedule) -> Int64:
+    """Return the places of those of a schedule's rows that are still done; what a compile fuses away lasts no time."""
+    return np.flatnonzero((plan.dur > 0) | (trace.slices.dur[plan.rows] == 0))
 
 
 def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
@@ -61,7 +69,7 @@ def _untold(analysis: Analysis, removed: Sequence[int]) -> str:
     return next((shown(gain.untold, 300) for gain in gains if gain and gain.untold), "")
 
 
-def why_none(analysis: Analysis, steps: Sequence[StepWithout]) -> str:
+def why_none(analysis: Analysis, steps: Sequence[ProjectedStep]) -> str:
     """Return why no step is drawn twice, in a sentence; empty where one is."""
     if steps:
         return ""
@@ -101,20 +109,21 @@ def _name(analysis: Analysis, removed: Sequence[int], everything: bool) -> str:
 
 
 def packed_steps(
-    steps: Sequence[StepWithout], trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
+    steps: Sequence[ProjectedStep], trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> list[dict[str, Any]]:
     """Return the data that the timeline draws of each step; times are ns since `origin`."""
     return [_pack(step, trace, groups, book, origin) for step in steps]
 
 
 def _pack(
-    step: StepWithout, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
+    step: ProjectedStep, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> dict[str, Any]:
     plan = step.schedule
     marked = next((s for s in trace.steps if s.ts == plan.begin), None)
     return {
         "name": step.name,
         "findings": list(step.findings),
+        "launches": list(step.launches),
         "untold": step.untold,
         "of": f"step {marked.number}" if marked else "the whole trace",
         "start": plan.begin - origin,
@@ -127,11 +136,13 @@ def _pack(
 def _lanes(
     plan: Schedule, trace: Trace, groups: Sequence[LaneGroup], book: DrawnNames, origin: int
 ) -> Iterator[dict[str, Any]]:
+    stays = remaining(trace, plan)
+    work, start, dur = plan.rows[stays], plan.start[stays], plan.dur[stays]
     for at, group in enumerate(groups):
         for number, lane in enumerate(group.lanes):
             if lane.kind == "stream":
-                own = np.isin(plan.rows, lane.rows)
-                packed = _columns(plan.rows[own], plan.start[own], plan.dur[own], book, origin)
+                own = np.isin(work, lane.rows)
+                packed = _columns(work[own], start[own], dur[own], book, origin)
             elif lane.kind == "scopes" and group.track in plan.tracks:
                 packed = _outermost(trace, plan, lane.rows, book, origin)
             else:

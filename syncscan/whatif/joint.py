@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from syncscan.model.finding import Finding, Removal
 from syncscan.model.habit import Change
 from syncscan.model.projection import Projection
+from syncscan.model.schedule import Schedule
 from syncscan.model.step import REPEATABILITY
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import Trace
@@ -25,9 +26,10 @@ from syncscan.whatif.compile_costs import LEAST, LIKELY, MOST, Costs
 from syncscan.whatif.compile_reach import Reach, reach, reach_of_graph
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.replay import Replay, Steady, period, steady
-from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps
+from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, with_change
 from syncscan.whatif.set_aside import denser, set_aside
 from syncscan.whatif.surroundings import Surroundings
+from syncscan.whatif.unfold import StepSchedules
 
 UNSURE, MOST_UNSURE = 0.06, 0.1
 """Within which part of it a step's time is known where capture doesn't tell, and at the most that counts."""
@@ -90,7 +92,7 @@ class Joint:
         plain, extent = self.step.projection(removed), self._reach(removed)
         changed = self._calibrated(extent, removed)
         after = self._after(changed.graph, removed)
-        least, likely, most = (self._skipped_share(extent) * part for part in EAGER_FRAMES.get(self.how, NOTHING))
+        least, likely, most = self._eager_shares(extent)
         predicted = (after.period + likely * self.step.before.period) * self.step.unit
         return replace(
             plain,
@@ -118,9 +120,30 @@ class Joint:
     def likely_us(self, removed: Sequence[Finding]) -> float:
         """Return the time of the step without these findings, in µs, without its range."""
         extent = self._reach(removed)
-        likely = self._skipped_share(extent) * EAGER_FRAMES.get(self.how, NOTHING)[1]
+        _, likely, _ = self._eager_shares(extent)
         period = self._after(self._graph(extent, LIKELY, removed), removed).period
         return (period + likely * self.step.before.period) * self.step.unit
+
+    def schedule(self, removed: Sequence[Finding], at: int | None) -> Schedule:
+        """Return one step without these findings, launched so, launch by launch, as it is likely.
+
+        What frames cost that stay eager is added to its end: where in the step that falls isn't known.
+
+        Args:
+            removed: the findings that are gone.
+            at: a time in ns; the replayed step around it or nearest to it is unfolded.
+        """
+        extent = self._reach(removed)
+        replay = self.step.replay_of(self._graph(extent, LIKELY, removed))
+        changed = with_change(self.steps, self.change(removed))
+        drawn = StepSchedules(changed, replay, self.step.replay).schedule(at, self._numbers(removed))
+        _, likely, _ = self._eager_shares(extent)
+        unplaced = round(likely * (drawn.end - drawn.begin))
+        return replace(drawn, replayed_end=drawn.replayed_end + unplaced, unplaced=unplaced)
+
+    def _numbers(self, removed: Sequence[Finding]) -> frozenset[int]:
+        """Return the numbers of the findings whose removal changes the step."""
+        return frozenset(self.step.number[f.id] for f in removed) - self.step.behind
 
     def _reach(self, removed: Sequence[Finding]) -> Reach:
         """Return what a compile reaches without these; syncs outside of the network prevent nothing."""
@@ -171,8 +194,7 @@ class Joint:
         return CalibratedStep(self.trace, graph, calibration, step.number, self.surroundings)
 
     def _after(self, graph: Graph, removed: Sequence[Finding]) -> Steady:
-        numbers = frozenset(self.step.number[f.id] for f in removed) - self.step.behind
-        then = steady(self.step.replay_of(graph), numbers)
+        then = steady(self.step.replay_of(graph), self._numbers(removed))
         if self.step.paced_by is not None and then.period < self.step.before.period:
             return replace(then, period=self.step.before.period)
         return then
@@ -183,7 +205,7 @@ class Joint:
         base = self.step.before.period * self.step.unit
         if not base:
             return 0.0, 0.0
-        ratio, more = predicted / base, self._skipped_share(reach) * EAGER_FRAMES.get(self.how, NOTHING)[1]
+        ratio, (_, more, _) = predicted / base, self._eager_shares(reach)
         ratios = [ratio, *(us / base + more for us in self._others(reach, removed))]
         unsure = self._unsure * ratio
         less = math.hypot(ratio - min(ratios) - skipped[0], unsure) + REPEATABILITY
@@ -201,7 +223,7 @@ class Joint:
         """Yield what else the step may take, in µs."""
         for graph in self._graphs(reach, removed):
             yield self._after(graph, removed).period * self.step.unit
-        numbers = frozenset(self.step.number[f.id] for f in removed) - self.step.behind
+        numbers = self._numbers(removed)
         for slack in self.step.calibration.slack:
             whole = period(slack)
             then = period(Replay(self._graph(reach, LIKELY, removed), slack.scale, slack.stretch), numbers)
@@ -222,6 +244,12 @@ class Joint:
         """Return the part of the step that passes take which stay eager."""
         recorded = self.step.replay.scale * found.eager_ns / max(1, len(self.steps.intervals))
         return min(1.0, recorded / self.step.before.period) if self.step.before.period else 0.0
+
+    def _eager_shares(self, found: Reach) -> tuple[float, float, float]:
+        """Return the part by which passes that stay eager lengthen the step: at the least, likely and at the most."""
+        least, likely, most = EAGER_FRAMES.get(self.how, NOTHING)
+        skipped = self._skipped_share(found)
+        return skipped * least, skipped * likely, skipped * most
 
     def _notes(self, reach: Reach, removed: Sequence[Finding]) -> Iterator[str]:
         if self.how in (Launching.EAGER, Launching.GRAPH):

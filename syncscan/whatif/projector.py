@@ -254,21 +254,33 @@ class Projector:
         return Pipeline(scope, beside, work / 1e3, other_work / 1e3, before * unit, min(side_by_side, before) * unit)
 
     def schedule(
-        self, selectors: Sequence[str] = ("all",), *, at: int | None = None, step_ms: float | None = None
+        self,
+        selectors: Sequence[str] = ("all",),
+        *,
+        at: int | None = None,
+        step_ms: float | None = None,
+        launches: str | None = None,
     ) -> Schedule | None:
-        """Return one step without the findings that these selectors name, launch by launch.
+        """Return one step without the findings that these selectors name, launched so, launch by launch.
 
         Args:
             selectors: the selectors, as for `whatif`.
             at: a time in ns; of the steps that are replayed, the one around it or the nearest.
             step_ms: the step's time without the profiler in ms, if you measured it and capture didn't.
+            launches: how its launches are made, as for `whatif`.
 
         Returns:
             None where nothing can be replayed: no device work, or no launches.
+
+        Raises:
+            UsageError: a selector is invalid or matches nothing; launches is unknown; or the step is compiled already.
         """
         if not self.integrity.verdict or not any(p.launches for p in self.graph.programs):
             return None
-        removed = frozenset(self.number[f.id] for f in select(self.findings, selectors))
+        chosen = select(self.findings, selectors)
+        if launches is not None:
+            return self.joint(launches, step_ms).schedule(chosen, at)
+        removed = frozenset(self.number[f.id] for f in chosen)
         return StepSchedules(self.steps, self.calibrated(step_ms).replay).schedule(at, removed)
 
     def after(self, findings: Sequence[str], changes: Sequence[Change], *, at: int | None) -> StepAfter | None:

@@ -108,6 +108,7 @@ def _pair(
     remedy = Remedy(
         findings=states.breaking,
         launches=pair.launches,
+        compiled=compiled,
         what=KEEPS,
         alone_us=gain,
         range_us=(max(0.0, base - pair.range_us[1]), max(0.0, base - pair.range_us[0])),

@@ -271,7 +271,7 @@ def test_the_hatched_step_is_without_what_is_chosen(show: Callable[..., Report])
     report.page.get_by_role("button", name="show it").click()
     report.settle()
     assert "out of view" not in note.inner_text()
-    report.page.get_by_label("Step without").select_option("")
+    report.page.get_by_label("Projected step").select_option("")
     assert report.js(bands) == 0
     report.page.locator("#f1 .pick").click()
     assert report.js(bands) == 0
@@ -296,7 +296,7 @@ def test_a_habit_s_step_is_not_drawn_and_reported_so(show: Callable[..., Report]
     analysis = two_findings()
     report = show(replace(analysis, habits=(LAUNCHES,), remedies=(*analysis.remedies, of_habit(LAUNCHES))))
     report.page.locator("#h0 .pick").click()
-    assert report.page.locator("#replayed").inner_text().startswith("Projections are drawn for syncs only. Hatched: ")
+    assert report.page.locator("#replayed").inner_text().startswith("What a habit costs isn't drawn. Hatched: ")
     assert LAUNCHES.advice.title in report.page.locator("#details").inner_text()
 
 

@@ -15,6 +15,7 @@ from syncscan.report import before_after_blocks, html, step_lanes, svg, text
 from syncscan.report.before_after import MAX_FIXES, BeforeAfter, before_after
 from syncscan.report.story import story_of
 from tests.builder import TraceBuilder
+from tests.networks import launch_bound
 from tests.report.example import HOSTILE, analysis, finding
 
 
@@ -127,6 +128,19 @@ def test_what_cannot_be_replayed_is_not_drawn() -> None:
     assert 'id="before-after"' not in html.render(plain)
     with pytest.raises(UsageError, match="can be replayed"):
         replace(two_waits(), _projector=None).picture("step")
+
+
+def test_syncs_that_keep_a_network_from_being_compiled_are_drawn_with_that_compile() -> None:
+    """One fix, its time that of the list of changes, its lanes as short; what it includes is no fix beside it."""
+    analysis = launch_bound(reads=10)
+    step, pair = drawn(analysis), analysis.remedies[0]
+    (fix,) = step.fixes
+    assert fix.title == "Syncs keep the network from being compiled; then compiled (reduce-overhead)"
+    after = step.scene(0)
+    assert after is not None
+    assert after.us == pytest.approx(step.base_us - pair.alone_us)
+    assert after.lanes.end / step.recorded.end == pytest.approx(after.us / step.base_us, abs=0.02)
+    assert step.recorded.end > 1.5 * after.lanes.end
 
 
 def test_a_page_holds_each_scene_and_its_sentence() -> None:

@@ -161,8 +161,8 @@ def test_what_is_taken_out_is_drawn_in_the_step_of_its_costliest_sync_point():
 def test_a_step_drawn_twice_says_what_it_is_without():
     """All of several, or the finding's title."""
     names = [r["name"] for r in timeline(scattered())["without"]]
-    assert names[0] == "both syncs"
-    assert all("waits" in name for name in names[1:])
+    assert names[0] == "without both syncs"
+    assert all(name.startswith("without “") and "waits" in name for name in names[1:])
 
 
 def test_steps_that_launch_too_much_are_not_drawn_twice(monkeypatch: pytest.MonkeyPatch):

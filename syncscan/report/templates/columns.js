@@ -78,7 +78,7 @@ function readData(json) {
   return data;
 }
 
-/** What a step drawn without some syncs holds, by lane; `lane.twice` says that a lane is in any of them. */
+/** What a projected step holds, by lane; `lane.twice` says that a lane is in any of them. */
 function readReplay(data, replay) {
   replay.slices = new Map();
   for (const packed of replay.lanes) {

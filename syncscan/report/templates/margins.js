@@ -49,7 +49,7 @@ class Margins {
     this.beside(ink);
   }
 
-  /** Below the steps, to their scale: how long each takes without the profiler, and the one that is drawn without syncs. */
+  /** Below the steps, to their scale: how long each takes without the profiler, and the projected one that is drawn. */
   beside(ink) {
     const { view, palette, options: { replay }, data: { steps, unprofiled } } = this.timeline;
     ink.fillStyle = palette.free;

@@ -361,7 +361,7 @@ class Painter {
   elsewhere(view, y, h) {
     if (!this.replay || overlaps(this.replay, view)) return;
     this.ink.fillStyle = this.palette.muted;
-    this.ink.fillText(`only ${this.replay.of} is drawn without syncs`, 6, y + h / 2 + 0.5);
+    this.ink.fillText(`only ${this.replay.of} is drawn projected`, 6, y + h / 2 + 0.5);
   }
 
   /** Names on patterned ground, each on a plate so that it can be read. */

@@ -1,4 +1,4 @@
-/* The step that is drawn a second time, hatched, from the replay without some syncs: which one, and what is said of it. */
+/* The step that is drawn a second time, hatched, from a replay without some syncs or in another state: which, and in words. */
 
 class Replayed {
   /** timeline: it is drawn in that one's lanes, and in its own canvases. */
@@ -6,20 +6,29 @@ class Replayed {
     this.timeline = timeline;
     this.steps = timeline.data.without;
     this.$ = (id) => document.getElementById(id);
+    /** The buttons of the table of states, each with the number of its step. */
+    this.states = [...document.querySelectorAll(".states [data-drawn]")];
     /** Whether the reader chose to see none. */
     this.none = false;
     /** Whether a habit is chosen, without which no step is drawn. */
     this.habit = false;
-    this.take(this.steps.length ? "0" : "");
+    this.take(this.first);
     this.$("without-field").hidden = this.$("legend-projected").hidden = !this.steps.length;
     this.$("without").addEventListener("change", (e) => this.draw(e.target.value));
     this.$("replay-show").addEventListener("click", () => this.show());
+    for (const state of this.states) state.addEventListener("click", () => this.state(state.dataset.drawn));
+    this.$("states-show")?.addEventListener("click", () => this.turn());
   }
+
+  /** The number of the step without all syncs, as text; empty where there is none. */
+  get first() { return this.steps.length && this.steps[0].launches.includes("") ? "0" : ""; }
 
   take(number) {
     const replay = number === "" ? null : this.steps[Number(number)];
     this.timeline.options.replay = this.timeline.painter.replay = replay;
     this.$("without").value = number;
+    for (const state of this.states) state.setAttribute("aria-pressed", String(state.dataset.drawn === number));
+    if (this.states.length) this.$("states-drawn").hidden = true;
   }
 
   /** Draw a replay, by its number as text, or none, as the reader asks. */
@@ -30,10 +39,29 @@ class Replayed {
     this.timeline.resize();
   }
 
+  /** Draw a state that was chosen in the table, which is far from the timeline: say so there, and turn to it. */
+  state(number) {
+    this.habit = false;
+    this.draw(number);
+    this.$("states-drawn").hidden = false;
+    const { replay } = this.timeline.options;
+    this.$("states-said").textContent = replay
+      ? `In the timeline, hatched: ${[`${replay.of} ${replay.name}, projected.`, replay.untold].filter(Boolean).join(" ")}`
+      : "In the timeline: as recorded, no projection is drawn.";
+    this.turn();
+  }
+
+  /** Bring timeline and step into view. */
+  turn() {
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.$("pane").scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+    if (this.timeline.options.replay) this.show();
+  }
+
   /** Draw the step without what was chosen, by its number as text, or without all syncs; not if the reader wants none. */
   without(number, habit) {
     this.habit = habit;
-    if (this.steps.length && !this.none) this.draw(number || "0");
+    if (this.steps.length && !this.none) this.draw(number || this.first);
     else this.timeline.later();
   }
 
@@ -46,13 +74,16 @@ class Replayed {
     this.timeline.view.fly(start - pad, until + pad);
   }
 
-  /** In words: which step is hatched and what it is without, or why there is none; and whether it is in view. */
+  /** Which step is hatched and what it is without, or why there is none. */
+  sentence() {
+    const { replay } = this.timeline.options;
+    return replay ? `Hatched: ${replay.of} ${replay.name}, projected.` : this.timeline.data.why_none || "As recorded: no projection is drawn.";
+  }
+
+  /** In words: the step that is hatched, and whether it is in view. */
   tell() {
     const { replay } = this.timeline.options, away = replay !== null && !overlaps(replay, this.timeline.view);
-    const said = [
-      this.habit && replay ? "Projections are drawn for syncs only." : "",
-      replay ? `Hatched: ${replay.of} without ${replay.name}, projected.` : this.timeline.data.why_none || "As recorded: no projection is drawn.",
-    ].filter(Boolean).join(" ");
+    const said = [this.habit && replay ? "What a habit costs isn't drawn." : "", this.sentence()].filter(Boolean).join(" ");
     if (this.$("replay-said").textContent !== said) this.$("replay-said").textContent = said;
     this.$("replay-untold").textContent = replay ? replay.untold : "";
     this.$("replay-away").hidden = !away;

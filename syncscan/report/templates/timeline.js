@@ -332,7 +332,7 @@ class Timeline {
       brief = duration(end[hit.at] - start[hit.at]);
       rows.push(["lasts", duration(end[hit.at] - start[hit.at])], ["at", duration(start[hit.at] - this.stepOf(start[hit.at]))]);
       rows.push(["on", `${data.groups[hit.band.group].title} · ${hit.band.lane.label}`]);
-      if (hit.band.kind === "projected") rows.push(["projected", `from the replay without ${this.options.replay.name}`]);
+      if (hit.band.kind === "projected") rows.push(["projected", `from the replay of ${this.options.replay.of} ${this.options.replay.name}`]);
     }
     if (sync >= 0) {
       const { start, end, wait, bubble, finding } = data.syncs, label = data.labels[finding[sync]];
