@@ -21,7 +21,7 @@ RECORDINGS = sorted(FOLDER.rglob("*.json.gz"))
 LEAST = 0.01
 """Savings below this part of a step are said to be `less than 1%`."""
 HUNDREDTH = 0.011
-"""What rounding to hundredths of a percent of the width may shift an end of a bar, in percent."""
+"""Largest shift of a bar's end by rounding to hundredths of a percent of the width, in percent."""
 
 _TILE = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)(?:<small>([^<]*)</small>)?</dd>")
 _ROW = re.compile(r'<div class="bar-row">(.*?)</div>', re.S)
