@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from syncscan.model.arrays import Bool, Int64, Texts, distinct
-from syncscan.model.trace import CALLS, HOST, NONE, Flows, Frames, Slices, Trace
+from syncscan.model.trace import CALLS, HOST, NONE, Flows, Slices, Trace
 
 
 def processes(trace: Trace) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ def of_process(trace: Trace, pid: str) -> Trace:
     parent = np.where(s.parent[chosen] == NONE, NONE, number[s.parent[chosen]])
     columns = {name: getattr(s, name)[chosen] for name in Slices.__struct_fields__}
     flows = is_own[trace.flows.from_track] & is_own[trace.flows.to_track] if len(trace.flows) else np.zeros(0, np.bool_)
-    frames = is_own[trace.frames.track] if len(trace.frames) else np.zeros(0, np.bool_)
     return replace(
         trace,
         slices=Slices(**{**columns, "parent": parent.astype(s.parent.dtype)}),
-        frames=Frames(*(getattr(trace.frames, name)[frames] for name in Frames.__struct_fields__)),
+        frames=trace.frames.select(is_own[trace.frames.track]),
+        drawn_frames=trace.drawn_frames.select(is_own[trace.drawn_frames.track]),
         flows=Flows(*(getattr(trace.flows, name)[flows] for name in Flows.__struct_fields__)),
         steps=tuple(
             replace(step, row=NONE if step.row == NONE else int(number[step.row]))

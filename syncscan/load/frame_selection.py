@@ -1,4 +1,4 @@
-"""Select the Python frames that can locate a sync."""
+"""Select the Python frames that can locate a sync, and those that reports draw."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LONG_NS = 20_000
 less than 23 µs."""
 
 
-def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows: Flows) -> Frames:
-    """Return the frames around a call that may wait, or around the forward op of a backward op around such a call.
+def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows: Flows) -> Bool:
+    """Mark the frames around a call that may wait, or around the forward op of a backward op around such a call.
 
     Args:
         strings: names by number.
@@ -30,15 +30,14 @@ def useful_frames(strings: Sequence[str], slices: Slices, frames: Frames, flows:
         flows: the arrows from forward to backward ops.
     """
     if not len(frames):
-        return frames
+        return np.zeros(0, np.bool_)
     calls = _calls(strings, slices)
     track, ts = slices.track[calls], slices.ts[calls]
     sync_rows = _lone_syncs(slices)
     above = _above(slices, calls)
     for other in (_forward(slices, above), _arrow_tails(slices, flows, above)):
         track, ts = np.append(track, other[0]), np.append(ts, other[1])
-    useful = _around(frames, track, ts) | _holds(frames.ts, frames.end, np.sort(slices.ts[sync_rows]))
-    return Frames(frames.name[useful], frames.track[useful], frames.ts[useful], frames.dur[useful])
+    return _around(frames, track, ts) | _holds(frames.ts, frames.end, np.sort(slices.ts[sync_rows]))
 
 
 def _calls(strings: Sequence[str], s: Slices) -> Int64:

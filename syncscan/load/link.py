@@ -20,12 +20,13 @@ from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.load.table import is_empty
 from syncscan.load.windows_paths import with_backslashes
-from syncscan.model.arrays import Int32, Int64, distinct
+from syncscan.model.arrays import Int32, Int64, distinct, largest
 from syncscan.model.trace import (
     CALLS,
     DEEPEST,
     DEVICE,
     HOST,
+    MOST_DRAWN_FRAMES,
     NONE,
     Category,
     Flows,
@@ -67,14 +68,17 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     damage.ambiguous = _shared_correlations(slices)
     flows = _sort_flows(raw.flows, track_of)
     frames = _sort_frames(raw.frames, track_of, raw.strings)
-    frames = useful_frames(raw.strings, slices, frames, flows)
+    useful = useful_frames(raw.strings, slices, frames, flows)
+    drawn = useful | largest(frames.dur, MOST_DRAWN_FRAMES)
+    frames = frames.select(drawn)
     strings = _renumbered(_with_backslashes(raw.strings, frames), slices, frames)
     trace = Trace(
         info=_with_warnings(info, damage),
         strings=strings,
         tracks=tracks,
         slices=slices,
-        frames=frames,
+        frames=frames.select(useful[drawn]),
+        drawn_frames=frames,
         flows=flows,
         steps=(),
     )

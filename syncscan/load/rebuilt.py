@@ -1,6 +1,6 @@
 """Write a linked Trace, such as from a saved analysis, as the text of a trace: slices, frames and arrows.
 
-What the analysis doesn't read is missing: other arguments, and Python frames without a call below them.
+What neither the analysis nor a report reads is missing: other arguments, and short Python frames of a big trace.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _args(trace: Trace, row: int, on_device: bool) -> dict[str, int]:
 
 
 def _frames(trace: Trace) -> Iterator[dict[str, Any]]:
-    f = trace.frames
+    f = trace.drawn_frames
     for name, track, ts, dur in zip(f.name.tolist(), f.track.tolist(), f.ts.tolist(), f.dur.tolist(), strict=True):
         place = _place(trace.tracks[track])
         yield {

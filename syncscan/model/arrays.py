@@ -139,6 +139,16 @@ def quantile(values: Any, share: float) -> float:
     return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part
 
 
+def largest(values: Int64, most: int) -> Bool:
+    """Mark the `most` (at least 1) largest values, of equal ones the first; all where there are no more."""
+    if len(values) <= most:
+        return np.ones(len(values), np.bool_)
+    least = np.partition(values, len(values) - most)[len(values) - most]
+    mask: Bool = values > least
+    mask[np.flatnonzero(values == least)[: most - int(mask.sum())]] = True
+    return mask
+
+
 def among(values: Int64, ascending: Int64) -> Bool:
     """Return which values are among the ascending ones; unlike `np.isin`, it sorts neither."""
     if not len(ascending):

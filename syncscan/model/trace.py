@@ -137,11 +137,13 @@ class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.ts + self.dur
 
 
-class Frames(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Columns of the Python frames (`python_function`) that the analysis can use, sorted by (track, ts, -dur).
+MOST_DRAWN_FRAMES = 50_000
+"""How many of the longest Python frames of a trace are drawn: 1.2 MB in memory. A frame is shorter than what calls it,
+so those around one are never missing."""
 
-    A reader may leave out frames that contain no candidate for a sync call; it never leaves out one that does.
-    """
+
+class Frames(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """Columns of Python frames (`python_function`), sorted by (track, ts, -dur)."""
 
     name: Int32
     track: Int32
@@ -155,6 +157,10 @@ class Frames(msgspec.Struct, frozen=True, eq=False, dict=True):
     def end(self) -> Int64:
         """`ts + dur`, int64 nanoseconds, per row."""
         return self.ts + self.dur
+
+    def select(self, mask: Bool) -> Frames:
+        """Return the frames that a mask marks."""
+        return Frames(self.name[mask], self.track[mask], self.ts[mask], self.dur[mask])
 
 
 class Flows(msgspec.Struct, frozen=True, eq=False):
@@ -230,6 +236,10 @@ class Trace(Making, frozen=True, eq=False):
     tracks: tuple[Track, ...]
     slices: Slices
     frames: Frames
+    """The frames that the analysis can use. A reader may leave out those that contain no candidate for a sync call; it
+    never leaves out one that does."""
+    drawn_frames: Frames
+    """The frames that reports draw: those of `frames`, and the longest of the recording (`MOST_DRAWN_FRAMES`)."""
     flows: Flows
     steps: tuple[Step, ...]
     steps_found: StepsFound = NO_STEPS

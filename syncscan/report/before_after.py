@@ -114,7 +114,10 @@ def before_after(analysis: Analysis, story: Story) -> BeforeAfter | None:
         return None
     fixes = _fixes(analysis, story)
     sets = _sets(len(fixes), len(now.schedule.rows))
-    replays = {s: _after(analysis, [fixes[k] for k in s], at, base - now.us) for s in sets}
+    replays: dict[tuple[int, ...], StepAfter | None] = {}
+    for s in sets:
+        after = _after(analysis, [fixes[k] for k in s], at, base - now.us)
+        replays[s] = after and _no_longer(after, [replays.get(s[:k] + s[k + 1 :]) for k in range(len(s))])
     drawn = [(s, after, after.schedule) for s, after in replays.items() if after and after.schedule]
     length = float(max(now.schedule.end, *(plan.replayed_end for *_, plan in drawn)) - now.schedule.begin)
     scenes = tuple(_scene(analysis, fixes, now.schedule, s, after, length) for s, after, _ in drawn)
@@ -226,9 +229,19 @@ def _after(analysis: Analysis, fixes: Sequence[Choice], at: int | None, shift: f
     if alone is None:
         low, high = after.range_us
         us = min(after.us + shift, base)
-        return StepAfter(us, (min(max(0.0, low + shift), us), max(us, high + shift)), after.schedule)
+        return StepAfter(us, (min(max(0.0, low + shift), us), min(base, max(us, high + shift))), after.schedule)
     us, (low, high) = alone
     return StepAfter(base - us, (max(0.0, base - high), max(0.0, base - low)), after.schedule)
+
+
+def _no_longer(after: StepAfter, without_one: Sequence[StepAfter | None]) -> StepAfter:
+    """Return the step after some fixes, which takes no longer than after all of them but one.
+
+    A single fix saves what the list of changes says, which may be more than it saves in a replay together with others.
+    """
+    us = min([after.us, *(fewer.us for fewer in without_one if fewer)])
+    low, high = after.range_us
+    return StepAfter(us, (min(low, us), high), after.schedule)
 
 
 def _scene(

@@ -143,6 +143,7 @@ def render(analysis: Analysis, above: str = "") -> str:
         compiled=_compiled(story),
         annotated=annotated.files(findings) if story.costed and not analysis.step.waits_withheld else [],
         timeline_note=_timeline_note(drawn),
+        in_view_by=f"{'Python function, ' if drawn['python'] else ''}scope, op and call",
         findings=[_finding(entry, page) for entry in findings],
         findings_note=_findings_note(story),
         timed=story.timed,

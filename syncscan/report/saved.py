@@ -69,7 +69,7 @@ def saved_trace(trace: Trace, level: int = 6) -> SavedTrace:
         strings=trace.strings,
         tracks=tuple(SavedTrack(t.pid, t.tid, t.process, t.thread) for t in trace.tracks),
         slices=packed({name: column for name, column in _columns(trace.slices) if name != "parent"}, level),
-        frames=packed(dict(_columns(trace.frames)), level),
+        frames=packed(dict(_columns(trace.drawn_frames)), level),
         flows=packed(dict(_columns(trace.flows)), level),
     )
 

@@ -20,6 +20,7 @@ from syncscan.model.interval import Interval, union
 from syncscan.model.slice_names import is_collective_kernel, is_host_collective, is_loader
 from syncscan.model.trace import DEVICE, HOST, NONE, Trace
 from syncscan.report.packed import pack
+from syncscan.report.timeline_frames import python_frames
 from syncscan.report.timeline_intervals import choose, home, inside
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, stacked
 from syncscan.report.timeline_pauses import pause_lanes
@@ -41,7 +42,7 @@ SYNC_CALL, INPUT, COMMUNICATION = 9, 10, 11
 collective."""
 
 _NOTHING: dict[str, Any] = {"origin": 0, "length": 0, "home": [0, 1], "without": [], "why_none": "", "unprofiled": 0}
-_NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": []}
+_NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": [], "python": None}
 
 
 def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
@@ -65,6 +66,8 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     is_whole = intervals == [Interval(origin, end)]
     kept_rows = drawn if is_whole else drawn[inside(trace, drawn, intervals)]
     kinds = _kinds(analysis)
+    thread = next((g.track for g in groups if g.device == NONE and g.lanes), NONE)
+    frames = python_frames(trace, thread, intervals, Interval(origin, end))
     stops = pause_lanes(analysis, [g.track for g in groups if g.device == NONE], book, origin)
     return {
         "origin": origin,
@@ -78,6 +81,7 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "groups": [
             _packed_group(trace, g, kept_rows, kinds, book, origin, end, is_whole, stops.get(g.track)) for g in groups
         ],
+        "python": frames,
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
         "without": packed_steps(twice, trace, groups, book, origin),

@@ -136,14 +136,21 @@ def _habits(habits: Sequence[Habit]) -> Iterator[_Candidate]:
 
 
 def _on_top(projector: Projector, step: CalibratedStep, candidates: Sequence[_Candidate]) -> Iterator[Remedy]:
-    """Yield each remedy with its gain on top of those before it; one that gains nothing more is kept, and says so."""
+    """Yield each remedy with its gain on top of those before it; one that gains nothing more is kept, and says so.
+
+    On top of nothing the first gains what it gains alone, which may be less than its replay: what a graph of the step
+    saves of another habit is counted as that one's.
+    """
     removed, change = frozenset[int](), NO_CHANGE
     before = step.before.period
     least = REPEATABILITY * before
-    for candidate in candidates:
+    for place, candidate in enumerate(candidates):
         removed |= candidate.removed
         change = both(change, candidate.change)
-        after = min(before, _period(projector, step, removed, change))
+        replayed = (
+            _period(projector, step, removed, change) if place else before - candidate.remedy.alone_us / step.unit
+        )
+        after = min(before, max(0.0, replayed))
         yield replace(candidate.remedy, after_us=(before - after) * step.unit if before - after >= least else 0.0)
         before = after
 

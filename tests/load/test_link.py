@@ -49,6 +49,33 @@ def test_those_too_deep_are_counted_level_by_level(back: list[int]) -> None:
         assert link._too_deep(np.array(parent, np.int32)) == sum(level > 4 for level in levels)
 
 
+def with_frames() -> TraceBuilder:
+    """A read inside of a short function, and longer functions without a call."""
+    t = TraceBuilder(with_stack=1)
+    with t.frame("a.py(1): main", 0, 1000):
+        for k in range(4):
+            t.frame(f"a.py({k + 2}): f{k}", 100 * k, 100 * k + 50 + k)
+        with t.frame("a.py(9): read", 900, 930):
+            t.sync("aten::item", at=901)
+    return t
+
+
+def test_frames_are_drawn_that_locate_no_sync() -> None:
+    """The analysis has those around a call that may wait; reports draw the others as well."""
+    trace = with_frames().trace()
+    named = [[trace.strings[n] for n in table.name.tolist()] for table in (trace.frames, trace.drawn_frames)]
+    assert named[0] == ["a.py(1): main", "a.py(9): read"]
+    assert named[1] == ["a.py(1): main", *(f"a.py({k + 2}): f{k}" for k in range(4)), "a.py(9): read"]
+
+
+def test_of_many_frames_the_longest_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all that locate a sync, however short they are."""
+    monkeypatch.setattr(link, "MOST_DRAWN_FRAMES", 3)
+    trace = with_frames().trace()
+    names = [trace.strings[n] for n in trace.drawn_frames.name.tolist()]
+    assert names == ["a.py(1): main", "a.py(4): f2", "a.py(5): f3", "a.py(9): read"]
+
+
 Interval = tuple[int, int, int]
 """Track, begin and end."""
 

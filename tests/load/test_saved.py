@@ -29,6 +29,7 @@ def story() -> TraceBuilder:
             t.launch("gemm", at=start + 12, lasts=400)
             t.sync("aten::nonzero", at=start + 20)
             t.arrow(start + 500, start + 900)
+            t.frame("train.py(9): score", start + 600, start + 700)
         t.launch("head", at=start + 900, lasts=50, stream=9)
     t.exact(24, ("train.py", 7, "loss"), ("main.py", 2, "<module>"), module="Net/head")
     return t
@@ -183,7 +184,7 @@ def test_a_trace_is_made_again_of_what_was_saved(tmp_path: Path) -> None:
     with load.open_events(str(path), rebuilt=True) as stream:
         again = reference.parse(stream.read(), "again")
     first = load.load(path)
-    for table in ("slices", "frames", "flows"):
+    for table in ("slices", "frames", "drawn_frames", "flows"):
         one, other = getattr(first, table), getattr(again, table)
         for column in one.__struct_fields__:
             assert getattr(other, column).tolist() == getattr(one, column).tolist(), column

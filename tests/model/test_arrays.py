@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncscan.model import arrays
-from syncscan.model.arrays import grouped, looked_up, median, numbered, numbered_pairs, quantile, summed
+from syncscan.model.arrays import grouped, largest, looked_up, median, numbered, numbered_pairs, quantile, summed
 
 FLOATS = st.lists(st.floats(-1e12, 1e12), min_size=1)
 INTS = st.lists(st.integers(-(1 << 53), 1 << 53), min_size=1)
@@ -25,6 +25,13 @@ def test_the_median_is_numpy_s(numbers: list[float]) -> None:
 def test_a_quantile_is_numpy_s(numbers: list[float], share: float) -> None:
     """Between two numbers as numpy interpolates, from the nearer of them."""
     assert quantile(numbers, share) == np.quantile(np.array(numbers, np.float64), share)
+
+
+@given(st.lists(st.integers(-3, 5)), st.integers(1, 9))
+def test_the_largest_are_the_first_of_a_stable_order(values: list[int], most: int) -> None:
+    """As many as asked for, or all; of equal values the first."""
+    first = sorted(range(len(values)), key=lambda at: -values[at])[:most]
+    assert np.flatnonzero(largest(np.array(values, np.int64), most)).tolist() == sorted(first)
 
 
 @given(st.lists(st.integers(-3, 5)))

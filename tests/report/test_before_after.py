@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -59,6 +60,18 @@ def test_each_set_of_fixes_is_replayed() -> None:
     assert step.shown.fixes == (0, 1)
     assert all(scene.us <= step.base_us + 1e-6 for scene in step.scenes)
     assert all(scene.range_us[0] <= scene.us <= scene.range_us[1] for scene in step.scenes[1:])
+
+
+@pytest.mark.parametrize("of", [two_waits, busy])
+def test_another_fix_makes_no_step_longer(of: Callable[[], Analysis]) -> None:
+    """Neither longer than without that fix, nor does a range reach beyond the step as it is."""
+    step = drawn(of())
+    for scene in step.scenes[1:]:
+        assert scene.range_us[1] <= step.base_us + 1e-6
+        for fix in scene.fixes:
+            fewer = step.scene(*(other for other in scene.fixes if other != fix))
+            assert fewer is not None
+            assert scene.us <= fewer.us + 1e-6
 
 
 def test_a_fix_saves_what_the_list_of_changes_says() -> None:

@@ -47,6 +47,21 @@ def test_the_first_gains_what_it_gains_alone():
     assert first.after_us == pytest.approx(first.alone_us, rel=1e-6)
 
 
+def test_what_the_first_saves_of_another_habit_is_left_to_that_one():
+    """The replay of a graph also takes out what another habit is about; its gain alone leaves that out."""
+    analysis = step(read=False)
+    loader, launches = (
+        next(h for h in analysis.habits if h.rule == rule) for rule in ("loader-no-workers", "launch-bound")
+    )
+    assert launches.gain is not None
+    bounded = replace(launches, gain=replace(launches.gain, recoverable_us=1000.0))
+    projector = Projector(analysis.trace, analysis.findings, analysis.step.unprofiled_us)
+    first, second = remedies_of(projector, analysis.findings, (), (bounded, loader))
+    assert (first.habit, first.alone_us, first.after_us) == (launches.id, 1000.0, pytest.approx(1000.0))
+    together = remedies_of(projector, analysis.findings, (), (launches, loader))
+    assert first.after_us + second.after_us == pytest.approx(sum(r.after_us for r in together))
+
+
 def test_what_two_share_is_gained_once():
     """The host could launch while the read waits: without launches there is another wait."""
     matches = {r.habit.rpartition("-")[0] or "sync": r for r in step(loading=0.0).remedies}

@@ -73,6 +73,7 @@ function readData(json) {
       lane.busy = lane.busy ? Uint8Array.from(atob(lane.busy), (c) => c.charCodeAt(0)) : null;
     }
   }
+  if (data.python) data.python = { ...data.python, start: unpack(data.python.start, true), dur: unpack(data.python.dur), name: unpack(data.python.name) };
   data.syncs = readSyncs(data.syncs);
   for (const replay of data.without) readReplay(data, replay);
   return data;

@@ -111,7 +111,7 @@ class Icicle {
   facts(node) {
     const whole = this.nodes[0].us, share = (us) => `${icicleTime(us)}, ${((100 * us) / whole).toFixed(1)}%`;
     const facts = [["", node.name], ["at", node.place], ["total", share(node.us)], ["self", share(node.self)]];
-    facts.push(["whose", node.number ? this.data.owners[node.owner][0] : ""], ["phase", node.phase]);
+    facts.push([this.data.whose || "whose", node.number ? this.data.owners[node.owner][0] : ""], ["phase", node.phase]);
     return facts.filter(([, text]) => text);
   }
 
