@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from syncscan.habits.context import Context
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Basis, Habit, HabitGain
+from syncscan.model.finding import Phase
+from syncscan.model.habit import Advice, Basis, Habit, HabitGain, SampledTime
 from syncscan.model.host import USER, HostNode, SampledHost
 from syncscan.model.libraries import in_package
 from syncscan.model.step import Bound
@@ -59,6 +60,12 @@ PLACES = {
     WorkKind.COLLATING: ("torch/utils/data/_utils/collate.py", "transformers/data/data_collator.py"),
 }
 """Packages, folders and files of each kind."""
+_ACTIVITIES = {
+    WorkKind.PROGRESS: "draws a progress bar",
+    WorkKind.LOGGING: "logs",
+    WorkKind.TOKENIZING: "tokenizes texts",
+    WorkKind.COLLATING: "collates a batch",
+}
 _COLLATES = re.compile(r"(\w+_)?collate(_\w+)?")
 """Names of functions that make a batch of samples."""
 _HANDING_ON = (WorkKind.LOGGING, WorkKind.PROGRESS)
@@ -82,6 +89,8 @@ class Spent(msgspec.Struct, frozen=True):
     samples: float
     places: tuple[HostNode, ...]
     """Functions where it begins, longest first."""
+    by_phase: tuple[tuple[Phase, float], ...]
+    """The time by phase, largest first."""
 
 
 def spent_on(sampled: SampledHost, kind: WorkKind) -> Spent:
@@ -91,7 +100,8 @@ def spent_on(sampled: SampledHost, kind: WorkKind) -> Spent:
     begins = [n for n, k in zip(sampled.nodes, known, strict=True) if k is kind and _of(known, n.parent) is not kind]
     us = sum(node.self_us for node in own)
     samples = sampled.samples * us / sampled.step_us if sampled.step_us > 0 else 0.0
-    return Spent(us, samples, tuple(sorted(begins, key=lambda node: -node.us)))
+    places = tuple(sorted(begins, key=lambda node: -node.us))
+    return Spent(us, samples, places, by_phase((node.phase, node.self_us) for node in own))
 
 
 def sampled_habit(context: Context, advice: Advice, kind: WorkKind) -> Iterable[Habit]:
@@ -108,7 +118,16 @@ def sampled_habit(context: Context, advice: Advice, kind: WorkKind) -> Iterable[
     sure = deviation(spent.samples)
     gain = gained(context, spent.us, SURELY * (1 - sure) * spent.us, (1 + sure) * spent.us)
     habit = context.habit(advice, [], spent.us, _evidence(context.sampled, spent))
-    yield replace(habit, gain=gain, per_step=1.0)
+    placed = SampledTime(_ACTIVITIES[kind], spent.by_phase, in_ops=kind is WorkKind.COLLATING)
+    yield replace(habit, gain=gain, per_step=1.0, sampled=placed)
+
+
+def by_phase(times: Iterable[tuple[Phase, float]]) -> tuple[tuple[Phase, float], ...]:
+    """Return the sum of these times of each phase, largest first, without phases that take none."""
+    total: dict[Phase, float] = {}
+    for phase, us in times:
+        total[phase] = total.get(phase, 0.0) + us
+    return tuple(sorted(((p, us) for p, us in total.items() if us > 0), key=lambda part: (-part[1], part[0].value)))
 
 
 def deviation(samples: float) -> float:

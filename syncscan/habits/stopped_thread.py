@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import msgspec
 
+from syncscan.habits.sampled_work import by_phase
 from syncscan.model.finding import Phase
 from syncscan.model.host import HostNode, SampledHost, ThreadUse
 from syncscan.model.libraries import in_package
@@ -36,6 +37,8 @@ class Stopped(msgspec.Struct, frozen=True):
     """Including the time blocked in backward."""
     most_us: float
     """All time off its core while a core was free, except its own waits in Python code."""
+    by_phase: tuple[tuple[Phase, float], ...]
+    """The likely time by phase, largest first."""
 
 
 def stopped_by_others(sampled: SampledHost) -> Stopped | None:
@@ -46,13 +49,15 @@ def stopped_by_others(sampled: SampledHost) -> Stopped | None:
     waiting = max(0.0, used.off_us - used.delayed_us)
     beyond = min(_beyond_chance(sampled, used), waiting)
     stopped, pairs = sum(used.stopped_us), list(zip(used.stopped_us, sampled.nodes, strict=True))
+    share = beyond / stopped if stopped else 0.0
     working, backward = sum(us for us, n in pairs if not _waits(n)), sum(us for us, n in pairs if _in_backward(n))
-    likely = beyond * (working + backward) / stopped if stopped else 0.0
+    likely = share * (working + backward)
     itself = sum(node.self_us for node in sampled.nodes if _waits(node) and not _in_backward(node))
     return Stopped(
-        surely_us=beyond * working / stopped if stopped else 0.0,
+        surely_us=share * working,
         likely_us=likely,
         most_us=max(likely, max(waiting, sampled.step_us - used.on_us - used.delayed_us) - itself),
+        by_phase=by_phase((n.phase, share * us) for us, n in pairs if not _waits(n) or _in_backward(n)),
     )
 
 

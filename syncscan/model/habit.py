@@ -55,6 +55,17 @@ class Change(msgspec.Struct, frozen=True):
     paced: tuple[Paced, ...] = ()
 
 
+class SampledTime(msgspec.Struct, frozen=True):
+    """A step's time in a habit that only samples show, and what they tell of its place."""
+
+    activity: str
+    """The habit in words that follow "the thread": `tokenizes texts`."""
+    by_phase: tuple[tuple[Phase, float], ...]
+    """Likely time of the step's thread by the phase of its samples, µs per step, largest first."""
+    in_ops: bool = False
+    """Whether ops may take that time, too, as those that touch memory first."""
+
+
 class HabitGain(msgspec.Struct, frozen=True):
     """How much shorter a step would be without a habit, µs, and the basis of that number."""
 
@@ -133,6 +144,8 @@ class Habit(msgspec.Struct, frozen=True):
     """For launches: those that graphs can hold, longest first. Their single savings needn't add up to the gain."""
     splits: tuple[Split, ...] = ()
     """For launches: what prevents one graph for the whole step, most frequent first."""
+    sampled: SampledTime | None = None
+    """For habits that only samples show: their time by phase; None where the trace shows the place."""
 
     @property
     def rule(self) -> str:

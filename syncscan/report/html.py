@@ -87,6 +87,8 @@ class _Page(msgspec.Struct, frozen=True, eq=False):
     numbers: frozenset[int]
     """Numbers of the findings on the page."""
     story: Story
+    unplaced: dict[str, str]
+    """Why the timeline doesn't show a habit of samples, by its id."""
 
 
 def render(analysis: Analysis, above: str = "") -> str:
@@ -101,8 +103,8 @@ def render(analysis: Analysis, above: str = "") -> str:
     """
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    numbers = frozenset(entry.number for entry in findings)
-    page = _Page(analysis, drawn.pop("origin"), _indices(drawn), numbers, story)
+    numbers, cards = frozenset(entry.number for entry in findings), _cards(story)
+    page = _Page(analysis, drawn.pop("origin"), _indices(drawn), numbers, story, drawn.pop("unplaced"))
     icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
     fallen = falls(strip, widest_us(analysis)) if strip else []
     shapes = [bar for bar in bars(analysis) if not (bar.projected and fallen)]
@@ -157,6 +159,7 @@ def render(analysis: Analysis, above: str = "") -> str:
         data=_json(
             {
                 **drawn,
+                "habits": {name: cards[id] for name, id in drawn["habits"].items() if id in cards},
                 "host": icicle,
                 "labels": {entry.number: _label(entry) for entry in findings},
             }
@@ -217,9 +220,14 @@ def _states(page: _Page) -> list[tuple[states.StateText, int | None]]:
     return list(zip(states.rows(of), [-1 if page.projected else None, *drawn], strict=True))
 
 
+def _cards(story: Story) -> dict[str, int]:
+    """Return the number of each habit's card by the habit's id."""
+    return {entry.id: number for number, entry in enumerate(story.habits)}
+
+
 def _todo(story: Story, page: _Page) -> dict[str, Any]:
     """Return what to change; each entry links to its findings or its habit."""
-    cards = {entry.id: number for number, entry in enumerate(story.habits)}
+    cards = _cards(story)
     return {
         "title": story.to_do,
         "nothing": shown(story.nothing, 600),
@@ -264,6 +272,7 @@ def _habit(habit: HabitText, page: _Page) -> dict[str, Any]:
         "id": habit.id,
         "confidence": habit.confidence,
         "evidence": shown(habit.evidence, 900),
+        "unplaced": page.unplaced.get(habit.id, ""),
         "segments": [shown(segment, 200) for segment in habit.segments[:MAX_PARTS]],
         "splits": [
             (shown(s.text, 200), s.finding if s.finding in page.numbers else None) for s in habit.splits[:MAX_PARTS]

@@ -24,6 +24,7 @@ from syncscan.report.timeline_frames import python_frames
 from syncscan.report.timeline_intervals import choose, home, inside
 from syncscan.report.timeline_lanes import DrawnNames, LaneGroup, groups_of, stacked
 from syncscan.report.timeline_pauses import pause_lanes
+from syncscan.report.timeline_sampled import sampled_lanes, sampled_places, unplaced
 from syncscan.report.timeline_states import with_states
 from syncscan.report.timeline_without import packed_steps, steps_without, why_none
 
@@ -42,7 +43,7 @@ SYNC_CALL, INPUT, COMMUNICATION = 9, 10, 11
 collective."""
 
 _NOTHING: dict[str, Any] = {"origin": 0, "length": 0, "home": [0, 1], "without": [], "why_none": "", "unprofiled": 0}
-_NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": [], "python": None}
+_NOTHING |= {"groups": [], "steps": [], "names": [], "intervals": [], "habits": {}, "unplaced": {}, "python": None}
 
 
 def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
@@ -66,9 +67,10 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
     is_whole = intervals == [Interval(origin, end)]
     kept_rows = drawn if is_whole else drawn[inside(trace, drawn, intervals)]
     kinds = _kinds(analysis)
-    thread = next((g.track for g in groups if g.device == NONE and g.lanes), NONE)
-    frames = python_frames(trace, thread, intervals, Interval(origin, end))
-    stops = pause_lanes(analysis, [g.track for g in groups if g.device == NONE], book, origin)
+    threads, places = [g.track for g in groups if g.device == NONE], sampled_places(analysis)
+    driving = next((g.track for g in groups if g.device == NONE and g.lanes), NONE)
+    stops, stopping = pause_lanes(analysis, threads, book, origin)
+    likely, sampled = sampled_lanes(places, threads, book, origin)
     return {
         "origin": origin,
         "length": end - origin,
@@ -79,9 +81,11 @@ def timeline(analysis: Analysis, budget: int = MAX_SLICES) -> dict[str, Any]:
         "home": [t - origin for t in first],
         "steps": [[s.number, s.ts - origin, s.end - origin] for s in trace.steps],
         "groups": [
-            _packed_group(trace, g, kept_rows, kinds, book, origin, end, is_whole, stops.get(g.track)) for g in groups
+            _packed_group(trace, g, kept_rows, kinds, book, origin, end, is_whole, [stops, likely]) for g in groups
         ],
-        "python": frames,
+        "python": python_frames(trace, driving, intervals, Interval(origin, end)),
+        "habits": stopping | sampled,
+        "unplaced": dict(unplaced(places)),
         "syncs": _syncs(analysis, groups, origin),
         "unprofiled": round((analysis.step.unprofiled_us or 0.0) * 1e3),
         "without": packed_steps(twice, trace, groups, book, origin),
@@ -110,7 +114,7 @@ def _packed_group(
     origin: int,
     end: int,
     is_whole: bool,
-    stops: dict[str, Any] | None,
+    habits: Sequence[dict[int, dict[str, Any]]],
 ) -> dict[str, Any]:
     lanes = []
     for lane in group.lanes:
@@ -118,7 +122,9 @@ def _packed_group(
         if not is_whole:
             packed["busy"] = _busy(trace, lane.rows, origin, end)
         lanes.append({"kind": lane.kind, "label": lane.label, **packed})
-    lanes += [stops] if stops else []  # last, since replayed steps number the others
+    lanes += [
+        of_track[group.track] for of_track in habits if group.track in of_track
+    ]  # last, since replayed steps number the others
     side = "host" if group.device == NONE else "device"
     return {"title": group.title, "side": side, "open": group.open, "lanes": lanes}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from syncscan.model.analysis import Analysis
+from syncscan.model.arrays import Int64
 from syncscan.model.habit import Basis, Habit
 from syncscan.model.interval import ThreadInterval
 from syncscan.report.packed import pack
@@ -31,27 +32,53 @@ def pauses(analysis: Analysis) -> Iterator[tuple[Habit, tuple[ThreadInterval, ..
             yield habit, long
 
 
-def pause_lanes(analysis: Analysis, tracks: Sequence[int], book: DrawnNames, origin: int) -> dict[int, dict[str, Any]]:
-    """Return a lane of pauses for each of these threads that has some, by track, as the page's script reads it."""
+def pause_lanes(
+    analysis: Analysis, tracks: Sequence[int], book: DrawnNames, origin: int
+) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
+    """Return a lane of pauses for each of these threads that has some, by track, as the page's script reads it.
+
+    With it, the id of the habit behind the number of each name.
+    """
     by_track: dict[int, list[tuple[int, int, int]]] = {track: [] for track in tracks}
+    habits: dict[int, str] = {}
     for habit, intervals in pauses(analysis):
-        own = [i for i in intervals if i.track in by_track and i.begin >= origin]
-        number = book.add(habit.advice.title, len(own)) if own else 0
-        for track, begin, end in own:
+        drawn = [i for i in intervals if i.track in by_track and i.begin >= origin]
+        if not drawn:
+            continue
+        number = book.add(habit.advice.title, len(drawn))
+        habits[number] = habit.id
+        for track, begin, end in drawn:
             by_track[track].append((begin, end, number))
-    return {track: _lane(sorted(each), origin) for track, each in by_track.items() if each}
+    return lanes_of(by_track, "pauses", "pauses", PAUSE, origin), habits
 
 
-def _lane(pauses: Sequence[tuple[int, int, int]], origin: int) -> dict[str, Any]:
-    begin, end, name = (np.array(column, np.int64) for column in zip(*pauses, strict=True))
+def lanes_of(
+    slices: dict[int, list[tuple[int, int, int]]], kind: str, label: str, look: int, origin: int
+) -> dict[int, dict[str, Any]]:
+    """Return a lane of these slices for each thread that has some, by track.
+
+    Args:
+        slices: (begin, end, number of its name) by track, ns.
+        kind: of the lane.
+        label: what stands beside it.
+        look: kind of the slices.
+        origin: the timeline's zero, ns.
+    """
+    lanes = {}
+    for track, own in slices.items():
+        if own:
+            begin, end, name = (np.array(column, np.int64) for column in zip(*sorted(own), strict=True))
+            lanes[track] = {"kind": kind, "label": label, **_columns(begin - origin, end - origin, name, look)}
+    return lanes
+
+
+def _columns(begin: Int64, end: Int64, name: Int64, look: int) -> dict[str, Any]:
     row = stacked(begin, end)
     return {
-        "kind": "pauses",
-        "label": "pauses",
         "rows": int(row.max()) + 1,
-        "start": pack(begin - origin, delta=True),
+        "start": pack(begin, delta=True),
         "dur": pack(end - begin),
         "name": pack(name),
         "row": pack(row),
-        "what": pack(np.full(len(begin), PAUSE, np.int64)),
+        "what": pack(np.full(len(begin), look, np.int64)),
     }

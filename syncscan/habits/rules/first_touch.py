@@ -49,9 +49,9 @@ import msgspec
 from msgspec.structs import replace
 
 from syncscan.habits.context import Context
-from syncscan.habits.sampled_work import WorkKind, gained, kinds
+from syncscan.habits.sampled_work import WorkKind, by_phase, gained, kinds
 from syncscan.model.duration import duration
-from syncscan.model.habit import Advice, Area, Habit
+from syncscan.model.habit import Advice, Area, Habit, SampledTime
 from syncscan.model.host import USER, HostNode, SampledHost
 
 ADVICE = Advice(
@@ -131,7 +131,14 @@ def find(context: Context) -> Iterable[Habit]:
         return
     low, likely, high = touched.surely_us, touched.likely_us, touched.most_us
     habit = context.habit(ADVICE, [], min(high, context.period_us), _evidence(context, sampled, touched))
-    yield replace(habit, gain=gained(context, likely, low, high), per_step=1.0)
+    yield replace(habit, gain=gained(context, likely, low, high), per_step=1.0, sampled=_placed(sampled, touched))
+
+
+def _placed(sampled: SampledHost, touched: Touched) -> SampledTime:
+    """Return the likely time, spread over phases as the pages are."""
+    page_us = touched.likely_us / sum(touched.pages)
+    pairs = zip(sampled.nodes, touched.pages, strict=True)
+    return SampledTime("touches fresh memory", by_phase((node.phase, n * page_us) for node, n in pairs), in_ops=True)
 
 
 def _touched(sampled: SampledHost) -> Touched | None:

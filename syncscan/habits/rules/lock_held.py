@@ -58,8 +58,8 @@ from syncscan.habits.sampled_work import LEAST_SAMPLES, SURELY, deviation, gaine
 from syncscan.habits.stopped_thread import Stopped, stopped_by_others
 from syncscan.model.duration import duration
 from syncscan.model.finding import Confidence
-from syncscan.model.habit import Advice, Area, Habit
-from syncscan.model.host import SampledHost
+from syncscan.model.habit import Advice, Area, Habit, SampledTime
+from syncscan.model.host import OtherThread, SampledHost
 
 ADVICE = Advice(
     rule="lock-held",
@@ -92,15 +92,16 @@ def find(context: Context) -> Iterable[Habit]:
     sure = deviation(samples)
     low, high = SURELY * (1 - sure) * stopped.surely_us, min((1 + sure) * stopped.likely_us, stopped.most_us)
     habit = context.habit(ADVICE, [], stopped.likely_us, _evidence(sampled, stopped), confidence=Confidence.MEDIUM)
-    yield replace(habit, gain=gained(context, stopped.likely_us, low, high), per_step=1.0)
+    placed = SampledTime(_waits_for(sampled), stopped.by_phase)
+    yield replace(habit, gain=gained(context, stopped.likely_us, low, high), per_step=1.0, sampled=placed)
 
 
 def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:
-    ran = [other for other in sampled.others if other.beside_us]
+    ran = _running_beside(sampled)
     threads = [
         f"thread {other.name} ran for {duration(other.us)} per step, {other.beside_us / other.us:.0%} of it while the "
         f"step's thread was off-CPU{', in ' + other.places[0] if other.places else ''}"
-        for other in sorted(ran, key=lambda other: -other.beside_us)[:NAMED]
+        for other in ran[:NAMED]
     ]
     backward = stopped.likely_us - stopped.surely_us
     also = f", and for {duration(backward)} in backward" if backward else ""
@@ -110,3 +111,17 @@ def _evidence(sampled: SampledHost, stopped: Stopped) -> list[str]:
         f"{duration(stopped.most_us)} in total",
         *threads,
     ]
+
+
+def _running_beside(sampled: SampledHost) -> list[OtherThread]:
+    """Return the threads that ran while the step's thread was off its core, longest first."""
+    return sorted((o for o in sampled.others if o.beside_us), key=lambda other: -other.beside_us)
+
+
+def _waits_for(sampled: SampledHost) -> str:
+    """Return that the thread waits for the lock, and its likely holder: `held by THREAD: FUNCTION, FILE:LINE`."""
+    holder = next(iter(_running_beside(sampled)), None)
+    if holder is None:
+        return "waits for the GIL"
+    place, _, function = holder.places[0].partition(" ") if holder.places else ("", "", "")
+    return f"waits for the GIL, held by {holder.name}" + (f": {function}, {place}" if place else "")

@@ -86,7 +86,7 @@ class Controls {
     const box = this.timeline.canvas.getBoundingClientRect();
     const hit = this.timeline.at(e.clientX - box.left, e.clientY - box.top);
     this.timeline.choose(hit);
-    if (hit.sync >= 0) this.timeline.hooks.opened(hit.sync);
+    this.timeline.openChosen();
   }
 
   drop() {
@@ -109,7 +109,7 @@ class Controls {
     const { timeline } = this, box = timeline.canvas.getBoundingClientRect();
     const hit = timeline.at(e.clientX - box.left, e.clientY - box.top);
     const facts = timeline.facts(hit, hit.sync === undefined ? -1 : hit.sync), tip = document.getElementById("tip");
-    timeline.canvas.style.cursor = hit.sync >= 0 ? "pointer" : "crosshair";
+    timeline.canvas.style.cursor = hit.sync >= 0 || timeline.habitOf(hit) >= 0 ? "pointer" : "crosshair";
     if (!facts) return this.hideTip();
     timeline.write(document.getElementById("hover"), facts);
     document.getElementById("hover").hidden = false;

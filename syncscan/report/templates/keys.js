@@ -28,7 +28,7 @@ class Keys {
     if (listed && e.key === "ArrowDown") return () => list.walk(1);
     if (listed && e.key === "ArrowUp") return () => list.walk(-1);
     const free = on || e.target === document.body;
-    if (free && e.key === "Enter" && timeline && timeline.state.sync >= 0) return () => timeline.hooks.opened(timeline.state.sync);
+    if (free && e.key === "Enter" && timeline && timeline.opens) return () => timeline.openChosen();
     if (!on) return null;
     return {
       ArrowLeft: () => timeline.view.pan(-80),

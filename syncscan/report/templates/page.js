@@ -10,7 +10,7 @@
 
   const icicle = data.host ? new Icicle(data.host) : null;
   const list = new List({ chosen: point, opened: open });
-  const timeline = drawn ? new Timeline(data, { opened: openSync, chosen: followSync, escaped: letGo }) : null;
+  const timeline = drawn ? new Timeline(data, { opened: openSync, openedHabit: openHabit, chosen: followSync, escaped: letGo }) : null;
   const drawer = new Drawer({
     closed: () => room(),
     walk: (by) => list.walk(by, false),
@@ -40,7 +40,7 @@
     if (timeline) timeline.replayed.without(item.dataset.without, item.dataset.habit !== undefined && item.dataset.habit !== "");
     const sync = timeline ? timeline.worst(finding) : -1;
     if (sync >= 0) turn(sync);
-    else if (timeline) timeline.say(`Chosen: ${item.querySelector("h3").textContent}. Enter shows its detail.`);
+    else if (timeline && !timeline.gotoHabit(numberOf(item.dataset.habit))) timeline.say(`Chosen: ${item.querySelector("h3").textContent}. Enter shows its detail.`);
     const detail = detailOf(item, finding);
     if (drawer.open && detail) drawer.show(detail, sync);
   }
@@ -58,6 +58,17 @@
     if (!item) return;
     followSync(sync);
     drawer.take(item, sync);
+    room();
+  }
+
+  /** A slice of a habit was clicked in the timeline. */
+  function openHabit(number) {
+    const item = $(`h${number}`);
+    if (!item) return;
+    remember(`#${item.id}`);
+    list.mark(item);
+    timeline.replayed.without("", true);
+    drawer.take(item, -1);
     room();
   }
 
@@ -126,6 +137,7 @@
     $("legend-input").hidden = !kinds.has(INPUT);
     $("legend-ranks").hidden = !kinds.has(COMMUNICATION);
     $("legend-pause").hidden = !kinds.has(PAUSE);
+    $("legend-sampled").hidden = !kinds.has(SAMPLED);
     for (const [what, id] of [[5, "copy"], [4, "kernel"], [1, "scope"]]) $(`legend-${id}`).hidden = !kinds.has(what) && !(what === 5 && kinds.has(6));
     for (const id of ["sync", "call", "bubble"]) $(`legend-${id}`).hidden = !data.syncs.start.length;
     $("legend-free").hidden = !data.unprofiled;

@@ -1,7 +1,7 @@
 /* The timeline: its canvases and labels, what is chosen and found. It tells the page of that through `hooks`. */
 
 class Timeline {
-  /** hooks: `chosen(sync)` when another sync is chosen here, `opened(sync)` when its detail is asked for. */
+  /** hooks: `chosen(sync)` when another sync is chosen here, `opened(sync)` when its detail is asked for, `openedHabit(number)` for a habit's. */
   constructor(data, hooks) {
     this.data = data;
     this.hooks = hooks;
@@ -235,6 +235,51 @@ class Timeline {
     this.reveal();
   }
 
+  /** The habit's number that a slice of pauses or likely places belongs to, or -1. */
+  habitOf(hit) {
+    if (!hit?.slices || ![PAUSE, SAMPLED].includes(hit.slices.what[hit.at])) return -1;
+    return this.data.habits[hit.slices.name[hit.at]] ?? -1;
+  }
+
+  /** Whether what is chosen has a detail. */
+  get opens() { return this.state.sync >= 0 || this.habitOf(this.state.slice) >= 0; }
+
+  openChosen() {
+    const habit = this.habitOf(this.state.slice);
+    if (this.state.sync >= 0) this.hooks.opened(this.state.sync);
+    else if (habit >= 0) this.hooks.openedHabit(habit);
+  }
+
+  /** Choose the first slice of a habit and show it, with its step if it is one of several likely places; return whether there is one. */
+  gotoHabit(number) {
+    let first = null;
+    this.data.groups.forEach((group, at) => group.lanes.forEach((lane) => lane.slices.forEach((slices) => {
+      const k = number < 0 ? -1 : slices.what.findIndex((_, i) => this.habitOf({ slices, at: i }) === number);
+      if (k >= 0 && !(first && first.slices.start[first.at] <= slices.start[k])) first = { slices, at: k, group: at };
+    })));
+    if (!first) return false;
+    const { slices, at } = first, band = this.bring(first), start = slices.start[at];
+    const step = slices.what[at] === SAMPLED && this.data.steps.find((s) => s[1] <= start && start < s[2]);
+    const from = step ? step[1] : start, length = Math.max(step ? step[2] - from : slices.end[at] - from, 20_000), pad = step ? 0.02 : 0.6;
+    this.choose({ slices, at, band, sync: -1 });
+    this.view.fly(from - pad * length, from + (step ? 1 + pad : 2.2) * length);
+    return true;
+  }
+
+  /** Open a slice's group and scroll the lanes so far that its band is seen; return the band. */
+  bring(hit) {
+    if (!this.data.groups[hit.group].open) {
+      this.data.groups[hit.group].open = true;
+      this.relayout();
+      this.resize();
+    }
+    const band = this.layout.bands.find((b) => b.slices === hit.slices);
+    const { top, low, height } = this.place, seen = height - low;
+    if (band.pinned && low) this.sunk = band.y - this.layout.pinned - low / 2;
+    else if (band.y < top || band.y + ROW > top + seen) this.lanes.scrollTop = band.y - seen / 2;
+    return band;
+  }
+
   /** Scroll the lanes so far that the chosen sync point is among what is seen. */
   reveal() {
     const group = this.data.syncs.group[this.state.sync], band = this.layout.bands.find((b) => b.group === group && b.kind === "syncs");
@@ -277,11 +322,11 @@ class Timeline {
     if (!facts) return details.replaceChildren(this.hint);
     facts.rows.push(...this.linked());
     this.write(details, facts);
-    if (this.state.sync >= 0 && this.data.labels[this.state.finding]) {
+    if (this.state.sync >= 0 ? this.data.labels[this.state.finding] : this.opens) {
       const open = document.createElement("button");
       open.type = "button";
       open.textContent = "Details";
-      open.addEventListener("click", () => this.hooks.opened(this.state.sync));
+      open.addEventListener("click", () => this.openChosen());
       details.append(open);
     }
   }
@@ -389,19 +434,10 @@ class Timeline {
     if (!this.hits.length) return;
     const begin = this.hits.findIndex((h) => h.t >= this.view.from);
     this.hit = this.hit < 0 ? Math.max(0, begin) : (this.hit + by + this.hits.length) % this.hits.length;
-    const hit = this.hits[this.hit];
-    if (!this.data.groups[hit.group].open) {
-      this.data.groups[hit.group].open = true;
-      this.relayout();
-      this.resize();
-    }
-    const band = this.layout.bands.find((b) => b.slices === hit.slices);
+    const hit = this.hits[this.hit], band = this.bring(hit);
     this.choose({ slices: hit.slices, at: hit.at, band, sync: -1 });
     const length = Math.max(hit.slices.end[hit.at] - hit.t, 1000);
     const { from, to } = this.view;
     if (hit.t < from || hit.t > to || length * this.view.scale < 12) this.view.fly(hit.t - 4 * length, hit.t + 5 * length);
-    const { top, low, height } = this.place, seen = height - low;
-    if (band.pinned && low) this.sunk = band.y - this.layout.pinned - low / 2;
-    else if (band.y < top || band.y + ROW > top + seen) this.lanes.scrollTop = band.y - seen / 2;
   }
 }

@@ -75,7 +75,7 @@ function layOut(data, options) {
       add(CLOSED, { kind: "closed", group: number });
     } else {
       if (syncs) add(THIN + 3, { kind: group.side === "host" ? "syncs" : "idle", group: number, text: group.side === "host" ? "syncs" : "idle after syncs" });
-      const first = (lane) => Number(lane.kind !== "pauses");
+      const first = (lane) => Number(!["pauses", "sampled"].includes(lane.kind));
       for (const lane of [...group.lanes].sort((a, b) => first(a) - first(b))) {
         lane.slices.forEach((slices, row) => add(ROW, { kind: "slices", group: number, lane, slices, row, text: row ? "" : lane.label }));
         if (options.replay && lane.twice) {
