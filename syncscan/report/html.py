@@ -103,7 +103,8 @@ def render(analysis: Analysis, above: str = "") -> str:
     """
     story, drawn = story_of(analysis), timeline(analysis)
     findings = story.findings[:MAX_FINDINGS]
-    numbers, cards = frozenset(entry.number for entry in findings), _cards(story)
+    numbers = frozenset(entry.number for entry in findings)
+    cards = {entry.id: number for number, entry in enumerate(story.habits)}
     page = _Page(analysis, drawn.pop("origin"), _indices(drawn), numbers, story, drawn.pop("unplaced"))
     icicle, strip = host.picture(analysis.host_time), before_after(analysis, story)
     fallen = falls(strip, widest_us(analysis)) if strip else []
@@ -127,7 +128,7 @@ def render(analysis: Analysis, above: str = "") -> str:
         phases=story.phases[:MAX_PHASES],
         states_title=states.TITLE,
         states=_states(page),
-        todo=_todo(story, page),
+        todo=_todo(story, page, cards),
         races_title=races.TITLE,
         races=[
             {
@@ -220,14 +221,8 @@ def _states(page: _Page) -> list[tuple[states.StateText, int | None]]:
     return list(zip(states.rows(of), [-1 if page.projected else None, *drawn], strict=True))
 
 
-def _cards(story: Story) -> dict[str, int]:
-    """Return the number of each habit's card by the habit's id."""
-    return {entry.id: number for number, entry in enumerate(story.habits)}
-
-
-def _todo(story: Story, page: _Page) -> dict[str, Any]:
+def _todo(story: Story, page: _Page, cards: dict[str, int]) -> dict[str, Any]:
     """Return what to change; each entry links to its findings or its habit."""
-    cards = _cards(story)
     return {
         "title": story.to_do,
         "nothing": shown(story.nothing, 600),

@@ -38,7 +38,7 @@ def test_the_step_without_the_collector_is_drawn_and_promised() -> None:
 
 
 def test_a_saving_by_samples_is_a_bar_of_its_own() -> None:
-    """Samples have no place in the trace: nothing is drawn there, and the bar says that it stands alone."""
+    """The step before and after doesn't draw it, since its place is only likely; the bar says that it stands alone."""
     analysis = api.analyze(STALLS / "lock_busy.json.gz")
     (bar,) = sampled(analysis, story_of(analysis), widest_us(analysis))
     assert bar.label.endswith("(alone, by samples)")
