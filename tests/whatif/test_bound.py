@@ -38,7 +38,7 @@ def with_collectives(compute: float, collective: float, name: str = NCCL, stream
 def words(analysis: Analysis, form: str) -> str:
     """A report on one line, as its reader sees it."""
     text = report.render(analysis, form).replace("&#39;", "'").replace("%25", "%")
-    return " ".join(text.split())
+    return " ".join(re.sub(r'<span class="whole">([^<]*)</span>', r"\1", text).split())
 
 
 def analysis_of(t: TraceBuilder) -> Analysis:
