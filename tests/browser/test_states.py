@@ -31,7 +31,7 @@ def pressed(report: Report) -> list[str]:
 def test_a_click_on_a_state_draws_it(show: Callable[..., Report], size: str) -> None:
     """Its row is pressed, the sentence names it, its work is hatched, and the timeline comes into view."""
     report = show(launch_bound(reads=10), **SIZES[size])
-    assert pressed(report) == ["syncs removed, as it is"]
+    report.page.get_by_label("Projected step").select_option("0")
     report.page.get_by_role("button", name=BOTH).click()
     report.page.wait_for_function(IN_WINDOW)
     report.settle()
@@ -41,6 +41,13 @@ def test_a_click_on_a_state_draws_it(show: Callable[..., Report], size: str) -> 
     assert report.page.get_by_label("Projected step").input_value() == "4"
     assert "aren't drawn: 9 of 120" in report.page.locator("#states-said").inner_text()
     assert violations(report) == []
+
+
+def test_a_page_opens_with_the_state_that_its_first_change_leads_to(show: Callable[..., Report]) -> None:
+    """Here syncs keep the network from being compiled: the timeline shows the step that the first screen speaks of."""
+    report = show(launch_bound(reads=10))
+    assert report.page.locator("#replay-said").inner_text() == SENTENCE
+    assert pressed(report) == [BOTH]
 
 
 def test_a_state_is_chosen_by_keyboard(show: Callable[..., Report]) -> None:

@@ -20,8 +20,12 @@ class Replayed {
     this.$("states-show")?.addEventListener("click", () => this.turn());
   }
 
-  /** The number of the step without all syncs, as text; empty where there is none. */
-  get first() { return this.steps.length && this.steps[0].launches.includes("") ? "0" : ""; }
+  /** The number, as text, of the state that the first change leads to, or else of the step without all syncs; or empty. */
+  get first() {
+    const leads = document.querySelector(".remedy")?.dataset.without;
+    if (leads && !this.steps[Number(leads)].launches.includes("")) return leads;
+    return this.steps.length && this.steps[0].launches.includes("") ? "0" : "";
+  }
 
   take(number) {
     const replay = number === "" ? null : this.steps[Number(number)];
