@@ -8,7 +8,7 @@ from syncscan.fixing.line_map import span
 from syncscan.fixing.messages import WaitingLine
 from syncscan.fixing.program_file import File
 
-UNHANDLED = "no rewrite handles this pattern"
+_UNHANDLED = "no rewrite is certain to keep the results here"
 _LIBRARIES = frozenset(
     "torchmetrics metric-validation lightning trl accelerate transformers peft timm fsdp2 deepspeed megatron vllm "
     "sglang diffusers torchvision-detection torch-geometric torchdiffeq gpytorch pyro".split()
@@ -26,7 +26,13 @@ def why_left(place: WaitingLine) -> str:
         return "the value controls what the host runs next"
     if place.cause == "LOG":
         return "the value is printed or logged in every step; log it less often if that is enough"
-    return UNHANDLED
+    advice = place.advice.removesuffix(".")
+    return f"{_UNHANDLED}. {advice}" if advice else _UNHANDLED
+
+
+def is_unhandled(place: WaitingLine) -> bool:
+    """Return whether nothing is known of a wait but that no rewrite handles it."""
+    return why_left(place).startswith(_UNHANDLED)
 
 
 def runs_once(file: File, line: int) -> bool:
@@ -47,4 +53,4 @@ def runs_seldom(file: File, place: WaitingLine) -> str:
     return "it runs only twice in this run" if runs == 2 else ""
 
 
-__all__ = ["UNHANDLED", "runs_once", "runs_seldom", "why_left"]
+__all__ = ["is_unhandled", "runs_once", "runs_seldom", "why_left"]

@@ -12,7 +12,7 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
-from syncscan.fixing.left_to_author import UNHANDLED, runs_once, runs_seldom, why_left
+from syncscan.fixing.left_to_author import is_unhandled, runs_once, runs_seldom, why_left
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
@@ -345,7 +345,7 @@ class PatchBuilder:
     def _is_setup(self, place: WaitingLine) -> bool:
         """Return whether a place runs once, and nothing is known of it that the author should hear."""
         key = place.file, place.line
-        return key in self._once and key not in self._left and why_left(place) == UNHANDLED
+        return key in self._once and key not in self._left and is_unhandled(place)
 
     def _manual(self, place: WaitingLine) -> Fix:
         return Fix(

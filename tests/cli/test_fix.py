@@ -56,7 +56,7 @@ def test_write_applies_the_patch(answer: dict[str, Any]) -> None:
 
 
 def test_the_last_line_is_the_command_that_measures_the_patch(answer: dict[str, Any]) -> None:
-    """Of that program, as typed: the patch, or the working tree once it is written; nothing where nothing is fixed."""
+    """It holds the program as typed, and measures the patch, or the working tree once that is written."""
     proved = "Next, on a GPU: syncscan fix --prove train.py --lr 3"
     assert run("train.py", "--lr", "3").stdout.splitlines()[-1] == proved
     assert run("--write", "train.py").stdout.splitlines()[-1] == "Next, on a GPU: syncscan prove --rev HEAD train.py"

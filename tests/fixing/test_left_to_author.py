@@ -19,7 +19,11 @@ from syncscan.fixing.messages import WaitingLine
             "PAGEABLE",
             "a library waits here, and its settings are yours to choose. Set non_blocking=True",
         ),
-        ("to-device", "PAGEABLE", "no rewrite handles this pattern"),
+        (
+            "to-device",
+            "PAGEABLE",
+            "no rewrite is certain to keep the results here. Set non_blocking=True",
+        ),
     ],
 )
 def test_the_reason_follows_from_the_cause(rule: str, cause: str, why: str) -> None:
