@@ -15,6 +15,8 @@ from typing import Any
 
 from docs import scatter
 from syncscan import api, report
+from syncscan.fleet import analyze_fleet
+from syncscan.report import fleet_html
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -23,16 +25,21 @@ STEPS = {
     "step-pair.svg": "pair/before.pt.trace.json.gz",
     "step-masked-loss.svg": "maskedloss.v0.pt.trace.json.gz",
     "step-collector.svg": "stalls/gc.json.gz",
+    "step-launches.svg": "launches/denoising.json.gz",
+    "step-pageable.svg": "pageable.pt.trace.json.gz",
 }
 """Picture of a step before and after → recording below sample_traces."""
 SCATTER = "how-well.svg"
 """Picture of all that was projected beside what was measured."""
+JOB, JOB_SHOT = "jobs/ddp.one_rank_item", "fleet.png"
+"""Folder of a job's traces below sample_traces, and the screenshot of its page."""
 SHOTS = {
-    "report.png": ("light", ""),
-    "report-finding-dark.png": ("dark", "document.querySelector('#f0 .more').click()"),
+    "report.png": ("light", 880, ""),
+    "report-finding-dark.png": ("dark", 880, "document.querySelector('#f0 .more').click()"),
+    JOB_SHOT: ("light", 580, ""),
 }
-"""Screenshot of the report of `logged` → its theme, and what is done in the page before it."""
-SIZE = {"width": 1280, "height": 880}
+"""Screenshot of the report of `logged`, or of a job → its theme, its height, and what is done in the page before it."""
+WIDTH, COLORS = 1280, 256
 
 
 def steps() -> Iterator[tuple[str, str]]:
@@ -51,12 +58,14 @@ def screenshots() -> Iterator[tuple[str, bytes]]:
     """Yield the name and the PNG of each screenshot."""
     from playwright.sync_api import sync_playwright
 
+    report_page = api.analyze(ROOT / "sample_traces" / STEPS["step-logged.svg"]).to_html()
+    job_page = fleet_html.render(analyze_fleet(f"sample_traces/{JOB}"))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
-        page = Path(folder) / "report.html"
-        page.write_text(api.analyze(ROOT / "sample_traces" / STEPS["step-logged.svg"]).to_html(), encoding="utf-8")
+        page = Path(folder) / "page.html"
         browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        for name, (theme, before) in SHOTS.items():
-            shown = browser.new_page(viewport=SIZE, color_scheme=theme)
+        for name, (theme, height, before) in SHOTS.items():
+            page.write_text(job_page if name == JOB_SHOT else report_page, encoding="utf-8")
+            shown = browser.new_page(viewport={"width": WIDTH, "height": height}, color_scheme=theme)
             shown.goto(page.as_uri())
             shown.evaluate(before or "0")
             shown.wait_for_timeout(800)
@@ -68,7 +77,9 @@ def _reduced(png: bytes) -> Any:
     from PIL import Image
 
     out = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, "png", optimize=True)
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(
+        out, "png", optimize=True
+    )
     return out.getvalue()
 
 

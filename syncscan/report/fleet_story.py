@@ -70,6 +70,8 @@ class HolderText(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is late; None for a rank that is never the latest."""
     why: str
     """Reason in words, e.g. `its kernels take longer`; for a sync, its title and place."""
+    explained: int
+    """Number of steps in which that is the largest reason."""
 
 
 class JobFindingText(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,6 +276,7 @@ def _holder(fleet: Fleet, rank: JobRank, entries: Sequence[Lateness]) -> HolderT
         steps=len({entry.step for entry in entries}),
         cause=cause,
         why=_why(fleet, cause, finding) if cause else "",
+        explained=len({entry.step for entry in entries if (entry.cause, entry.finding) == (cause, finding)}),
     )
 
 
@@ -340,7 +343,10 @@ def _reason(fleet: Fleet, holders: Sequence[HolderText]) -> str:
 def _holder_phrase(holder: HolderText, steps: int) -> str:
     if not holder.why:
         return "arrives late, but is never the latest of a step"
-    return f"arrives last in {holder.steps} of {steps} step{'s' * (steps != 1)}: {holder.why}"
+    last = f"arrives last in {holder.steps} of {steps} step{'s' * (steps != 1)}"
+    if holder.explained == holder.steps:
+        return f"{last}: {holder.why}"
+    return f"{last}, in {holder.explained} of them because {holder.why}"
 
 
 # what to change

@@ -104,6 +104,15 @@ def test_a_host_that_the_profiler_slows_is_no_verdict() -> None:
     assert story_of(job(unprofiled_us=5_000.0)).verdict.startswith("Rank 0")
 
 
+def test_a_reason_is_given_for_the_steps_that_it_explains() -> None:
+    """In the first step the rank is late for what came before the recording."""
+    first, *others = job().lateness
+    story = story_of(job(lateness=(replace(first, cause=LateCause.BEFORE, finding=""), *others)))
+    steps = len(job().lateness)
+    assert f"arrives last in {steps} of {steps} steps, in {steps - 1} of them because its device" in story.reason
+    assert f"arrives last in {steps} of {steps} steps: its device" in story_of(job()).reason
+
+
 def test_of_many_that_are_late_each_is_named_briefly() -> None:
     """With the number of steps and the cause."""
     ranks = tuple(replace(r, holds_us=900.0 - 100 * r.number) for r in job(6).ranks)
