@@ -18,21 +18,26 @@ _LIBRARIES = frozenset(
 
 def why_left(place: WaitingLine) -> str:
     """Return why a wait is left to the author when no rewrite handles it."""
+    advice = place.advice.removesuffix(".")
+    return _known_reason(place, advice) or (f"{_UNHANDLED}. {advice}" if advice else _UNHANDLED)
+
+
+def is_unhandled(place: WaitingLine) -> bool:
+    """Return whether nothing is known of a wait but that no rewrite handles it."""
+    return not _known_reason(place, "")
+
+
+def _known_reason(place: WaitingLine, advice: str) -> str:
+    """Return the reason that follows from a wait's rule or cause; empty where none does."""
     if place.rule in _LIBRARIES:
-        return f"a library waits here, and its settings are yours to choose. {place.advice.removesuffix('.')}"
+        return f"a library waits here, and its settings are yours to choose. {advice}"
     if place.cause == "SHAPE":
         return "the number of elements is the size of a later tensor, which the host needs"
     if place.cause in ("CTRL", "CHECK"):
         return "the value controls what the host runs next"
     if place.cause == "LOG":
         return "the value is printed or logged in every step; log it less often if that is enough"
-    advice = place.advice.removesuffix(".")
-    return f"{_UNHANDLED}. {advice}" if advice else _UNHANDLED
-
-
-def is_unhandled(place: WaitingLine) -> bool:
-    """Return whether nothing is known of a wait but that no rewrite handles it."""
-    return why_left(place).startswith(_UNHANDLED)
+    return ""
 
 
 def runs_once(file: File, line: int) -> bool:
