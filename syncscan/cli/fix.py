@@ -131,7 +131,9 @@ def command(
             progress=say if sys.stderr.isatty() else None,
         )
     proof = _proof(fixed, module, prove_limit, trace) if prove and fixed.files else None
-    next_command = () if module or source_only or prove else _next((script, *args), write)
+    chosen = bool(select or ignore or unsafe or unverified or everything)  # `fix --prove` alone measures another patch
+    unprovable = module or source_only or prove or (chosen and not write)
+    next_command = () if unprovable else _next((script, *args), write)
     deliver(_text(fixed, form, output, pr, proof, next_command), output, force)
     if write:
         _write(fixed, proof, force)

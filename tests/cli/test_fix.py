@@ -60,6 +60,7 @@ def test_the_last_line_is_the_command_that_measures_the_patch(answer: dict[str, 
     proved = "Next, on a GPU: syncscan fix --prove train.py --lr 3"
     assert run("train.py", "--lr", "3").stdout.splitlines()[-1] == proved
     assert run("--write", "train.py").stdout.splitlines()[-1] == "Next, on a GPU: syncscan prove --rev HEAD train.py"
+    assert "Next" not in run("--unsafe", "train.py").stdout
     answer["fixed"] = NOTHING
     assert "Next" not in run("train.py").stdout
 
