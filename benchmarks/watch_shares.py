@@ -197,7 +197,7 @@ def cost(name: str, pairs: int, seconds: float) -> tuple[float, float, float]:
     return math.exp(statistics.mean(ratios)), error, statistics.median(plain) * 1e3
 
 
-def alarmed(at: int, most: int) -> dict[str, Any]:
+def alarmed(at: int, most: int, products: int = 16) -> dict[str, Any]:
     """Return the step at which a read that begins at step `at` is alarmed, None for none until `most`.
 
     Beside it stand a step's time before and after, the part of the time that the read takes by clocks, and the part
@@ -210,7 +210,7 @@ def alarmed(at: int, most: int) -> dict[str, Any]:
         watch = Watch(folder, hook=False, interval=1.0).start()
         for number in range(most):
             b = a
-            for _ in range(16):
+            for _ in range(products):
                 b = torch.tanh(b @ a)
             total = 0
             for k in range(20_000):
@@ -247,6 +247,7 @@ def main() -> None:
     parser.add_argument("--block", type=float, default=2.0, help="seconds of a block")
     parser.add_argument("--only", nargs="*", choices=list(PROGRAMS), default=list(PROGRAMS), metavar="NAME")
     parser.add_argument("--alarm-at", type=int, default=5000, metavar="STEP", help="0 leaves it out")
+    parser.add_argument("--alarm-products", type=int, default=16, metavar="COUNT", help="that a step has on the device")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="store each row as JSON, as it is measured")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
@@ -269,7 +270,7 @@ def main() -> None:
                     flush=True,
                 )
     if arguments.alarm_at:
-        row = alarmed(arguments.alarm_at, arguments.alarm_at + 1500)
+        row = alarmed(arguments.alarm_at, arguments.alarm_at + 1500, arguments.alarm_products)
         keep(**row)
         print(
             "a sync of {measured:.1%} of the step (watched {seen:.1%}) from step {alarm_at} on was alarmed at step"

@@ -22,7 +22,8 @@ from syncscan.errors import UsageError
 REMOTE_EXEC = (3, 14)
 GDB_S = 60.0
 """How long gdb may take; where all symbols of torch's and CUDA's libraries are read that takes some seconds."""
-_PENDING = re.compile(r"pending", re.IGNORECASE)
+MOST_NATIVE_FRAMES = 40
+"""CUDA's driver alone has a dozen, most of them without names, inside of the function that waits."""
 
 GDB_ATTACH = r"""
 import gdb
@@ -32,6 +33,12 @@ for option in OPTIONS.split(";"):
         gdb.execute("set " + option)
     except gdb.error:
         pass
+# A signal that stops any thread would break off a call in the midst, and the process would end by it. Only what shows
+# that the call itself failed stops it. A stop is dropped: the call would never return.
+gdb.execute("handle all nostop noprint pass", to_string=True)
+for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"):
+    gdb.execute("handle " + name + " stop", to_string=True)
+gdb.execute("handle SIGSTOP nopass", to_string=True)
 try:
     gdb.execute("attach PID", to_string=True)
     # Only these libraries' symbols: torch's and CUDA's take seconds to read, and half a gigabyte.
@@ -138,7 +145,10 @@ def native_frames(pid: int) -> list[list[str]]:
     command = [gdb, "-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
     try:
         done = subprocess.run(
-            [*command, "-p", str(pid), "-ex", "thread apply all bt 12"], capture_output=True, text=True, timeout=GDB_S
+            [*command, "-p", str(pid), "-ex", f"thread apply all bt {MOST_NATIVE_FRAMES}"],
+            capture_output=True,
+            text=True,
+            timeout=GDB_S,
         )
     except (subprocess.TimeoutExpired, OSError):
         return []
@@ -250,6 +260,11 @@ def _same_container(pid: int) -> None:
 def _allowed(process: PythonProcess) -> None:
     """Refuse what would fail, with the reason."""
     status = Path(f"/proc/{process.pid}/status").read_text()
+    if re.search(r"^State:\s*T", status, re.M):
+        raise UsageError(
+            f"Process {process.pid} is stopped, by SIGSTOP or Ctrl-Z, so nothing runs in it.",
+            f"To let it go on: kill -CONT {process.pid}",
+        )
     if (tracer := re.search(r"^TracerPid:\s*(\d+)", status, re.M)) and tracer[1] != "0":
         raise UsageError(
             f"Process {process.pid} is already being debugged by process {tracer[1]}.", "Stop the debugger first."

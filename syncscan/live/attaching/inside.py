@@ -14,6 +14,7 @@ from typing import Any
 from syncscan.capture.plan import Plan
 from syncscan.capture.script import ScriptRun
 from syncscan.capture.ticks import line_of
+from syncscan.errors import SyncscanError
 from syncscan.facts.program_phases import name_of
 from syncscan.live.alarm_command import AlarmCommand
 from syncscan.live.attaching.guarded import guard_steps
@@ -40,6 +41,8 @@ def carry_out(folder: str) -> None:
         order = Order.read(place)
         actions = {"capture": _capture, "watch": _watch, "stop": _stop, "dump": _dump, "guard": _guard}
         actions[order.action](place, order)
+    except SyncscanError as error:
+        answer(place, failed=str(error))
     except Exception as error:
         trace = traceback.format_exc(limit=-3)
         answer(place, failed=f"{type(error).__name__}: {error}", trace=trace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,13 @@ def test_a_watch_begins_and_ends_in_a_running_program(
     process = process_of(started(TRAIN).pid)
     with attached(process, Order("watch", str(tmp_path / "out"), interval=0.5)) as answers:
         (path,) = answers.until("done")["done"]
+    with (
+        attached(process, Order("watch", str(tmp_path / "out"))) as answers,
+        pytest.raises(
+            ProgramFailed, match=r"^Process \d+: This process already has a watch\. Stop that watch first\.$"
+        ),
+    ):
+        answers.until("done")
     time.sleep(3)
     with attached(process, Order("stop")) as answers:
         assert answers.until("done")["done"] == [path]
@@ -199,6 +207,62 @@ def test_a_process_that_hangs_in_c_is_left_as_it_is(
     assert process.poll() is None
     if shutil.which("gdb"):
         assert any("sleep" in name for stack in native_frames(process.pid) for name in stack)
+
+
+@reachable
+def test_a_stopped_process_is_refused_and_goes_on_later(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """By SIGSTOP: a debugger's call in it would never return."""
+    process = started(
+        TRAIN.replace("while True:", "threading.Thread(target=time.sleep, args=(99,)).start()\nwhile True:")
+    )
+    process.send_signal(signal.SIGSTOP)
+    until = time.monotonic() + 10
+    while "T (stopped)" not in Path(f"/proc/{process.pid}/status").read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    with pytest.raises(UsageError, match=f"is stopped, by SIGSTOP.*kill -CONT {process.pid}"):
+        process_of(process.pid)
+    process.send_signal(signal.SIGCONT)
+    before = state(tmp_path)
+    time.sleep(1)
+    assert state(tmp_path)[0] > before[0]
+    assert process.poll() is None
+
+
+SIGNALED = """
+import os, signal, threading, time
+signal.signal(signal.SIGUSR1, lambda number, frame: None)
+def take():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+    while True:
+        time.sleep(0.01)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+for _ in range(3):
+    threading.Thread(target=take, daemon=True).start()
+if os.fork() == 0:
+    job = os.getppid()
+    while os.getppid() == job:
+        os.kill(job, signal.SIGUSR1)
+        time.sleep(0.0003)
+    os._exit(0)
+open("state", "w").write("x")
+while True:
+    time.sleep(0.01)
+"""
+
+
+@reachable
+def test_signals_that_other_threads_get_meanwhile_do_no_harm(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """Thousands a second, as a scheduler or a profiler sends them: the process answers, and lives on."""
+    process = started(SIGNALED)
+    for _ in range(3):
+        with attached(process_of(process.pid), Order("dump")) as answers:
+            assert answers.until("threads")["threads"][0]["name"] == "MainThread"
+    time.sleep(0.5)
+    assert process.poll() is None
 
 
 @reachable
