@@ -154,25 +154,36 @@ def _dump_from_outside(process: PythonProcess, error: SyncscanError) -> None:
     if not threads and not stacks:
         raise error
     click.echo(error.message)
+    stacks.reverse()
+    main = _waiting_for(stacks[0]) if stacks else ""
     for k, frames in enumerate(threads):
-        click.echo("the main thread:" if k == 0 else "another thread:")
+        click.echo(f"the main thread{main}:" if k == 0 else "another thread:")
         click.echo("\n".join(f"  {printable(file)}:{line} {printable(name)}" for file, line, name in frames))
     if stacks:
         click.echo("Functions of C's, the main thread's first:")
-    for stack in reversed(stacks):
-        waits = " (waits for the device)" if any(_of_device(frame) for frame in stack) else ""
-        click.echo(f"  {printable(' < '.join(stack[:8]))}{waits}")
+    for stack in stacks:
+        # CUDA's driver has many functions without a name inside of the one that waits.
+        named = [frame for frame in stack if frame != "??"]
+        click.echo(f"  {printable(' < '.join(named[:8] or ['??']))}{_waiting_for(stack)}")
 
 
 _SYNCHRONIZES = tuple(
     "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cudaMemcpy cuStreamSynchronize cuCtxSynchronize"
-    " cuEventSynchronize hipStreamSynchronize hipDeviceSynchronize".split()
+    " cuEventSynchronize cuMemcpy hipStreamSynchronize hipDeviceSynchronize hipMemcpy".split()
 )
 """Beginnings of names of functions of C's that wait for the device."""
+_PEERS = ("c10d::", "gloo::", "nccl")
+"""Beginnings of names of those that wait for other ranks, on a thread that runs the program."""
+_OWN_THREADS = ("runLoop", "atchdog", "eartbeat", "gloo::transport", "ncclProxy", "ncclService")
+"""Parts of names of functions that a library's own thread is always in."""
 
 
-def _of_device(frame: str) -> bool:
-    return frame.startswith(_SYNCHRONIZES)
+def _waiting_for(stack: list[str]) -> str:
+    """Return what a thread waits for by the functions of C's that it is in, for the end of a line."""
+    if any(frame.startswith(_SYNCHRONIZES) for frame in stack):
+        return " (waits for the device)"
+    own = any(part in frame for frame in stack for part in _OWN_THREADS)
+    return " (waits for other ranks)" if not own and any(frame.startswith(_PEERS) for frame in stack) else ""
 
 
 def _lines(thread: dict[str, Any]) -> list[str]:

@@ -14,6 +14,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,6 +163,41 @@ def native_frames(pid: int) -> list[list[str]]:
     return threads
 
 
+def run_debugger(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a debugger to its end; Ctrl-C waits for it, as one that is killed while it calls a function ends the process.
+
+    Args:
+        words: its command.
+
+    Raises:
+        TimeoutExpired: it took too long, and was killed.
+        KeyboardInterrupt: there was a Ctrl-C meanwhile.
+    """
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a terminal's Ctrl-C goes to all of its session
+    )
+    interrupted: KeyboardInterrupt | None = None
+    until = time.monotonic() + GDB_S
+    while True:
+        try:
+            out, error = process.communicate(timeout=max(0.0, until - time.monotonic()))
+            break
+        except KeyboardInterrupt as now:
+            interrupted = now
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+    if interrupted is not None:
+        raise interrupted
+    return subprocess.CompletedProcess(words, process.returncode, out, error)
+
+
 def _by_python(process: PythonProcess, script: Path) -> None:
     """Ask with the process's own Python, whose version must be the same."""
     code = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
@@ -183,13 +220,7 @@ def _by_gdb(process: PythonProcess, script: Path) -> None:
         commands.write(_GDB.replace("PID", str(process.pid)).replace("LINE", repr(_line(script))))
         commands.flush()
         try:
-            done = subprocess.run(
-                [gdb, "-nx", "-batch", "-iex", "set auto-load off", "-x", commands.name],
-                capture_output=True,
-                text=True,
-                timeout=GDB_S,
-                stdin=subprocess.DEVNULL,
-            )
+            done = run_debugger([gdb, "-nx", "-batch", "-iex", "set auto-load off", "-x", commands.name])
         except subprocess.TimeoutExpired:
             raise UsageError(f"gdb didn't finish with process {process.pid} within {GDB_S:.0f} s.") from None
     if "SYNCSCAN DONE" in done.stdout:
@@ -227,7 +258,7 @@ def _by_lldb(lldb: str, process: PythonProcess, script: Path) -> None:
         ]
         words = [lldb, "--no-lldbinit", "--batch", *(word for command in commands for word in ("-o", command))]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=GDB_S, stdin=subprocess.DEVNULL)
+            done = run_debugger(words)
         except subprocess.TimeoutExpired:
             raise UsageError(f"lldb didn't come back from process {process.pid} in {GDB_S:.0f} s.") from None
     if re.search(r"^\(int\) \$\d+ = 0$", done.stdout, re.M):
@@ -288,4 +319,4 @@ def _capable() -> bool:
     return bool(match and int(match[1], 16) >> 19 & 1)
 
 
-__all__ = ["PythonProcess", "native_frames", "process_of", "run_line"]
+__all__ = ["PythonProcess", "native_frames", "process_of", "run_debugger", "run_line"]

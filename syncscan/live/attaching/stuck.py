@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from syncscan.live.attaching.injection import GDB_ATTACH, GDB_S, PythonProcess
+from syncscan.live.attaching.injection import GDB_ATTACH, GDB_S, PythonProcess, run_debugger
 
 Frames = list[tuple[str, int, str]]
 """File, line and function of each frame of a thread, innermost first."""
@@ -81,12 +81,7 @@ def _by_gdb(process: PythonProcess) -> list[Frames]:
         if process.uid != os.geteuid():
             for path in (Path(folder), written):
                 os.chown(path, process.uid, -1)
-        subprocess.run(
-            [gdb, "-nx", "-batch", "-iex", "set auto-load off", "-x", str(commands)],
-            capture_output=True,
-            timeout=GDB_S,
-            stdin=subprocess.DEVNULL,
-        )
+        run_debugger([gdb, "-nx", "-batch", "-iex", "set auto-load off", "-x", str(commands)])
         return _parsed(written.read_text(errors="replace"))
 
 

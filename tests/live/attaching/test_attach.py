@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from syncscan.cli import group
+from syncscan.cli.attach import _waiting_for
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
 from syncscan.live.attaching.injection import native_frames, process_of, run_line
@@ -442,6 +443,39 @@ def test_lldb_s_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     process = process_of(os.getpid())
     with pytest.raises(UsageError, match=r"lldb couldn't attach .*: attach failed: Operation not permitted\."):
         run_line(process, tmp_path / "begin.py")
+
+
+def test_a_debugger_that_is_at_work_is_not_ended_by_ctrl_c(tmp_path: Path) -> None:
+    """It would leave the process in the midst of a call: Ctrl-C in the terminal waits until it has let go."""
+    code = (
+        "from syncscan.live.attaching.injection import run_debugger\n"
+        "run_debugger(['sh', '-c', 'touch begun; sleep 1.5; touch ended'])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
+    )
+    until = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    os.killpg(command.pid, signal.SIGINT)
+    _, error = command.communicate(timeout=60)
+    assert (tmp_path / "ended").exists()
+    assert error.decode().splitlines()[-1] == "KeyboardInterrupt"
+
+
+@pytest.mark.parametrize(
+    ("stack", "waits"),
+    [
+        (["sched_yield", "cuMemcpyDtoHAsync_v2", "cudaMemcpyAsync"], " (waits for the device)"),
+        (["pthread_cond_wait", "c10d::ProcessGroupGloo::AsyncWork::wait"], " (waits for other ranks)"),
+        (["poll", "c10d::detail::TCPStoreMasterDaemon::runLoop"], ""),
+        (["pthread_cond_wait", "std::thread"], ""),
+    ],
+)
+def test_what_a_hanging_thread_waits_for_is_seen_by_its_functions(stack: list[str], waits: str) -> None:
+    """A copy, another rank's part of a collective, a thread that a library keeps, and a plain one."""
+    assert _waiting_for(stack) == waits
 
 
 def test_an_answer_to_nobody_is_lost(tmp_path: Path) -> None:
