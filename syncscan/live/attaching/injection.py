@@ -46,8 +46,22 @@ try:
     # Only these libraries' symbols: torch's and CUDA's take seconds to read, and half a gigabyte.
     for library in ("libc[.]so", "libc-", "libpython"):
         gdb.execute("sharedlibrary " + library, to_string=True)
+    # Some can write a part of the registers alone (13 and earlier, on processors with AMX). A call would change that
+    # part, fail at the others, and leave the thread where it crashes. So one of the others is written first.
+    flags = gdb.parse_and_eval("$mxcsr")
+    if flags.type.code != gdb.TYPE_CODE_VOID:
+        try:
+            for value in (int(flags) ^ 1, int(flags)):
+                gdb.execute("set var $mxcsr = %d" % value, to_string=True)
+        except gdb.error:
+            print("SYNCSCAN UNABLE " + gdb.VERSION)
+            raise
 """
-"""Begin of a script for gdb that stops process PID and reads the symbols that it needs; its `try` is still open."""
+"""Begin of a script for gdb that stops process PID and reads the symbols that it needs; its `try` is still open.
+
+It prints `UNABLE` and gdb's version where gdb would harm the process. Linux takes the extended registers in one piece
+only (`xstateregs_set` in arch/x86/kernel/fpu/regset.c), and gdb knows how long that is since 14 (binutils-gdb b42405a).
+"""
 _GDB = (
     GDB_ATTACH
     + r"""    name = str(gdb.newest_frame().name())
@@ -225,6 +239,11 @@ def _by_gdb(process: PythonProcess, script: Path) -> None:
             raise UsageError(f"gdb didn't finish with process {process.pid} within {GDB_S:.0f} s.") from None
     if "SYNCSCAN DONE" in done.stdout:
         return
+    if unable := re.search(r"SYNCSCAN UNABLE (.*)", done.stdout):
+        raise UsageError(
+            f"gdb {unable[1]} can't write this processor's registers, and would end process {process.pid}. It goes on.",
+            "Install gdb 14 or later. lldb is taken where there is no gdb.",
+        )
     failed = re.search(r"SYNCSCAN FAILED (.*)", done.stdout)
     why = (failed[1] if failed else (done.stderr.strip().splitlines() or ["no reason given"])[-1]).strip(". ")
     raise UsageError(f"gdb couldn't attach to process {process.pid}: {why}.", _ALLOW)

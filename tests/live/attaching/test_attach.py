@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from syncscan.cli import group
 from syncscan.cli.attach import _waiting_for
 from syncscan.errors import ProgramFailed, UsageError
+from syncscan.live.attaching import injection
 from syncscan.live.attaching.attach import Answers, NotHeard, attached
 from syncscan.live.attaching.injection import native_frames, process_of, run_line
 from syncscan.live.attaching.requests import Order, answer
@@ -443,6 +444,24 @@ def test_lldb_s_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     process = process_of(os.getpid())
     with pytest.raises(UsageError, match=r"lldb couldn't attach .*: attach failed: Operation not permitted\."):
         run_line(process, tmp_path / "begin.py")
+
+
+@reachable
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 needs no debugger")
+def test_a_gdb_that_would_end_the_process_changes_nothing(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where gdb can't write one register, here as there is none of that name, it calls no function."""
+    process = process_of(started(TRAIN).pid)
+    orders = tmp_path / "orders.py"
+    orders.write_text(f"open({str(tmp_path / 'called')!r}, 'w')")
+    monkeypatch.setattr(injection, "_GDB", injection._GDB.replace('"set var $mxcsr', '"set var $none.there'))
+    with pytest.raises(UsageError, match=r"gdb [\d.]+.* can't write this processor's registers, .* It goes on\."):
+        run_line(process, orders)
+    before = state(tmp_path)[0]
+    time.sleep(0.5)
+    assert state(tmp_path)[0] > before
+    assert not (tmp_path / "called").exists()
 
 
 def test_a_debugger_that_is_at_work_is_not_ended_by_ctrl_c(tmp_path: Path) -> None:
