@@ -142,7 +142,8 @@ class PatchBuilder:
         probed = runs.run(self._make_job(probed=paths))
         if probed.failure or probed.code != now.code:
             self._notes.append(
-                f"The program fails when its expressions are observed, so nothing can be fixed: {_last(probed)}"
+                "The program fails when its expressions are observed, so nothing can be fixed: "
+                + (probed.failure or _last(probed))
             )
             return None
         files = {path: self._file(path, probed) for path in paths}

@@ -10,6 +10,7 @@ import pytest
 
 import syncscan
 from syncscan.errors import ProgramFailed, UsageError
+from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.patch_builder import Options, PatchBuilder
 from syncscan.fixing.runs import Runs
 from syncscan.model.fix import Fix, Fixed, FixGain, Safety
@@ -194,6 +195,20 @@ def test_a_program_that_fails_is_refused() -> None:
     """With its last words."""
     with pytest.raises(ProgramFailed, match=r"train.py can't be run dry: it ends with exit code 1"):
         fixed("raise ValueError('no data')\n")
+
+
+def test_a_program_that_is_too_slow_when_observed_is_said_to_be(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last line on stderr, such as a progress bar's, wouldn't tell."""
+    run = runs.run
+
+    def late(job: ProgramJob) -> RunResult:
+        failure = "it didn't end within 120 s"
+        return RunResult(code=-1, failure=failure, errors="0%| | 0/5") if job.probed else run(job)
+
+    monkeypatch.setattr(runs, "run", late)
+    assert fixed(SUM).notes == (
+        "The program fails when its expressions are observed, so nothing can be fixed: it didn't end within 120 s",
+    )
 
 
 def test_a_missing_program_is_a_usage_error() -> None:
