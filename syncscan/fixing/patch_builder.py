@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import shlex
 import time
@@ -12,7 +13,15 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
-from syncscan.fixing.left_to_author import is_unhandled, runs_once, runs_seldom, why_left
+from syncscan.fixing.left_to_author import (
+    Reason,
+    in_library,
+    is_unhandled,
+    reason_for,
+    runs_once,
+    runs_seldom,
+    why_left,
+)
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
@@ -72,7 +81,10 @@ class PatchBuilder:
         self._fixes: list[Fix] = []
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""
-        self._left: dict[tuple[str, int], str] = {}
+        self._left: dict[tuple[str, int], list[Reason]] = {}
+        self._seldom: dict[tuple[str, int], str] = {}
+        self._settings: list[tuple[str, int, str]] = []
+        """File, line and words of the settings of libraries that entries are about."""
         self._once: set[tuple[str, int]] = set()
         """File and line of waits in statements that run once, such as a model's move to the device."""
         self._unfinished = ""
@@ -157,7 +169,8 @@ class PatchBuilder:
     def _file(self, path: str, run: RunResult) -> File:
         job = self._job
         main = not job.function and not job.module and str(Path(job.target).absolute()) == path
-        return File(self._texts[path], run.observed.get(path, Observed()), main=main)
+        places = [place for place in run.places if place.file == path]
+        return File(self._texts[path], run.observed.get(path, Observed()), main=main, places=places)
 
     def _changed_job(self, texts: dict[str, str]) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
@@ -173,7 +186,7 @@ class PatchBuilder:
         for rewrite in REWRITES:
             for candidate in rewrite.find(file):
                 if isinstance(candidate, Left):
-                    self._left.setdefault((path, self._was(path, span(candidate.node)[0])), candidate.why)
+                    self._leave(path, candidate.node, Reason(candidate.why, candidate.setting))
                     continue
                 proposal = msgspec.structs.replace(
                     candidate, rule=_rule_at(places, candidate), title=candidate.title or rewrite.TITLE
@@ -187,7 +200,13 @@ class PatchBuilder:
         for place in now.places:
             file = files.get(place.file)
             if file is not None and (why := runs_seldom(file, place)):
-                self._left.setdefault((place.file, self._was(place.file, place.line)), why)
+                self._seldom.setdefault((place.file, self._was(place.file, place.line)), why)
+
+    def _leave(self, path: str, node: ast.AST, reason: Reason) -> None:
+        """Note why a wait is left to the author."""
+        reasons = self._left.setdefault((path, self._was(path, span(node)[0])), [])
+        if reason not in reasons:
+            reasons.append(reason)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
@@ -197,7 +216,8 @@ class PatchBuilder:
         if (options.select and not matches(rule, options.select)) or matches(rule, options.ignore):
             return False
         if proposal.safety is Safety.UNSAFE and not options.unsafe:
-            self._left.setdefault((path, key[2]), f"with --unsafe: {proposal.change}, but {proposal.why}")
+            why = f"with --unsafe: {proposal.change}, but {proposal.why}"
+            self._leave(path, proposal.node, Reason(why, proposal.setting))
             return False
         lines = [self._was(path, span(node)[0]) for node in (proposal.node, *proposal.group)]
         gains = [options.gains[path, line] for line in lines if (path, line) in options.gains]
@@ -280,6 +300,8 @@ class PatchBuilder:
         changes = tuple(change(text, edit) for edit in proposal.draft.edits()) if fresh else ()
         for node in (proposal.node, *proposal.group):
             begin, end = (self._was(path, n) for n in span(node))
+            if proposal.setting:
+                self._settings.append((path, begin, proposal.setting))
             self._fixes.append(
                 Fix(
                     file=_short(path),
@@ -308,15 +330,7 @@ class PatchBuilder:
             if not fix.applied and (fix.file, fix.line) not in spoken:
                 fixes.append(fix)
                 spoken.add((fix.file, fix.line))
-        waiting = {
-            (place.file, self._was(place.file, place.line)) for place in after.places if place.file in self._lines
-        }
-        for place in before.places:
-            key = _short(place.file), place.line
-            listed = place.count >= SELDOM and (place.file, place.line) in waiting
-            if listed and key not in spoken and not self._is_setup(place):
-                spoken.add(key)
-                fixes.append(self._manual(place))
+        fixes += self._manuals(before, after, spoken)
         return Fixed(
             program=self._command(),
             fixes=tuple(sorted(fixes, key=lambda fix: (fix.file, fix.line, fix.rewrite))),
@@ -327,6 +341,31 @@ class PatchBuilder:
             seconds=seconds,
             notes=tuple(dict.fromkeys(self._notes)),
         )
+
+    def _manuals(self, before: RunResult, after: RunResult, spoken: set[tuple[str, int]]) -> list[Fix]:
+        """Return what is left: one entry per line, and one per setting where a library waits."""
+        kept = [place for place in after.places if place.file in self._lines]
+        waiting = {(place.file, self._was(place.file, place.line)) for place in kept}
+        advised = {(place.file, self._was(place.file, place.line), place.advice) for place in kept}
+        result: list[Fix] = []
+        for place in before.places:
+            key = place.file, place.line
+            if place.count < SELDOM or key not in waiting or self._is_setup(place):
+                continue
+            short = _short(place.file), place.line
+            if in_library(place) and key not in self._seldom:
+                if (*key, place.advice) in advised and not self._is_named(place):
+                    advised.discard((*key, place.advice))
+                    result.append(self._manual(place))
+            elif short not in spoken:
+                result.append(self._manual(place))
+            spoken.add(short)
+        return result
+
+    def _is_named(self, place: WaitingLine) -> bool:
+        """Return whether an entry is about the library's setting that a place waits for."""
+        here = (word for file, line, word in self._settings if (file, line) == (place.file, place.line))
+        return any(word in place.advice for word in here)
 
     def _command(self) -> str:
         """Return the program as the user named it, quoted for a shell."""
@@ -345,9 +384,11 @@ class PatchBuilder:
     def _is_setup(self, place: WaitingLine) -> bool:
         """Return whether a place runs once, and nothing is known of it that the author should hear."""
         key = place.file, place.line
-        return key in self._once and key not in self._left and is_unhandled(place)
+        known = key in self._left or key in self._seldom
+        return key in self._once and not known and is_unhandled(place)
 
     def _manual(self, place: WaitingLine) -> Fix:
+        key = place.file, place.line
         return Fix(
             file=_short(place.file),
             line=place.line,
@@ -357,7 +398,7 @@ class PatchBuilder:
             title=place.title,
             change=place.advice,
             safety=Safety.MANUAL,
-            why=self._left.get((place.file, place.line)) or why_left(place),
+            why=self._seldom.get(key) or reason_for(place, self._left.get(key, ())) or why_left(place),
             verified=False,
             how="",
             waits=place.count,
