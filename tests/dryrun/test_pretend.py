@@ -182,7 +182,7 @@ def test_a_tensor_on_the_device_is_not_pinned() -> None:
     """CUDA refuses it with this sentence, and so does a loader of such tensors that pins."""
 
     def block() -> None:
-        with pytest.raises(RuntimeError, match="cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors"):
+        with pytest.raises(RuntimeError, match=r"cannot pin 'torch\.cuda\.FloatTensor' only dense CPU tensors"):
             torch.ones(2, device="cuda").pin_memory()
         data = torch.utils.data.TensorDataset(torch.ones(4, device="cuda"))
         with pytest.raises(RuntimeError, match="cannot pin"):
