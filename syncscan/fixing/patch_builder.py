@@ -409,10 +409,15 @@ class PatchBuilder:
 
 def unified(name: str, before: str, after: str) -> str:
     """Return the difference of two texts as `git apply` takes it."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     path = name.lstrip("/")
-    lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
-    return "".join(line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    lines = difflib.unified_diff(_git_lines(before), _git_lines(after), f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _git_lines(text: str) -> list[str]:
+    """Return lines with their ends as git counts them: a form feed or a lone carriage return ends none."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    return [*lines[:-1], *([last] if (last := lines[-1].removesuffix("\n")) else [])]
 
 
 def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
