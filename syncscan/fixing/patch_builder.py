@@ -30,6 +30,7 @@ from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compat
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import Text, read
+from syncscan.fixing.torch_import import with_torch
 from syncscan.fixing.verify import TOLERANCE, Reference
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches
@@ -76,6 +77,8 @@ class PatchBuilder:
         self._options = options
         self._originals: dict[str, Text] = {}
         self._texts: dict[str, Text] = {}
+        self._files: dict[str, File] = {}
+        """The files as the last pass observed them."""
         self._lines: dict[str, list[int]] = {}
         """Original line of each current line, by file."""
         self._fixes: list[Fix] = []
@@ -157,7 +160,7 @@ class PatchBuilder:
                 f"The program fails when its expressions are observed, so nothing can be fixed: {_last(probed)}"
             )
             return None
-        files = {path: self._file(path, probed) for path in paths}
+        files = self._files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
         self._note_seldom(files, now)
         if not wanted:
@@ -297,7 +300,8 @@ class PatchBuilder:
         """Note a fix for each statement that it is about."""
         text = self._texts[path]
         fresh = text.text == self._originals[path].text
-        changes = tuple(change(text, edit) for edit in proposal.draft.edits()) if fresh else ()
+        edits = with_torch(self._files[path], proposal.draft).edits() if fresh else []
+        changes = tuple(change(text, edit) for edit in edits)
         for node in (proposal.node, *proposal.group):
             begin, end = (self._was(path, n) for n in span(node))
             if proposal.setting:
