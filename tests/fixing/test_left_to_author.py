@@ -49,7 +49,7 @@ def test_a_reason_is_of_the_setting_that_the_wait_is_about() -> None:
     ("text", "why"), [("use(x)\n", "it runs only twice in this run"), ("for y in x:\n    y\n", "")]
 )
 def test_a_loop_over_batches_runs_as_often_as_it_turns(text: str, why: str) -> None:
-    """What it is over is evaluated once in each epoch; each of its turns waits for a batch."""
+    """Its loader is evaluated once in each epoch; each turn of the loop waits for a batch."""
     nodes = ast.walk(ast.parse(text))
     twice = {number: Observations(count=2) for number, node in enumerate(nodes) if getattr(node, "lineno", 0) == 1}
     place = WaitingLine("accelerate", "", "", "train.py", 1, 32, "PAGEABLE", steers=False)

@@ -218,7 +218,7 @@ def test_moving_a_model_once_is_not_left_to_the_author() -> None:
 def test_each_change_imports_what_it_needs() -> None:
     """A reader of SARIF, or of a report, applies one alone."""
     result = fixed(
-        "from torch import rand\ny = rand(4, 6, device='cuda')\nfor k in range(5):\n    z = y[:, [0, 2]]\nprint(z.sum())"
+        "from torch import rand\ny = rand(4, 6, device='cuda')\nfor _ in range(5):\n    z = y[:, [0, 2]]\nprint(z)"
     )
     (first, second) = at(result, 4).changes
     assert (first.line, first.column, first.text) == (1, 1, "import torch\n")
