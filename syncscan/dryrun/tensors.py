@@ -29,8 +29,12 @@ def _tensors(session: DryRunSession, patches: Patches) -> None:
 
     def pin_memory(tensor: Any, device: Any = None) -> Any:
         with torch._C.DisableTorchFunction(), torch.utils._python_dispatch._disable_current_modes():
-            if tensor_memory.place_of(tensor) == PINNED:  # torch returns the tensor itself
+            place = tensor_memory.place_of(tensor)
+            if place == PINNED:  # torch returns the tensor itself
                 return tensor
+            if place == DEVICE:
+                kind = tensor.type().replace("torch.", "torch.cuda.", 1)
+                raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
             pinned = tensor.detach().clone()
             tensor_memory.put(pinned, PINNED)
         return pinned

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+
+import msgspec
 
 from syncscan.fixing.line_map import span
 from syncscan.fixing.messages import WaitingLine
@@ -14,6 +17,25 @@ _LIBRARIES = frozenset(
     "sglang diffusers torchvision-detection torch-geometric torchdiffeq gpytorch pyro".split()
 )
 """Rules of waits inside of libraries, which `syncscan fix` never changes."""
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a line's wait is left."""
+
+    why: str
+    setting: str = ""
+    """Words of the advice of the wait that it is about; empty for one outside of libraries."""
+
+
+def in_library(place: WaitingLine) -> bool:
+    """Return whether a place waits inside of a library, for which one line may have several settings."""
+    return place.rule in _LIBRARIES
+
+
+def reason_for(place: WaitingLine, reasons: Sequence[Reason]) -> str:
+    """Return the first of a line's reasons that is about a place; empty where none is."""
+    about = (r.why for r in reasons if (r.setting in place.advice if r.setting else not in_library(place)))
+    return next(about, "")
 
 
 def why_left(place: WaitingLine) -> str:
@@ -53,9 +75,16 @@ def runs_once(file: File, line: int) -> bool:
 
 def runs_seldom(file: File, place: WaitingLine) -> str:
     """Return that a line ran only twice, as a reason; empty for others."""
-    nodes = (n for n in file.nodes if isinstance(n, ast.expr) and span(n)[0] <= place.line <= span(n)[1])
+    nodes = [n for n in file.nodes if isinstance(n, ast.expr) and span(n)[0] <= place.line <= span(n)[1]]
+    if any(_is_iterated(file, n) for n in nodes):
+        return ""  # each turn of the loop waits for its next value
     runs = max((file.seen(n).count for n in nodes), default=0)
     return "it runs only twice in this run" if runs == 2 else ""
 
 
-__all__ = ["is_unhandled", "runs_once", "runs_seldom", "why_left"]
+def _is_iterated(file: File, node: ast.expr) -> bool:
+    outer = file.parents[node]
+    return isinstance(outer, ast.For | ast.AsyncFor | ast.comprehension) and node is outer.iter
+
+
+__all__ = ["Reason", "in_library", "is_unhandled", "reason_for", "runs_once", "runs_seldom", "why_left"]

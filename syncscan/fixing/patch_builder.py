@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import shlex
 import time
@@ -12,7 +13,15 @@ import msgspec
 
 from syncscan.errors import ProgramFailed
 from syncscan.fixing.edits import applied
-from syncscan.fixing.left_to_author import is_unhandled, runs_once, runs_seldom, why_left
+from syncscan.fixing.left_to_author import (
+    Reason,
+    in_library,
+    is_unhandled,
+    reason_for,
+    runs_once,
+    runs_seldom,
+    why_left,
+)
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
 from syncscan.fixing.program_file import File
@@ -21,6 +30,7 @@ from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compat
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
 from syncscan.fixing.source_text import Text, read
+from syncscan.fixing.torch_import import with_torch
 from syncscan.fixing.verify import TOLERANCE, Reference
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches
@@ -67,12 +77,17 @@ class PatchBuilder:
         self._options = options
         self._originals: dict[str, Text] = {}
         self._texts: dict[str, Text] = {}
+        self._files: dict[str, File] = {}
+        """The files as the last pass observed them."""
         self._lines: dict[str, list[int]] = {}
         """Original line of each current line, by file."""
         self._fixes: list[Fix] = []
         self._tried: set[tuple[str, str, int]] = set()
         """Path, rewrite and line of what isn't to be proposed again."""
-        self._left: dict[tuple[str, int], str] = {}
+        self._left: dict[tuple[str, int], list[Reason]] = {}
+        self._seldom: dict[tuple[str, int], str] = {}
+        self._settings: list[tuple[str, int, str]] = []
+        """File, line and words of the settings of libraries that entries are about."""
         self._once: set[tuple[str, int]] = set()
         """File and line of waits in statements that run once, such as a model's move to the device."""
         self._unfinished = ""
@@ -146,7 +161,7 @@ class PatchBuilder:
                 + (probed.failure or _last(probed))
             )
             return None
-        files = {path: self._file(path, probed) for path in paths}
+        files = self._files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
         self._note_seldom(files, now)
         if not wanted:
@@ -158,7 +173,8 @@ class PatchBuilder:
     def _file(self, path: str, run: RunResult) -> File:
         job = self._job
         main = not job.function and not job.module and str(Path(job.target).absolute()) == path
-        return File(self._texts[path], run.observed.get(path, Observed()), main=main)
+        places = [place for place in run.places if place.file == path]
+        return File(self._texts[path], run.observed.get(path, Observed()), main=main, places=places)
 
     def _changed_job(self, texts: dict[str, str]) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts
@@ -174,7 +190,7 @@ class PatchBuilder:
         for rewrite in REWRITES:
             for candidate in rewrite.find(file):
                 if isinstance(candidate, Left):
-                    self._left.setdefault((path, self._was(path, span(candidate.node)[0])), candidate.why)
+                    self._leave(path, candidate.node, Reason(candidate.why, candidate.setting))
                     continue
                 proposal = msgspec.structs.replace(
                     candidate, rule=_rule_at(places, candidate), title=candidate.title or rewrite.TITLE
@@ -188,7 +204,13 @@ class PatchBuilder:
         for place in now.places:
             file = files.get(place.file)
             if file is not None and (why := runs_seldom(file, place)):
-                self._left.setdefault((place.file, self._was(place.file, place.line)), why)
+                self._seldom.setdefault((place.file, self._was(place.file, place.line)), why)
+
+    def _leave(self, path: str, node: ast.AST, reason: Reason) -> None:
+        """Note why a wait is left to the author."""
+        reasons = self._left.setdefault((path, self._was(path, span(node)[0])), [])
+        if reason not in reasons:
+            reasons.append(reason)
 
     def _is_wanted(self, path: str, proposal: Proposal) -> bool:
         options, rule = self._options, proposal.rule
@@ -198,7 +220,8 @@ class PatchBuilder:
         if (options.select and not matches(rule, options.select)) or matches(rule, options.ignore):
             return False
         if proposal.safety is Safety.UNSAFE and not options.unsafe:
-            self._left.setdefault((path, key[2]), f"with --unsafe: {proposal.change}, but {proposal.why}")
+            why = f"with --unsafe: {proposal.change}, but {proposal.why}"
+            self._leave(path, proposal.node, Reason(why, proposal.setting))
             return False
         lines = [self._was(path, span(node)[0]) for node in (proposal.node, *proposal.group)]
         gains = [options.gains[path, line] for line in lines if (path, line) in options.gains]
@@ -278,9 +301,12 @@ class PatchBuilder:
         """Note a fix for each statement that it is about."""
         text = self._texts[path]
         fresh = text.text == self._originals[path].text
-        changes = tuple(change(text, edit) for edit in proposal.draft.edits()) if fresh else ()
+        edits = with_torch(self._files[path], proposal.draft).edits() if fresh else []
+        changes = tuple(change(text, edit) for edit in edits)
         for node in (proposal.node, *proposal.group):
             begin, end = (self._was(path, n) for n in span(node))
+            if proposal.setting:
+                self._settings.append((path, begin, proposal.setting))
             self._fixes.append(
                 Fix(
                     file=_short(path),
@@ -309,15 +335,7 @@ class PatchBuilder:
             if not fix.applied and (fix.file, fix.line) not in spoken:
                 fixes.append(fix)
                 spoken.add((fix.file, fix.line))
-        waiting = {
-            (place.file, self._was(place.file, place.line)) for place in after.places if place.file in self._lines
-        }
-        for place in before.places:
-            key = _short(place.file), place.line
-            listed = place.count >= SELDOM and (place.file, place.line) in waiting
-            if listed and key not in spoken and not self._is_setup(place):
-                spoken.add(key)
-                fixes.append(self._manual(place))
+        fixes += self._manuals(before, after, spoken)
         return Fixed(
             program=self._command(),
             fixes=tuple(sorted(fixes, key=lambda fix: (fix.file, fix.line, fix.rewrite))),
@@ -328,6 +346,31 @@ class PatchBuilder:
             seconds=seconds,
             notes=tuple(dict.fromkeys(self._notes)),
         )
+
+    def _manuals(self, before: RunResult, after: RunResult, spoken: set[tuple[str, int]]) -> list[Fix]:
+        """Return what is left: one entry per line, and one per setting where a library waits."""
+        kept = [place for place in after.places if place.file in self._lines]
+        waiting = {(place.file, self._was(place.file, place.line)) for place in kept}
+        advised = {(place.file, self._was(place.file, place.line), place.advice) for place in kept}
+        result: list[Fix] = []
+        for place in before.places:
+            key = place.file, place.line
+            if place.count < SELDOM or key not in waiting or self._is_setup(place):
+                continue
+            short = _short(place.file), place.line
+            if in_library(place) and key not in self._seldom:
+                if (*key, place.advice) in advised and not self._is_named(place):
+                    advised.discard((*key, place.advice))
+                    result.append(self._manual(place))
+            elif short not in spoken:
+                result.append(self._manual(place))
+            spoken.add(short)
+        return result
+
+    def _is_named(self, place: WaitingLine) -> bool:
+        """Return whether an entry is about the library's setting that a place waits for."""
+        here = (word for file, line, word in self._settings if (file, line) == (place.file, place.line))
+        return any(word in place.advice for word in here)
 
     def _command(self) -> str:
         """Return the program as the user named it, quoted for a shell."""
@@ -346,9 +389,11 @@ class PatchBuilder:
     def _is_setup(self, place: WaitingLine) -> bool:
         """Return whether a place runs once, and nothing is known of it that the author should hear."""
         key = place.file, place.line
-        return key in self._once and key not in self._left and is_unhandled(place)
+        known = key in self._left or key in self._seldom
+        return key in self._once and not known and is_unhandled(place)
 
     def _manual(self, place: WaitingLine) -> Fix:
+        key = place.file, place.line
         return Fix(
             file=_short(place.file),
             line=place.line,
@@ -358,7 +403,7 @@ class PatchBuilder:
             title=place.title,
             change=place.advice,
             safety=Safety.MANUAL,
-            why=self._left.get((place.file, place.line)) or why_left(place),
+            why=self._seldom.get(key) or reason_for(place, self._left.get(key, ())) or why_left(place),
             verified=False,
             how="",
             waits=place.count,
@@ -369,10 +414,15 @@ class PatchBuilder:
 
 def unified(name: str, before: str, after: str) -> str:
     """Return the difference of two texts as `git apply` takes it."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     path = name.lstrip("/")
-    lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
-    return "".join(line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    lines = difflib.unified_diff(_git_lines(before), _git_lines(after), f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _git_lines(text: str) -> list[str]:
+    """Return lines with their ends as git counts them: a form feed or a lone carriage return ends none."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    return [*lines[:-1], *([last] if (last := lines[-1].removesuffix("\n")) else [])]
 
 
 def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:

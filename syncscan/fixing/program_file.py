@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from syncscan.fixing.messages import Entered, Observations, Observed, Tensor
+from syncscan.fixing.messages import Entered, Observations, Observed, Tensor, WaitingLine
 from syncscan.fixing.source_text import Text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -25,11 +25,15 @@ class File:
         text: its text.
         observed: the notes of a run of exactly this text.
         main: whether the file is the script itself, whose module-level names no other file imports.
+        places: the waits of that run at lines of this file.
     """
 
-    def __init__(self, text: Text, observed: Observed, *, main: bool = False) -> None:
+    def __init__(
+        self, text: Text, observed: Observed, *, main: bool = False, places: Sequence[WaitingLine] = ()
+    ) -> None:
         self.text = text
         self.main = main
+        self.places = places
         self.tree = ast.parse(text.text)
         self.nodes = list(ast.walk(self.tree))
         self._numbers = {node: number for number, node in enumerate(self.nodes)}
@@ -77,6 +81,23 @@ class File:
         if isinstance(node, ast.Lambda):
             return 0
         return sum(self._waits_inside(child) for child in ast.iter_child_nodes(node))
+
+    def waits_for(self, node: ast.AST, words: str) -> int:
+        """Return how often the lines of a node waited for what the advice with these words avoids."""
+        begin, end = node.lineno, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+        return sum(place.count for place in self.places if begin <= place.line <= end and words in place.advice)
+
+    def waiting_for(self, words: str) -> list[ast.stmt | ast.expr]:
+        """Return the statements that waited for what the advice with these words avoids; of a loop what it is over."""
+        lines = sorted({place.line for place in self.places if words in place.advice})
+        return [node for line in lines if (node := self._at(line)) is not None]
+
+    def _at(self, line: int) -> ast.stmt | ast.expr | None:
+        over = [n for n in self.nodes if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+        if not over:
+            return None
+        statement = min(over, key=lambda n: (n.end_lineno or n.lineno) - n.lineno)
+        return statement.iter if isinstance(statement, ast.For) else statement
 
     def types(self, node: ast.expr) -> set[str]:
         """Return the types of an expression's values; empty where it never ran."""

@@ -36,6 +36,8 @@ class Proposal(msgspec.Struct, frozen=True):
     """Other nodes whose waits go with it."""
     shared: bool = False
     """Whether one wait stays, for the node and its group together."""
+    setting: str = ""
+    """Words of a library rule's advice: the wait is the one whose advice names them."""
 
     __hash__ = object.__hash__
 
@@ -45,6 +47,8 @@ class Left(msgspec.Struct, frozen=True):
 
     node: ast.AST
     why: str
+    setting: str = ""
+    """As in `Proposal`."""
 
     __hash__ = object.__hash__
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -13,6 +13,7 @@ from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
 from syncscan.fixing.runs import Runs
+from syncscan.fixing.torch_import import import_torch
 from syncscan.fixing.verify import Reference, waits_of
 
 Wanted = list[tuple[str, Proposal]]
@@ -70,7 +71,7 @@ class ProposalTrial:
         for path, proposal in wanted:
             drafts.setdefault(path, Draft(self._files[path].text)).merge(proposal.draft)
         for path, draft in drafts.items():
-            _import_torch(self._files[path], draft)
+            import_torch(self._files[path], draft)
         return {path: draft.edits() for path, draft in drafts.items()}
 
     def _waits(self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult) -> str:
@@ -177,19 +178,6 @@ def together(wanted: Wanted) -> list[Wanted]:
 
 def _places(proposal: Proposal) -> set[ast.AST]:
     return {*proposal.draft.nodes, *proposal.draft.before} - {proposal.node}
-
-
-def _import_torch(file: File, draft: Draft) -> None:
-    """Import torch where the new lines name it and the file doesn't."""
-    words = "".join(edit.text for edit in draft.edits())
-    imports = [n for n in file.nodes if isinstance(n, ast.Import)]
-    names = {(a.asname or a.name).partition(".")[0] for n in imports for a in n.names}
-    if "torch." not in words or "torch" in names:
-        return
-    body: Sequence[ast.stmt] = [n for n in file.tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
-    body = [n for n in body if not (isinstance(n, ast.ImportFrom) and n.module == "__future__")]
-    if body:
-        draft.put_before(body[0], "import torch")
 
 
 __all__ = ["Passed", "ProposalTrial", "compatible", "together"]

@@ -12,7 +12,7 @@ from syncscan.fixing.edits import Clash, Edit, applied
 from syncscan.fixing.patch_builder import unified
 from syncscan.fixing.source_text import Text, read
 from syncscan.model.analysis import Analysis
-from syncscan.model.finding import Excerpt, Finding
+from syncscan.model.finding import Excerpt, Finding, Source
 from syncscan.model.fix import Fix, SourceEdit, Suggested
 
 
@@ -32,11 +32,12 @@ def suggest(analysis: Analysis, fixes: Iterable[Fix]) -> Analysis:
 
 
 def _with_change(finding: Finding, fixes: Sequence[tuple[str, Fix]], texts: dict[str, Text | None]) -> Finding:
-    source, excerpt = finding.where.source, finding.excerpt
-    if source is None or excerpt is None or not source.exact:
+    source = finding.where.source
+    if source is None or not source.exact:
         return finding
+    here, certain = _place(source, finding.excerpt)
     for path, fix in fixes:
-        if _is_at(excerpt, source.line, path, fix) and (fix.rule == finding.rule or not excerpt.newer):
+        if path == here and fix.line <= source.line <= fix.end_line and (fix.rule == finding.rule or certain):
             text = texts[path] if path in texts else texts.setdefault(path, _text(path))
             suggested = suggestion(text, fix) if text is not None else None
             if suggested is not None:
@@ -44,8 +45,14 @@ def _with_change(finding: Finding, fixes: Sequence[tuple[str, Fix]], texts: dict
     return finding
 
 
-def _is_at(excerpt: Excerpt, line: int, path: str, fix: Fix) -> bool:
-    return bool(excerpt.path) and str(Path(excerpt.path).absolute()) == path and fix.line <= line <= fix.end_line
+def _place(source: Source, excerpt: Excerpt | None) -> tuple[str, bool]:
+    """Return the absolute path of a finding's file, and whether the file is known to be as it was recorded.
+
+    A saved analysis keeps no path of its sources, and none of a module's own lines: its file is the recorded one.
+    """
+    if excerpt is not None and excerpt.path:
+        return str(Path(excerpt.path).absolute()), not excerpt.newer
+    return str(Path(source.file).absolute()), False
 
 
 def _text(path: str) -> Text | None:

@@ -16,7 +16,8 @@ from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
-from syncscan.fixing.source_text import Text, read
+from syncscan.fixing.source_text import read
+from syncscan.fixing.torch_import import import_torch, with_torch
 from syncscan.fixing.verify import TOLERANCE
 from syncscan.model.fix import Fix, Fixed, Patched
 
@@ -45,8 +46,8 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
     file = File(text, observed(text, {(warning.line, warning.column) for warning in warnings}))
     answers = [(path, one) for one in deferred.find(file) if isinstance(one, Proposal)]
     wanted = compatible({path: file}, answers)
-    fixes = tuple(_fix(path, text, one, unverified) for _, one in wanted)
-    files = (_patched(path, text, wanted),) if wanted and unverified else ()
+    fixes = tuple(_fix(path, file, one, unverified) for _, one in wanted)
+    files = (_patched(path, file, wanted),) if wanted and unverified else ()
     return Fixed(
         program=path,
         fixes=tuple(sorted(fixes, key=lambda one: one.line)),
@@ -60,7 +61,8 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
     )
 
 
-def _fix(path: str, text: Text, proposal: Proposal, applies: bool) -> Fix:
+def _fix(path: str, file: File, proposal: Proposal, applies: bool) -> Fix:
+    text = file.text
     begin, end = span(proposal.node)
     return Fix(
         file=path,
@@ -76,14 +78,15 @@ def _fix(path: str, text: Text, proposal: Proposal, applies: bool) -> Fix:
         how=HOW,
         waits=0,
         applied=applies,
-        changes=tuple(change(text, edit) for edit in proposal.draft.edits()),
+        changes=tuple(change(text, edit) for edit in with_torch(file, proposal.draft).edits()),
     )
 
 
-def _patched(path: str, text: Text, wanted: Wanted) -> Patched:
-    draft = Draft(text)
+def _patched(path: str, file: File, wanted: Wanted) -> Patched:
+    text, draft = file.text, Draft(file.text)
     for _, proposal in wanted:
         draft.merge(proposal.draft)
+    import_torch(file, draft)
     after = applied(text.text, draft.edits())
     return Patched(path, text.path, text.text, after, text.encoding, unified(path, text.text, after))
 

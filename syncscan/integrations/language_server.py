@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import tokenize
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from syncscan.version import __version__
 if TYPE_CHECKING:
     from lsprotocol.types import CodeAction, Diagnostic, Hover, WorkspaceEdit
     from pygls.lsp.server import LanguageServer
+    from pygls.workspace import TextDocument
 
     from syncscan.model.analysis import Analysis
 
@@ -31,6 +34,7 @@ NAME = "syncscan"
 FIX = "syncscan.fix"
 """The command behind the quick fix."""
 RECORDINGS = ("*.syncscan.json", "*.syncscan.json.gz", "*.pt.trace.json", "*.pt.trace.json.gz")
+CHANGED = "The file was changed while its fixes were verified: save it, and fix it again."
 MOST_FILES = 20_000
 """Entries of the workspace that are looked through for recordings."""
 _SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__", "site-packages"})
@@ -57,7 +61,10 @@ def server(root: Path | None = None) -> LanguageServer:
     def publish(uri: str) -> None:
         document = language_server.workspace.get_text_document(uri)
         folder = language_server.workspace.root_path
-        shown = state.diagnostics(document.path, document.source, Path(folder) if folder else None)
+        shown = state.diagnostics(uri, document.path, document.source, Path(folder) if folder else None)
+        send(uri, [in_units_of_client(diagnostic, document) for diagnostic in shown])
+
+    def send(uri: str, shown: list[Diagnostic]) -> None:
         language_server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=shown))
 
     @language_server.feature(types.TEXT_DOCUMENT_DID_OPEN)
@@ -73,6 +80,10 @@ def server(root: Path | None = None) -> LanguageServer:
         state.forget()
         publish(params.text_document.uri)
 
+    @language_server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        send(params.text_document.uri, [])
+
     @language_server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> Hover | None:
         return state.hover(params.text_document.uri, params.position.line)
@@ -86,10 +97,13 @@ def server(root: Path | None = None) -> LanguageServer:
     @language_server.command(FIX)
     async def fix(uri: str) -> None:
         document = language_server.workspace.get_text_document(uri)
+        text = document.source
         try:
-            edit, sentence = await asyncio.to_thread(_fixed, document.path, document.source, uri)
+            edit, sentence = await asyncio.to_thread(_fixed, document.path, text, uri)
         except SyncscanError as error:
             edit, sentence = None, f"{error.message} {error.hint or ''}".strip()
+        if edit is not None and language_server.workspace.get_text_document(uri).source != text:
+            edit, sentence = None, CHANGED
         if edit is not None:
             language_server.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit=edit, label="syncscan fix"))
         language_server.window_show_message(types.ShowMessageParams(type=types.MessageType.Info, message=sentence))
@@ -110,10 +124,15 @@ class _ServerState:
         """Look for new recordings."""
         self._looked = False
 
-    def diagnostics(self, path: str, text: str, folder: Path | None) -> list[Diagnostic]:
-        """Return the diagnostics of a file, and keep what there is to say of each line."""
-        from pygls.uris import from_fs_path
+    def diagnostics(self, uri: str, path: str, text: str, folder: Path | None) -> list[Diagnostic]:
+        """Return the diagnostics of a file, columns in characters, and keep what there is to say of each line.
 
+        Args:
+            uri: the file's address as the editor spells it.
+            path: its path.
+            text: its text in the editor.
+            folder: the workspace's folder.
+        """
         warnings, findings = lint_text(path, text), self._findings(path, folder)
         lines = {f.where.source.line for f in findings if f.where.source}
         reasons: dict[int, list[str]] = {}
@@ -125,7 +144,7 @@ class _ServerState:
             if warning.line not in lines:
                 shown.append(diagnostic_of_warning(warning))
                 reasons.setdefault(warning.line - 1, []).append(_reason(warning))
-        self._reasons[from_fs_path(path) or path] = reasons
+        self._reasons[uri] = reasons
         return shown
 
     def hover(self, uri: str, line: int) -> Hover | None:
@@ -192,12 +211,34 @@ def lint_text(path: str, text: str) -> Sequence[LintWarning]:
     """Return the lint warnings of a file as it is in an editor, none where it can't be parsed yet."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / (Path(path).name or "untitled.py")
-        file.write_text(text, "utf-8")
+        file.write_bytes(_encoded(text))
         return api.lint([str(file)]).warnings
 
 
+def _encoded(text: str) -> bytes:
+    """Return a text in the encoding that it declares; in UTF-8 where it can't be."""
+    data = text.encode("utf-8", "replace")
+    try:
+        return text.encode(tokenize.detect_encoding(BytesIO(data).readline)[0])
+    except (SyntaxError, LookupError, UnicodeEncodeError):
+        return data
+
+
+def in_units_of_client(diagnostic: Diagnostic, document: TextDocument) -> Diagnostic:
+    """Return a diagnostic whose column counts what the client counts: UTF-16 units, unless it asked for others."""
+    from lsprotocol import types
+
+    at = diagnostic.range
+    if at.start.character == 0 or at.start.line >= len(document.lines):
+        return diagnostic
+    before = document.lines[at.start.line][: at.start.character]
+    start = types.Position(at.start.line, document.position_codec.client_num_units(before))
+    diagnostic.range = types.Range(start, at.end)
+    return diagnostic
+
+
 def diagnostic_of_warning(warning: LintWarning) -> Diagnostic:
-    """Return a lint warning as an editor shows it."""
+    """Return a lint warning as an editor shows it, columns in characters."""
     from lsprotocol import types
 
     start = types.Position(warning.line - 1, max(0, warning.column - 1))
@@ -285,7 +326,7 @@ def _fixed(path: str, text: str, uri: str) -> tuple[WorkspaceEdit | None, str]:
 
     from syncscan.fixing import fix
 
-    if Path(path).read_text("utf-8") != text:
+    if not _is_saved(path, text):
         return None, "Save the file first: syncscan runs the version on disk."
     fixed = fix(path)
     patched = next((file for file in fixed.files if Path(file.path).resolve() == Path(path).resolve()), None)
@@ -295,6 +336,16 @@ def _fixed(path: str, text: str, uri: str) -> tuple[WorkspaceEdit | None, str]:
     whole = types.Range(types.Position(0, 0), types.Position(len(text.splitlines()) + 1, 0))
     edit = types.WorkspaceEdit(changes={uri: [types.TextEdit(whole, patched.after)]})
     return edit, f"Fixed and verified: {count} place{'s' * (count != 1)}."
+
+
+def _is_saved(path: str, text: str) -> bool:
+    """Return whether a file on disk is the text of an editor, which has no byte order mark."""
+    from syncscan.fixing.source_text import read
+
+    try:
+        return read(path).text == text
+    except (OSError, SyntaxError, UnicodeDecodeError, LookupError):
+        return False
 
 
 def serve() -> None:

@@ -199,7 +199,7 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
 
         recording = str(traces.inside(traces.below(trace)[0])) if trace else None
         fixed = run(traces.program(program), arguments or (), trace=recording, unsafe=unsafe, limit_s=limit_s)
-        return brief.paged(fix_text.render(fixed).splitlines(), page, tabs=True)
+        return brief.paged(fix_text.render(fixed).removesuffix("\n").split("\n"), page, tabs=True)
 
     def prove(before: str, after: str, arguments: list[str] | None = None, limit_s: float = 120.0) -> str:
         """Run two programs in turn, without a profiler: whether the second is faster, and computes the same.

@@ -36,7 +36,7 @@ def paged(lines: Iterable[str], page: int = 1, *, tabs: bool = False) -> str:
     Args:
         lines: any; one longer than `LINE` loses its middle.
         page: from 1.
-        tabs: whether tabs stay, as in a patch.
+        tabs: whether tabs and carriage returns at line ends stay, as in a patch.
     """
     pages = _pages([_line(line, "\t" if tabs else "") for line in lines])
     if not 1 <= page <= len(pages):
@@ -46,7 +46,9 @@ def paged(lines: Iterable[str], page: int = 1, *, tabs: bool = False) -> str:
 
 
 def _line(line: str, separator: str) -> str:
-    return separator.join(shown(part, LINE) for part in (line.split(separator) if separator else [line]))
+    end = "\r" if separator and line.endswith("\r") else ""
+    parts = line.removesuffix("\r").split(separator) if separator else [line]
+    return separator.join(shown(part, LINE) for part in parts) + end
 
 
 def _pages(lines: Sequence[str]) -> list[list[str]]:

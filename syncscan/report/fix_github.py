@@ -25,7 +25,7 @@ def render(fixed: Fixed) -> str:
 
 
 def _comments(file: Patched, fixes: Sequence[Fix]) -> Iterator[dict[str, object]]:
-    before, after = file.before.splitlines(), file.after.splitlines()
+    before, after = _lines(file.before), _lines(file.after)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
@@ -38,6 +38,11 @@ def _comments(file: Patched, fixes: Sequence[Fix]) -> Iterator[dict[str, object]
             {"line": b} if b - a == 1 else {"start_line": a + 1, "start_side": "RIGHT", "line": b}
         )
         yield {"path": file.file, **lines, "side": "RIGHT", "body": _body(in_hunk, after[c:d])}
+
+
+def _lines(text: str) -> list[str]:
+    """Return lines without their ends, as GitHub counts them: a form feed ends none."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _body(fixes: Sequence[Fix], lines: Sequence[str]) -> str:

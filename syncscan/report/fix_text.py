@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,8 @@ from syncscan.report.fix_story import gain, groups, reason, tolerance, verdict, 
 from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
+_KEPT = re.compile("([\t\f])")
+"""Control characters that a patch needs as they are."""
 _COLORS = {"+": 32, "-": 31, "@": 36}
 """ANSI color codes: green, red, cyan."""
 
@@ -29,15 +32,17 @@ def render(fixed: Fixed, width: int = 100, color: bool = False, next_command: Se
         color: whether to write ANSI colors.
         next_command: the command that measures the patch; empty where none is to be named.
     """
-    diff = "".join(_diff_line(line, color) for line in fixed.diff.splitlines())
+    diff = "".join(_diff_line(line, color) for line in fixed.diff.split("\n")[:-1])
     return diff + written(_parts(fixed, next_command), width, color)
 
 
 def _diff_line(line: str, color: bool) -> str:
-    """Return a line of the diff; rich would change tabs and wrap long lines."""
-    words = "\t".join(map(printable, line.split("\t")))
+    """Return a line of the diff with its tabs, page breaks and line end; rich would change tabs and wrap long lines."""
+    parts = _KEPT.split(line.removesuffix("\r"))
+    words = "".join(part if _KEPT.fullmatch(part) else printable(part) for part in parts)
+    end = "\r\n" if line.endswith("\r") else "\n"
     code = 1 if line.startswith(("---", "+++")) else _COLORS.get(line[:1], 0)
-    return f"\x1b[{code}m{words}\x1b[0m\n" if color and code else f"{words}\n"
+    return f"\x1b[{code}m{words}\x1b[0m{end}" if color and code else f"{words}{end}"
 
 
 def _parts(fixed: Fixed, next_command: Sequence[str]) -> Iterator[RenderableType]:

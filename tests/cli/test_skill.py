@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from syncscan import api
 from syncscan.cli import COMMANDS, group
 from syncscan.errors import UsageError
 
@@ -20,6 +21,18 @@ def test_it_is_printed_with_a_name_and_a_description() -> None:
 def test_its_commands_exist() -> None:
     text = CliRunner().invoke(group, ["skill"]).stdout
     assert set(re.findall(r"`syncscan (\w+)", text)) <= set(COMMANDS)
+
+
+def test_its_commands_about_a_recording_run_as_written() -> None:
+    """With a trace and the id of a finding in their places, and options that the commands have."""
+    trace = str(Path(__file__).parents[2] / "sample_traces" / "logged.pt.trace.json.gz")
+    id = next(finding.id for finding in api.analyze(trace).findings if finding.rule == "item")
+    text = CliRunner().invoke(group, ["skill"]).stdout
+    commands = re.findall(r"`syncscan ((?:analyze|explain|whatif) [^`]*TRACE[^`]*)`", text)
+    assert {command.split()[0] for command in commands} == {"analyze", "explain", "whatif"}
+    for command in commands:
+        words = [word.replace("TRACE", trace).replace("ID", id) for word in command.split()]
+        assert CliRunner().invoke(group, words).exit_code == 0, command
 
 
 def test_a_file_is_written_once(tmp_path: Path) -> None:

@@ -178,6 +178,19 @@ def test_what_is_saved_from_the_device_is_loaded_there() -> None:
     assert (places, "checkpoint-save" in rules) == ([True, False, True], True)
 
 
+def test_a_tensor_on_the_device_is_not_pinned() -> None:
+    """CUDA refuses it with this sentence, and so does a loader of such tensors that pins."""
+
+    def block() -> None:
+        with pytest.raises(RuntimeError, match=r"cannot pin 'torch\.cuda\.FloatTensor' only dense CPU tensors"):
+            torch.ones(2, device="cuda").pin_memory()
+        data = torch.utils.data.TensorDataset(torch.ones(4, device="cuda"))
+        with pytest.raises(RuntimeError, match="cannot pin"):
+            list(torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True))
+
+    assert found(block) == []
+
+
 def test_a_training_step_without_reads_waits_for_nothing() -> None:
     """Pinned batches, autocast, a scaler with a fused optimizer, clipping, checkpointing: no wait, on purpose."""
 

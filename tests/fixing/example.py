@@ -70,7 +70,7 @@ def rewrite(runs: Runs, folder: Path, module: Any, programs: Mapping[str, str]) 
 
 def _patched(path: str, run: RunResult, module: Any) -> tuple[str, tuple[str, ...]]:
     text = read(path)
-    file = File(text, run.observed[path], main=True)
+    file = File(text, run.observed[path], main=True, places=[place for place in run.places if place.file == path])
     answers = list(module.find(file))
     wanted = compatible({path: file}, [(path, one) for one in answers if isinstance(one, Proposal)])
     draft = Draft(text)

@@ -228,3 +228,13 @@ def test_moving_a_model_once_is_not_left_to_the_author() -> None:
         "for step in range(4):\n    print(net[0].weight.cpu().shape)\n"
     )
     assert [fix.line for fix in fixed(source).fixes] == [5]
+
+
+def test_each_change_imports_what_it_needs() -> None:
+    """A reader of SARIF, or of a report, applies one alone."""
+    result = fixed(
+        "from torch import rand\ny = rand(4, 6, device='cuda')\nfor _ in range(5):\n    z = y[:, [0, 2]]\nprint(z)"
+    )
+    (first, second) = at(result, 4).changes
+    assert (first.line, first.column, first.text) == (1, 1, "import torch\n")
+    assert second.text.startswith("torch.tensor([0, 2])")

@@ -61,3 +61,13 @@ def test_a_newer_file_needs_the_same_rule(program: Path) -> None:
 
 def test_a_fix_that_builds_on_another_one_is_not_shown(program: Path) -> None:
     assert changed(found(program), fix(3, changes=())) == ""
+
+
+@pytest.mark.parametrize("rule", ["nonzero", "item"])
+def test_a_saved_analysis_gets_the_change_of_the_recorded_file(program: Path, rule: str) -> None:
+    """It keeps no path of its own, so the rule has to be the same as well; of a module's lines it keeps no excerpt."""
+    one = found(program)
+    assert one.excerpt is not None
+    for saved in (replace(one, excerpt=replace(one.excerpt, path="")), replace(one, excerpt=None)):
+        diff = changed(saved, fix(3, rule=rule, changes=(GIVEN,)))
+        assert bool(diff) == (rule == saved.rule)

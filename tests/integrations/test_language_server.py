@@ -54,11 +54,23 @@ class Editor:
         def shown(params: types.ShowMessageParams) -> None:
             self.messages.put_nowait(params.message)
 
-    async def open(self, file: Path) -> list[types.Diagnostic]:
-        """Open a file, and return its diagnostics."""
-        item = types.TextDocumentItem(file.as_uri(), "python", 1, file.read_text())
+    async def open(self, file: Path, uri: str = "") -> list[types.Diagnostic]:
+        """Open a file as editors do, without a byte order mark but with its line ends, and return its diagnostics."""
+        item = types.TextDocumentItem(uri or file.as_uri(), "python", 1, file.read_bytes().decode("utf-8-sig"))
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
         return list((await asyncio.wait_for(self.diagnostics.get(), 60)).diagnostics)
+
+    def change(self, file: Path, text: str) -> None:
+        """Type a file's new text, without saving it."""
+        document = types.VersionedTextDocumentIdentifier(2, file.as_uri())
+        whole = types.TextDocumentContentChangeWholeDocument(text)
+        self.client.text_document_did_change(types.DidChangeTextDocumentParams(document, [whole]))
+
+    async def fix(self, file: Path) -> str:
+        """Run the quick fix, and return its message."""
+        command = types.ExecuteCommandParams(language_server.FIX, [file.as_uri()])
+        await asyncio.wait_for(self.client.workspace_execute_command_async(command), 120)
+        return await asyncio.wait_for(self.messages.get(), 120)
 
 
 def edited(folder: Path, talk: Callable[[Editor], Coroutine[Any, Any, None]]) -> None:
@@ -126,9 +138,7 @@ def test_the_quick_fix_applies_what_a_dry_run_verified(tmp_path: Path) -> None:
         requested = types.CodeActionParams(document, shown[0].range, types.CodeActionContext(shown))
         (action,) = await editor.client.text_document_code_action_async(requested)  # type: ignore[misc]
         assert "apply verified fixes" in action.title
-        command = types.ExecuteCommandParams(language_server.FIX, [file.as_uri()])
-        await asyncio.wait_for(editor.client.workspace_execute_command_async(command), 120)
-        assert await asyncio.wait_for(editor.messages.get(), 120) == "Fixed and verified: 1 place."
+        assert await editor.fix(file) == "Fixed and verified: 1 place."
         (edits,) = editor.edits[0].changes.values()  # type: ignore[union-attr]
         assert "loss.item()" not in edits[0].new_text
 
@@ -145,3 +155,101 @@ def test_the_newest_recording_is_taken_and_environments_are_not_looked_through(t
 
 def test_a_file_that_cannot_be_parsed_has_no_warnings() -> None:
     assert list(language_server.lint_text("train.py", "for x in (")) == []
+
+
+def test_columns_count_utf_16_units(tmp_path: Path) -> None:
+    """As the protocol does: a character outside of the basic plane has two."""
+    file = tmp_path / "train.py"
+    line = '    print("😀", loss.item())'
+    file.write_text(LOOP.replace("    total += loss.item()", line), "utf-8")
+
+    async def talk(editor: Editor) -> None:
+        starts = [d.range.start for d in await editor.open(file) if d.range.start.line == 7]
+        assert [start.character for start in starts] == [line.index("loss") + 1]
+
+    edited(tmp_path, talk)
+
+
+def test_a_hover_is_found_by_the_editor_s_own_spelling_of_the_address(tmp_path: Path) -> None:
+    """Editors escape other characters of a path than Python does."""
+    file = tmp_path / "möbel (1).py"
+    file.write_text(LOOP)
+    uri = file.as_uri().replace("%28", "(").replace("%29", ")").replace("m", "%6D")
+
+    async def talk(editor: Editor) -> None:
+        assert await editor.open(file, uri)
+        at = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(7, 3))
+        assert await editor.client.text_document_hover_async(at) is not None
+
+    edited(tmp_path, talk)
+
+
+def test_a_closed_file_has_no_diagnostics_any_more(tmp_path: Path) -> None:
+    """They were of the text in the editor, which may never be saved."""
+    file = tmp_path / "train.py"
+    file.write_text(LOOP)
+
+    async def talk(editor: Editor) -> None:
+        assert await editor.open(file)
+        closed = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(file.as_uri()))
+        editor.client.text_document_did_close(closed)
+        assert not (await asyncio.wait_for(editor.diagnostics.get(), 60)).diagnostics
+
+    edited(tmp_path, talk)
+
+
+def test_what_cannot_be_fixed_is_one_sentence(tmp_path: Path) -> None:
+    """A buffer that isn't saved, a file that isn't Python yet, one in no encoding, and one that is gone."""
+    names = "unsaved.py", "broken.py", "bytes.py", "gone.py"
+    unsaved, broken, undecodable, gone = files = [tmp_path / name for name in names]
+    for file in files:
+        file.write_text(LOOP)
+    broken.write_text("for x in (")
+
+    async def talk(editor: Editor) -> None:
+        for file in files:
+            await editor.open(file)
+        editor.change(unsaved, "print(1)\n")
+        undecodable.write_bytes(b"# \xff\n")
+        gone.unlink()
+        answers = [await editor.fix(file) for file in files]
+        assert answers[0] == "Save the file first: syncscan runs the version on disk."
+        assert "can't be run dry" in answers[1]
+        assert answers[2] == "Save the file first: syncscan runs the version on disk."
+        assert answers[3] == "Save the file first: syncscan runs the version on disk."
+        assert not editor.edits
+
+    edited(tmp_path, talk)
+
+
+def test_line_ends_and_a_byte_order_mark_stay(tmp_path: Path) -> None:
+    """A saved file with Windows' line ends is the editor's text, and its patch has them too."""
+    pytest.importorskip("torch")
+    file = tmp_path / "train.py"
+    file.write_bytes(b"\xef\xbb\xbf" + f"# größer\n{LOOP}".replace("\n", "\r\n").encode())
+
+    async def talk(editor: Editor) -> None:
+        await editor.open(file)
+        assert await editor.fix(file) == "Fixed and verified: 1 place."
+        (edits,) = editor.edits[0].changes.values()  # type: ignore[union-attr]
+        assert edits[0].new_text.startswith("# größer\r\nimport torch\r\n")
+        assert edits[0].new_text.count("\n") == edits[0].new_text.count("\r\n")
+
+    edited(tmp_path, talk)
+
+
+def test_what_is_typed_while_the_fix_runs_is_not_replaced(tmp_path: Path) -> None:
+    """The edit would be of the whole file as it was."""
+    pytest.importorskip("torch")
+    file = tmp_path / "train.py"
+    file.write_text(LOOP)
+
+    async def talk(editor: Editor) -> None:
+        await editor.open(file)
+        fixing = asyncio.create_task(editor.fix(file))
+        await asyncio.sleep(1)
+        editor.change(file, f"{LOOP}print('more')\n")
+        assert await fixing == "The file was changed while its fixes were verified: save it, and fix it again."
+        assert not editor.edits
+
+    edited(tmp_path, talk)

@@ -149,6 +149,28 @@ def test_a_fix_is_a_patch(
     assert (folder / "train.py").read_text() == text
 
 
+def test_a_patch_keeps_line_ends(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
+    """A file with Windows' line ends takes only a patch that has them."""
+    text = (
+        "import torch\r\nx = torch.ones(3, device='cuda')\r\ntotal = 0.0\r\nfor k in range(5):\r\n"
+        "    total += (x * k).sum().item()\r\nprint(total)\r\n"
+    )
+    (folder / "train.py").write_bytes(text.encode())
+    answer, failed = tools("fix", program="train.py")
+    assert not failed
+    assert "\n+    total += (x * k).sum().detach().double()\r\n" in answer
+
+
+def test_a_program_that_cannot_run_is_one_sentence(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
+    """With the last line that it wrote, and no frames of the server."""
+    (folder / "train.py").write_text("raise ValueError('no data')\n")
+    answer, failed = tools("fix", program="train.py")
+    assert failed
+    assert "can't be run dry" in answer
+    assert "ValueError: no data" in answer
+    assert "Traceback" not in answer
+
+
 def test_a_trace_that_changed_is_read_again(tools: Callable[..., tuple[str, bool]], folder: Path) -> None:
     """The cached analysis is of the file as it was."""
     before, _ = tools("analyze", trace="one.json")

@@ -97,6 +97,28 @@ def test_text_begins_with_a_patch_that_git_applies(tmp_path: Path) -> None:
     assert (tmp_path / "train.py").read_text() == AFTER
 
 
+@pytest.mark.parametrize("text", [BEFORE.replace("\n", "\r\n"), f"import os\n\f\n{BEFORE}", BEFORE.rstrip("\n")])
+def test_a_patch_of_line_ends_and_page_breaks_applies(tmp_path: Path, text: str) -> None:
+    """Windows' line ends stay, a form feed ends no line, and a last line may have no end."""
+    after = text.replace("loss.item()", "loss.double()")
+    file = Patched("train.py", "/nowhere/train.py", text, after, "utf-8", unified("train.py", text, after))
+    (tmp_path / "train.py").write_bytes(text.encode())
+    (tmp_path / "fix.patch").write_bytes(fix_text.render(replace(FIXED, files=(file,))).encode())
+    subprocess.run(["git", "apply", "fix.patch"], cwd=tmp_path, check=True)
+    assert (tmp_path / "train.py").read_bytes() == after.encode()
+
+
+def test_suggestions_count_lines_as_git_does() -> None:
+    """A form feed ends no line, and a suggestion's lines have no carriage return."""
+    before, after = (
+        f"import os\n\f\n{text}".replace("\n", "\r\n") for text in (BEFORE, BEFORE.replace("item", "double"))
+    )
+    file = Patched("train.py", "/nowhere/train.py", before, after, "utf-8", unified("train.py", before, after))
+    (comment,) = json.loads(fix_github.render(replace(FIXED, files=(file,))))["comments"]
+    assert comment["line"] == 5
+    assert comment["body"].endswith("```suggestion\n    total += loss.double()\n```")
+
+
 def test_text_says_what_is_fixed_and_what_is_left() -> None:
     """A verdict, a table, and a list for each reason not to fix."""
     shown = " ".join(fix_text.render(FIXED, width=200).split())

@@ -11,13 +11,22 @@ pytest.importorskip("torchmetrics")
 
 REWRITE = library_settings
 BEGIN = (
+    "import torchmetrics.functional as functional\n"
+    "from torchmetrics import MeanMetric, MetricCollection\n"
     "from torchmetrics.classification import MulticlassAccuracy\n"
     "labels = torch.randint(0, 6, (4,), device=device)\n"
     "guesses = torch.randint(0, 6, (4,), device=device)\n"
 )
 UPDATED = "for step in range(4):\n    accuracy.update(guesses, labels)\n"
 CALLED = "for step in range(4):\n    accuracy(guesses, labels)\n"
-END = "\nresult = accuracy.compute().item()"
+AVERAGED = "for step in range(4):\n    accuracy.update(x[0, 0])\n"
+WEIGHTED = "for step in range(4):\n    accuracy.update(x[0, 0], weight=y[0, 0])\n"
+COLLECTED = "accuracy = MetricCollection([MulticlassAccuracy(num_classes=6)]).to(device)\n"
+COMPUTED = (
+    "accuracy = MeanMetric(nan_strategy='disable').to(device)\nfor step in range(4):\n"
+    "    accuracy.update(functional.accuracy(guesses, labels, task='multiclass', num_classes=6))\n"
+)
+END = "\nresult = str(accuracy.compute())"
 FIXED = {
     f"{BEGIN}accuracy = MulticlassAccuracy(num_classes=6).to(device)\n{UPDATED}": (
         f"{BEGIN}accuracy = MulticlassAccuracy(num_classes=6, validate_args=False).to(device)\n{UPDATED}"
@@ -25,8 +34,17 @@ FIXED = {
     f"{BEGIN}accuracy = MulticlassAccuracy(6, average='micro').to(device)\n{CALLED}": (
         f"{BEGIN}accuracy = MulticlassAccuracy(6, average='micro', validate_args=False).to(device)\n{CALLED}"
     ),
+    f"{BEGIN}{COLLECTED}{UPDATED}": (
+        f"{BEGIN}{COLLECTED.replace('num_classes=6', 'num_classes=6, validate_args=False')}{UPDATED}"
+    ),
+    f"{BEGIN}{COMPUTED}": f"{BEGIN}{COMPUTED.replace('num_classes=6', 'num_classes=6, validate_args=False')}",
+    f"{BEGIN}accuracy = MeanMetric().to(device)\n{AVERAGED}": (
+        f"{BEGIN}accuracy = MeanMetric(nan_strategy='disable').to(device)\n{AVERAGED}"
+    ),
 }
 KEPT = {
+    "without its check it ignores weights": f"{BEGIN}accuracy = MeanMetric().to(device)\n{WEIGHTED}",
+    "NaN is given": f"{BEGIN}accuracy = MeanMetric(nan_strategy='ignore').to(device)\n{AVERAGED}",
     "it is given": f"{BEGIN}accuracy = MulticlassAccuracy(6, validate_args=True).to(device)\n{UPDATED}",
     "two may be meant": (
         f"{BEGIN}accuracy = MulticlassAccuracy(5).to(device)\naccuracy = MulticlassAccuracy(6).to(device)\n{UPDATED}"

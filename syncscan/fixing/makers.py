@@ -1,0 +1,65 @@
+"""Finds the calls that make a program's objects: loaders, metrics, trainers and their arguments."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscan.fixing.program_file import File
+
+
+def made(file: File, used: ast.expr) -> ast.expr | None:
+    """Return what the only assignment of a name or attribute gives it."""
+    stores: list[ast.AST] = []
+    if isinstance(used, ast.Name):
+        stores = [n for n in file.names(file.home_of(used), used.id) if not isinstance(n.ctx, ast.Load)]
+    elif isinstance(used, ast.Attribute):
+        stores = [n for n in file.attributes(used.attr) if not isinstance(n.ctx, ast.Load)]
+    assign = file.parents[stores[0]] if len(stores) == 1 else None
+    return assign.value if isinstance(assign, ast.Assign) else None
+
+
+def maker(origin: ast.expr | None) -> ast.Call | None:
+    """Return the call that makes an object, without what moves it to the device."""
+    while (
+        isinstance(origin, ast.Call) and isinstance(origin.func, ast.Attribute) and origin.func.attr in ("to", "cuda")
+    ):
+        origin = origin.func.value
+    return origin if isinstance(origin, ast.Call) else None
+
+
+def only(file: File, *types: str) -> ast.Call | None:
+    """Return the file's only call that makes an object of a type that begins so, where it ran once."""
+    calls = [n for n in file.nodes if isinstance(n, ast.Call) and any(t.startswith(types) for t in file.types(n))]
+    return calls[0] if len(calls) == 1 and file.seen(calls[0]).count == 1 else None
+
+
+def takes(call: ast.Call, *names: str) -> bool:
+    """Return whether a call can be given arguments of these names: it has none of them, and no `*` or `**`."""
+    given = {keyword.arg for keyword in call.keywords}
+    return not any(isinstance(a, ast.Starred) for a in call.args) and not given & {None, *names}
+
+
+def full_name(file: File, function: ast.expr) -> str:
+    """Return a function's name with its module, by the file's imports; empty for what isn't imported."""
+    parts: list[str] = []
+    while isinstance(function, ast.Attribute):
+        parts.insert(0, function.attr)
+        function = function.value
+    origin = _imported(file, function.id) if isinstance(function, ast.Name) else ""
+    return ".".join([origin, *parts]) if origin else ""
+
+
+def _imported(file: File, name: str) -> str:
+    """Return the module or object that imports of the file give a name; empty unless all give it the same."""
+    origins: set[str] = set()
+    for node in file.nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if (alias.asname or alias.name.partition(".")[0]) == name:
+                    origins.add(alias.name if alias.asname else name)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            origins |= {f"{node.module}.{a.name}" for a in node.names if (a.asname or a.name) == name}
+    return origins.pop() if len(origins) == 1 else ""
+
+
+__all__ = ["full_name", "made", "maker", "only", "takes"]
