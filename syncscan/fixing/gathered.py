@@ -13,6 +13,9 @@ from syncscan.fixing.program_file import File
 _LINEAR = frozenset("neg float double detach clone".split())
 _METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid exp log1p sin cos clamp clamp_min clamp_max".split())
 """They have a finite gradient at 0."""
+_COMPARISONS = frozenset("eq ne lt le gt ge".split())
+_OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.BitAnd, ast.BitOr)
+_ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _WITHOUT_GRADIENTS = frozenset("sqrt log pow half bfloat16 long int".split())
 
 
@@ -70,11 +73,13 @@ class _GatherReader:
     def _of(self, node: ast.expr) -> str | None:
         if (parts := selection(node)) is not None:
             return self._source_of_selection(node, *parts)
-        if isinstance(node, ast.BinOp):
-            return self._of_operation(node)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
+            return self._of_pair(node, node.left, node.right)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _ORDER):
+            return self._of_pair(node, node.left, node.comparators[0])
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert):
             inner = self._of(node.operand)
-            return None if inner is None else f"-{inner}"
+            return None if inner is None else self._replaced(node, [(node.operand, inner)])
         if isinstance(node, ast.Call):
             return self._of_call(node)
         return self._number(node)
@@ -96,21 +101,30 @@ class _GatherReader:
             return f"torch.where({where}, {source}, 0)"
         return source if questions.is_simple(of) else f"({source})"
 
-    def _of_operation(self, node: ast.BinOp) -> str | None:
-        if not isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow):
-            return None
-        left, right = self._of(node.left), self._of(node.right)
+    def _of_pair(self, node: ast.expr, one: ast.expr, other: ast.expr) -> str | None:
+        """Return the source of an operation or comparison of two expressions."""
+        left, right = self._of(one), self._of(other)
         if left is None or right is None:
             return None
-        file = self._file
-        begin, end = file.text.span(node)
-        a, b = file.text.span(node.left), file.text.span(node.right)
-        text = file.text.text
-        return text[begin : a[0]] + left + text[a[1] : b[0]] + right + text[b[1] : end]
+        return self._replaced(node, [(one, left), (other, right)])
+
+    def _replaced(self, node: ast.expr, parts: list[tuple[ast.expr, str]]) -> str:
+        """Return the source of an expression with other sources for parts of it, which keep their parentheses."""
+        text = self._file.text
+        at, end = text.span(node)
+        source = ""
+        for part, new in parts:
+            begin, behind = text.span(part)
+            source, at = source + text.text[at:begin] + new, behind
+        return source + text.text[at:end]
 
     def _of_call(self, node: ast.Call) -> str | None:
         function = node.func
-        if not isinstance(function, ast.Attribute) or function.attr not in _METHODS | _WITHOUT_GRADIENTS:
+        if not isinstance(function, ast.Attribute):
+            return self._number(node)
+        if function.attr in _COMPARISONS and len(node.args) == 1 and not node.keywords:
+            return self._of_pair(node, function.value, node.args[0])
+        if function.attr not in _METHODS | _WITHOUT_GRADIENTS:
             return self._number(node)
         inner = self._of(function.value)
         given = [*node.args, *(keyword.value for keyword in node.keywords)]

@@ -30,7 +30,7 @@ _REPEATS_OR_SKIPS = (
     *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
     *(ast.IfExp, ast.BoolOp, ast.Compare),
 )
-_PRECISE = frozenset("float32 float64 int64 int32".split())
+_PRECISE = frozenset("float32 float64 int64 int32 bool".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
