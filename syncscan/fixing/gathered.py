@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
 
 _LINEAR = frozenset("neg float double detach clone".split())
@@ -16,6 +17,10 @@ _METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid exp log1p sin cos c
 _COMPARISONS = frozenset("eq ne lt le gt ge".split())
 _OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.BitAnd, ast.BitOr)
 _ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_REPEATS_OR_SKIPS = (
+    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.IfExp, ast.BoolOp, ast.Compare),
+)
 _WITHOUT_GRADIENTS = frozenset("sqrt log pow half bfloat16 long int".split())
 
 
@@ -41,6 +46,45 @@ def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gather
         mask: the mask that it has to be of; None for whichever it is of.
     """
     return _GatherReader(file, mask).whole(node)
+
+
+def named_mask(file: File, call: ast.expr, mask: ast.expr, draft: Draft) -> str | None:
+    """Return the source of a mask that may be written several times: its name, or `hits`, made before the statement.
+
+    Args:
+        file: the program.
+        call: the expression that is written with it.
+        mask: the mask.
+        draft: where `hits` is made.
+
+    Returns:
+        None where it can't be made before the statement.
+    """
+    if isinstance(mask, ast.Name | ast.Attribute):
+        return file.text.code(mask)
+    statement = file.statement_of(call)
+    if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return | ast.AnnAssign):
+        return None
+    if not _runs_once(file, call, statement):
+        return None
+    name = file.fresh("hits")
+    draft.put_before(statement, f"{name} = {file.text.code(mask)}")
+    return name
+
+
+def _runs_once(file: File, call: ast.expr, statement: ast.stmt) -> bool:
+    """Return whether a statement surely evaluates an expression once, and nothing in it changes a mask before."""
+    begin, _ = file.text.span(call)
+    for outer in file.ancestors(call):
+        if isinstance(outer, _REPEATS_OR_SKIPS):
+            return False
+        for part in ast.iter_child_nodes(outer):
+            before = hasattr(part, "lineno") and file.text.span(part)[1] <= begin
+            if before and not questions.is_pure(file, part):
+                return False
+        if outer is statement:
+            break
+    return True
 
 
 class _GatherReader:
@@ -207,4 +251,4 @@ def _method(node: ast.AST) -> str:
     return node.func.attr if called else ""  # type: ignore[attr-defined]
 
 
-__all__ = ["Gathered", "gathered"]
+__all__ = ["Gathered", "gathered", "named_mask"]
