@@ -116,11 +116,21 @@ def _of_instance(file: File, name: ast.Name) -> Function | None:
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     if len(stores) != 1:
         return None
-    assign = file.parents[stores[0]]
-    value = assign.value if isinstance(assign, ast.Assign) else None
+    value = _value_given(file, stores[0])
     types = {t.rpartition(".")[2] for t in file.types(value)} if value is not None else set()
     owner = types.pop() if len(types) == 1 else ""
     return method(file, owner, "__call__") or method(file, owner, "forward")
+
+
+def _value_given(file: File, target: ast.expr) -> ast.expr | None:
+    """Return what an assignment gives a name, alone or in a tuple of targets: `a, b = A(), B()`."""
+    outer = file.parents[target]
+    if isinstance(outer, ast.Tuple):
+        assign = file.parents[outer]
+        values = assign.value if isinstance(assign, ast.Assign) else None
+        alike = isinstance(values, ast.Tuple) and len(values.elts) == len(outer.elts)
+        return values.elts[outer.elts.index(target)] if alike else None  # type: ignore[union-attr]
+    return outer.value if isinstance(outer, ast.Assign) else None
 
 
 def _definitions(file: File, name: str) -> Iterator[Function | ast.ClassDef]:

@@ -244,6 +244,12 @@ class NumberWalk:
 
     _in_ListComp = _in_GeneratorExp
 
+    def _in_DictComp(self, parent: ast.DictComp, node: ast.expr, taint: Taint, origin: Origin) -> None:
+        if node is parent.value:
+            self.push(parent, taint.holding(ContainerShape.DICT), origin)
+        else:
+            self.stuck(node, "is a key, which the host needs", origin)
+
     def _follow_sum(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
         """Follow `sum(…)` of deferred numbers, which adds tensors in the same order."""
         call = self.file.parents[parent]

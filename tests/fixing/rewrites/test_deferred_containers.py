@@ -12,6 +12,22 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        'total = {"a": 0.0, "b": 0.0}\n'
+        "for k in range(0, 12, 2):\n"
+        '    parts = {name: loss.item() for name, loss in zip("ab", losses[k:])}\n'
+        "    for name, value in parts.items():\n"
+        "        total[name] += value\n"
+        "result = total"
+    ): (
+        'total = {"a": 0.0, "b": 0.0}\n'
+        "for k in range(0, 12, 2):\n"
+        '    parts = {name: loss.detach().double() for name, loss in zip("ab", losses[k:])}\n'
+        "    for name, value in parts.items():\n"
+        "        total[name] += value\n"
+        "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
+        "result = total"
+    ),
+    (
         "from collections import Counter\n"
         "total = Counter()\n"
         "for k, loss in enumerate(losses):\n"

@@ -12,6 +12,30 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.sum = 0.0\n"
+        "    def __call__(self, value):\n"
+        "        self.sum += value\n"
+        "meter, steps = Meter(), 0\n"
+        "for loss in losses:\n"
+        "    meter(loss.item())\n"
+        "    steps += 1\n"
+        "result = meter.sum, steps"
+    ): (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.sum = 0.0\n"
+        "    def __call__(self, value):\n"
+        "        self.sum += value\n"
+        "meter, steps = Meter(), 0\n"
+        "for loss in losses:\n"
+        "    meter(loss.detach().double())\n"
+        "    steps += 1\n"
+        "meter.sum = meter.sum.item() if torch.is_tensor(meter.sum) else meter.sum\n"
+        "result = meter.sum, steps"
+    ),
+    (
         "def train():\n"
         "    total, recent = 0.0, []\n"
         "    def note(value):\n"
