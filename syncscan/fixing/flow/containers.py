@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _PUTS = frozenset("append insert appendleft".split())
 _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
 """Methods of containers that don't look at what is inside."""
+_TAKES_AWAY = frozenset("pop popleft popitem".split())
+"""Methods of containers that take something out, which nothing looks at in a statement of its own."""
 _HOLDERS = {
     "list": ContainerShape.LIST,
     "collections.deque": ContainerShape.LIST,
@@ -147,6 +149,8 @@ def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: T
     call = walk.file.parents[parent]
     called = isinstance(call, ast.Call) and call.func is parent
     if called and parent.attr in _HARMLESS:
+        return
+    if called and parent.attr in _TAKES_AWAY and isinstance(walk.file.parents[call], ast.Expr):
         return
     if called and parent.attr == "get" and taint.shape is ContainerShape.DICT:
         assert isinstance(call, ast.Call)

@@ -18,6 +18,9 @@ _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _TAKES_TENSORS = frozenset("pow mul add sub div multiply divide subtract true_divide".split())
 """Functions of torch's and methods of tensors that take a tensor without dimensions as they take a number."""
 _SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_SINGLE = frozenset("float32 float16 bfloat16".split())
+MOST_DIGITS = 8
+"""Decimal digits to which a number in single precision, times a power of ten, is exact in double precision."""
 _NOT_RUN = "is used by code that didn't run"
 
 
@@ -341,6 +344,13 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         walk.how.computed = True
         walk.push(call, taint, origin)
         return True
+    if name == "round" and _is_rounded_exactly(walk, call, node, taint):
+        walk.how.computed = True
+        digits = walk.file.text.code(call.args[1])
+        walk.draft.replace(call, lambda render: f"{callable_source(render(node))}.round(decimals={digits})")
+        walk.changed.add(walk.file.function_of(call))
+        walk.push(call, taint, origin)
+        return True
     if name == "pow" and len(call.args) == 2:
         _power(walk, call, node, taint, origin)
         return True
@@ -355,6 +365,24 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         walk.push(call, taint, origin)
         return True
     return _torch_function(walk, call, node, taint, origin)
+
+
+def _is_rounded_exactly(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint) -> bool:
+    """Return whether torch rounds a read to the same decimal number as Python does: its product is exact in doubles."""
+    if len(call.args) != 2 or call.keywords or node is not call.args[0] or taint.types != {"float"}:
+        return False
+    digits = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+    exact = isinstance(digits, int) and 0 < digits <= MOST_DIGITS and walk.site.tensor.dtype in _SINGLE
+    return exact and _is_plainly_read(walk, node)
+
+
+def _is_plainly_read(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether an expression is the read itself, or a name for nothing else."""
+    if not isinstance(node, ast.Name):
+        return node is walk.site.node
+    home = walk.file.home_of(node)
+    stores = [n for n in walk.file.names(home, node.id) if not isinstance(n.ctx, ast.Load)]
+    return bool(stores) and all(assigned_value(walk, store) is walk.site.node for store in stores)
 
 
 def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:

@@ -12,6 +12,48 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "seen, rows = [], []\n"
+        "for loss in losses:\n"
+        "    seen.append(round(loss.item(), 3))\n"
+        "    value = loss.item()\n"
+        '    rows.append({"loss": round(value, 2)})\n'
+        "result = seen, rows"
+    ): (
+        "seen, rows = [], []\n"
+        "for loss in losses:\n"
+        "    seen.append(loss.detach().double().round(decimals=3))\n"
+        "    value = loss.detach().double()\n"
+        '    rows.append({"loss": value.round(decimals=2)})\n'
+        "for dtype in {v.dtype for row in rows for v in row.values() if torch.is_tensor(v)}:\n"
+        "    cells = [(row, k) for row in rows for k, v in row.items() if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for (row, k), v in zip(cells, torch.stack([row[k] for row, k in cells]).tolist()):\n"
+        "        row[k] = v\n"
+        "for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
+        "        seen[k] = v\n"
+        "result = seen, rows"
+    ),
+    (
+        "recent = []\n"
+        "for loss in losses:\n"
+        "    recent.append(loss.item())\n"
+        "    if len(recent) > 3:\n"
+        "        recent.pop(0)\n"
+        "result = recent"
+    ): (
+        "recent = []\n"
+        "for loss in losses:\n"
+        "    recent.append(loss.detach().clone())\n"
+        "    if len(recent) > 3:\n"
+        "        recent.pop(0)\n"
+        "for dtype in {v.dtype for v in recent if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(recent) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([recent[k] for k in at]).tolist()):\n"
+        "        recent[k] = v\n"
+        "result = recent"
+    ),
+    (
         'total = {"a": 0.0, "b": 0.0}\n'
         "for k in range(0, 12, 2):\n"
         '    parts = {name: loss.item() for name, loss in zip("ab", losses[k:])}\n'

@@ -48,7 +48,7 @@ REASONS = {
         "result = {}\nfor step, loss in enumerate(losses):\n    result[loss.item()] = step"
     ): "its value is an index, which the host needs",
     (
-        "result = []\nfor loss in losses:\n    result.append(round(loss.item(), 1))"
+        "result = []\nfor loss in losses:\n    result.append(round(loss.item()))"
     ): "its value is passed to round(), which may need it",
     (
         "import json\nresult = []\nfor loss in losses:\n    result.append(json.dumps(loss.item()))"
