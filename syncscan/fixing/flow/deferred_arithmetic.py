@@ -130,6 +130,9 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
         walk.stuck(node, "is compared by the host", origin)
         return
     outer = walk.file.parents[parent]
+    if isinstance(outer, ast.IfExp) and outer.test is parent and _is_choice(walk, outer):
+        _write_choice(walk, outer, origin)
+        return
     if isinstance(outer, ast.While | ast.Assert | ast.BoolOp | ast.comprehension) or (
         isinstance(outer, ast.UnaryOp | ast.IfExp) and getattr(outer, "test", parent) is parent
     ):
@@ -137,6 +140,28 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
         return
     walk.how.computed = True
     walk.push(parent, Taint(ContainerShape.NUMBER, frozenset({"bool"})), origin)
+
+
+def _is_choice(walk: NumberWalk, node: ast.IfExp) -> bool:
+    """Return whether a conditional expression chooses between two numbers of one type, and computes neither."""
+    sides = [node.body, node.orelse]
+    kinds = [walk.file.types(side) for side in sides]
+    if kinds[0] != kinds[1] or len(kinds[0]) != 1 or not kinds[0] <= {"float", "int"}:
+        return False
+    plain = all(isinstance(s, ast.Name | ast.Attribute | ast.Constant) or s in walk.reads for s in sides)
+    return plain and ("int" in kinds[0] or any(_put_off(walk, side) for side in sides))
+
+
+def _write_choice(walk: NumberWalk, node: ast.IfExp, origin: Origin) -> None:
+    """Write `torch.where(x < best, x, best)` for `x if x < best else best`."""
+    walk.how.computed = True
+
+    def where(render: Render) -> str:
+        return f"torch.where({render(node.test)}, {render(node.body)}, {render(node.orelse)})"
+
+    walk.draft.replace(node, where)
+    walk.changed.add(walk.file.function_of(node))
+    walk.push(node, Taint(ContainerShape.NUMBER, frozenset(walk.file.types(node.body))), origin)
 
 
 def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -195,7 +220,17 @@ def _plain_assignment(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, 
     target, value = statement.targets[0], statement.value
     plain = isinstance(target, ast.Name | ast.Attribute) and walk.is_number(value)
     calls = [n for n in ast.walk(value) if isinstance(n, ast.Call) and n not in walk.reads]
-    return (target, value) if plain and not calls else None
+    return (target, value) if plain and not calls and not _may_raise(value) else None
+
+
+def _may_raise(value: ast.expr) -> bool:
+    """Return whether an expression divides by what may be 0, or raises to a power, which the condition may prevent."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+            constant = isinstance(node.right, ast.Constant) and bool(node.right.value)
+            if not constant or not isinstance(node.op, ast.Div):
+                return True
+    return False
 
 
 def _put_off(walk: NumberWalk, value: ast.expr) -> bool:

@@ -110,8 +110,8 @@ class NumberWalk:
         if _has_yield(function):
             return True
         if self.file.entered(function).count:
-            return self.file.ran_inside(function, outer)
-        return self._is_named_in(outer, function)
+            return self.file.ran_inside(function, outer) or callees.runs_on_its_own(self.file, function)
+        return self._is_named_in(outer, function) or callees.is_value(self.file, function)
 
     def region(self, origin: Origin) -> list[ast.AST]:
         """Return the nodes that may run before the number is read."""
@@ -624,11 +624,17 @@ class NumberWalk:
             assert isinstance(leaf, ast.expr)
             cell = self.cell(leaf)
             assert cell is not None
-            if not _is_plain(leaf):
+            if not _is_plain(leaf) or not self._may_assign(statement, cell):
                 return False
             block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
             self.draft.put_before(statement, "\n".join(block))
         return True
+
+    def _may_assign(self, statement: ast.stmt, cell: Cell) -> bool:
+        """Return whether a statement may assign a cell: it is no name of the module that its function doesn't declare."""
+        scope = self.file.scope_of(statement)
+        outside = isinstance(cell, Local) and cell.scope is self.file.tree and scope is not self.file.tree
+        return not outside or self.file.declares_global(scope, cell.name)
 
     def _is_behind_loop(self, node: ast.AST, origin: Origin) -> bool:
         """Return whether a node stands outside of the loop, in its function, from which the number comes."""

@@ -54,12 +54,15 @@ def _runs(file: File, comprehension: _Comprehension) -> int:
 
 
 def _can_be_stacked(file: File, site: NumberRead, comprehension: _Comprehension) -> bool:
-    alone = not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield) for n in ast.walk(comprehension))
+    inner = list(ast.walk(comprehension))
+    alone = not any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield) for n in inner)
+    by_type = any(isinstance(n, ast.Attribute) and n.attr == "is_tensor" for n in inner)  # and of any dtype
     asynchronous = any(generator.is_async for generator in comprehension.generators)
     in_class = isinstance(file.parents[file.statement_of(comprehension)], ast.ClassDef)
     return (
         is_read_as_it_is(site)
         and alone
+        and not by_type
         and not asynchronous
         and not in_class
         and not any(isinstance(n, ast.comprehension | ast.Lambda) for n in file.ancestors(comprehension))

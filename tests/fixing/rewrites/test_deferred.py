@@ -12,6 +12,26 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        'low, high, count = float("inf"), 0.0, 0\n'
+        "for loss in losses:\n"
+        "    value = loss.item()\n"
+        "    low = value if value < low else low\n"
+        "    high = high if high >= value else value\n"
+        "    count += 1 if value > 0.5 else 0\n"
+        "result = low, high, count"
+    ): (
+        'low, high, count = float("inf"), 0.0, 0\n'
+        "for loss in losses:\n"
+        "    value = loss.detach().double()\n"
+        "    low = torch.where(value < low, value, low)\n"
+        "    high = torch.where(high >= value, high, value)\n"
+        "    count += torch.where(value > 0.5, 1, 0)\n"
+        "low = float(low)\n"
+        "high = float(high)\n"
+        "count = int(count)\n"
+        "result = low, high, count"
+    ),
+    (
         "best = 0.99 * max(loss.item() for loss in losses)\n"
         "for loss in losses:\n"
         "    if loss.item() > best:\n"

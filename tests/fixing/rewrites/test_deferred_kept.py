@@ -12,6 +12,38 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "worst = 0.0\n"
+        "for n, loss in enumerate(losses, 1):\n"
+        "    value = loss.item()\n"
+        "    if value > worst:\n"
+        "        worst = value / n\n"
+        "result = worst"
+    ): "its value controls what runs next",
+    (
+        "import signal\n"
+        "total = 0.0\n"
+        "def stop(*_):\n"
+        '    print("stopped at", total)\n'
+        "signal.signal(signal.SIGUSR1, stop)\n"
+        "for loss in losses:\n"
+        "    total += loss.item()\n"
+        "result = total"
+    ): "its value is printed or logged in every step (line 10)",
+    (
+        "import threading\n"
+        "total, done = 0.0, threading.Event()\n"
+        "def watch():\n"
+        "    while not done.wait(0.01):\n"
+        "        repr(total)\n"
+        "thread = threading.Thread(target=watch)\n"
+        "thread.start()\n"
+        "for loss in losses:\n"
+        "    total += loss.item()\n"
+        "done.set()\n"
+        "thread.join()\n"
+        "result = total"
+    ): "its value is printed or logged in every step (line 11)",
+    (
         "result = 0.0\n"
         "for loss in losses:\n"
         '    for key, value in {"loss": loss.item()}.items():\n'
@@ -231,7 +263,7 @@ REASONS = {
         "total = 0.0\n"
         "for loss in losses:\n"
         "    value = loss.item()\n"
-        "    total += value if value > 0.5 else 0.0\n"
+        "    total += 1.0 if value > 0.5 else 0.0\n"
         "result = total"
     ): "its value controls what runs next (line 10)",
     (

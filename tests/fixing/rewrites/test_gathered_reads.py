@@ -61,6 +61,10 @@ KEPT = {
     "they are several numbers": "result = [row.tolist() for row in x]",
     "only one is read": "result = [loss.item() for loss in losses[:1]]",
     "it is a body of a class": "class Result:\n    values = [loss.item() for loss in losses]\nresult = Result.values",
+    "tensors are picked among numbers": (
+        "row = {'a': losses[0], 'b': losses[1], 'c': 2}\n"
+        "result = {k: v.item() for k, v in row.items() if torch.is_tensor(v)}"
+    ),
     "a generator is used lazily": "result = next(loss.item() for loss in losses)",
 }
 
