@@ -17,6 +17,8 @@ _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
 """Methods of containers that don't look at what is inside."""
 _TAKES_AWAY = frozenset("pop popleft popitem".split())
 """Methods of containers that take something out, which nothing looks at in a statement of its own."""
+_OF_LISTS = {ContainerShape.DICT: ContainerShape.TABLE, ContainerShape.LIST: ContainerShape.LISTS}
+"""Containers → what they are with lists of numbers in them."""
 _HOLDERS = {
     "list": ContainerShape.LIST,
     "collections.deque": ContainerShape.LIST,
@@ -77,12 +79,9 @@ def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) 
     elif taint.shape is not ContainerShape.NUMBER:
         walk.stuck(container, "is stored in a nested container", origin)
         return
-    if (
-        shape is ContainerShape.LIST
-        and isinstance(container, ast.Subscript)
-        and holder(walk, container.value) is ContainerShape.DICT
-    ):
-        container, shape = container.value, ContainerShape.TABLE
+    outer = holder(walk, container.value) if isinstance(container, ast.Subscript) else None
+    if shape is ContainerShape.LIST and outer in _OF_LISTS and isinstance(container, ast.Subscript):
+        container, shape = container.value, _OF_LISTS[outer]
     cell = walk.cell(container) if isinstance(container, ast.Name | ast.Attribute) else None
     if cell is None:
         raise Stuck(container, "is stored where no name reaches it after the loop", origin)
@@ -201,6 +200,7 @@ def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Tai
         ContainerShape.ROWS: ContainerShape.DICT,
         ContainerShape.PAIRS: ContainerShape.TUPLE,
         ContainerShape.TABLE: ContainerShape.LIST,
+        ContainerShape.LISTS: ContainerShape.LIST,
     }.get(taint.shape)
     if inner is not None and not isinstance(parent.slice, ast.Slice):
         walk.push(parent, taint.holding(inner), origin)

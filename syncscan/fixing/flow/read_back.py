@@ -52,12 +52,14 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | No
         return _rows(walk, path)
     if taint.shape is ContainerShape.PAIRS:
         return _pairs(walk, path)
-    if taint.shape is ContainerShape.TABLE:
+    if taint.shape in (ContainerShape.TABLE, ContainerShape.LISTS):
         values = walk.file.fresh("values")
-        return [f"for {values} in {path}.values():", *(f"    {line}" for line in _mixed(walk, values))]
+        lists = f"{path}.values()" if taint.shape is ContainerShape.TABLE else path
+        return [f"for {values} in {lists}:", *(f"    {line}" for line in _mixed(walk, values))]
     if taint.shape is ContainerShape.TUPLE:
         raise Stuck(walk.site.node, "is stored in a tuple")
-    if home is not None and isinstance(cell, Local) and _is_whole(walk, cell, home):
+    whole = isinstance(cell, Local) and cell not in walk.read_early
+    if home is not None and isinstance(cell, Local) and whole and _is_whole(walk, cell, home):
         return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
     return _mixed(walk, path)
 

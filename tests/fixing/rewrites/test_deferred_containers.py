@@ -12,6 +12,45 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "seen = []\n"
+        "for step, loss in enumerate(losses):\n"
+        "    seen.append(loss.item())\n"
+        "    if step % 5 == 4:\n"
+        '        str(max(seen[-3:]))\n'
+        "result = seen"
+    ): (
+        "seen = []\n"
+        "for step, loss in enumerate(losses):\n"
+        "    seen.append(loss.detach().clone())\n"
+        "    if step % 5 == 4:\n"
+        "        for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
+        "            at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "            for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
+        "                seen[k] = v\n"
+        '        str(max(seen[-3:]))\n'
+        "for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
+        "        seen[k] = v\n"
+        "result = seen"
+    ),
+    (
+        "by_kind = [[] for _ in range(3)]\n"
+        "for step, loss in enumerate(losses):\n"
+        "    by_kind[step % 3].append(loss.item())\n"
+        "result = by_kind"
+    ): (
+        "by_kind = [[] for _ in range(3)]\n"
+        "for step, loss in enumerate(losses):\n"
+        "    by_kind[step % 3].append(loss.detach().clone())\n"
+        "for values in by_kind:\n"
+        "    for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
+        "        at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "        for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
+        "            values[k] = v\n"
+        "result = by_kind"
+    ),
+    (
         "seen, rows = [], []\n"
         "for loss in losses:\n"
         "    seen.append(round(loss.item(), 3))\n"
