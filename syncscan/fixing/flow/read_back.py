@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from syncscan.fixing import questions
 from syncscan.fixing.flow import deferred_arithmetic
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import Loop
@@ -200,7 +201,7 @@ def _is_another_s(walk: NumberWalk, cell: Local) -> bool:
 
 
 def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
-    """Return whether a name is bound before the loop."""
+    """Return whether a name is bound before the loop, or by the loop, which surely runs."""
     if _is_another_s(walk, cell):
         return True
     stores = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
@@ -210,7 +211,31 @@ def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
             blocks = [walk.file.block_of(s) for s in [home, *walk.file.ancestors(home)] if isinstance(s, ast.stmt)]
             if any(statement in block for block in blocks):
                 return True
+        if isinstance(home, ast.For) and _surely_runs(walk, home) and _is_reached(statement, home):
+            return True
     return False
+
+
+def _surely_runs(walk: NumberWalk, loop: ast.For) -> bool:
+    """Return whether a loop runs at least once, whatever the program is given: `for step in range(10)`."""
+    of = loop.iter
+    if isinstance(of, ast.List | ast.Tuple):
+        return any(not isinstance(element, ast.Starred) for element in of.elts)
+    if not isinstance(of, ast.Call) or not isinstance(of.func, ast.Name) or of.func.id != "range" or of.keywords:
+        return False
+    end = of.args[0] if len(of.args) == 1 else None
+    if isinstance(end, ast.Name) and questions.is_constant_name(walk.file, end):
+        stores = [n for n in walk.file.names(walk.file.tree, end.id) if isinstance(n.ctx, ast.Store)]
+        end = deferred_arithmetic.assigned_value(walk, stores[0])
+    return isinstance(end, ast.Constant) and isinstance(end.value, int) and end.value > 0
+
+
+def _is_reached(statement: ast.stmt, loop: ast.For) -> bool:
+    """Return whether each run of a loop comes to a statement, which stands in its body and behind no way out."""
+    if statement not in loop.body:
+        return False
+    before = loop.body[: loop.body.index(statement)]
+    return not any(isinstance(n, ast.Break | ast.Continue) for s in before for n in ast.walk(s))
 
 
 def _may_assign(walk: NumberWalk, home: Loop, cell: Local) -> bool:

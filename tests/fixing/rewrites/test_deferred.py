@@ -12,6 +12,12 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].item()\nresult = last"
+    ): (
+        "STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].detach().clone()\n"
+        "last = float(last)\nresult = last"
+    ),
+    (
         'low, high, count = float("inf"), 0.0, 0\n'
         "for loss in losses:\n"
         "    value = loss.item()\n"

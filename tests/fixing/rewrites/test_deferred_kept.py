@@ -12,6 +12,12 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "for step in range(12):\n    if step < 2:\n        continue\n    last = losses[step].item()\nresult = last"
+    ): "its value is stored in last, which is unbound if the loop never runs (line 7)",
+    (
+        "for step in range(len(losses)):\n    last = losses[step].item()\nresult = last"
+    ): "its value is stored in last, which is unbound if the loop never runs (line 7)",
+    (
         "worst = 0.0\n"
         "for n, loss in enumerate(losses, 1):\n"
         "    value = loss.item()\n"
@@ -306,11 +312,11 @@ REASONS = {
         "result = values"
     ): "its value controls what runs next (line 9)",
     (
-        "values = [[]]\n"
+        "values = [[[]]]\n"
         "for loss in losses:\n"
-        "    values[-1].append(loss.item())\n"
-        "    if len(values[-1]) > 2:\n"
-        "        values.append([])\n"
+        "    values[0][-1].append(loss.item())\n"
+        "    if len(values[0][-1]) > 2:\n"
+        "        values[0].append([])\n"
         "result = values"
     ): "its value is stored where no name reaches it after the loop",
     (
