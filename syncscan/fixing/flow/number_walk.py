@@ -10,7 +10,7 @@ from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, read_back
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, written
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program_file import File, Function, Scope
+from syncscan.fixing.program_file import File, Function, Home, Scope
 
 _SHOWS = frozenset(
     "print str repr format debug info warning error log write "
@@ -86,7 +86,9 @@ class NumberWalk:
         """
         if node not in self.origins:
             outside = isinstance(self.file.function_of(node), ast.Module)
-            homes = [*([] if outside else [None]), *self.file.loops_of(node)]
+            homes: list[Home | None] = [*([] if outside else [None]), *self.file.loops_of(node)]
+            if behind is not None and (statement := self.file.collects(node)) is not None:
+                homes.append(statement)
             if not homes:
                 raise Stuck(node, "is read outside of any loop", behind)
             self.origins[node] = Origin(node, homes, behind)

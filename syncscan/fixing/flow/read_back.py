@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from syncscan.fixing import questions
 from syncscan.fixing.flow import deferred_arithmetic
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program_file import Loop
+from syncscan.fixing.program_file import Home
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -32,7 +32,7 @@ def write(walk: NumberWalk, origin: Origin) -> None:
         walk.draft.put_behind(home, "\n".join(lines(walk, path, cell, taint, home)))
 
 
-def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | None = None) -> list[str]:
+def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Home | None = None) -> list[str]:
     """Return the lines that read what a path holds.
 
     Args:
@@ -124,7 +124,7 @@ def _is_of(value: str, dtype: str) -> str:
     return f"if torch.is_tensor({value}) and {value}.dtype == {dtype}"
 
 
-def _is_whole(walk: NumberWalk, cell: Local, home: Loop) -> bool:
+def _is_whole(walk: NumberWalk, cell: Local, home: Home) -> bool:
     """Return whether a list starts empty before the loop, gets only deferred numbers, and has no other name."""
     file = walk.file
     empty = []
@@ -180,11 +180,11 @@ def _all_put_off(walk: NumberWalk, node: ast.expr) -> bool:
     return False
 
 
-def _is_behind(statement: ast.stmt, home: Loop) -> bool:
+def _is_behind(statement: ast.stmt, home: Home) -> bool:
     return statement.lineno > (home.end_lineno or home.lineno)
 
 
-def _is_used_behind(walk: NumberWalk, cell: Cell, home: Loop) -> bool:
+def _is_used_behind(walk: NumberWalk, cell: Cell, home: Home) -> bool:
     """Return whether anything may use a cell after the loop."""
     if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
@@ -200,9 +200,11 @@ def _is_another_s(walk: NumberWalk, cell: Local) -> bool:
     return cell.name in [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
+def is_there(walk: NumberWalk, cell: Local, home: Home) -> bool:
     """Return whether a name is bound before the loop, or by the loop, which surely runs."""
     if _is_another_s(walk, cell):
+        return True
+    if isinstance(home, ast.Assign) and any(isinstance(t, ast.Name) and t.id == cell.name for t in home.targets):
         return True
     stores = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
     for store in stores:
@@ -238,7 +240,7 @@ def _is_reached(statement: ast.stmt, loop: ast.For) -> bool:
     return not any(isinstance(n, ast.Break | ast.Continue) for s in before for n in ast.walk(s))
 
 
-def _may_assign(walk: NumberWalk, home: Loop, cell: Local) -> bool:
+def _may_assign(walk: NumberWalk, home: Home, cell: Local) -> bool:
     scope = walk.file.scope_of(home)
     return walk.file.declares_global(scope, cell.name)
 
