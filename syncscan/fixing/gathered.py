@@ -145,12 +145,12 @@ class _GatherReader:
             return f"torch.where({where}, {source}, 0)"
         return source if questions.is_simple(of) else f"({source})"
 
-    def _of_pair(self, node: ast.expr, one: ast.expr, other: ast.expr) -> str | None:
+    def _of_pair(self, node: ast.expr, first: ast.expr, second: ast.expr) -> str | None:
         """Return the source of an operation or comparison of two expressions."""
-        left, right = self._of(one), self._of(other)
+        left, right = self._of(first), self._of(second)
         if left is None or right is None:
             return None
-        return self._replaced(node, [(one, left), (other, right)])
+        return self._replaced(node, [(first, left), (second, right)])
 
     def _replaced(self, node: ast.expr, parts: list[tuple[ast.expr, str]]) -> str:
         """Return the source of an expression with other sources for parts of it, which keep their parentheses."""

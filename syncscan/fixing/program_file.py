@@ -13,7 +13,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
 Home = Loop | ast.Assign
-"""What a number may be read behind: a loop, or the assignment of what a comprehension collects."""
+"""Statements behind which a number may be read: loops, and the assignment of what a comprehension collects."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 NOTHING = Observations()
 _BY_ANY_NAME = frozenset("locals globals exec eval".split())

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from syncscan.fixing.program_file import File, Function
 
-
 _RUN_BESIDE = frozenset("Thread Timer submit signal run_in_executor to_thread add_done_callback".split())
 """Calls after which a function that they are given runs on its own, beside the rest of the program."""
 
@@ -100,7 +99,7 @@ def calls_of(file: File, function: Function) -> list[ast.Call] | None:
 
 
 def is_value(file: File, function: Function) -> bool:
-    """Return whether a function is used as a value: as a handler of a signal or of exceptions, it may run at any time."""
+    """Return whether a function is used as a value: as the handler of a signal it may run at any time."""
     return any(True for _ in _values(file, function))
 
 

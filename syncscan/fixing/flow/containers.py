@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from syncscan.fixing import questions
 from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
 
@@ -64,8 +65,19 @@ def store(walk: NumberWalk, target: ast.Subscript, taint: Taint, origin: Origin)
     """Follow `x[i] = number` and `x["loss"] += number`."""
     if taint.shape is ContainerShape.NUMBER and holder(walk, target.value) is not None:
         inside(walk, target.value, taint, origin)
+    elif taint.shape is ContainerShape.NUMBER and _is_element_on_device(walk.file, target):
+        return  # a tensor without dimensions is assigned as the number is
     else:
         walk.stuck(target, "is stored where the analysis can't follow it", origin)
+
+
+def _is_element_on_device(file: File, target: ast.Subscript) -> bool:
+    """Return whether an assignment puts a number into a floating tensor on the device, at an index of the host's."""
+    tensor = file.device_tensor(target.value)
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    whole = all(file.types(part) == {"int"} or isinstance(part, ast.Slice) for part in parts)
+    plain = isinstance(file.parents[target], ast.Assign) and questions.is_path(target.value)
+    return tensor is not None and tensor.dtype in ("float32", "float64") and whole and plain
 
 
 def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) -> None:

@@ -21,6 +21,7 @@ _SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 _SINGLE = frozenset("float32 float16 bfloat16".split())
 MOST_DIGITS = 8
 """Decimal digits to which a number in single precision, times a power of ten, is exact in double precision."""
+_DIVISOR = "is a divisor, and Python raises if it is 0"
 _NOT_RUN = "is used by code that didn't run"
 
 
@@ -33,6 +34,8 @@ def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint
         walk.stuck(node, f"is needed by the host here ({type(parent.op).__name__.lower()})", origin)
     elif other in walk.tainted or walk.is_number(other):
         _with_number(walk, parent, node, other, taint, origin)
+    elif _is_deferred_sum(walk, other) and isinstance(parent.op, ast.Div) and node is parent.right:
+        walk.stuck(node, _DIVISOR, origin)
     elif walk.file.device_tensor(other) is not None:
         with_tensor(walk, node, other, taint, origin)
     else:
@@ -49,7 +52,7 @@ def _with_number(
         walk.stuck(node, _NOT_RUN, origin)
         return
     if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
-        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
+        walk.stuck(node, _DIVISOR, origin)
         return
     if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow) and not _stays_small(walk, node, other):
         walk.stuck(node, "may grow beyond 64 bits", origin)
@@ -63,10 +66,20 @@ def _stays_small(walk: NumberWalk, node: ast.expr, other: ast.expr) -> bool:
     return node is walk.site.node and other not in walk.tainted
 
 
+def _is_deferred_sum(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether a tensor is most likely a number that was deferred before: one in double precision."""
+    tensor = walk.file.device_tensor(node)
+    return tensor is not None and tensor.dims == 0 and tensor.dtype == "float64"
+
+
 def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether a divisor may be 0: it was in the run, or it is read from the device, such as a number of hits."""
     if isinstance(node, ast.Constant):
         return not node.value
-    return walk.file.seen(node).zero
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "max":
+        given = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        return not any(isinstance(value, int | float) and value > 0 for value in given)
+    return walk.file.seen(node).zero or any(n in walk.reads for n in ast.walk(node))
 
 
 def _coerce(walk: NumberWalk, node: ast.expr, taint: Taint, types: frozenset[str]) -> None:
@@ -267,7 +280,7 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
         walk.stuck(node, "may grow beyond 64 bits", origin)
         return
     if isinstance(parent.op, ast.Div):
-        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
+        walk.stuck(node, _DIVISOR, origin)
         return
     target = parent.target
     types = walk.file.types(parent.value) | _types_of_target(walk, target)

@@ -636,7 +636,7 @@ class NumberWalk:
         return True
 
     def _may_assign(self, statement: ast.stmt, cell: Cell) -> bool:
-        """Return whether a statement may assign a cell: it is no name of the module that its function doesn't declare."""
+        """Return whether a statement may assign a cell; to a name of the module, if its function declares it."""
         scope = self.file.scope_of(statement)
         outside = isinstance(cell, Local) and cell.scope is self.file.tree and scope is not self.file.tree
         return not outside or self.file.declares_global(scope, cell.name)

@@ -114,13 +114,13 @@ def _selected_from(file: File, node: ast.expr, mask: ast.expr) -> ast.expr | Non
     assert isinstance(node, ast.Call)
     if len(node.args) != 3 or not questions.same_source(file, _without_new_dims(node.args[0]), mask):
         return None
-    value, rest = node.args[1:]
+    value, unmasked = node.args[1:]
     tensors = file.tensors(node)
-    kept = file.device_tensor(rest)
+    kept = file.device_tensor(unmasked)
     if kept is None or not tensors or any(t.dtype != kept.dtype for t in tensors):
         return None
     without = not any(t.grad for t in file.tensors(value)) and questions.is_pure(file, value)
-    return rest if file.is_number(value) or without or _is_multiple(file, value, rest) else None
+    return unmasked if file.is_number(value) or without or _is_multiple(file, value, unmasked) else None
 
 
 def _is_multiple(file: File, value: ast.expr, of: ast.expr) -> bool:

@@ -1,8 +1,8 @@
 """Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list synchronously.
 
 The index selects along one dimension; a list becomes a tensor that is copied without waiting. If several tensors form
-the index, the number becomes a tensor that is filled on the device. A single element, `x[i, j] = 0.5`, is filled through
-its view. `x` is changed in place, so views see the change.
+the index, the number becomes a tensor that is filled on the device. A single element, `x[i, j] = 0.5`, is filled
+through its view. `x` is changed in place, so views see the change.
 """
 
 from __future__ import annotations

@@ -47,23 +47,23 @@ def _of(file: File, call: ast.Call) -> Iterator[Proposal]:
     name = _function(call)
     options = call.keywords
     if not name:
-        name, made = _module(file, call)
-        options = made.keywords if made is not None and not call.keywords and not made.args else []
-        if made is None or made.args or call.keywords:
+        name, maker = _module(file, call)
+        options = maker.keywords if maker is not None and not call.keywords and not maker.args else []
+        if maker is None or maker.args or call.keywords:
             return
     reduction = _reduction(options)
-    one = gathered(file, call.args[0])
-    other = gathered(file, call.args[1], one.mask) if one is not None else None
-    if not reduction or one is None or other is None:
+    scores = gathered(file, call.args[0])
+    goals = gathered(file, call.args[1], scores.mask) if scores is not None else None
+    if not reduction or scores is None or goals is None:
         return
     draft = Draft(file.text)
-    hits = named_mask(file, call, one.mask, draft)
+    hits = named_mask(file, call, scores.mask, draft)
     if hits is None:
         return
     if name in _ENTROPIES:
-        written = _entropy(file, call, one, other, hits)
+        written = _entropy(file, call, scores, goals, hits)
     else:
-        written = _distance(file, call, one, other, hits, reduction)
+        written = _distance(file, call, scores, goals, hits, reduction)
     if written is None:
         return
     draft.replace(call, written)
@@ -86,18 +86,18 @@ def _function(call: ast.Call) -> str:
 
 
 def _module(file: File, call: ast.Call) -> tuple[str, ast.Call | None]:
-    """Return the function that a loss module calls, and where the module is made; empty for others."""
+    """Return the function that a loss module calls, and the call that makes the module; empty for others."""
     if not isinstance(call.func, ast.Name):
         return "", None
     home = file.home_of(call.func)
     stores = [n for n in file.names(home, call.func.id) if not isinstance(n.ctx, ast.Load)]
     assign = file.parents[stores[0]] if len(stores) == 1 else None
-    made = assign.value if isinstance(assign, ast.Assign) else None
-    if not isinstance(made, ast.Call):
+    maker = assign.value if isinstance(assign, ast.Assign) else None
+    if not isinstance(maker, ast.Call):
         return "", None
     for function, module in {**_DISTANCES, **_ENTROPIES}.items():
-        if ast.unparse(made.func) in (f"nn.{module}", f"torch.nn.{module}"):
-            return function, made
+        if ast.unparse(maker.func) in (f"nn.{module}", f"torch.nn.{module}"):
+            return function, maker
     return "", None
 
 
@@ -112,27 +112,25 @@ def _reduction(options: list[ast.keyword]) -> str:
     return reduction if reduction in ("mean", "sum") else ""
 
 
-def _tensors(file: File, one: Gathered, other: Gathered) -> tuple[Tensor, Tensor, Tensor] | None:
+def _tensors(file: File, scores: Gathered, goals: Gathered) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return the kinds of the predictions, the targets and the mask."""
-    tensors = file.device_tensor(one.tensors[0]), file.device_tensor(other.tensors[0])
-    mask = questions.mask_of(file, one.mask)
+    tensors = file.device_tensor(scores.tensors[0]), file.device_tensor(goals.tensors[0])
+    mask = questions.mask_of(file, scores.mask)
     if tensors[0] is None or tensors[1] is None or mask is None or tensors[0].dtype not in _PRECISE:
         return None
     return tensors[0], tensors[1], mask
 
 
-def _distance(
-    file: File, call: ast.Call, one: Gathered, other: Gathered, hits: str, reduction: str
-) -> str | None:
+def _distance(file: File, call: ast.Call, scores: Gathered, goals: Gathered, hits: str, reduction: str) -> str | None:
     """Return a loss between two tensors of one shape that are 0 outside of the mask."""
-    kinds = _tensors(file, one, other)
+    kinds = _tensors(file, scores, goals)
     if kinds is None or kinds[0].dtype != kinds[1].dtype:
         return None
-    if file.seen(one.tensors[0]).shapes != file.seen(other.tensors[0]).shapes:
+    if file.seen(scores.tensors[0]).shapes != file.seen(goals.tensors[0]).shapes:
         return None
     more = kinds[0].dims - kinds[2].dims
     condition = questions.with_dims(hits, more, True)
-    both = ", ".join(f"torch.where({condition}, {part.source}, 0)" for part in (one, other))
+    both = ", ".join(f"torch.where({condition}, {part.source}, 0)" for part in (scores, goals))
     code = file.text.code
     if not _function(call):
         loss = f"{code(call.func)}({both})"
@@ -141,7 +139,7 @@ def _distance(
     loss = f'{code(call.func)}({both}{options}, reduction="sum")'
     if reduction == "sum":
         return loss
-    count = f"{condition}.expand_as({code(one.tensors[0])}).sum()" if more else f"{hits}.sum()"
+    count = f"{condition}.expand_as({code(scores.tensors[0])}).sum()" if more else f"{hits}.sum()"
     return f"({loss} / {count})" if _binds_closer(file, call) else f"{loss} / {count}"
 
 
@@ -150,17 +148,17 @@ def _binds_closer(file: File, call: ast.Call) -> bool:
     return isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare)
 
 
-def _entropy(file: File, call: ast.Call, one: Gathered, other: Gathered, hits: str) -> str | None:
+def _entropy(file: File, call: ast.Call, scores: Gathered, goals: Gathered, hits: str) -> str | None:
     """Return a cross entropy whose targets outside of the mask are ignored."""
-    kinds = _tensors(file, one, other)
-    if kinds is None or kinds[1].dtype != "int64" or len(other.tensors) != 1:
+    kinds = _tensors(file, scores, goals)
+    if kinds is None or kinds[1].dtype != "int64" or len(goals.tensors) != 1:
         return None
-    scores, targets, mask = kinds
-    if scores.dims != mask.dims + 1 or targets.dims != mask.dims or not isinstance(call.args[1], ast.Subscript):
+    dims = [kind.dims for kind in kinds]
+    if dims[0] != dims[2] + 1 or dims[1] != dims[2] or not isinstance(call.args[1], ast.Subscript):
         return None
-    values = f"torch.where({questions.with_dims(hits, 1, True)}, {one.source}, 0)"
-    classes = f"{other.source}.masked_fill(~{hits}, -100)"
-    if mask.dims > 1:
-        values, classes = f"{values}.flatten(0, {mask.dims - 1})", f"{classes}.flatten()"
+    values = f"torch.where({questions.with_dims(hits, 1, True)}, {scores.source}, 0)"
+    classes = f"{goals.source}.masked_fill(~{hits}, -100)"
+    if dims[2] > 1:
+        values, classes = f"{values}.flatten(0, {dims[2] - 1})", f"{classes}.flatten()"
     options = "".join(f", {file.text.code(k)}" for k in call.keywords)
     return f"{file.text.code(call.func)}({values}, {classes}{options})"

@@ -32,9 +32,7 @@ KEPT = {
     "a weight that would get a gradient of zeros": (
         "w = torch.ones(6, device=device, requires_grad=True)\nif mask.any():\n    x = torch.where(mask, w * y, x)"
     ),
-    "a type that would change without hits": (
-        "x = x.long()\nif mask.any():\n    x = torch.where(mask, 0.5, x)"
-    ),
+    "a type that would change without hits": ("x = x.long()\nif mask.any():\n    x = torch.where(mask, 0.5, x)"),
     "what isn't masked is selected": "if mask.any():\n    x = torch.where(mask, x, 0.5)",
     "the sum of numbers": "if x.sum() > 0:\n    x = x.masked_fill(mask, 0.5)",
     "a part of the mask": ("if mask.any():\n    x = x.masked_fill(mask[:, :1], 0.5)"),

@@ -12,8 +12,18 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
-        "STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].item()\nresult = last"
+        "curve = torch.zeros(12, device=device)\nfor step, loss in enumerate(losses):\n"
+        "    curve[step] = loss.item()\nresult = curve.tolist()"
     ): (
+        "curve = torch.zeros(12, device=device)\nfor step, loss in enumerate(losses):\n"
+        "    curve[step] = loss.detach().clone()\nresult = curve.tolist()"
+    ),
+    ("total = 0.0\nfor loss in losses:\n    total += loss.item() / max((loss < 2).sum().item(), 1)\nresult = total"): (
+        "total = 0.0\nfor loss in losses:\n"
+        "    total += loss.detach().double() / max((loss < 2).sum().item(), 1)\n"
+        "total = float(total)\nresult = total"
+    ),
+    ("STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].item()\nresult = last"): (
         "STEPS = 12\nfor step in range(STEPS):\n    last = losses[step].detach().clone()\n"
         "last = float(last)\nresult = last"
     ),

@@ -16,7 +16,7 @@ FIXED = {
         "for step, loss in enumerate(losses):\n"
         "    seen.append(loss.item())\n"
         "    if step % 5 == 4:\n"
-        '        str(max(seen[-3:]))\n'
+        "        str(max(seen[-3:]))\n"
         "result = seen"
     ): (
         "seen = []\n"
@@ -27,7 +27,7 @@ FIXED = {
         "            at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
         "            for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
         "                seen[k] = v\n"
-        '        str(max(seen[-3:]))\n'
+        "        str(max(seen[-3:]))\n"
         "for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
         "    at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
         "    for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"

@@ -12,6 +12,13 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "result = []\nfor loss in losses:\n    result.append((loss > 0).sum().item() / (loss < 2).sum().item())"
+    ): "its value is a divisor, and Python raises if it is 0",
+    (
+        "total = torch.zeros((), dtype=torch.float64, device=device)\nresult = []\n"
+        "for loss in losses:\n    total = total + loss\n    result.append(total / (loss < 2).sum().item())"
+    ): "its value is a divisor, and Python raises if it is 0",
+    (
         "for step in range(12):\n    if step < 2:\n        continue\n    last = losses[step].item()\nresult = last"
     ): "its value is stored in last, which is unbound if the loop never runs (line 7)",
     (

@@ -33,11 +33,11 @@ FIXED = {
         "result = dict(zip(values, torch.stack([*values.values()]).tolist())) "
         "if (values := {k: row.norm() for k, row in enumerate(x)}) else {}"
     ),
-    "result = [{k: loss.item() for k, loss in zip('abb', losses)}, {k: loss.item() for k, loss in zip('ab', losses)}]": (
+    "result = [{k: v.item() for k, v in zip('abb', losses)}, {k: v.item() for k, v in zip('ab', losses)}]": (
         "result = [(dict(zip(values, torch.stack([*values.values()]).tolist())) "
-        "if (values := {k: loss for k, loss in zip('abb', losses)}) else {}), "
+        "if (values := {k: v for k, v in zip('abb', losses)}) else {}), "
         "(dict(zip(values, torch.stack([*values.values()]).tolist())) "
-        "if (values := {k: loss for k, loss in zip('ab', losses)}) else {})]"
+        "if (values := {k: v for k, v in zip('ab', losses)}) else {})]"
     ),
     "x.requires_grad_()\nresult = [row.norm().item() for row in x]": (
         "x.requires_grad_()\n"

@@ -34,7 +34,9 @@ FIXED = {
         _LABELS + "result = F.cross_entropy(torch.where(hits[..., None], x, 0), labels.masked_fill(~hits, -100), "
         "label_smoothing=0.1)"
     ),
-    _LABELS + "x[~hits] = float('nan')\nx.requires_grad_()\nloss = F.cross_entropy(x[hits], labels[hits])" + _GRADIENT: (
+    _LABELS
+    + "x[~hits] = float('nan')\nx.requires_grad_()\nloss = F.cross_entropy(x[hits], labels[hits])"
+    + _GRADIENT: (
         _LABELS + "x[~hits] = float('nan')\nx.requires_grad_()\n"
         "loss = F.cross_entropy(torch.where(hits[..., None], x, 0), labels.masked_fill(~hits, -100))" + _GRADIENT
     ),
