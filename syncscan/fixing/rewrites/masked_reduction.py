@@ -1,6 +1,7 @@
 """Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of matches.
 
-`torch.masked_select(x, mask)` is rewritten too, if both have one shape.
+`torch.masked_select(x, mask)` is rewritten too, if both have one shape, and so are elementwise expressions of what one
+mask selects, comparisons among them: `(x[mask] == y[mask]).sum()`.
 
 Both compute over the whole tensor, in a different order of additions, so results agree except for rounding. An empty
 mask gives 0 and NaN as before. Elements outside of the mask get no gradient, even if they are NaN or infinite. Half
