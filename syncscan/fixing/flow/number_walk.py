@@ -17,6 +17,8 @@ _SHOWS = frozenset(
     "add_scalar add_scalars set_postfix set_description".split()
 )
 _LOOK = frozenset("asdict astuple getattr pformat dumps vars".split())
+_KEEP = frozenset("deepcopy dump save".split())
+_COPY = frozenset("copy.copy dataclasses.replace replace".split())
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 
@@ -398,10 +400,19 @@ class NumberWalk:
             if cell.owner in (callees.owners(self.file, node.value) or {cell.owner}) and self.in_region(node, origin):
                 self.stuck(node, "may be read through __dict__", origin, shown=self._is_formatted(node))
         for call in (n for n in self.file.nodes if isinstance(n, ast.Call) and n.args):
-            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-            of_it = name in _LOOK and cell.owner in (callees.owners(self.file, call.args[0]) or {cell.owner})
-            if of_it and self.in_region(call, origin):
+            if self._looks_inside(call, cell.owner) and self.in_region(call, origin):
+                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
                 self.stuck(call, f"may be read by {name}()", origin)
+
+    def _looks_inside(self, call: ast.Call, owner: str) -> bool:
+        """Return whether a call may read or copy all attributes of an object of this class."""
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        of = callees.owners(self.file, call.args[0])
+        copies = name in _KEEP or ast.unparse(call.func) in _COPY
+        if not copies and name not in _LOOK:
+            return False
+        unknown = not of and (not copies or isinstance(call.args[0], ast.Name | ast.Attribute))
+        return unknown or owner in of
 
     def _is_formatted(self, node: ast.AST) -> bool:
         """Return whether a node is the argument of `text.format(**node)`."""

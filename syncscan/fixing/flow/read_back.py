@@ -137,7 +137,7 @@ def _is_whole(walk: NumberWalk, cell: Local, home: Home) -> bool:
                 if not all(_is_put_off(walk, part) for part in parts):
                     return False
                 continue
-            if not (isinstance(value, ast.List) and not value.elts):
+            if not (isinstance(value, ast.List) and not value.elts) or _has_two_targets(parent):
                 return False
             empty.append(file.statement_of(name))
         elif file.within(name, home):
@@ -149,6 +149,11 @@ def _is_whole(walk: NumberWalk, cell: Local, home: Home) -> bool:
             return False
     block = file.block_of(home)
     return len(empty) == 1 and empty[0] in block and block.index(empty[0]) < block.index(home)
+
+
+def _has_two_targets(assign: ast.AST) -> bool:
+    """Return whether an assignment gives its value a second name: `a = b = []`."""
+    return isinstance(assign, ast.Assign) and len(assign.targets) > 1
 
 
 def _puts_off(walk: NumberWalk, name: ast.Name) -> bool:
@@ -189,7 +194,8 @@ def _is_used_behind(walk: NumberWalk, cell: Cell, home: Home) -> bool:
     if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
     uses = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
-    return any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)
+    shared = any(_has_two_targets(walk.file.parents[store]) for store in walk.stores(cell))
+    return shared or any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)
 
 
 def _is_another_s(walk: NumberWalk, cell: Local) -> bool:

@@ -11,6 +11,14 @@ REWRITE = deferred
 KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
+    ("values = alias = []\nfor loss in losses:\n    values.append(loss.item())\nresult = alias"): (
+        "values = alias = []\nfor loss in losses:\n    values.append(loss.detach().clone())\n"
+        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
+        "        values[k] = v\n"
+        "result = alias"
+    ),
     (
         "seen = []\n"
         "for step, loss in enumerate(losses):\n"

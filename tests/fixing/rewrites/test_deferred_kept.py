@@ -12,6 +12,36 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "import copy, dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class Run:\n"
+        "    loss: float = 0.0\n"
+        "run, result = Run(), []\n"
+        "for loss in losses:\n"
+        "    run.loss += loss.item()\n"
+        "    result.append(dataclasses.replace(run))"
+    ): "its value may be read by replace() (line 14)",
+    (
+        "import copy, dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class Run:\n"
+        "    loss: float = 0.0\n"
+        "run, result = Run(), []\n"
+        "for loss in losses:\n"
+        "    run.loss += loss.item()\n"
+        "    result.append(copy.copy(run))"
+    ): "its value may be read by copy() (line 14)",
+    (
+        "import copy, dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class Run:\n"
+        "    loss: float = 0.0\n"
+        "run, result = Run(), []\n"
+        "for loss in losses:\n"
+        "    run.loss += loss.item()\n"
+        "    result.append(copy.deepcopy(run))"
+    ): "its value may be read by deepcopy() (line 14)",
+    (
         "result = []\nfor loss in losses:\n    result.append((loss > 0).sum().item() / (loss < 2).sum().item())"
     ): "its value is a divisor, and Python raises if it is 0",
     (
