@@ -40,6 +40,8 @@ class Draft:
     def __init__(self, text: Text) -> None:
         self.text = text
         self.nodes: dict[ast.AST, Template] = {}
+        self.words: set[ast.AST] = set()
+        """Nodes whose new source is given in words, so that it holds no changes of what is inside of them."""
         self.before: dict[ast.stmt, list[Line]] = {}
         self.behind: dict[ast.stmt, list[Line]] = {}
         self.other: list[Edit] = []
@@ -50,12 +52,15 @@ class Draft:
         Raises:
             Clash: it has one already, and another one.
         """
+        given_in_words = isinstance(template, str)
         if isinstance(template, str):
             words = template
             template = lambda render: words  # noqa: E731
         if node in self.nodes and self._source(self.nodes[node]) != self._source(template):
             raise Clash
         self.nodes[node] = template
+        if given_in_words:
+            self.words.add(node)
 
     def _source(self, template: Line) -> str:
         return template if isinstance(template, str) else template(self.text.code)
@@ -76,10 +81,14 @@ class Draft:
         """Take over another draft's changes of the same text.
 
         Raises:
-            Clash: both change the same node, and differently.
+            Clash: both change the same node, and differently; or one writes anew what the other changes a part of.
         """
+        for outer, inner in ((self, other), (other, self)):
+            if any(_holds(self.text, o, n) for o in outer.words for n in inner.nodes if n not in outer.nodes):
+                raise Clash
         for node, template in other.nodes.items():
             self.replace(node, template)
+        self.words |= other.words
         for statement, lines in other.before.items():
             self.put_before(statement, *lines)
         for statement, lines in other.behind.items():

@@ -8,11 +8,19 @@ from collections.abc import Iterator
 import msgspec
 
 from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft
 from syncscan.fixing.program_file import File
 
 _LINEAR = frozenset("neg float double detach clone".split())
 _METHODS = _LINEAR | frozenset("abs square relu tanh sigmoid exp log1p sin cos clamp clamp_min clamp_max".split())
 """They have a finite gradient at 0."""
+_COMPARISONS = frozenset("eq ne lt le gt ge".split())
+_OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.BitAnd, ast.BitOr)
+_ORDER = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_REPEATS_OR_SKIPS = (
+    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.IfExp, ast.BoolOp, ast.Compare),
+)
 _WITHOUT_GRADIENTS = frozenset("sqrt log pow half bfloat16 long int".split())
 
 
@@ -38,6 +46,45 @@ def gathered(file: File, node: ast.expr, mask: ast.expr | None = None) -> Gather
         mask: the mask that it has to be of; None for whichever it is of.
     """
     return _GatherReader(file, mask).whole(node)
+
+
+def named_mask(file: File, call: ast.expr, mask: ast.expr, draft: Draft) -> str | None:
+    """Return the source of a mask that may be written several times: its name, or `hits`, made before the statement.
+
+    Args:
+        file: the program.
+        call: the expression that is written with it.
+        mask: the mask.
+        draft: where `hits` is made.
+
+    Returns:
+        None where it can't be made before the statement.
+    """
+    if isinstance(mask, ast.Name | ast.Attribute):
+        return file.text.code(mask)
+    statement = file.statement_of(call)
+    if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return | ast.AnnAssign):
+        return None
+    if not _runs_once(file, call, statement):
+        return None
+    name = file.fresh("hits")
+    draft.put_before(statement, f"{name} = {file.text.code(mask)}")
+    return name
+
+
+def _runs_once(file: File, call: ast.expr, statement: ast.stmt) -> bool:
+    """Return whether a statement surely evaluates an expression once, and nothing in it changes a mask before."""
+    begin, _ = file.text.span(call)
+    for outer in file.ancestors(call):
+        if isinstance(outer, _REPEATS_OR_SKIPS):
+            return False
+        for part in ast.iter_child_nodes(outer):
+            before = hasattr(part, "lineno") and file.text.span(part)[1] <= begin
+            if before and not questions.is_pure(file, part):
+                return False
+        if outer is statement:
+            break
+    return True
 
 
 class _GatherReader:
@@ -70,11 +117,13 @@ class _GatherReader:
     def _of(self, node: ast.expr) -> str | None:
         if (parts := selection(node)) is not None:
             return self._source_of_selection(node, *parts)
-        if isinstance(node, ast.BinOp):
-            return self._of_operation(node)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
+            return self._of_pair(node, node.left, node.right)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _ORDER):
+            return self._of_pair(node, node.left, node.comparators[0])
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert):
             inner = self._of(node.operand)
-            return None if inner is None else f"-{inner}"
+            return None if inner is None else self._replaced(node, [(node.operand, inner)])
         if isinstance(node, ast.Call):
             return self._of_call(node)
         return self._number(node)
@@ -96,21 +145,30 @@ class _GatherReader:
             return f"torch.where({where}, {source}, 0)"
         return source if questions.is_simple(of) else f"({source})"
 
-    def _of_operation(self, node: ast.BinOp) -> str | None:
-        if not isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow):
-            return None
-        left, right = self._of(node.left), self._of(node.right)
+    def _of_pair(self, node: ast.expr, first: ast.expr, second: ast.expr) -> str | None:
+        """Return the source of an operation or comparison of two expressions."""
+        left, right = self._of(first), self._of(second)
         if left is None or right is None:
             return None
-        file = self._file
-        begin, end = file.text.span(node)
-        a, b = file.text.span(node.left), file.text.span(node.right)
-        text = file.text.text
-        return text[begin : a[0]] + left + text[a[1] : b[0]] + right + text[b[1] : end]
+        return self._replaced(node, [(first, left), (second, right)])
+
+    def _replaced(self, node: ast.expr, parts: list[tuple[ast.expr, str]]) -> str:
+        """Return the source of an expression with other sources for parts of it, which keep their parentheses."""
+        text = self._file.text
+        at, end = text.span(node)
+        source = ""
+        for part, new in parts:
+            begin, behind = text.span(part)
+            source, at = source + text.text[at:begin] + new, behind
+        return source + text.text[at:end]
 
     def _of_call(self, node: ast.Call) -> str | None:
         function = node.func
-        if not isinstance(function, ast.Attribute) or function.attr not in _METHODS | _WITHOUT_GRADIENTS:
+        if not isinstance(function, ast.Attribute):
+            return self._number(node)
+        if function.attr in _COMPARISONS and len(node.args) == 1 and not node.keywords:
+            return self._of_pair(node, function.value, node.args[0])
+        if function.attr not in _METHODS | _WITHOUT_GRADIENTS:
             return self._number(node)
         inner = self._of(function.value)
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -193,4 +251,4 @@ def _method(node: ast.AST) -> str:
     return node.func.attr if called else ""  # type: ignore[attr-defined]
 
 
-__all__ = ["Gathered", "gathered"]
+__all__ = ["Gathered", "gathered", "named_mask"]

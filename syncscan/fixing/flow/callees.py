@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 from syncscan.fixing.program_file import File, Function
 
+_RUN_BESIDE = frozenset("Thread Timer submit signal run_in_executor to_thread add_done_callback".split())
+"""Calls after which a function that they are given runs on its own, beside the rest of the program."""
+
 
 def callee(file: File, call: ast.Call) -> Function | None:
     """Return the function or method of this file that a call calls; of a class its `__init__`. None for others."""
@@ -95,6 +98,34 @@ def calls_of(file: File, function: Function) -> list[ast.Call] | None:
     return calls if file.entered(function).count == counted else None
 
 
+def is_value(file: File, function: Function) -> bool:
+    """Return whether a function is used as a value: as the handler of a signal it may run at any time."""
+    return any(True for _ in _values(file, function))
+
+
+def runs_on_its_own(file: File, function: Function) -> bool:
+    """Return whether a function is given to a thread or to a timer, so that it runs beside the rest of the program."""
+    for value in _values(file, function):
+        parent = file.parents[value]
+        call = file.parents[parent] if isinstance(parent, ast.keyword) else parent
+        name = getattr(call.func, "attr", getattr(call.func, "id", "")) if isinstance(call, ast.Call) else ""
+        if name in _RUN_BESIDE:
+            return True
+    return False
+
+
+def _values(file: File, function: Function) -> Iterator[ast.expr]:
+    """Yield where a function or method is used as a value instead of being called."""
+    if file.class_of(function) is not None:
+        yield from (n for n in file.attributes(function.name) if _is_taken(file, n))
+        return
+    for name in file.names(file.scope_of(function), function.name):
+        parent = file.parents[name]
+        called = isinstance(parent, ast.Call) and parent.func is name
+        if isinstance(name.ctx, ast.Load) and not called:
+            yield name
+
+
 def _is_taken(file: File, attribute: ast.Attribute) -> bool:
     """Return whether a method is used as a value instead of being called."""
     parent = file.parents[attribute]
@@ -116,11 +147,21 @@ def _of_instance(file: File, name: ast.Name) -> Function | None:
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     if len(stores) != 1:
         return None
-    assign = file.parents[stores[0]]
-    value = assign.value if isinstance(assign, ast.Assign) else None
+    value = _value_given(file, stores[0])
     types = {t.rpartition(".")[2] for t in file.types(value)} if value is not None else set()
     owner = types.pop() if len(types) == 1 else ""
     return method(file, owner, "__call__") or method(file, owner, "forward")
+
+
+def _value_given(file: File, target: ast.expr) -> ast.expr | None:
+    """Return what an assignment gives a name, alone or in a tuple of targets: `a, b = A(), B()`."""
+    outer = file.parents[target]
+    if isinstance(outer, ast.Tuple):
+        assign = file.parents[outer]
+        values = assign.value if isinstance(assign, ast.Assign) else None
+        alike = isinstance(values, ast.Tuple) and len(values.elts) == len(outer.elts)
+        return values.elts[outer.elts.index(target)] if alike else None  # type: ignore[union-attr]
+    return outer.value if isinstance(outer, ast.Assign) else None
 
 
 def _definitions(file: File, name: str) -> Iterator[Function | ast.ClassDef]:
@@ -135,4 +176,14 @@ def _class(file: File, name: str) -> ast.ClassDef | None:
     return classes[0] if len(classes) == 1 else None
 
 
-__all__ = ["argument", "callee", "calls_of", "is_bound", "method", "owners", "parameter"]
+__all__ = [
+    "argument",
+    "callee",
+    "calls_of",
+    "is_bound",
+    "is_value",
+    "method",
+    "owners",
+    "parameter",
+    "runs_on_its_own",
+]

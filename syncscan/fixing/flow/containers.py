@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from syncscan.fixing import questions
 from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import Cell, ContainerShape, Origin, Stuck, Taint
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 _PUTS = frozenset("append insert appendleft".split())
 _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
 """Methods of containers that don't look at what is inside."""
+_TAKES_AWAY = frozenset("pop popleft popitem".split())
+"""Methods of containers that take something out, which nothing looks at in a statement of its own."""
+_OF_LISTS = {ContainerShape.DICT: ContainerShape.TABLE, ContainerShape.LIST: ContainerShape.LISTS}
+"""Containers → what they are with lists of numbers in them."""
 _HOLDERS = {
     "list": ContainerShape.LIST,
     "collections.deque": ContainerShape.LIST,
@@ -60,8 +65,19 @@ def store(walk: NumberWalk, target: ast.Subscript, taint: Taint, origin: Origin)
     """Follow `x[i] = number` and `x["loss"] += number`."""
     if taint.shape is ContainerShape.NUMBER and holder(walk, target.value) is not None:
         inside(walk, target.value, taint, origin)
+    elif taint.shape is ContainerShape.NUMBER and _is_element_on_device(walk.file, target):
+        return  # a tensor without dimensions is assigned as the number is
     else:
         walk.stuck(target, "is stored where the analysis can't follow it", origin)
+
+
+def _is_element_on_device(file: File, target: ast.Subscript) -> bool:
+    """Return whether an assignment puts a number into a floating tensor on the device, at an index of the host's."""
+    tensor = file.device_tensor(target.value)
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    whole = all(file.types(part) == {"int"} or isinstance(part, ast.Slice) for part in parts)
+    plain = isinstance(file.parents[target], ast.Assign) and questions.is_path(target.value)
+    return tensor is not None and tensor.dtype in ("float32", "float64") and whole and plain
 
 
 def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -75,12 +91,9 @@ def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) 
     elif taint.shape is not ContainerShape.NUMBER:
         walk.stuck(container, "is stored in a nested container", origin)
         return
-    if (
-        shape is ContainerShape.LIST
-        and isinstance(container, ast.Subscript)
-        and holder(walk, container.value) is ContainerShape.DICT
-    ):
-        container, shape = container.value, ContainerShape.TABLE
+    outer = holder(walk, container.value) if isinstance(container, ast.Subscript) else None
+    if shape is ContainerShape.LIST and outer in _OF_LISTS and isinstance(container, ast.Subscript):
+        container, shape = container.value, _OF_LISTS[outer]
     cell = walk.cell(container) if isinstance(container, ast.Name | ast.Attribute) else None
     if cell is None:
         raise Stuck(container, "is stored where no name reaches it after the loop", origin)
@@ -148,6 +161,8 @@ def _method_of(walk: NumberWalk, node: ast.expr, parent: ast.Attribute, taint: T
     called = isinstance(call, ast.Call) and call.func is parent
     if called and parent.attr in _HARMLESS:
         return
+    if called and parent.attr in _TAKES_AWAY and isinstance(walk.file.parents[call], ast.Expr):
+        return
     if called and parent.attr == "get" and taint.shape is ContainerShape.DICT:
         assert isinstance(call, ast.Call)
         walk.push(call, Taint(ContainerShape.NUMBER, taint.types), origin)
@@ -197,6 +212,7 @@ def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Tai
         ContainerShape.ROWS: ContainerShape.DICT,
         ContainerShape.PAIRS: ContainerShape.TUPLE,
         ContainerShape.TABLE: ContainerShape.LIST,
+        ContainerShape.LISTS: ContainerShape.LIST,
     }.get(taint.shape)
     if inner is not None and not isinstance(parent.slice, ast.Slice):
         walk.push(parent, taint.holding(inner), origin)

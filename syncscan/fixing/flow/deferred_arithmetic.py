@@ -18,6 +18,10 @@ _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _TAKES_TENSORS = frozenset("pow mul add sub div multiply divide subtract true_divide".split())
 """Functions of torch's and methods of tensors that take a tensor without dimensions as they take a number."""
 _SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_SINGLE = frozenset("float32 float16 bfloat16".split())
+MOST_DIGITS = 8
+"""Decimal digits to which a number in single precision, times a power of ten, is exact in double precision."""
+_DIVISOR = "is a divisor, and Python raises if it is 0"
 _NOT_RUN = "is used by code that didn't run"
 
 
@@ -30,6 +34,8 @@ def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint
         walk.stuck(node, f"is needed by the host here ({type(parent.op).__name__.lower()})", origin)
     elif other in walk.tainted or walk.is_number(other):
         _with_number(walk, parent, node, other, taint, origin)
+    elif _is_deferred_sum(walk, other) and isinstance(parent.op, ast.Div) and node is parent.right:
+        walk.stuck(node, _DIVISOR, origin)
     elif walk.file.device_tensor(other) is not None:
         with_tensor(walk, node, other, taint, origin)
     else:
@@ -46,7 +52,7 @@ def _with_number(
         walk.stuck(node, _NOT_RUN, origin)
         return
     if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
-        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
+        walk.stuck(node, _DIVISOR, origin)
         return
     if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow) and not _stays_small(walk, node, other):
         walk.stuck(node, "may grow beyond 64 bits", origin)
@@ -60,10 +66,20 @@ def _stays_small(walk: NumberWalk, node: ast.expr, other: ast.expr) -> bool:
     return node is walk.site.node and other not in walk.tainted
 
 
+def _is_deferred_sum(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether a tensor is most likely a number that was deferred before: one in double precision."""
+    tensor = walk.file.device_tensor(node)
+    return tensor is not None and tensor.dims == 0 and tensor.dtype == "float64"
+
+
 def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether a divisor may be 0: it was in the run, or it is read from the device, such as a number of hits."""
     if isinstance(node, ast.Constant):
         return not node.value
-    return walk.file.seen(node).zero
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "max":
+        given = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        return not any(isinstance(value, int | float) and value > 0 for value in given)
+    return walk.file.seen(node).zero or any(n in walk.reads for n in ast.walk(node))
 
 
 def _coerce(walk: NumberWalk, node: ast.expr, taint: Taint, types: frozenset[str]) -> None:
@@ -127,6 +143,9 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
         walk.stuck(node, "is compared by the host", origin)
         return
     outer = walk.file.parents[parent]
+    if isinstance(outer, ast.IfExp) and outer.test is parent and _is_choice(walk, outer):
+        _write_choice(walk, outer, origin)
+        return
     if isinstance(outer, ast.While | ast.Assert | ast.BoolOp | ast.comprehension) or (
         isinstance(outer, ast.UnaryOp | ast.IfExp) and getattr(outer, "test", parent) is parent
     ):
@@ -134,6 +153,28 @@ def comparison(walk: NumberWalk, parent: ast.Compare, node: ast.expr, taint: Tai
         return
     walk.how.computed = True
     walk.push(parent, Taint(ContainerShape.NUMBER, frozenset({"bool"})), origin)
+
+
+def _is_choice(walk: NumberWalk, node: ast.IfExp) -> bool:
+    """Return whether a conditional expression chooses between two numbers of one type, and computes neither."""
+    sides = [node.body, node.orelse]
+    kinds = [walk.file.types(side) for side in sides]
+    if kinds[0] != kinds[1] or len(kinds[0]) != 1 or not kinds[0] <= {"float", "int"}:
+        return False
+    plain = all(isinstance(s, ast.Name | ast.Attribute | ast.Constant) or s in walk.reads for s in sides)
+    return plain and ("int" in kinds[0] or any(_put_off(walk, side) for side in sides))
+
+
+def _write_choice(walk: NumberWalk, node: ast.IfExp, origin: Origin) -> None:
+    """Write `torch.where(x < best, x, best)` for `x if x < best else best`."""
+    walk.how.computed = True
+
+    def where(render: Render) -> str:
+        return f"torch.where({render(node.test)}, {render(node.body)}, {render(node.orelse)})"
+
+    walk.draft.replace(node, where)
+    walk.changed.add(walk.file.function_of(node))
+    walk.push(node, Taint(ContainerShape.NUMBER, frozenset(walk.file.types(node.body))), origin)
 
 
 def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -192,7 +233,17 @@ def _plain_assignment(walk: NumberWalk, statement: ast.stmt) -> tuple[ast.expr, 
     target, value = statement.targets[0], statement.value
     plain = isinstance(target, ast.Name | ast.Attribute) and walk.is_number(value)
     calls = [n for n in ast.walk(value) if isinstance(n, ast.Call) and n not in walk.reads]
-    return (target, value) if plain and not calls else None
+    return (target, value) if plain and not calls and not _may_raise(value) else None
+
+
+def _may_raise(value: ast.expr) -> bool:
+    """Return whether an expression divides by what may be 0, or raises to a power, which the condition may prevent."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+            constant = isinstance(node.right, ast.Constant) and bool(node.right.value)
+            if not constant or not isinstance(node.op, ast.Div):
+                return True
+    return False
 
 
 def _put_off(walk: NumberWalk, value: ast.expr) -> bool:
@@ -229,7 +280,7 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
         walk.stuck(node, "may grow beyond 64 bits", origin)
         return
     if isinstance(parent.op, ast.Div):
-        walk.stuck(node, "is a divisor, and Python raises if it is 0", origin)
+        walk.stuck(node, _DIVISOR, origin)
         return
     target = parent.target
     types = walk.file.types(parent.value) | _types_of_target(walk, target)
@@ -341,6 +392,13 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         walk.how.computed = True
         walk.push(call, taint, origin)
         return True
+    if name == "round" and _is_rounded_exactly(walk, call, node, taint):
+        walk.how.computed = True
+        digits = walk.file.text.code(call.args[1])
+        walk.draft.replace(call, lambda render: f"{callable_source(render(node))}.round(decimals={digits})")
+        walk.changed.add(walk.file.function_of(call))
+        walk.push(call, taint, origin)
+        return True
     if name == "pow" and len(call.args) == 2:
         _power(walk, call, node, taint, origin)
         return True
@@ -355,6 +413,24 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         walk.push(call, taint, origin)
         return True
     return _torch_function(walk, call, node, taint, origin)
+
+
+def _is_rounded_exactly(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint) -> bool:
+    """Return whether torch rounds a read to the same decimal number as Python does: its product is exact in doubles."""
+    if len(call.args) != 2 or call.keywords or node is not call.args[0] or taint.types != {"float"}:
+        return False
+    digits = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+    exact = isinstance(digits, int) and 0 < digits <= MOST_DIGITS and walk.site.tensor.dtype in _SINGLE
+    return exact and _is_plainly_read(walk, node)
+
+
+def _is_plainly_read(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether an expression is the read itself, or a name for nothing else."""
+    if not isinstance(node, ast.Name):
+        return node is walk.site.node
+    home = walk.file.home_of(node)
+    stores = [n for n in walk.file.names(home, node.id) if not isinstance(n.ctx, ast.Load)]
+    return bool(stores) and all(assigned_value(walk, store) is walk.site.node for store in stores)
 
 
 def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origin: Origin, name: str) -> bool:

@@ -10,13 +10,15 @@ from syncscan.fixing.edits import Draft
 from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, read_back
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, written
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program_file import File, Function, Scope
+from syncscan.fixing.program_file import File, Function, Home, Scope
 
 _SHOWS = frozenset(
     "print str repr format debug info warning error log write "
     "add_scalar add_scalars set_postfix set_description".split()
 )
 _LOOK = frozenset("asdict astuple getattr pformat dumps vars".split())
+_KEEP = frozenset("deepcopy dump save".split())
+_COPY = frozenset("copy.copy dataclasses.replace replace".split())
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 
@@ -51,6 +53,8 @@ class NumberWalk:
         self.copied: set[Cell] = set()
         """Cells whose tensor something else holds too, so that nothing may be added to it in place."""
         self.added: dict[ast.AugAssign, Cell] = {}
+        self.read_early: set[Cell] = set()
+        """Cells that are read inside the loop too, seldom, so that they hold numbers and tensors behind it."""
 
     def go(self) -> None:
         """Follow the number to wherever it goes.
@@ -84,7 +88,9 @@ class NumberWalk:
         """
         if node not in self.origins:
             outside = isinstance(self.file.function_of(node), ast.Module)
-            homes = [*([] if outside else [None]), *self.file.loops_of(node)]
+            homes: list[Home | None] = [*([] if outside else [None]), *self.file.loops_of(node)]
+            if behind is not None and (statement := self.file.collects(node)) is not None:
+                homes.append(statement)
             if not homes:
                 raise Stuck(node, "is read outside of any loop", behind)
             self.origins[node] = Origin(node, homes, behind)
@@ -110,8 +116,8 @@ class NumberWalk:
         if _has_yield(function):
             return True
         if self.file.entered(function).count:
-            return self.file.ran_inside(function, outer)
-        return self._is_named_in(outer, function)
+            return self.file.ran_inside(function, outer) or callees.runs_on_its_own(self.file, function)
+        return self._is_named_in(outer, function) or callees.is_value(self.file, function)
 
     def region(self, origin: Origin) -> list[ast.AST]:
         """Return the nodes that may run before the number is read."""
@@ -243,6 +249,12 @@ class NumberWalk:
             self.stuck(node, "is iterated over by the host", origin)
 
     _in_ListComp = _in_GeneratorExp
+
+    def _in_DictComp(self, parent: ast.DictComp, node: ast.expr, taint: Taint, origin: Origin) -> None:
+        if node is parent.value:
+            self.push(parent, taint.holding(ContainerShape.DICT), origin)
+        else:
+            self.stuck(node, "is a key, which the host needs", origin)
 
     def _follow_sum(self, parent: ast.expr, taint: Taint, origin: Origin) -> None:
         """Follow `sum(…)` of deferred numbers, which adds tensors in the same order."""
@@ -388,10 +400,19 @@ class NumberWalk:
             if cell.owner in (callees.owners(self.file, node.value) or {cell.owner}) and self.in_region(node, origin):
                 self.stuck(node, "may be read through __dict__", origin, shown=self._is_formatted(node))
         for call in (n for n in self.file.nodes if isinstance(n, ast.Call) and n.args):
-            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-            of_it = name in _LOOK and cell.owner in (callees.owners(self.file, call.args[0]) or {cell.owner})
-            if of_it and self.in_region(call, origin):
+            if self._looks_inside(call, cell.owner) and self.in_region(call, origin):
+                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
                 self.stuck(call, f"may be read by {name}()", origin)
+
+    def _looks_inside(self, call: ast.Call, owner: str) -> bool:
+        """Return whether a call may read or copy all attributes of an object of this class."""
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        of = callees.owners(self.file, call.args[0])
+        copies = name in _KEEP or ast.unparse(call.func) in _COPY
+        if not copies and name not in _LOOK:
+            return False
+        unknown = not of and (not copies or isinstance(call.args[0], ast.Name | ast.Attribute))
+        return unknown or owner in of
 
     def _is_formatted(self, node: ast.AST) -> bool:
         """Return whether a node is the argument of `text.format(**node)`."""
@@ -581,7 +602,7 @@ class NumberWalk:
             if cell in self.copied:
                 deferred_arithmetic.write_sum(self, statement)
         for (held, origin), taint in self.cells.items():
-            if taint.shape not in (ContainerShape.NUMBER, ContainerShape.TABLE):
+            if taint.shape not in (ContainerShape.NUMBER, ContainerShape.TABLE, ContainerShape.LISTS):
                 for statement in containers.sums_of_shared_entries(self, held, origin):
                     deferred_arithmetic.write_sum(self, statement)
 
@@ -618,11 +639,18 @@ class NumberWalk:
             assert isinstance(leaf, ast.expr)
             cell = self.cell(leaf)
             assert cell is not None
-            if not _is_plain(leaf):
+            if not _is_plain(leaf) or not self._may_assign(statement, cell):
                 return False
             block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
             self.draft.put_before(statement, "\n".join(block))
+            self.read_early.add(cell)
         return True
+
+    def _may_assign(self, statement: ast.stmt, cell: Cell) -> bool:
+        """Return whether a statement may assign a cell; to a name of the module, if its function declares it."""
+        scope = self.file.scope_of(statement)
+        outside = isinstance(cell, Local) and cell.scope is self.file.tree and scope is not self.file.tree
+        return not outside or self.file.declares_global(scope, cell.name)
 
     def _is_behind_loop(self, node: ast.AST, origin: Origin) -> bool:
         """Return whether a node stands outside of the loop, in its function, from which the number comes."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from syncscan.fixing import questions
 from syncscan.fixing.flow import deferred_arithmetic
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
-from syncscan.fixing.program_file import Loop
+from syncscan.fixing.program_file import Home
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
@@ -31,7 +32,7 @@ def write(walk: NumberWalk, origin: Origin) -> None:
         walk.draft.put_behind(home, "\n".join(lines(walk, path, cell, taint, home)))
 
 
-def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | None = None) -> list[str]:
+def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Home | None = None) -> list[str]:
     """Return the lines that read what a path holds.
 
     Args:
@@ -52,12 +53,14 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Loop | No
         return _rows(walk, path)
     if taint.shape is ContainerShape.PAIRS:
         return _pairs(walk, path)
-    if taint.shape is ContainerShape.TABLE:
+    if taint.shape in (ContainerShape.TABLE, ContainerShape.LISTS):
         values = walk.file.fresh("values")
-        return [f"for {values} in {path}.values():", *(f"    {line}" for line in _mixed(walk, values))]
+        lists = f"{path}.values()" if taint.shape is ContainerShape.TABLE else path
+        return [f"for {values} in {lists}:", *(f"    {line}" for line in _mixed(walk, values))]
     if taint.shape is ContainerShape.TUPLE:
         raise Stuck(walk.site.node, "is stored in a tuple")
-    if home is not None and isinstance(cell, Local) and _is_whole(walk, cell, home):
+    whole = isinstance(cell, Local) and cell not in walk.read_early
+    if home is not None and isinstance(cell, Local) and whole and _is_whole(walk, cell, home):
         return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
     return _mixed(walk, path)
 
@@ -121,7 +124,7 @@ def _is_of(value: str, dtype: str) -> str:
     return f"if torch.is_tensor({value}) and {value}.dtype == {dtype}"
 
 
-def _is_whole(walk: NumberWalk, cell: Local, home: Loop) -> bool:
+def _is_whole(walk: NumberWalk, cell: Local, home: Home) -> bool:
     """Return whether a list starts empty before the loop, gets only deferred numbers, and has no other name."""
     file = walk.file
     empty = []
@@ -134,7 +137,7 @@ def _is_whole(walk: NumberWalk, cell: Local, home: Loop) -> bool:
                 if not all(_is_put_off(walk, part) for part in parts):
                     return False
                 continue
-            if not (isinstance(value, ast.List) and not value.elts):
+            if not (isinstance(value, ast.List) and not value.elts) or _has_two_targets(parent):
                 return False
             empty.append(file.statement_of(name))
         elif file.within(name, home):
@@ -146,6 +149,11 @@ def _is_whole(walk: NumberWalk, cell: Local, home: Loop) -> bool:
             return False
     block = file.block_of(home)
     return len(empty) == 1 and empty[0] in block and block.index(empty[0]) < block.index(home)
+
+
+def _has_two_targets(assign: ast.AST) -> bool:
+    """Return whether an assignment gives its value a second name: `a = b = []`."""
+    return isinstance(assign, ast.Assign) and len(assign.targets) > 1
 
 
 def _puts_off(walk: NumberWalk, name: ast.Name) -> bool:
@@ -177,16 +185,17 @@ def _all_put_off(walk: NumberWalk, node: ast.expr) -> bool:
     return False
 
 
-def _is_behind(statement: ast.stmt, home: Loop) -> bool:
+def _is_behind(statement: ast.stmt, home: Home) -> bool:
     return statement.lineno > (home.end_lineno or home.lineno)
 
 
-def _is_used_behind(walk: NumberWalk, cell: Cell, home: Loop) -> bool:
+def _is_used_behind(walk: NumberWalk, cell: Cell, home: Home) -> bool:
     """Return whether anything may use a cell after the loop."""
     if isinstance(cell, Attribute) or (cell.scope is walk.file.tree and not walk.file.main):
         return True
     uses = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
-    return any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)
+    shared = any(_has_two_targets(walk.file.parents[store]) for store in walk.stores(cell))
+    return shared or any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)
 
 
 def _is_another_s(walk: NumberWalk, cell: Local) -> bool:
@@ -197,9 +206,11 @@ def _is_another_s(walk: NumberWalk, cell: Local) -> bool:
     return cell.name in [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
-    """Return whether a name is bound before the loop."""
+def is_there(walk: NumberWalk, cell: Local, home: Home) -> bool:
+    """Return whether a name is bound before the loop, or by the loop, which surely runs."""
     if _is_another_s(walk, cell):
+        return True
+    if isinstance(home, ast.Assign) and any(isinstance(t, ast.Name) and t.id == cell.name for t in home.targets):
         return True
     stores = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Store))
     for store in stores:
@@ -208,10 +219,34 @@ def is_there(walk: NumberWalk, cell: Local, home: Loop) -> bool:
             blocks = [walk.file.block_of(s) for s in [home, *walk.file.ancestors(home)] if isinstance(s, ast.stmt)]
             if any(statement in block for block in blocks):
                 return True
+        if isinstance(home, ast.For) and _surely_runs(walk, home) and _is_reached(statement, home):
+            return True
     return False
 
 
-def _may_assign(walk: NumberWalk, home: Loop, cell: Local) -> bool:
+def _surely_runs(walk: NumberWalk, loop: ast.For) -> bool:
+    """Return whether a loop runs at least once, whatever the program is given: `for step in range(10)`."""
+    of = loop.iter
+    if isinstance(of, ast.List | ast.Tuple):
+        return any(not isinstance(element, ast.Starred) for element in of.elts)
+    if not isinstance(of, ast.Call) or not isinstance(of.func, ast.Name) or of.func.id != "range" or of.keywords:
+        return False
+    end = of.args[0] if len(of.args) == 1 else None
+    if isinstance(end, ast.Name) and questions.is_constant_name(walk.file, end):
+        stores = [n for n in walk.file.names(walk.file.tree, end.id) if isinstance(n.ctx, ast.Store)]
+        end = deferred_arithmetic.assigned_value(walk, stores[0])
+    return isinstance(end, ast.Constant) and isinstance(end.value, int) and end.value > 0
+
+
+def _is_reached(statement: ast.stmt, loop: ast.For) -> bool:
+    """Return whether each run of a loop comes to a statement, which stands in its body and behind no way out."""
+    if statement not in loop.body:
+        return False
+    before = loop.body[: loop.body.index(statement)]
+    return not any(isinstance(n, ast.Break | ast.Continue) for s in before for n in ast.walk(s))
+
+
+def _may_assign(walk: NumberWalk, home: Home, cell: Local) -> bool:
     scope = walk.file.scope_of(home)
     return walk.file.declares_global(scope, cell.name)
 

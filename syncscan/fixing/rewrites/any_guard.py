@@ -2,7 +2,8 @@
 
 The body fills through that mask with a number: `x = x.masked_fill(mask, v)`, `x.masked_fill_(mask, v)` or
 `x[mask] = v`; or it assigns to the masked elements what the mask selects, `x[mask] = y[mask]`, if `masked-assignment`
-rewrites that too. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be
+rewrites that too; or it selects with `x = torch.where(mask, v, x)`, where v is a number, a multiple of x, or needs no
+gradient. There is no `else`. A name that is rebound isn't changed in place afterwards, since it would then be
 a different tensor than before. If no element was masked in the run, the last use of the name before the guard
 determines what is known about the tensor.
 """
@@ -23,6 +24,8 @@ ID = "any-guard"
 TITLE = "A masked fill is guarded by mask.any()"
 RULES = ("tensor-bool", "nan-guard")
 SAFETY = Safety.SAFE
+_SOME = {(ast.Gt, 0), (ast.NotEq, 0), (ast.GtE, 1)}
+"""Comparisons of a number of hits that say whether there are any."""
 BEFORE = "if mask.any():\n    x = x.masked_fill(mask, 0.5)"
 AFTER = "x = x.masked_fill(mask, 0.5)"
 
@@ -37,8 +40,13 @@ def find(file: File) -> Iterator[Proposal | Left]:
 
 
 def _mask(file: File, test: ast.expr) -> ast.expr | None:
-    """Return `m` of `m.any()` and `torch.any(m)`."""
-    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute) or test.func.attr != "any":
+    """Return `m` of `m.any()`, `torch.any(m)` and `m.sum() > 0`, also read as a number or bool."""
+    test, method = _read(test), "any"
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
+        if (type(test.ops[0]), test.comparators[0].value) not in _SOME:
+            return None
+        test, method = _read(test.left), "sum"
+    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute) or test.func.attr != method:
         return None
     mask = test.func.value
     if questions.is_torch(mask) and len(test.args) == 1:
@@ -46,6 +54,16 @@ def _mask(file: File, test: ast.expr) -> ast.expr | None:
     elif test.args or test.keywords:
         return None
     return mask if questions.mask_of(file, mask) is not None and questions.is_pure(file, mask) else None
+
+
+def _read(node: ast.expr) -> ast.expr:
+    """Return `x` of `x.item()`, `bool(x)` and `int(x)`."""
+    if not isinstance(node, ast.Call):
+        return node
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        return node.func.value
+    reads = isinstance(node.func, ast.Name) and node.func.id in ("bool", "int") and len(node.args) == 1
+    return node.args[0] if reads else node
 
 
 def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
@@ -58,8 +76,9 @@ def _does_nothing(file: File, statement: ast.stmt, mask: ast.expr) -> bool:
                 return True
             return _assigns_hits(file, statement, target, mask)
         filled = _filled_tensor(file, statement.value, "masked_fill", mask)
+        filled = filled or _selected_from(file, statement.value, mask)
         same = filled is not None and isinstance(target, ast.Name) and questions.same_source(file, filled, target)
-        return same and _stays_whole(file, statement, target)  # type: ignore[arg-type]
+        return same and _stays_whole(file, statement, target, filled)  # type: ignore[arg-type]
     if isinstance(statement, ast.AugAssign):
         return _assigns_hits(file, statement, statement.target, mask)
     if isinstance(statement, ast.Expr):
@@ -87,6 +106,31 @@ def _filled_tensor(file: File, node: ast.expr, method: str, mask: ast.expr) -> a
     return node.func.value if _is_on_device(file, node.func.value) else None
 
 
+def _selected_from(file: File, node: ast.expr, mask: ast.expr) -> ast.expr | None:
+    """Return `x` of `torch.where(mask, v, x)`, if v gets no gradient where nothing is masked."""
+    called = node.func if isinstance(node, ast.Call) and not node.keywords else None
+    if not isinstance(called, ast.Attribute) or called.attr != "where" or not questions.is_torch(called.value):
+        return None
+    assert isinstance(node, ast.Call)
+    if len(node.args) != 3 or not questions.same_source(file, _without_new_dims(node.args[0]), mask):
+        return None
+    value, unmasked = node.args[1:]
+    tensors = file.tensors(node)
+    kept = file.device_tensor(unmasked)
+    if kept is None or not tensors or any(t.dtype != kept.dtype for t in tensors):
+        return None
+    without = not any(t.grad for t in file.tensors(value)) and questions.is_pure(file, value)
+    return unmasked if file.is_number(value) or without or _is_multiple(file, value, unmasked) else None
+
+
+def _is_multiple(file: File, value: ast.expr, of: ast.expr) -> bool:
+    """Return whether a value is a tensor times a number."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
+        return False
+    sides = (value.left, value.right), (value.right, value.left)
+    return any(questions.same_source(file, a, of) and file.is_number(b) for a, b in sides)
+
+
 def _without_new_dims(mask: ast.expr) -> ast.expr:
     """Return `m` of `m[:, None]` and `m.unsqueeze(1)`, which have a hit where `m` has one."""
     if isinstance(mask, ast.Subscript):
@@ -109,10 +153,10 @@ def _is_on_device(file: File, node: ast.expr) -> bool:
     return last is not None and isinstance(last.ctx, ast.Load) and file.device_tensor(last) is not None
 
 
-def _stays_whole(file: File, statement: ast.Assign, target: ast.Name) -> bool:
+def _stays_whole(file: File, statement: ast.Assign, target: ast.Name, filled: ast.expr) -> bool:
     """Return whether the tensor keeps its shape, and isn't written to under this name before the name is rebound."""
     shapes = file.seen(statement.value).shapes
-    before = file.seen(statement.value.func.value).shapes  # type: ignore[attr-defined]
+    before = file.seen(filled).shapes
     return shapes == before and not _is_written_later(file, statement, target.id)
 
 

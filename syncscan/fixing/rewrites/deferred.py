@@ -57,7 +57,7 @@ def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type:
 
 def _is_never_read(way: NumberWalk) -> bool:
     """Return whether only tensors take the number, so that the host doesn't read it at all."""
-    return way.how.raw and not way.draft.behind and not way.shown
+    return (way.how.raw or not way.lasting) and not way.draft.behind and not way.shown
 
 
 def _when(file: File, site: NumberRead, why: str) -> str:

@@ -1,7 +1,8 @@
 """Writes `x[rows] = 0.5` as `x.index_fill_(0, rows, 0.5)`, which copies neither the number nor a list synchronously.
 
 The index selects along one dimension; a list becomes a tensor that is copied without waiting. If several tensors form
-the index, the number becomes a tensor that is filled on the device. `x` is changed in place, so views see the change.
+the index, the number becomes a tensor that is filled on the device. A single element, `x[i, j] = 0.5`, is filled
+through its view. `x` is changed in place, so views see the change.
 """
 
 from __future__ import annotations
@@ -28,21 +29,30 @@ AFTER = "x.index_fill_(0, torch.tensor([0, 2]).to(x.device, non_blocking=True), 
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the assignments of numbers through indices that wait."""
     for node in file.nodes:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and file.seen(node).waits:
-            target = node.targets[0]
-            if isinstance(target, ast.Subscript) and questions.is_path(target.value):
-                yield from _of(file, node, target)
+        target = _target(node)
+        if target is not None and file.seen(node).waits and questions.is_path(target.value):
+            yield from _of(file, node, target)  # type: ignore[arg-type]
 
 
-def _of(file: File, node: ast.Assign, target: ast.Subscript) -> Iterator[Proposal]:
+def _target(node: ast.AST) -> ast.Subscript | None:
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if isinstance(node, ast.AugAssign):
+        target = node.target
+    return target if isinstance(target, ast.Subscript) else None
+
+
+def _of(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> Iterator[Proposal]:
     tensor = file.device_tensor(target.value)
     if tensor is None:
         return
-    draft = (
-        _fill_draft(file, node, target, tensor)
-        or _tensors(file, node, target, tensor)
-        or _list_draft(file, node, target)
-    )
+    draft: Draft | None = None
+    if isinstance(node, ast.Assign):
+        draft = (
+            _fill_draft(file, node, target, tensor)
+            or _element_draft(file, node, target, tensor)
+            or _tensors(file, node, target, tensor)
+        )
+    draft = draft or _list_draft(file, node, target)
     if draft is not None:
         yield Proposal(
             node=node,
@@ -73,6 +83,18 @@ def _fill_draft(file: File, node: ast.Assign, target: ast.Subscript, tensor: Ten
     return draft
 
 
+def _element_draft(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor) -> Draft | None:
+    """Return the draft for an index of whole numbers on the host that picks one element."""
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    if len(parts) != tensor.dims or not all(file.types(part) == {"int"} for part in parts):
+        return None
+    if not _takes(file, node.value, tensor):
+        return None
+    draft = Draft(file.text)
+    draft.replace(node, f"{file.text.code(target)}.fill_({file.text.code(node.value)})")
+    return draft
+
+
 def _is_whole(node: ast.expr) -> bool:
     return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
 
@@ -97,11 +119,11 @@ def _tensors(file: File, node: ast.Assign, target: ast.Subscript, tensor: Tensor
     return draft
 
 
-def _list_draft(file: File, node: ast.Assign, target: ast.Subscript) -> Draft | None:
-    """Return the draft for a list as index and a tensor as value."""
+def _list_draft(file: File, node: ast.Assign | ast.AugAssign, target: ast.Subscript) -> Draft | None:
+    """Return the draft for a list as index and a tensor as value, or any value that is added to what is there."""
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     lists = [part for part in parts if index_list(file, part)]
-    if len(lists) != 1 or file.device_tensor(node.value) is None:
+    if len(lists) != 1 or not (isinstance(node, ast.AugAssign) or file.device_tensor(node.value) is not None):
         return None
     if not all(part in lists or isinstance(part, ast.Slice) for part in parts):
         return None

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import questions
-from syncscan.fixing.edits import Draft
+from syncscan.fixing.edits import Draft, with_argument
 from syncscan.fixing.flow import callees
 from syncscan.fixing.program_file import File, Function
 from syncscan.fixing.proposal import Left, Proposal
@@ -40,8 +40,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
             yield Left(node, UNKNOWN)
             continue
         draft = Draft(file.text)
-        code = file.text.code(node)[:-1].rstrip().rstrip(",")
-        draft.replace(node, f"{code}, output_size={size})")
+        draft.replace(node, with_argument(node, f"output_size={size}"))
         yield Proposal(
             node=node,
             draft=draft,

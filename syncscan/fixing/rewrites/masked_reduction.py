@@ -1,6 +1,7 @@
 """Writes `x[mask].sum()` as `torch.where(mask, x, 0).sum()`, and the mean as its quotient with the number of matches.
 
-`torch.masked_select(x, mask)` is rewritten too, if both have one shape.
+`torch.masked_select(x, mask)` is rewritten too, if both have one shape, and so are elementwise expressions of what one
+mask selects, comparisons among them: `(x[mask] == y[mask]).sum()`.
 
 Both compute over the whole tensor, in a different order of additions, so results agree except for rounding. An empty
 mask gives 0 and NaN as before. Elements outside of the mask get no gradient, even if they are NaN or infinite. Half
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.gathered import Gathered, gathered
+from syncscan.fixing.gathered import Gathered, gathered, named_mask
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -26,11 +27,7 @@ RULES = ("boolean-index", "masked-select", "index-backward")
 SAFETY = Safety.SAFE
 BEFORE = "result = x[mask].mean()"
 AFTER = "result = torch.where(mask, x, 0).sum() / mask.sum()"
-_REPEATS_OR_SKIPS = (
-    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-    *(ast.IfExp, ast.BoolOp, ast.Compare),
-)
-_PRECISE = frozenset("float32 float64 int64 int32".split())
+_PRECISE = frozenset("float32 float64 int64 int32 bool".split())
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -91,13 +88,9 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
     if source == f"({file.text.code(picked.tensors[0])})":
         source = source[1:-1]
     if name == "mean" and not isinstance(picked.mask, ast.Name | ast.Attribute):
-        statement = file.statement_of(call)
-        if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.Return | ast.AnnAssign):
+        fresh = named_mask(file, call, picked.mask, draft)
+        if fresh is None:
             return None
-        if not _runs_once(file, call, statement):
-            return None
-        fresh = file.fresh("hits")
-        draft.put_before(statement, f"{fresh} = {hits}")
         source, hits, simple = source.replace(hits, fresh), fresh, True
     more = tensor.dims - mask.dims
     condition = questions.with_dims(hits, more, simple)
@@ -110,21 +103,6 @@ def _draft(file: File, call: ast.Call, name: str, picked: Gathered, dim: str | N
         count = f"{condition}.expand_as({file.text.code(picked.tensors[0])}).sum()" if more else f"{hits}.sum()"
         draft.replace(call, _ratio(file, call, f"{picks}.sum()", count))
     return draft
-
-
-def _runs_once(file: File, call: ast.Call, statement: ast.stmt) -> bool:
-    """Return whether a statement surely evaluates the call once, and nothing in it changes the mask before."""
-    begin, _ = file.text.span(call)
-    for outer in file.ancestors(call):
-        if isinstance(outer, _REPEATS_OR_SKIPS):
-            return False
-        for part in ast.iter_child_nodes(outer):
-            before = hasattr(part, "lineno") and file.text.span(part)[1] <= begin
-            if before and not questions.is_pure(file, part):
-                return False
-        if outer is statement:
-            break
-    return True
 
 
 def _ratio(file: File, call: ast.Call, above: str, below: str) -> str:

@@ -167,24 +167,31 @@ def _lies_on_host(file: File, loop: ast.For) -> bool:
 
 
 def _constructor(file: File, call: ast.Call) -> Draft | None:
-    """Return the draft for `torch.tensor(list, device=…)`."""
+    """Return the draft for `torch.tensor(list, device=…)`; the tensor on the host is a copy that nothing else holds."""
     function = call.func
-    if not isinstance(function, ast.Attribute) or not questions.is_torch(function.value) or function.attr != "tensor":
+    if not isinstance(function, ast.Attribute) or not questions.is_torch(function.value):
+        return None
+    if function.attr not in ("tensor", "as_tensor"):
         return None
     if len(call.args) != 1 or not {k.arg for k in call.keywords} <= {"device", "dtype"}:
         return None
     device = next((k.value for k in call.keywords if k.arg == "device"), None)
     data = call.args[0]
-    if device is None or file.device_tensor(call) is None or not _holds_numbers(file, data):
+    if device is None or file.device_tensor(call) is None or not _is_copied(file, function.attr, data):
         return None
     draft = Draft(file.text)
 
     def source(render: Render) -> str:
         given = [render(data)] + [f"dtype={render(k.value)}" for k in call.keywords if k.arg == "dtype"]
-        return f"torch.tensor({', '.join(given)}).to({render(device)}, non_blocking=True)"
+        return f"{file.text.code(function)}({', '.join(given)}).to({render(device)}, non_blocking=True)"
 
     draft.replace(call, source)
     return draft
+
+
+def _is_copied(file: File, name: str, data: ast.expr) -> bool:
+    """Return whether a constructor copies what it is given: numbers, or by `torch.tensor` an array."""
+    return _holds_numbers(file, data) or (name == "tensor" and file.types(data) == {"numpy.ndarray"})
 
 
 def _holds_numbers(file: File, node: ast.expr) -> bool:

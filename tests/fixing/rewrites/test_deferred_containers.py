@@ -11,6 +11,111 @@ REWRITE = deferred
 KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
+    ("values = alias = []\nfor loss in losses:\n    values.append(loss.item())\nresult = alias"): (
+        "values = alias = []\nfor loss in losses:\n    values.append(loss.detach().clone())\n"
+        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
+        "        values[k] = v\n"
+        "result = alias"
+    ),
+    (
+        "seen = []\n"
+        "for step, loss in enumerate(losses):\n"
+        "    seen.append(loss.item())\n"
+        "    if step % 5 == 4:\n"
+        "        str(max(seen[-3:]))\n"
+        "result = seen"
+    ): (
+        "seen = []\n"
+        "for step, loss in enumerate(losses):\n"
+        "    seen.append(loss.detach().clone())\n"
+        "    if step % 5 == 4:\n"
+        "        for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
+        "            at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "            for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
+        "                seen[k] = v\n"
+        "        str(max(seen[-3:]))\n"
+        "for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
+        "        seen[k] = v\n"
+        "result = seen"
+    ),
+    (
+        "by_kind = [[] for _ in range(3)]\n"
+        "for step, loss in enumerate(losses):\n"
+        "    by_kind[step % 3].append(loss.item())\n"
+        "result = by_kind"
+    ): (
+        "by_kind = [[] for _ in range(3)]\n"
+        "for step, loss in enumerate(losses):\n"
+        "    by_kind[step % 3].append(loss.detach().clone())\n"
+        "for values in by_kind:\n"
+        "    for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
+        "        at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "        for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
+        "            values[k] = v\n"
+        "result = by_kind"
+    ),
+    (
+        "seen, rows = [], []\n"
+        "for loss in losses:\n"
+        "    seen.append(round(loss.item(), 3))\n"
+        "    value = loss.item()\n"
+        '    rows.append({"loss": round(value, 2)})\n'
+        "result = seen, rows"
+    ): (
+        "seen, rows = [], []\n"
+        "for loss in losses:\n"
+        "    seen.append(loss.detach().double().round(decimals=3))\n"
+        "    value = loss.detach().double()\n"
+        '    rows.append({"loss": value.round(decimals=2)})\n'
+        "for dtype in {v.dtype for row in rows for v in row.values() if torch.is_tensor(v)}:\n"
+        "    cells = [(row, k) for row in rows for k, v in row.items() if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for (row, k), v in zip(cells, torch.stack([row[k] for row, k in cells]).tolist()):\n"
+        "        row[k] = v\n"
+        "for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
+        "        seen[k] = v\n"
+        "result = seen, rows"
+    ),
+    (
+        "recent = []\n"
+        "for loss in losses:\n"
+        "    recent.append(loss.item())\n"
+        "    if len(recent) > 3:\n"
+        "        recent.pop(0)\n"
+        "result = recent"
+    ): (
+        "recent = []\n"
+        "for loss in losses:\n"
+        "    recent.append(loss.detach().clone())\n"
+        "    if len(recent) > 3:\n"
+        "        recent.pop(0)\n"
+        "for dtype in {v.dtype for v in recent if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(recent) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([recent[k] for k in at]).tolist()):\n"
+        "        recent[k] = v\n"
+        "result = recent"
+    ),
+    (
+        'total = {"a": 0.0, "b": 0.0}\n'
+        "for k in range(0, 12, 2):\n"
+        '    parts = {name: loss.item() for name, loss in zip("ab", losses[k:])}\n'
+        "    for name, value in parts.items():\n"
+        "        total[name] += value\n"
+        "result = total"
+    ): (
+        'total = {"a": 0.0, "b": 0.0}\n'
+        "for k in range(0, 12, 2):\n"
+        '    parts = {name: loss.detach().double() for name, loss in zip("ab", losses[k:])}\n'
+        "    for name, value in parts.items():\n"
+        "        total[name] += value\n"
+        "total.update({k: v.item() for k, v in total.items() if torch.is_tensor(v)})\n"
+        "result = total"
+    ),
     (
         "from collections import Counter\n"
         "total = Counter()\n"

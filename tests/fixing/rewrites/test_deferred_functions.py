@@ -12,6 +12,48 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "def step(loss):\n"
+        "    return loss.item()\n"
+        "values = [step(loss) for loss in losses]\n"
+        "total = sum(step(loss) for loss in losses)\n"
+        "result = values, total"
+    ): (
+        "def step(loss):\n"
+        "    return loss.detach().double()\n"
+        "values = [step(loss) for loss in losses]\n"
+        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
+        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
+        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
+        "        values[k] = v\n"
+        "total = sum(step(loss) for loss in losses)\n"
+        "total = float(total)\n"
+        "result = values, total"
+    ),
+    (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.sum = 0.0\n"
+        "    def __call__(self, value):\n"
+        "        self.sum += value\n"
+        "meter, steps = Meter(), 0\n"
+        "for loss in losses:\n"
+        "    meter(loss.item())\n"
+        "    steps += 1\n"
+        "result = meter.sum, steps"
+    ): (
+        "class Meter:\n"
+        "    def __init__(self):\n"
+        "        self.sum = 0.0\n"
+        "    def __call__(self, value):\n"
+        "        self.sum += value\n"
+        "meter, steps = Meter(), 0\n"
+        "for loss in losses:\n"
+        "    meter(loss.detach().double())\n"
+        "    steps += 1\n"
+        "meter.sum = meter.sum.item() if torch.is_tensor(meter.sum) else meter.sum\n"
+        "result = meter.sum, steps"
+    ),
+    (
         "def train():\n"
         "    total, recent = 0.0, []\n"
         "    def note(value):\n"

@@ -12,6 +12,81 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "import copy, dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class Run:\n"
+        "    loss: float = 0.0\n"
+        "run, result = Run(), []\n"
+        "for loss in losses:\n"
+        "    run.loss += loss.item()\n"
+        "    result.append(dataclasses.replace(run))"
+    ): "its value may be read by replace() (line 14)",
+    (
+        "import copy, dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class Run:\n"
+        "    loss: float = 0.0\n"
+        "run, result = Run(), []\n"
+        "for loss in losses:\n"
+        "    run.loss += loss.item()\n"
+        "    result.append(copy.copy(run))"
+    ): "its value may be read by copy() (line 14)",
+    (
+        "import copy, dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class Run:\n"
+        "    loss: float = 0.0\n"
+        "run, result = Run(), []\n"
+        "for loss in losses:\n"
+        "    run.loss += loss.item()\n"
+        "    result.append(copy.deepcopy(run))"
+    ): "its value may be read by deepcopy() (line 14)",
+    (
+        "result = []\nfor loss in losses:\n    result.append((loss > 0).sum().item() / (loss < 2).sum().item())"
+    ): "its value is a divisor, and Python raises if it is 0",
+    (
+        "total = torch.zeros((), dtype=torch.float64, device=device)\nresult = []\n"
+        "for loss in losses:\n    total = total + loss\n    result.append(total / (loss < 2).sum().item())"
+    ): "its value is a divisor, and Python raises if it is 0",
+    (
+        "for step in range(12):\n    if step < 2:\n        continue\n    last = losses[step].item()\nresult = last"
+    ): "its value is stored in last, which is unbound if the loop never runs (line 7)",
+    (
+        "for step in range(len(losses)):\n    last = losses[step].item()\nresult = last"
+    ): "its value is stored in last, which is unbound if the loop never runs (line 7)",
+    (
+        "worst = 0.0\n"
+        "for n, loss in enumerate(losses, 1):\n"
+        "    value = loss.item()\n"
+        "    if value > worst:\n"
+        "        worst = value / n\n"
+        "result = worst"
+    ): "its value controls what runs next",
+    (
+        "import signal\n"
+        "total = 0.0\n"
+        "def stop(*_):\n"
+        '    print("stopped at", total)\n'
+        "signal.signal(signal.SIGUSR1, stop)\n"
+        "for loss in losses:\n"
+        "    total += loss.item()\n"
+        "result = total"
+    ): "its value is printed or logged in every step (line 10)",
+    (
+        "import threading\n"
+        "total, done = 0.0, threading.Event()\n"
+        "def watch():\n"
+        "    while not done.wait(0.01):\n"
+        "        repr(total)\n"
+        "thread = threading.Thread(target=watch)\n"
+        "thread.start()\n"
+        "for loss in losses:\n"
+        "    total += loss.item()\n"
+        "done.set()\n"
+        "thread.join()\n"
+        "result = total"
+    ): "its value is printed or logged in every step (line 11)",
+    (
         "result = 0.0\n"
         "for loss in losses:\n"
         '    for key, value in {"loss": loss.item()}.items():\n'
@@ -48,7 +123,7 @@ REASONS = {
         "result = {}\nfor step, loss in enumerate(losses):\n    result[loss.item()] = step"
     ): "its value is an index, which the host needs",
     (
-        "result = []\nfor loss in losses:\n    result.append(round(loss.item(), 1))"
+        "result = []\nfor loss in losses:\n    result.append(round(loss.item()))"
     ): "its value is passed to round(), which may need it",
     (
         "import json\nresult = []\nfor loss in losses:\n    result.append(json.dumps(loss.item()))"
@@ -231,7 +306,7 @@ REASONS = {
         "total = 0.0\n"
         "for loss in losses:\n"
         "    value = loss.item()\n"
-        "    total += value if value > 0.5 else 0.0\n"
+        "    total += 1.0 if value > 0.5 else 0.0\n"
         "result = total"
     ): "its value controls what runs next (line 10)",
     (
@@ -274,11 +349,11 @@ REASONS = {
         "result = values"
     ): "its value controls what runs next (line 9)",
     (
-        "values = [[]]\n"
+        "values = [[[]]]\n"
         "for loss in losses:\n"
-        "    values[-1].append(loss.item())\n"
-        "    if len(values[-1]) > 2:\n"
-        "        values.append([])\n"
+        "    values[0][-1].append(loss.item())\n"
+        "    if len(values[0][-1]) > 2:\n"
+        "        values[0].append([])\n"
         "result = values"
     ): "its value is stored where no name reaches it after the loop",
     (

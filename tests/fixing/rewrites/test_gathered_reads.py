@@ -29,6 +29,20 @@ FIXED = {
         "one = x[0, 0]\n"
         "result = torch.stack(values).tolist() if (values := [one.add_(1).clone() for k in range(3)]) else []"
     ),
+    "result = {k: row.norm().item() for k, row in enumerate(x)}": (
+        "result = dict(zip(values, torch.stack([*values.values()]).tolist())) "
+        "if (values := {k: row.norm() for k, row in enumerate(x)}) else {}"
+    ),
+    "result = [{k: v.item() for k, v in zip('abb', losses)}, {k: v.item() for k, v in zip('ab', losses)}]": (
+        "result = [(dict(zip(values, torch.stack([*values.values()]).tolist())) "
+        "if (values := {k: v for k, v in zip('abb', losses)}) else {}), "
+        "(dict(zip(values, torch.stack([*values.values()]).tolist())) "
+        "if (values := {k: v for k, v in zip('ab', losses)}) else {})]"
+    ),
+    "x.requires_grad_()\nresult = [row.norm().item() for row in x]": (
+        "x.requires_grad_()\n"
+        "result = torch.stack(values).tolist() if (values := [row.norm().detach() for row in x]) else []"
+    ),
     ("def norms(rows):\n    return max(row.norm().item() for row in rows)\nresult = norms(x), norms(y)"): (
         "def norms(rows):\n"
         "    return max(torch.stack(values).tolist() if (values := [row.norm() for row in rows]) else [])\n"
@@ -47,6 +61,10 @@ KEPT = {
     "they are several numbers": "result = [row.tolist() for row in x]",
     "only one is read": "result = [loss.item() for loss in losses[:1]]",
     "it is a body of a class": "class Result:\n    values = [loss.item() for loss in losses]\nresult = Result.values",
+    "tensors are picked among numbers": (
+        "row = {'a': losses[0], 'b': losses[1], 'c': 2}\n"
+        "result = {k: v.item() for k, v in row.items() if torch.is_tensor(v)}"
+    ),
     "a generator is used lazily": "result = next(loss.item() for loss in losses)",
 }
 

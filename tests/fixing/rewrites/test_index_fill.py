@@ -9,6 +9,17 @@ from tests.fixing.example import Rewritten
 
 REWRITE = index_fill
 FIXED = {
+    "x[(0, 2)] = 0.5\nresult = x.tolist()": "x[(0, 2)].fill_(0.5)\nresult = x.tolist()",
+    "for k in range(4):\n    x[k, -k] = 0.5 * k\nresult = x.tolist()": (
+        "for k in range(4):\n    x[k, -k].fill_(0.5 * k)\nresult = x.tolist()"
+    ),
+    "row, n = x[1], rows.clone()\nrow[2] = 7\nn[0] = 3\nresult = x.tolist(), n.tolist()": (
+        "row, n = x[1], rows.clone()\nrow[2].fill_(7)\nn[0].fill_(3)\nresult = x.tolist(), n.tolist()"
+    ),
+    "slots = [2, 0, 2]\nx[slots] += 0.5\nx[:, slots] *= 2\nresult = x.tolist()": (
+        "slots = [2, 0, 2]\nx[torch.tensor(slots, dtype=torch.long).to(x.device, non_blocking=True)] += 0.5\n"
+        "x[:, torch.tensor(slots, dtype=torch.long).to(x.device, non_blocking=True)] *= 2\nresult = x.tolist()"
+    ),
     ("x[[0, 2]] = 0.5\nresult = x.tolist()"): (
         "x.index_fill_(0, torch.tensor([0, 2]).to(x.device, non_blocking=True), 0.5)\nresult = x.tolist()"
     ),
@@ -67,10 +78,10 @@ KEPT = {
         ("x[[0, 2], [1, 3]] = 0.5\nresult = x.tolist()"),
         ("x[0, rows] = 0.5\nresult = x.tolist()"),
         ("x[[]] = 0.5\nresult = x.tolist()"),
-        ("x[[0, 2]] += 0.5\nresult = x.tolist()"),
         ("x[1:][[0, 2]] = 0.5\nresult = x.tolist()"),
         ("x[[True, False, True, False]] = 0.5\nresult = x.tolist()"),
-        ("x[(0, 2)] = 0.5\nresult = x.tolist()"),
+        ("x[0, 2] = True\nresult = x.tolist()"),
+        ("n = torch.zeros(4, dtype=torch.int64, device=device)\nn[1] = 3.7\nresult = n.tolist()"),
         ("x[1] = 0.5\nresult = x.tolist()"),
         ("x[rows] = True\nresult = x.tolist()"),
         ("x[range(2)] = 0.5\nresult = x.tolist()"),

@@ -22,6 +22,17 @@ FIXED = {
         "means = []\nhits = mask & (x < 1)\nmeans.append(torch.where(hits, x, 0).sum() / hits.sum())\nresult = means"
     ),
     "result = 2 / x[mask].mean()": "result = 2 / (torch.where(mask, x, 0).sum() / mask.sum())",
+    "result = (-(x[mask] - y[mask])).sum()": "result = torch.where(mask, -(x - y), 0).sum()",
+    "result = (x.round()[mask] == y.round()[mask]).sum()": (
+        "result = torch.where(mask, x.round() == y.round(), 0).sum()"
+    ),
+    "result = (x.argmax(0)[mask[0]] == 2).float().mean()": (
+        "hits = mask[0]\nresult = torch.where(hits, (x.argmax(0) == 2).float(), 0).sum() / hits.sum()"
+    ),
+    "result = (~(x[mask].lt(0.7) & (y[mask] > 0.2))).sum()": (
+        "result = torch.where(mask, ~(x.lt(0.7) & (y > 0.2)), 0).sum()"
+    ),
+    "result = (y < 0.5)[mask].sum()": "result = torch.where(mask, y < 0.5, 0).sum()",
     "result = torch.masked_select(x, mask).mean()": "result = torch.where(mask, x, 0).sum() / mask.sum()",
     "result = ((x - y) ** 2).masked_select(mask).sum()": "result = torch.where(mask, (x - y) ** 2, 0).sum()",
     "result = torch.masked_select((x - y) ** 2, mask).abs().sum() / 3": (
@@ -51,6 +62,7 @@ KEPT = {
     "a logarithm with a gradient is infinite without hits": (
         "x.requires_grad_()\nloss = x[mask].log().sum()\nloss.backward()\nresult = x.grad.tolist()"
     ),
+    "comparisons of what two masks select": "result = (x[mask] > y[mask & (mask.sum() > 0)]).sum()",
     "a mask that an argument before it changes": ("result = torch.stack([x.mul_(0.5).sum(), x[x > 0.4].mean()])"),
     "a mask that the target changes": (
         "parts = {0: 0}\ndef key():\n    x.mul_(0.5)\n    return 0\nparts[key()] += x[x > 0.4].mean()\nresult = parts"

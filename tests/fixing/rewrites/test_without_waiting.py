@@ -9,6 +9,12 @@ from tests.fixing.example import Rewritten
 
 REWRITE = without_waiting
 FIXED = {
+    "for k in range(4):\n    result = torch.as_tensor((0, k), dtype=torch.float32, device=device)": (
+        "for k in range(4):\n    result = torch.as_tensor((0, k), dtype=torch.float32).to(device, non_blocking=True)"
+    ),
+    "import numpy as np\nfor k in range(4):\n    result = torch.tensor(np.ones(3), device=device)": (
+        "import numpy as np\nfor k in range(4):\n    result = torch.tensor(np.ones(3)).to(device, non_blocking=True)"
+    ),
     ("for k in range(4):\n    result = (torch.arange(4) + k).remainder(3).to(device)"): (
         "for k in range(4):\n    result = (torch.arange(4) + k).remainder(3).to(device, non_blocking=True)"
     ),
@@ -299,7 +305,7 @@ KEPT = {
             "    result = result + a.to(device).sum()"
         ),
         ("for k in range(4):\n    result = torch.tensor([0.5, k], device=device, requires_grad=True)"),
-        ("import numpy as np\nfor k in range(4):\n    result = torch.tensor(np.ones(3), device=device)"),
+        ("import numpy as np\nfor k in range(4):\n    result = torch.as_tensor(np.ones(3), device=device)"),
         ("for k in range(4):\n    result = torch.tensor([x[0, 0], 0.5], device=device)"),
         ("for k in range(4):\n    result = torch.nn.Linear(2, 2).to(device)"),
         (
@@ -313,7 +319,7 @@ KEPT = {
             "    batch.data += 1"
         ),
         ("for k in range(4):\n    result = x[[0, 1], rows]"),
-        ("for k in range(4):\n    result = torch.as_tensor([0, k], device=device)"),
+        ("for k in range(4):\n    result = torch.asarray([0, k], device=device)"),
         "result = torch.tensor([0, 2], device=device)",
     )
 }
