@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -51,6 +53,7 @@ class Once(Runner):
         super().__init__(self._open_session, True, say, main=False)
         self._watchdog = threading.Thread(target=self._wait, name="syncscan-once", daemon=True)
         self._watchdog.start()
+        atexit.register(self._end_with_program)
 
     def _open_session(self) -> Session:
         rank, world = ranks()
@@ -66,6 +69,11 @@ class Once(Runner):
             self._own.close()
         self._done(self.result(Exit(0)))
 
+    def _end_with_program(self) -> None:
+        """Stop a profiler that still records: a process that is torn down under it crashes on a device."""
+        if os.getpid() == self._pid:
+            self._finish()
+
     def _wait(self) -> None:
         """Remove the hooks when it is over, or where no step comes."""
         until = time.monotonic() + self._patience
@@ -75,6 +83,7 @@ class Once(Runner):
         with contextlib.suppress(Busy):
             safely(self._unhook)
         self._stay_here()
+        atexit.unregister(self._end_with_program)
         if not self._over.is_set():
             self._over.set()
             self._done(self.result(Exit(0)))

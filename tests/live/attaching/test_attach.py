@@ -384,6 +384,21 @@ def test_a_process_that_ends_meanwhile_is_reported_to_have(
             answers.until("done")
 
 
+@reachable
+def test_a_capture_ends_with_its_program(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
+    """The profiler is stopped before the interpreter is torn down; the steps so far are written."""
+    process = started(
+        TRAIN.replace("while True:", "while not os.path.exists('over'):").replace("import sys", "import os, sys")
+    )
+    with attached(process_of(process.pid), Order("capture", str(tmp_path / "out"), steps=100_000)) as answers:
+        answers.until("begun")
+        time.sleep(1.0)
+        (tmp_path / "over").touch()
+        done = answers.until("done")
+    assert process.wait(30) == 0
+    assert [Path(path).parent for path in done["done"]] == [tmp_path / "out"]
+
+
 def test_what_can_not_be_attached_to_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process, no Python, another user's."""
     sleep = subprocess.Popen(["sleep", "60"])
