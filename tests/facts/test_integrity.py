@@ -134,6 +134,20 @@ def test_clocks_disagree_where_a_twentieth_of_the_work_begins_too_early(early: i
     assert len(integrity_of(t.trace()).lacks) == lacks
 
 
+@pytest.mark.parametrize(("late", "lacks"), [(20, 0), (21, 1)])
+def test_another_process_on_the_device_shows_by_work_that_begins_late(late: int, lacks: int) -> None:
+    """Over a fifth of the work that finds the device idle begins 0.6 ms after its launch; no number is withheld."""
+    t = TraceBuilder()
+    with t.step(0, 101_000):
+        t.launch(at=500, lasts=1)
+        for k in range(100):
+            t.launch(at=1000 * (k + 1), lasts=1)
+            t.events[-1]["ts"] += 600 if k < late else 0
+    integrity = integrity_of(t.trace())
+    assert [s.startswith("21% of the work that finds the device idle") for s in integrity.sentences()] == [True] * lacks
+    assert (integrity.waits, integrity.verdict) == (True, True)
+
+
 def test_work_that_names_no_launch_gets_no_verdict_and_no_waits() -> None:
     """The device's delays have an unknown cause, and so have the host's waits."""
     t = whole()

@@ -134,6 +134,8 @@ def _distance(file: File, call: ast.Call, scores: Gathered, goals: Gathered, hit
     code = file.text.code
     if not _function(call):
         loss = f"{code(call.func)}({both})"
+        if reduction == "mean" and kinds[0].dtype == "float64":
+            return None  # the factor would be rounded to float32
         return loss if reduction == "sum" else f"({loss} * ({hits}.numel() / {hits}.sum()))"
     options = "".join(f", {code(k)}" for k in call.keywords if k.arg != "reduction")
     loss = f'{code(call.func)}({both}{options}, reduction="sum")'

@@ -66,6 +66,9 @@ KEPT = {
         _LABELS + "criterion = nn.MSELoss()\nif len(x) > 2:\n    criterion = nn.L1Loss()\n"
         "result = criterion(x[mask], y[mask])"
     ),
+    "a module's mean in double precision": (
+        _LABELS + "criterion = nn.MSELoss()\nresult = criterion(x.double()[mask], y.double()[mask])"
+    ),
     "targets that are probabilities": _LABELS + "result = F.cross_entropy(x[hits], y[hits])",
     "half precision": _LABELS + "result = F.mse_loss(x.half()[mask], y.half()[mask])",
     "targets of another shape": _LABELS + "result = F.mse_loss(x[hits], y[hits].sum(1, keepdim=True))",
