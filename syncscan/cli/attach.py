@@ -98,9 +98,12 @@ def command(
         _guard(process, order)
         return
     with attached(process, order) as answers:
-        paths = answers.until("done", _say)["done"]
+        done = answers.until("done", _say)
+    paths = done["done"]
     if stop:
         _say(f"Stopped the watch of process {pid}: {paths[0]}")
+        if done["lost"]:
+            _say(f"{done['lost']} of its records couldn't be written: is the disk full?")
     elif watch:
         _say(f"Watching process {pid}; to view it: syncscan watch {paths[0]}")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import logging.handlers
 from pathlib import Path
@@ -52,8 +53,9 @@ class Journal:
         self._handler.emit(logging.LogRecord("syncscan", logging.INFO, "", 0, text, None, None))
 
     def close(self) -> None:
-        """Close the file."""
-        self._handler.close()
+        """Close the file; what couldn't be written until now is lost."""
+        with contextlib.suppress(OSError):
+            self._handler.close()
 
 
 __all__ = ["Journal"]

@@ -287,6 +287,11 @@ class Watch:
         with self._lock:
             self._sampler = sampler
 
+    @property
+    def lost(self) -> int:
+        """Return the number of records that couldn't be written to the file."""
+        return self._journal.lost if self._journal is not None else 0
+
     def stop_elsewhere(self) -> None:
         """End the watch from a thread that isn't the program's, at a moment in which torch walks through no hooks."""
         undo, self._undo = self._undo, contextlib.ExitStack()

@@ -40,6 +40,7 @@ def test_a_full_disk_loses_lines_and_nothing_else(tmp_path: Path, capfd: pytest.
     journal = Journal(tmp_path / "a.watch.jsonl", most_bytes=0)
     journal.write(window(1))
     journal.write(window(2))
+    journal.close()
     assert journal.lost == 2
     assert capfd.readouterr().err == ""
 

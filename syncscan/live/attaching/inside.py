@@ -102,7 +102,7 @@ def _stop(folder: Path, order: Order) -> None:
         answer(folder, failed="The process has no watch.")
         return
     running.stop_elsewhere()
-    answer(folder, done=[str(running.path)], failed="")
+    answer(folder, done=[str(running.path)], lost=running.lost, failed="")
 
 
 def _dump(folder: Path, order: Order) -> None:
