@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from syncscan.model.proof import Proof
 
 FORMATS = ("text", "json", "markdown", "github", "sarif")
+_WITH_PROOF = ("text", "markdown")
+"""Formats that have a proof in them; with the others it goes to stderr."""
 FIXABLE = 1
 
 
@@ -135,6 +137,8 @@ def command(
     unprovable = module or source_only or prove or (chosen and not write)
     next_command = () if unprovable else _next((script, *args), write)
     deliver(_text(fixed, form, output, pr, proof, next_command), output, force)
+    if proof is not None and form not in _WITH_PROOF:
+        click.echo(_measured(proof, color=False), err=True)
     if write:
         _write(fixed, proof, force)
     click.get_current_context().exit(FIXABLE if check and fixed.files else 0)
@@ -166,12 +170,20 @@ def _text(
         return fix_pr.render(fixed, proof)
     if form == "text":
         color = output is None and colors()
-        measured = "\n" + proof_report.render_text(proof, width=width(), color=color) if proof is not None else ""
+        measured = f"\n{_measured(proof, color)}" if proof is not None else ""
         return fix_text.render(fixed, width=width(), color=color, next_command=next_command) + measured
+    if form == "markdown":
+        measured = f"\n{proof_report.render_markdown(proof)}" if proof is not None else ""
+        return fix_markdown.render(fixed) + measured
     if form == "sarif":
         return sarif.drawn(flagged_fixes(fixed))
-    renderers = {"json": fix_json.render, "markdown": fix_markdown.render, "github": fix_github.render}
-    return renderers[form](fixed)
+    return {"json": fix_json.render, "github": fix_github.render}[form](fixed)
+
+
+def _measured(proof: Proof, color: bool) -> str:
+    from syncscan.report import proof as proof_report
+
+    return proof_report.render_text(proof, width=width(), color=color)
 
 
 def _proof(fixed: Fixed, module: bool, limit: int, trace: str | None) -> Proof:

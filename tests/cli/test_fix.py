@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from syncscan.cli import group
 from syncscan.errors import UsageError
+from syncscan.report.proof_story import verdict_of
 from tests.report.test_fix import AFTER, BEFORE, FILE, FIXED, NOTHING
 from tests.report.test_proof import NOISY, PROOF
 
@@ -80,6 +81,17 @@ def test_a_gain_that_is_not_proven_is_not_written(answer: dict[str, Any], monkey
     monkeypatch.setattr("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
     assert run("--prove", "--write", "train.py").exit_code == 0
     assert Path("train.py").read_text() == AFTER
+
+
+@pytest.mark.parametrize(("form", "stream"), [("text", "stdout"), ("markdown", "stdout"), ("json", "stderr")])
+def test_the_proof_is_in_the_report_or_beside_it(
+    answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch, form: str, stream: str
+) -> None:
+    """Formats that machines read have no place for it."""
+    monkeypatch.setattr("syncscan.fixing.proving.prove_patch", lambda *args: PROOF)
+    result = run("--prove", "--format", form, "train.py")
+    shown = [name for name in ("stdout", "stderr") if verdict_of(PROOF) in getattr(result, name)]
+    assert shown == [stream]
 
 
 def test_the_measurement_has_a_limit(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
