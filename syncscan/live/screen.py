@@ -27,9 +27,9 @@ def screen(watched: WatchRecords, *, lines: int = 15) -> Group:
         lines: how many lines of the program are listed.
     """
     parts: list[Text | Table] = [Text(sentence) for sentence in heading(watched)]
-    if watched.windows:
-        parts.append(_table(watched.windows, lines))
-        parts += [Text(sentence) for sentence in _threads(watched.windows[-1])]
+    if windows := _whole_windows(watched):
+        parts.append(_table(windows, lines))
+        parts += [Text(sentence) for sentence in _threads(windows[-1])]
     parts += [Text(sentence) for sentence in tail(watched)]
     return Group(*parts)
 
@@ -42,9 +42,10 @@ def heading(watched: WatchRecords) -> list[str]:
         rank = f", rank {begin.rank} of {begin.world}" if begin.world > 1 else ""
         name = printable(begin.program)
         rows.append(f"{name}{rank}, process {begin.pid} on {printable(begin.host)}, watched since {time_of(begin.at)}")
-    if not watched.windows:
+    windows = _whole_windows(watched)
+    if not windows:
         return [*rows, "No window is complete yet."]
-    last = watched.windows[-1]
+    last = windows[-1]
     step = last.step
     rows.append(
         f"step {step.mean_us / 1e3:.1f} ms (99th percentile {step.p99_us / 1e3:.1f} ms);"
@@ -54,7 +55,7 @@ def heading(watched: WatchRecords) -> list[str]:
     )
     also = [(last.input, "for the data loader"), (last.peers, "for other ranks")]
     parts = [f"{last.waiting:.0%} for the device", *(f"{share:.0%} {what}" for share, what in also if share)]
-    rows.append(f"waiting: {', '.join(parts)}  {trend([w.waiting for w in watched.windows])}")
+    rows.append(f"waiting: {', '.join(parts)}  {trend([w.waiting for w in windows])}")
     return rows
 
 
@@ -75,6 +76,13 @@ def tail(watched: WatchRecords) -> list[str]:
 def trend(shares: Sequence[float]) -> str:
     """Return the last shares as bars, the highest of the eight a whole."""
     return "".join(_BARS[min(7, int(share * 8))] for share in shares[-TREND:])
+
+
+def _whole_windows(watched: WatchRecords) -> Sequence[Window]:
+    """Return the windows without one that the watch's end cut short."""
+    windows = watched.windows
+    cut = watched.end is not None and len(windows) > 1 and windows[-1].seconds < windows[-2].seconds / 2
+    return windows[:-1] if cut else windows
 
 
 def _table(windows: Sequence[Window], most: int) -> Table:

@@ -397,7 +397,8 @@ class Watch:
         self.alarms = [*self.alarms, alarm][-100:]
         self._wish = str(alarm)
         self._write(alarm)
-        logger.warning("%s", alarm)
+        if self._on_alarm is None or logger.hasHandlers():  # Python itself prints what no handler takes
+            logger.warning("%s", alarm)
         try:
             if self._on_alarm is not None:
                 self._on_alarm(alarm)

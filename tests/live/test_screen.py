@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from rich.console import Console
 
 from syncscan.live.record import Begin, WatchedLine, WatchedThread
 from syncscan.live.screen import screen, trend
-from tests.live.example import begin, watched, window
+from tests.live.example import END, begin, watched, window
 
 
 def text(*records: object) -> str:
@@ -28,14 +29,19 @@ def test_it_says_time_waits_lines_and_alarms() -> None:
     assert "after 1000 steps" in shown
 
 
+def test_a_window_that_the_end_cut_short_is_not_the_last_one() -> None:
+    """Its few samples say little."""
+    short = msgspec.structs.replace(window(3), seconds=0.1, waiting=1.0)
+    shown = text(begin(), window(1), window(2), short, END)
+    assert shown.splitlines()[:-1] == text(begin(), window(1), window(2)).splitlines()
+
+
 def test_a_watch_without_a_window_says_so() -> None:
     assert "No window is complete yet." in text(begin())
 
 
 def test_other_waits_and_threads_are_reported() -> None:
     row = window(1, peers=0.2)
-    import msgspec
-
     thread = WatchedThread("prefetch", 0.5, 0.4, "/job/data.py", 7)
     shown = text(begin(1, 2), msgspec.structs.replace(row, threads=(thread,), step=None))
     assert "rank 1 of 2" in shown
@@ -45,8 +51,6 @@ def test_other_waits_and_threads_are_reported() -> None:
 
 
 def test_names_cannot_steer_the_terminal() -> None:
-    import msgspec
-
     line = WatchedLine("/job/\x1b[31mtrain.py", 3, "[bold]f[/]", "", 0.5, 0.0, "host", None)
     shown = text(msgspec.structs.replace(begin(), program="\x1b[2J"), msgspec.structs.replace(window(1), lines=(line,)))
     assert "\x1b" not in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -175,3 +176,15 @@ def test_a_callback_that_fails_and_a_sink_do_not_end_the_watch(tmp_path: Path) -
         train(50)
     assert watch.path is not None
     assert len(read(watch.path).windows) >= 2
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_an_alarm_is_printed_where_nobody_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], listens: bool
+) -> None:
+    """By Python, as the log has no handler; a callback is told instead."""
+    monkeypatch.setattr(logging.getLogger("syncscan.watch"), "propagate", False)
+    alarms: list[object] = []
+    with syncscan.Watch(tmp_path, on_alarm=alarms.append if listens else None) as watch:
+        watch._alarm(("train.py", 7, "step"), 0.0, 0.5)
+    assert ("train.py:7 waits" in capfd.readouterr().err, len(alarms)) == ((False, 1) if listens else (True, 0))

@@ -80,6 +80,10 @@ def _watch(folder: Path, order: Order) -> None:
         on_alarm=AlarmCommand(order.on_alarm) if order.on_alarm else None,
     )
     safely(started.start)
+    if started.lost:
+        started.stop_elsewhere()
+        answer(folder, failed=f"the watch can't write to {started.path}: is the disk full?")
+        return
     answer(folder, begun="watch", done=[str(started.path)], failed="")
 
 

@@ -135,6 +135,19 @@ def test_a_watch_begins_and_ends_in_a_running_program(
 
 
 @reachable
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
+def test_a_watch_that_can_not_write_ends_at_once(
+    tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """As on a full disk; the program goes on without it."""
+    process = started(TRAIN)
+    (tmp_path / f"job.{process.pid}.watch.jsonl").symlink_to("/dev/full")
+    result = CliRunner().invoke(group, ["attach", str(process.pid), "--watch", "--out", str(tmp_path)])
+    assert f"the watch can't write to {tmp_path}" in str(result.exception)
+    assert settled(tmp_path)[1:] == [0, 0]
+
+
+@reachable
 def test_a_dump_says_where_the_threads_are(tmp_path: Path, started: Callable[[str], subprocess.Popen[bytes]]) -> None:
     process = started(TRAIN)
     with attached(process_of(process.pid), Order("dump")) as answers:
