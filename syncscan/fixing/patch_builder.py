@@ -349,9 +349,9 @@ class PatchBuilder:
 
     def _manuals(self, before: RunResult, after: RunResult, spoken: set[tuple[str, int]]) -> list[Fix]:
         """Return what is left: one entry per line, and one per setting where a library waits."""
-        kept = [place for place in after.places if place.file in self._lines]
-        waiting = {(place.file, self._was(place.file, place.line)) for place in kept}
-        advised = {(place.file, self._was(place.file, place.line), place.advice) for place in kept}
+        still = [place for place in after.places if place.file in self._lines]
+        waiting = {(place.file, self._was(place.file, place.line)) for place in still}
+        advised = {(place.file, self._was(place.file, place.line), place.advice) for place in still}
         result: list[Fix] = []
         for place in before.places:
             key = place.file, place.line

@@ -116,8 +116,8 @@ def _selected_from(file: File, node: ast.expr, mask: ast.expr) -> ast.expr | Non
         return None
     value, unmasked = node.args[1:]
     tensors = file.tensors(node)
-    kept = file.device_tensor(unmasked)
-    if kept is None or not tensors or any(t.dtype != kept.dtype for t in tensors):
+    tensor = file.device_tensor(unmasked)
+    if tensor is None or not tensors or any(t.dtype != tensor.dtype for t in tensors):
         return None
     without = not any(t.grad for t in file.tensors(value)) and questions.is_pure(file, value)
     return unmasked if file.is_number(value) or without or _is_multiple(file, value, unmasked) else None
