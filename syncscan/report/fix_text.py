@@ -17,7 +17,7 @@ from syncscan.report.fix_story import gain, groups, reason, tolerance, verdict, 
 from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
-_KEPT = re.compile("([\t\f])")
+_CONTROLS = re.compile("([\t\f])")
 """Control characters that a patch needs as they are."""
 _COLORS = {"+": 32, "-": 31, "@": 36}
 """ANSI color codes: green, red, cyan."""
@@ -38,8 +38,8 @@ def render(fixed: Fixed, width: int = 100, color: bool = False, next_command: Se
 
 def _diff_line(line: str, color: bool) -> str:
     """Return a line of the diff with its tabs, page breaks and line end; rich would change tabs and wrap long lines."""
-    parts = _KEPT.split(line.removesuffix("\r"))
-    words = "".join(part if _KEPT.fullmatch(part) else printable(part) for part in parts)
+    parts = _CONTROLS.split(line.removesuffix("\r"))
+    words = "".join(part if _CONTROLS.fullmatch(part) else printable(part) for part in parts)
     end = "\r\n" if line.endswith("\r") else "\n"
     code = 1 if line.startswith(("---", "+++")) else _COLORS.get(line[:1], 0)
     return f"\x1b[{code}m{words}\x1b[0m{end}" if color and code else f"{words}{end}"
