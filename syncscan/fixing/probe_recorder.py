@@ -19,6 +19,8 @@ ELEMENTS = 64
 """Elements of a container whose types are noted."""
 COMPARED = 512
 """Bytes of a tensor that are compared."""
+UNKNOWN = "unknown"
+"""Type of a value that can't be looked at."""
 _PLAIN = (int, float, bool, str, type(None))
 """Types whose equal values are the same."""
 FILES_APART = 10_000_000
@@ -66,8 +68,17 @@ class ProbeRecorder:
         seen.waits += self._waits() - before
         if seen.count <= MOST:
             with self._torch._C.DisableTorchFunction():
-                self._look(number, seen, value)
+                self._look_safely(number, seen, value)
         return value
+
+    def _look_safely(self, number: int, seen: Observations, value: Any) -> None:
+        """Note a value; one that can't be looked at is of no type that a rewrite knows, and the program goes on."""
+        try:
+            self._look(number, seen, value)
+        except Exception:  # whatever a class of the program raises where its attributes are asked for
+            seen.types.append(UNKNOWN)
+            seen.steady = False
+            seen.changes_in = [*{*seen.changes_in, *(block for block, _ in self._running)}]
 
     def inside(self, number: int) -> _Block:
         """Return a context in which a loop or function runs."""
@@ -178,7 +189,10 @@ class ProbeRecorder:
 
     def _content(self, tensor: Any) -> tuple[int, bytes]:
         """Return where a tensor lies and its first bytes: optimizers write to tensors whose version stays."""
-        address = tensor.data_ptr()
+        try:
+            address = tensor.data_ptr()
+        except tensor_memory.WITHOUT_STORAGE:  # sparse, nested or wrapped: only its version tells
+            return 0, b""
         if not address or not tensor.is_contiguous() or tensor.device.type != "cpu":
             return address, b""
         return address, ctypes.string_at(address, min(tensor.numel() * tensor.element_size(), COMPARED))
