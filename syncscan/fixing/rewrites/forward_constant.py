@@ -2,9 +2,9 @@
 
 The tensor is made of literals, of the module's constants, or of numbers that only `__init__` assigns; or it is a plain
 attribute that `__init__` makes and every call of `forward` moves. Nothing writes to it, stores it or returns it. The
-state dict stays the same. `.to(device)` moves a buffer with its module, which is what removes the wait; `.half()` would
-round it, so fractions become one only in the program's own script, and only if nothing there casts a module. Programs
-that list buffers, broadcast them (DistributedDataParallel) or load whole modules are left alone.
+state dict stays the same. `.to(device)` moves a buffer with its module, which is what removes the wait. Other files may
+cast the module, which rounds its buffers, list or broadcast them, or load a module that was pickled whole before it had
+them, so this is unsafe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from syncscan.model.fix import Safety
 ID = "forward-constant"
 TITLE = "A module makes or moves the same tensor in every call"
 RULES = ("tensor-constructor", "to-device")
-SAFETY = Safety.SAFE
+SAFETY = Safety.UNSAFE
 _CLASS = """\
 class Scale(torch.nn.Module):
     def __init__(self):
@@ -44,11 +44,7 @@ _VIEWS = frozenset("view reshape unsqueeze squeeze t expand flatten".split())
 _SHAPES = _VIEWS | frozenset("tril triu bool long float log sqrt exp neg flip cumsum".split())
 """Methods that give the same for the same tensor."""
 _CASTS = frozenset("half bfloat16 double float type to_empty".split())
-_FORBIDDEN = frozenset(
-    "buffers named_buffers _buffers use_buffers setattr vars __dict__ DistributedDataParallel DDP "
-    "FullyShardedDataParallel fully_shard deepspeed meta".split()
-)
-"""Names in a file that see buffers, or may change what a constant is made of."""
+WHY = "a buffer follows a cast of its module, such as half(), and a module that was pickled whole before lacks it"
 
 
 class _Home(msgspec.Struct, frozen=True):
@@ -65,7 +61,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
     for node in file.nodes:
         if isinstance(node, ast.Call) and file.own_waits(node) and file.seen(node).count >= FEWEST:
             home = _home(file, node)
-            if home is not None and not _is_exposed(file):
+            if home is not None:
                 yield from _of(file, node, home)
 
 
@@ -94,27 +90,6 @@ def _begins(statement: ast.stmt) -> bool:
     return call is not None and ast.unparse(call).startswith("super(") and ast.unparse(call).endswith(".__init__()")
 
 
-def _is_exposed(file: File) -> bool:
-    """Return whether a file names something that sees buffers, or loads a whole module."""
-    for node in file.nodes:
-        names = {
-            getattr(node, "id", ""),
-            getattr(node, "attr", ""),
-            getattr(node, "arg", ""),
-            getattr(node, "name", ""),
-        }
-        if names & _FORBIDDEN or (isinstance(node, ast.Constant) and node.value == "meta"):
-            return True
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load" and not _loads_a_dict(file, node):
-            return True
-    return False
-
-
-def _loads_a_dict(file: File, call: ast.Call) -> bool:
-    types = file.types(call)
-    return bool(types) and types <= {"dict", "collections.OrderedDict", "torch.Tensor"}
-
-
 def _of(file: File, call: ast.Call, home: _Home) -> Iterator[Proposal]:
     moves = isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda")
     inner = call.func.value if moves and isinstance(call.func, ast.Attribute) else call
@@ -138,6 +113,8 @@ def _of(file: File, call: ast.Call, home: _Home) -> Iterator[Proposal]:
             change="make the tensor once, as a buffer that moves with its module",
             waits=file.own_waits(call),
             reads=tuple(_moved_modules(file)),
+            safety=SAFETY,
+            why=WHY,
         )
 
 
