@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
-from syncscan.load.conversions import LONGEST_US, Float64, copy_name, nanoseconds, process_group, text_of
+from syncscan.load.conversions import LONGEST_US, Float64, blocks_of, copy_name, nanoseconds, process_group, text_of
 from syncscan.load.damage import Damage
 from syncscan.load.event import Args, TraceEvent
 from syncscan.load.fields import FIELDS, Field, fields_of, getter
@@ -22,7 +22,7 @@ from syncscan.model.trace import DRAWN, NONE, Category, Flows, Track
 
 TYPES: dict[str, Any] = {
     "category": np.int8, "name": np.int32, "track": np.int32, "ts": np.int64, "dur": np.int64,
-    **{field.column: field.type for field in FIELDS}, "group": np.int32,
+    **{field.column: field.type for field in FIELDS}, "group": np.int32, "blocks": np.int32,
 }  # fmt: skip
 """The columns of `Slices` that are read, in order; linking adds `parent`."""
 
@@ -180,6 +180,8 @@ class Columns(msgspec.Struct):
                 yield field.column, _by_either_key(ids, field, args) if field.older_key else ids
         if category == Category.MEMCPY:
             yield "name", [self._strings[_copy(event)] for event in group]
+        if category == Category.KERNEL and any(a.grid is not None for a in args):
+            yield "blocks", _ints([blocks_of(a.grid) for a in args], np.int32)
         if category == Category.KERNEL and any(a.group is not None for a in args):
             yield from self._groups(args)
 

@@ -79,6 +79,13 @@ def copy_name(name: str, direction: Any, source: Any, target: Any) -> str:
     return f"Memcpy {direction} ({kinds[0]} -> {kinds[1]})"
 
 
+def blocks_of(grid: Any) -> int:
+    """Return how many blocks a kernel has, from its `grid`, a list of three numbers; NONE without one."""
+    if not isinstance(grid, list) or not grid or not all(type(size) is int and size > 0 for size in grid):
+        return NONE
+    return math.prod(grid)
+
+
 def process_group(name: Any, ranks: Any, source: int, target: int) -> str:
     """Return a collective's process group as one text, from its kernel's `args`; empty without one.
 

@@ -22,6 +22,7 @@ class Args(args_type("_Fields", FIELDS)):  # type: ignore[misc]
     group: Any = msgspec.field(default=None, name="Process Group Name")
     ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
     label: str = msgspec.field(default="", name="name")
+    grid: Any = None
     direction: Any = msgspec.field(default=None, name="copy kind")
     source: Any = msgspec.field(default=None, name="src kind")
     target: Any = msgspec.field(default=None, name="dst kind")
@@ -85,6 +86,7 @@ def _args(args: Mapping[str, Any]) -> Args:
         group=args.get("Process Group Name"),
         ranks=args.get("Process Group Ranks"),
         label=text_of(args.get("name")),
+        grid=args.get("grid"),
         direction=args.get("copy kind"),
         source=args.get("src kind"),
         target=args.get("dst kind"),

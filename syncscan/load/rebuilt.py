@@ -56,14 +56,15 @@ def _slices(trace: Trace) -> Iterator[dict[str, Any]]:
         }
 
 
-def _args(trace: Trace, row: int, on_device: bool) -> dict[str, int]:
+def _args(trace: Trace, row: int, on_device: bool) -> dict[str, Any]:
     s = trace.slices
     columns: dict[str, Any] = {"correlation": s.correlation, "External id": s.external, "bytes": s.bytes}
     if on_device:
         columns |= {"device": s.device, "stream": s.stream}
     else:
         columns |= {"Sequence number": s.sequence, "Fwd thread id": s.fwd_thread}
-    return {name: int(column[row]) for name, column in columns.items() if column[row] != NONE}
+    grid = {"grid": [int(s.blocks[row]), 1, 1]} if s.blocks[row] != NONE else {}
+    return {name: int(column[row]) for name, column in columns.items() if column[row] != NONE} | grid
 
 
 def _frames(trace: Trace) -> Iterator[dict[str, Any]]:

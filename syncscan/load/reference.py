@@ -10,7 +10,7 @@ import numpy as np
 
 from syncscan.load.categories import ARROWS, CATEGORIES, PYTHON
 from syncscan.load.columns import FRAME_COLUMNS, TYPES, Unlinked
-from syncscan.load.conversions import copy_name, id_of, nanoseconds, number_of, process_group, text_of
+from syncscan.load.conversions import blocks_of, copy_name, id_of, nanoseconds, number_of, process_group, text_of
 from syncscan.load.damage import Damage
 from syncscan.load.fields import fields_of
 from syncscan.load.info import trace_info
@@ -123,6 +123,7 @@ class _RowReader:
         if category == Category.KERNEL:
             source, target = (id_of(args.get(key)) for key in ("Src Rank", "Dst Rank"))
             group = process_group(args.get("Process Group Name"), args.get("Process Group Ranks"), source, target)
+            row["blocks"] = _fitting(blocks_of(args.get("grid")), "blocks")
             if group:
                 row |= {"group": self._number(group, self.strings), "sequence": id_of(args.get("Seq"))}
         self.slices.append(row)

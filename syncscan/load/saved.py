@@ -20,7 +20,7 @@ from syncscan.load.memory_check import EVENT_BYTES
 from syncscan.load.rebuilt import events_text
 from syncscan.model.arrays import distinct
 from syncscan.model.process_group import group_of
-from syncscan.model.saved import VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked
+from syncscan.model.saved import ADDED, VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked
 from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
 
 _NAME = re.compile(r".+\.syncscan\.json(\.gz|\.zst)?", re.IGNORECASE)
@@ -159,9 +159,10 @@ def linked(saved: SavedTrace, version: int = VERSION) -> Trace:
 
 def _unlinked(saved: SavedTrace, version: int) -> Unlinked:
     slices = _columns(
-        saved, saved.slices, {name: kind for name, kind in TYPES.items() if version > 1 or name != "group"}
+        saved, saved.slices, {name: kind for name, kind in TYPES.items() if version >= ADDED.get(name, 1)}
     )
-    slices.setdefault("group", np.full(saved.slices.rows, NONE, np.int32))
+    for name in ADDED:
+        slices.setdefault(name, np.full(saved.slices.rows, NONE, TYPES[name]))
     _require_groups(saved, slices["group"])
     if not np.isin(slices["category"], np.array(list(Category), np.int8)).all():
         raise ValueError("a slice has no category")

@@ -125,6 +125,8 @@ class Slices(msgspec.Struct, frozen=True, eq=False, dict=True):
     """For a collective's kernel: index into `Trace.strings` of its process group, encoded by
     `process_group.group_text`; NONE without one. Its `sequence` is the collective's number in that group, where the
     trace has it."""
+    blocks: Int32
+    """How many blocks a kernel has, its grid's sizes multiplied; NONE without one."""
     parent: Int32
     """Row of the innermost enclosing host slice on its track; NONE at the top and for device work."""
 

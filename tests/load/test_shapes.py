@@ -319,3 +319,10 @@ def test_a_list_that_was_cut_before_its_first_event_ends(tmp_path: Path) -> None
     packed = gzip.compress(json.dumps([{"ph": "X", "name": random.Random(0).randbytes(9000).hex()}]).encode())
     with pytest.raises(TraceUnreadable, match=r"list\.json can't be read: After [0-9,]+ bytes the compressed data"):
         load(write(tmp_path / "list.json", packed[:5000]))
+
+
+def test_a_kernels_blocks_are_its_grids_sizes_multiplied(tmp_path: Path) -> None:
+    """A grid that isn't a list of sizes is none."""
+    grids = ([4, 3, 2], None, "1", [4, -1, 2], [2**20, 2**20, 1])
+    events = [event("kernel", "k", at, grid=grid) for at, grid in enumerate(grids)]
+    assert read(tmp_path, *events).slices.blocks.tolist() == [24, NONE, NONE, NONE, NONE]
