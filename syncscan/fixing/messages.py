@@ -106,6 +106,10 @@ class ProgramJob(msgspec.Struct):
     """Folder for its output."""
     folder: str = ""
     """Working directory of the program."""
+    scratch: str = ""
+    """Kind of the view that it runs in: `scratch.Scratch`."""
+    layers: list[str] = msgspec.field(default_factory=list)
+    """Folders of the view."""
 
 
 class RunResult(msgspec.Struct):
@@ -133,3 +137,8 @@ class RunResult(msgspec.Struct):
     """Text on stderr."""
     failure: str = ""
     """Why there is nothing of the above; empty where there is."""
+    written: dict[str, str | None] = msgspec.field(default_factory=dict)
+    """Files that it wrote, by the user's absolute path: the file that it left, None where it removed the user's.
+
+    They are there until the next run, or with `keep` until all runs are over; see `scratch.Scratch.written`.
+    """

@@ -114,16 +114,16 @@ class PatchBuilder:
 
     def _first(self, runs: Runs) -> RunResult:
         self._options.progress("running the program dry")
-        first = runs.run(self._make_job())
+        first = runs.run(self._make_job(), keep=True)
         if first.failure and first.code == -1 and not self._job.steps:
             self._notes.append(
                 f"The program didn't end within {self._options.limit_s:g} s; it was stopped after {SHORTER} steps."
             )
             self._job.steps = SHORTER
-            first = runs.run(self._make_job())
+            first = runs.run(self._make_job(), keep=True)
         if self._job.steps and (first.failure or first.code):
             self._job.winds = False
-            first = runs.run(self._make_job())
+            first = runs.run(self._make_job(), keep=True)
         if first.failure or (first.code and not first.places):
             why = first.failure or f"it ends with exit code {first.code}"
             late = "Give arguments that make a shorter run, or a longer --limit."
@@ -154,7 +154,7 @@ class PatchBuilder:
         if not paths:
             return None
         self._options.progress("observing its expressions")
-        probed = runs.run(self._make_job(probed=paths))
+        probed = runs.run(self._make_job(probed=paths), keep=True)
         if probed.failure or probed.code != now.code:
             self._notes.append(
                 "The program fails when its expressions are observed, so nothing can be fixed: "

@@ -13,6 +13,7 @@ import msgspec
 
 from syncscan.errors import MissingExtra, installing
 from syncscan.fixing.messages import ProgramJob, RunResult
+from syncscan.scratch import Scratch
 
 BOOT = """\
 import sys
@@ -25,7 +26,7 @@ LIMIT_S = 120.0
 
 
 class Runs:
-    """Runs jobs one after the other, and leaves no process behind.
+    """Runs jobs one after the other, each in a view of its own, and leaves no process and no file behind.
 
     Args:
         limit_s: how long each may take.
@@ -36,6 +37,8 @@ class Runs:
         self._folder = tempfile.TemporaryDirectory(prefix="syncscan-fix-")
         self._server: subprocess.Popen[str] | None = None
         self._count = 0
+        self._last: Scratch | None = None
+        self._kept: list[Scratch] = []
 
     def __enter__(self) -> Runs:
         return self
@@ -44,10 +47,17 @@ class Runs:
         if self._server is not None:
             self._server.kill()
             self._server.wait()
+        for scratch in self._kept:
+            scratch.close()
+        self._forget_last()
         self._folder.cleanup()
 
-    def run(self, job: ProgramJob) -> RunResult:
-        """Run a job; what it printed is in the outcome.
+    def run(self, job: ProgramJob, *, keep: bool = False) -> RunResult:
+        """Run a job; what it printed and wrote is in the outcome.
+
+        Args:
+            job: the job.
+            keep: keep the files that it wrote until all runs are over, not only until the next one.
 
         Returns:
             Its outcome; with a `failure` where the process came to no end of its own.
@@ -59,13 +69,31 @@ class Runs:
         folder = Path(self._folder.name, str(self._count))
         folder.mkdir()
         job.output, job.folder = str(folder), str(Path.cwd())
+        scratch = self._fresh(keep)
+        job.scratch, job.layers = scratch.kind, list(map(str, scratch.folders))
         files = folder / "job", folder / "outcome"
         files[0].write_bytes(msgspec.msgpack.encode(job))
         code = self._forked(*map(str, files)) if hasattr(os, "fork") else self._alone(*map(str, files))
         outcome = _outcome(files[1], code, self._limit_s)
         outcome.printed = _text(folder / "stdout")
         outcome.errors = _text(folder / "stderr")
+        outcome.written = {path: None if left is None else str(left) for path, left in scratch.written().items()}
         return outcome
+
+    def _fresh(self, keep: bool) -> Scratch:
+        """Make a view, and remove what the last run wrote."""
+        self._forget_last()
+        scratch = Scratch.made()
+        if keep:
+            self._kept.append(scratch)
+        else:
+            self._last = scratch
+        return scratch
+
+    def _forget_last(self) -> None:
+        if self._last is not None:
+            self._last.close()
+            self._last = None
 
     def _forked(self, job: str, outcome: str) -> str:
         if self._server is None or self._server.poll() is not None:
@@ -111,7 +139,7 @@ def _environment() -> dict[str, str]:
 
 
 def _outcome(file: Path, code: str, limit_s: float) -> RunResult:
-    if file.exists():
+    if file.exists() and file.stat().st_size:
         return msgspec.msgpack.decode(file.read_bytes(), type=RunResult)
     if code == "late":
         return RunResult(code=-1, failure=f"it didn't end within {limit_s:g} s")

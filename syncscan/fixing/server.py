@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.fixing.messages import ProgramJob, RunResult
+from syncscan.scratch import Scratch
 
 POLL_S = 0.01
 
@@ -70,14 +71,17 @@ def alone(job_file: str, outcome_file: str) -> None:
     job = msgspec.msgpack.decode(Path(job_file).read_bytes(), type=ProgramJob)
     os.chdir(job.folder)
     _redirect(Path(job.output))
+    answer = open(outcome_file, "wb")  # noqa: SIM115  (outside of the view, and closed by the process's end)
     from syncscan.fixing import job_process
 
     try:
+        Scratch(job.scratch, tuple(map(Path, job.layers))).enter()
         outcome = job_process.run(job)
     except BaseException as error:
         traceback.print_exc()
         outcome = RunResult(code=1, failure=f"{type(error).__name__}: {error}")
-    Path(outcome_file).write_bytes(msgspec.msgpack.encode(outcome))
+    answer.write(msgspec.msgpack.encode(outcome))
+    answer.flush()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -1,0 +1,189 @@
+"""A copy-on-write view of the whole file tree, by the kernel: a mount namespace with an overlay on each file system.
+
+The process that enters it, and all that it starts, read every file as it is, and write into a folder beside: overlayfs
+(kernel.org, Documentation/filesystems/overlayfs). Nothing that writes has to know of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from syncscan.scratch import syscalls
+from syncscan.scratch.mounts import Mount, Mounts
+from syncscan.scratch.renaming import allow_renaming_folders
+from syncscan.scratch.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, MS_REMOUNT
+
+NOTES = "view.json"
+"""In the first folder of a view: the path that each layer lies over, by the layer's own path; the same of folders whose
+files were copied; and the paths that are only shown."""
+LARGEST_COPY = 16 << 20
+"""Bytes of a file that is copied where no overlay can be; larger ones can only be read."""
+_ESCAPED = str.maketrans({"\\": "\\\\", ":": "\\:", ",": "\\,"})
+_FORBIDDEN = {1 << 1: MS_NOSUID, 1 << 2: MS_NODEV, 1 << 3: MS_NOEXEC}
+"""What statvfs(3) says that a mount forbids, and the flag which asks for it again: a namespace can't allow it."""
+
+
+def enter(folders: Sequence[Path], passed: Sequence[Path]) -> None:
+    """Let this process see the view from here on; it must have no other thread.
+
+    Args:
+        folders: empty folders for what is written: the first for all but what it lies in itself, which goes to the
+            next, since no layer can lie below what it covers.
+        passed: folders that aren't part of the view: what is written there stays.
+
+    Raises:
+        OSError: the system doesn't allow it, or not where this process works.
+    """
+    at = os.getcwd()
+    within = syscalls.own_namespaces()
+    syscalls.mount(None, "/", None, MS_REC | MS_PRIVATE)
+    tree = _Tree(folders, Mounts.here(), within)
+    tree.build()
+    tree.refuse_unwritable((at, tempfile.gettempdir()))
+    tree.pass_through(passed)
+    tree.keep_sockets()
+    tree.note_layers()
+    syscalls.change_root(str(tree.root))
+    os.chdir(at)
+    if within and os.geteuid():
+        syscalls.drop_capabilities()
+    allow_renaming_folders()
+
+
+class _Tree:
+    """The new root while it is built: `root` in the first folder."""
+
+    def __init__(self, folders: Sequence[Path], mounts: Mounts, within: bool) -> None:
+        self._folders, self._mounts, self._within = folders, mounts, within
+        self._layers: dict[str, str] = {}
+        self._copies: dict[str, str] = {}
+        self._unwritable: list[str] = []
+        self.root = folders[0] / "root"
+
+    def build(self) -> None:
+        """Build it, from the old root on."""
+        self.root.mkdir()
+        syscalls.mount(str(self.root), str(self.root), None, MS_BIND)
+        self._skeleton("/")
+
+    def refuse_unwritable(self, folders: Sequence[str]) -> None:
+        """Refuse a view in which one of these folders can only be read.
+
+        Raises:
+            OSError: it is so.
+        """
+        for folder in map(os.path.realpath, folders):
+            if any(Path(folder).is_relative_to(path) for path in self._unwritable):
+                raise OSError(errno.EROFS, "no overlay can be laid over it", folder)
+
+    def pass_through(self, folders: Sequence[Path]) -> None:
+        """Show these folders as they are."""
+        for path in map(os.path.realpath, folders):
+            if Path(path).is_dir() and Path(self._new(path)).is_dir():
+                syscalls.mount(path, self._new(path), None, MS_BIND | MS_REC)
+
+    def keep_sockets(self) -> None:
+        """Put the sockets that others listen at in place: through an overlay nobody would answer."""
+        lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
+        for path in {line.split(" ", 7)[-1] for line in lines if " /" in line}:
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(Path(path).stat().st_mode):
+                    syscalls.mount(path, self._new(os.path.realpath(path)), None, MS_BIND)
+
+    def note_layers(self) -> None:
+        """Write down where the layers belong."""
+        notes = {"layers": self._layers, "copies": self._copies, "shown": self._unwritable}
+        (self._folders[0] / NOTES).write_text(json.dumps(notes))
+
+    def _new(self, path: str) -> str:
+        return f"{self.root}{path}"
+
+    def _place(self, path: str) -> None:
+        """Make a folder of the old tree part of the new one, where a folder stands ready for it."""
+        mount = self._mounts.at(path)
+        if mount is not None and mount.is_kernels:
+            syscalls.mount(path, self._new(path), None, MS_BIND | MS_REC)
+            self._nested([inner for inner in self._mounts.directly_below(path) if not inner.is_kernels])
+        elif self._overlaid(path):
+            self._nested(self._mounts.directly_below(path))
+        elif self._mounts.directly_below(path) and os.access(path, os.R_OK):
+            self._skeleton(path)
+        else:
+            self._read_only(path)
+
+    def _nested(self, mounts: Sequence[Mount]) -> None:
+        for path in (mount.path for mount in mounts):
+            if Path(path).is_dir() and Path(self._new(path)).is_dir():
+                self._place(path)
+            elif Path(path).is_file() and Path(self._new(path)).is_file():
+                self._read_only(path)
+
+    def _overlaid(self, path: str) -> bool:
+        """Lay an overlay over a folder; return whether the system allows it there."""
+        folder = next((f for f in self._folders if not f.is_relative_to(path)), None)
+        if folder is None:
+            return False
+        layer = folder / str(len(self._layers))
+        upper, work = layer / "upper", layer / "work"
+        upper.mkdir(parents=True)
+        work.mkdir()
+        _make_alike(path, upper)
+        layers = {"lowerdir": path, "upperdir": str(upper), "workdir": str(work)}
+        options = [f"{key}={value.translate(_ESCAPED)}" for key, value in layers.items()]
+        options.append("userxattr" if self._within else "index=off,metacopy=off,redirect_dir=off")
+        try:
+            syscalls.mount("overlay", self._new(path), "overlay", self._forbidden(path), ",".join(options))
+        except OSError:
+            shutil.rmtree(layer, ignore_errors=True)
+            return False
+        self._layers[str(upper)] = path
+        return True
+
+    def _skeleton(self, path: str) -> None:
+        """Make a folder anew from what is in it, where no overlay can lie over all of it."""
+        new = Path(self._new(path))
+        for entry in os.scandir(path):
+            own = new / entry.name
+            if entry.is_symlink():
+                own.symlink_to(os.readlink(entry.path))
+            elif entry.is_dir(follow_symlinks=False):
+                own.mkdir()
+                self._place(entry.path)
+            elif entry.is_file() and entry.stat().st_size <= LARGEST_COPY and os.access(entry.path, os.R_OK):
+                shutil.copy2(entry.path, own)
+            else:
+                own.touch()
+                self._read_only(entry.path)
+        _make_alike(path, new)
+        self._copies[str(new)] = path
+
+    def _read_only(self, path: str) -> None:
+        """Show what can't be overlaid, and refuse to have it written."""
+        new = self._new(path)
+        syscalls.mount(path, new, None, MS_BIND | MS_REC)
+        syscalls.mount(None, new, None, MS_BIND | MS_REMOUNT | MS_RDONLY | self._forbidden(path))
+        self._unwritable.append(path)
+
+    def _forbidden(self, path: str) -> int:
+        given = os.statvfs(path).f_flag
+        return sum(flag for known, flag in _FORBIDDEN.items() if given & known)
+
+
+def _make_alike(path: str, folder: Path) -> None:
+    """Give a folder the permissions of another, and where that is allowed its owner."""
+    status = Path(path).stat()
+    with contextlib.suppress(OSError):
+        os.chown(folder, status.st_uid, status.st_gid)
+    mode = stat.S_IMODE(status.st_mode)
+    folder.chmod(mode if os.access(path, os.W_OK) else mode & ~0o222)  # it may belong to this user now
+
+
+__all__ = ["NOTES", "enter"]

@@ -1,0 +1,125 @@
+"""A place for what a program writes: it reads it back, and its user's files stay as they are."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from syncscan.errors import UsageError
+from syncscan.scratch import bases, environment
+from syncscan.scratch.cache_folders import cache_folders
+
+KERNEL, PYTHON = "kernel", "python"
+VARIABLE = "SYNCSCAN_SCRATCH"
+"""Environment variable by which a user chooses the kind."""
+SENTENCES = {
+    KERNEL: "What the program writes goes to a scratch copy (by the kernel), and is gone afterwards.",
+    PYTHON: "What the program writes goes to a scratch copy (by Python's functions), and is gone afterwards.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A view of the file tree for one run: `with Scratch.made() as scratch`.
+
+    The process that runs the program calls `enter`, and the one that has started it reads `written` when the run is
+    over; `kind` and `folders` are all that the first needs to make its own, and can be sent to it.
+
+    Attributes:
+        kind: `kernel` (mount namespace and overlays, `scratch.kernel`) or `python` (replaced functions of Python,
+            `scratch.redirect`).
+        folders: where it is all kept, which `close` removes; the first has what `written` returns.
+    """
+
+    kind: str
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def made(cls) -> Scratch:
+        """Make one, of the kind that holds here.
+
+        Raises:
+            UsageError: the environment variable names another kind, or one that this system doesn't allow.
+        """
+        return cls(kind_here(), tuple(bases.made()))
+
+    def enter(self, *, dry: bool = True) -> None:
+        """Let this process, and all that it starts, write into the view from here on; there is no way back.
+
+        It must have no other thread, as right after a fork.
+
+        Args:
+            dry: whether it is a dry run, which the program is told by `SYNCSCAN_DRY_RUN=1`.
+        """
+        if self.kind == KERNEL:
+            from syncscan.scratch import kernel
+
+            kernel.enter(self.folders, cache_folders())
+        environment.quiet(self.folders[0], dry=dry)
+
+    def written(self) -> dict[str, Path | None]:
+        """Return the files that a program has written or removed, once its process has ended.
+
+        Returns:
+            By the absolute path that the program used, with links resolved: the file that the run left there, which is
+            gone after `close`; None where it removed the user's. A file that was opened for writing counts as written.
+        """
+        from syncscan.scratch import layers
+
+        if not (self.folders[0] / layers.NOTES).exists():
+            return {}
+        return layers.written(self.folders[0])
+
+    def close(self) -> None:
+        """Remove all that was written."""
+        for folder in self.folders:
+            with contextlib.suppress(FileNotFoundError):
+                bases.removed(folder)
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def kind_here() -> str:
+    """Return the kind of view that holds here, as the system allows it and the user chooses.
+
+    Raises:
+        UsageError: the user chooses one that there isn't.
+    """
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen not in ("", KERNEL, PYTHON):
+        raise UsageError(f"{VARIABLE} is '{chosen}'.", f"Set it to {KERNEL} or {PYTHON}, or unset it.")
+    refusal = "" if chosen == PYTHON else _kernels_refusal()
+    if chosen == KERNEL and refusal:
+        raise UsageError(f"{VARIABLE} is {KERNEL}, which this system refuses: {refusal}.", f"Set it to {PYTHON}.")
+    return PYTHON if chosen == PYTHON or refusal else KERNEL
+
+
+@functools.cache
+def _kernels_refusal() -> str:
+    """Return why the kernel gives no view here; empty where it does, as a child process tries out."""
+    if sys.platform != "linux":
+        return "only Linux has it"
+    with Scratch(KERNEL, tuple(bases.made())) as scratch:
+        answer, asks = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                scratch.enter()
+            except BaseException as error:
+                os.write(asks, str(error).encode()[:500])
+            finally:
+                os._exit(0)
+        os.close(asks)
+        with open(answer, "rb") as told:
+            refusal = told.read().decode(errors="replace")
+        os.waitpid(pid, 0)
+    return refusal
