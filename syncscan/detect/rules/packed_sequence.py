@@ -49,7 +49,8 @@ The batch sizes of a packed sequence control a loop on the host, so the lengths 
 WHEN_FINE = """\
 When the lengths are computed on the device.
 
-Padding without packing, with a mask, never waits.
+Lengths that came from the host needn't be copied back: keep the host's tensor beside the device's. Padding without
+packing, with a mask, never waits.
 """
 
 

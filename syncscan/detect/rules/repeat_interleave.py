@@ -45,7 +45,8 @@ WHY = """\
 The length of the result is the sum of the repeats, which the host reads back, with a check that none is negative.
 """
 WHEN_FINE = """\
-When the total isn't known on the host; a wrong `output_size` gives wrong results or an assert on the device.
+When the total isn't known on the host. If the repeats were made from a list, it is: `output_size=sum(durations)`. A
+wrong `output_size` gives wrong results or an assert on the device.
 """
 
 

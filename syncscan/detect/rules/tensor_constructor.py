@@ -47,7 +47,8 @@ WHY = """\
 The data is in pageable memory, and the constructor has no `non_blocking`: the host waits for all work queued before.
 """
 WHEN_FINE = """\
-Once, before the loop: keep it as a buffer.
+Once, before the loop: `self.register_buffer(name, tensor, persistent=False)` keeps a module's constant on its device
+and out of its state dict; `.half()` also casts it if it has fractions.
 
 `torch.full`, `zeros` and `arange` with `device=` create their values on the device. Data from the host:
 `torch.tensor(data).pin_memory().to(device, non_blocking=True)`.
