@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class Pretended:
         self._parts: list[ProgramPart] = []
         self._of_parts: list[bytes] = []
         self._steps = 0
+        self._all = False
 
     def __enter__(self) -> Pretended:
         """Begin to simulate the GPU, on this thread.
@@ -59,6 +61,8 @@ class Pretended:
         session = self._pretence.session
         if session is not None:
             session.compiled = self._explained() if self._compiles is not None else None
+            if self._all:
+                session.count_all()
             self._parts = parts_of(session.ways)
             self._trace = session.trace(without=frozenset[int]().union(*(part.waits for part in self._parts)))
             self._of_parts = [session.trace(part) for part in self._parts]
@@ -92,10 +96,19 @@ class Pretended:
         if session is not None:
             session.failed(error)
 
-    def end_step(self) -> None:
-        """Mark the end of the last step; later work belongs to no step."""
+    def count_all(self) -> None:
+        """Count the first step as well, and all of the last: the program ended before it could be stopped."""
+        self._all = True
+
+    def end_step(self, then: Callable[[], None] | None = None) -> None:
+        """Mark the end of the last step; later work belongs to no step.
+
+        Args:
+            then: called once it has ended: with the last `record_function` range that it opened.
+        """
         session = self._pretence.session
         if session is not None:
+            session.recording.after_last = then
             session.step(None)
 
     @cached_property

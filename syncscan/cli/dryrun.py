@@ -182,15 +182,22 @@ def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
 
     marks, done = StepMarks(), 0
 
+    def stop() -> None:
+        raise _DryRunComplete
+
     def stepped(optimizer: Any) -> None:
         nonlocal done
         if marks.saw(optimizer, fixed=done > 0) is OptimizerCall.NOTHING:
             return
         done += 1
-        if done > steps:
-            pretended.end_step()
-            raise _DryRunComplete
-        pretended.step()
+        if done <= steps:
+            pretended.step()
+        elif done == steps + 1:
+            pretended.end_step(then=stop)
+        else:
+            stop()
 
     with after_steps(stepped):
         yield
+    if done <= steps:
+        pretended.count_all()

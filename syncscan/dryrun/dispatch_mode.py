@@ -129,7 +129,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
 
     def _scope(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if "enter" in name:
-            self._session.recording.open_scope(str(args[0]), self._session.thread)
+            self._session.open_scope(str(args[0]))
         elif "exit" in name:
             self._session.recording.close_scope(self._session.thread)
         return func(*args, **kwargs)

@@ -15,6 +15,7 @@ from typing import Any
 from syncscan.dryrun import tensor_memory
 from syncscan.dryrun.patches import Patches
 from syncscan.dryrun.recorder import DryRunSession
+from syncscan.dryrun.recording import MAIN
 from syncscan.dryrun.tensor_memory import DEVICE
 
 torch: Any = importlib.import_module("torch")
@@ -36,6 +37,7 @@ class _Machinery:
         self._autocast()
         self._hooks()
         self._custom_functions()
+        self._backward()
         self._optimizers()
         self._compilers()
         self._overrides()
@@ -83,6 +85,18 @@ class _Machinery:
             return result
 
         self.patches.set(function, "apply", classmethod(applied))
+
+    def _backward(self) -> None:
+        """Note where the program calls the backward pass: the step's loop holds it."""
+        session, run = self.session, torch.autograd.graph._engine_run_backward
+
+        @functools.wraps(run)
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            if session.thread == MAIN:
+                session.ways.backward(session.recording.now)
+            return run(*args, **kwargs)
+
+        self.patches.replace(torch.autograd, "_engine_run_backward", backward)
 
     def _in_program(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         functions = importlib.import_module("syncscan.dryrun.device_functions").Functions

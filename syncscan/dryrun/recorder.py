@@ -15,6 +15,7 @@ from typing import Any
 
 from syncscan.dryrun.program_parts import ProgramPart
 from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, ProgramPoint, Stack
+from syncscan.dryrun.short_runs import begin_of, end_of, with_whole_scopes
 from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
 from syncscan.dryrun.ways import Ways
 from syncscan.dryrun.work_order import WorkOrder
@@ -88,6 +89,8 @@ class DryRunSession:
         """Dynamo's record of the run; None where it wasn't asked for one."""
         self.left_out = 0
         self.on_wait: Callable[[RecordedWait], None] | None = None
+        self.first_followed: int | None = None
+        """When autograd first followed an op, on the recording's clock."""
         self._forward: dict[tuple[int, int], tuple[str, int, Any, int]] = {}
         self._lock = threading.Lock()
         self._owner = threading.get_ident()
@@ -171,6 +174,8 @@ class DryRunSession:
         """Autograd gave the numbers from first to last to an op: its line is kept for the backward pass."""
         captured = self.torch._C._profiler.gather_traceback(True, False, False)
         thread, stream = threading.get_ident(), self.order.current
+        if self.first_followed is None:
+            self.first_followed = begin
         for sequence in range(first, last):
             self._forward[thread, sequence] = (name, begin, captured, stream)
         while len(self._forward) > REMEMBERED:
@@ -210,10 +215,28 @@ class DryRunSession:
         """Return the ops and calls that weren't understood: name, how often, and file and line of the first."""
         return [(what, self.unknown[what], *self.where[what]) for what in sorted(self.unknown)]
 
+    def open_scope(self, name: str) -> None:
+        """Begin a `record_function` range."""
+        if self.thread == MAIN:
+            self.ways.scope(self.recording.now)
+        self.recording.open_scope(name, self.thread)
+
     def step(self, number: int | None) -> None:
         """End the current step, if one runs, and begin the next, if it has a number."""
+        is_first = not self.ways.ends
         self.ways.step(self.recording.now, last=number is None)
+        if is_first:
+            self.recording.keep_open(before=begin_of(self.ways, self.first_followed))
         self.recording.step(number)
+
+    def count_all(self) -> None:
+        """Count the steps of a run that is over and that ended by itself: the first one too, and all of the last."""
+        self.recording.finish()
+        if self.recording.steps:
+            begin, end = begin_of(self.ways, self.first_followed), end_of(self.ways)
+            begin, end = with_whole_scopes(begin, end, self.recording.scopes(), self.recording.steps[0][0])
+            self.recording.count_from(begin, end)
+            self.ways.ends = [begin, *self.ways.ends[:-1], end]
 
     def trace(self, part: ProgramPart | None = None, without: Collection[int] = ()) -> bytes:
         """Return the run as a trace's JSON.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,9 @@ FOLLOWING = 16
 """Ops kept after a wait."""
 PROCESS, MAIN, AUTOGRAD, OTHERS = 1, 1, 2, 3
 """The process, its thread, the one that a GPU's backward pass runs on, the first of those that the program began."""
+
+_NOT_CALLED_BACK = ("cudaFree",)
+"""Calls of a wait whose line isn't known from torch's callbacks, but from the timed call around it, as in captures."""
 
 Frame = tuple[str, int, str]
 """File, line and function."""
@@ -88,13 +91,20 @@ class DryRecording:
     _scopes: list[tuple[str, int]] = field(default_factory=list)
     _elsewhere: defaultdict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
     """Open scopes of other threads."""
-    _step: tuple[int, int] | None = None
+    steps: list[tuple[int, int]] = field(default_factory=list)
+    """Begin and end of each step that is over."""
+    after_last: Callable[[], None] | None = None
+    """Called once, when the last step has ended."""
+    _step: int | None = None
+    """When the running step began."""
     _lowest: int = 0
     _due: list[int | None] = field(default_factory=list)
     _frames: dict[Frame, int] = field(default_factory=dict)
     _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
     _modules: dict[str, int] = field(default_factory=dict)
     _syncs: list[list[Any]] = field(default_factory=list)
+    _calls: list[list[int]] = field(default_factory=list)
+    """Waits that torch doesn't call back for: begin, end, thread and stack."""
     _values: list[list[Any]] = field(default_factory=list)
     _led: set[int] = field(default_factory=set)
     _rows: list[range] = field(default_factory=list)
@@ -132,8 +142,8 @@ class DryRecording:
             self.events.append(_slice("user_annotation", name, MAIN, begin, self.now))
         self._lowest = min(self._lowest, len(self._scopes))
         if self._due and len(self._scopes) <= self._lowest:
-            self._begin_step(self._due[-1])
-            self._due.clear()
+            last, self._due = self._due[-1], []
+            self._begin_step(last)
 
     def step(self, number: int | None) -> None:
         """End the current step, if one runs, and begin the next, if it has a number.
@@ -148,10 +158,12 @@ class DryRecording:
     def _begin_step(self, number: int | None) -> None:
         self.now += CALL_NS
         if self._step is not None:
-            was, begin = self._step
-            self.events.append(_slice("user_annotation", f"ProfilerStep#{was}", MAIN, begin, self.now - OP_NS))
-        self._step = None if number is None else (number, self.now)
+            self.steps.append((self._step, self.now - OP_NS))
+        self._step = None if number is None else self.now
         self._lowest = len(self._scopes)
+        if number is None and (then := self.after_last):
+            self.after_last = None
+            then()
 
     def wait(self, wait: DryWait, place: ProgramPoint, forward: ForwardOp | None = None) -> None:
         """Record that the host waits here.
@@ -186,7 +198,9 @@ class DryRecording:
         for _ in ops:
             self.now += 100
             begins.append(self.now)
-        self._synced(self.now, tid, place)
+        begin = self.now
+        if wait.calls != _NOT_CALLED_BACK:
+            self._synced(begin, tid, place)
         if wait.value:
             self._values.append([BASE_NS + self.now + 100, wait.value])
         for at, name in enumerate(wait.calls):
@@ -198,6 +212,8 @@ class DryRecording:
                 row = {"device": 0, "stream": 7, "correlation": correlation, "bytes": wait.size}
                 self.events.append({**_slice("gpu_memcpy", wait.copy, 7, self.now + 20, self.now + 40, row), "pid": 0})
             self.now += 50
+        if wait.calls == _NOT_CALLED_BACK:
+            self._calls.append([BASE_NS + begin, BASE_NS + self.now, tid, self._stack(place.stack)])
         for (name, args), begin in zip(reversed(ops), reversed(begins), strict=True):
             self.now += 100
             self.events.append(_slice("cpu_op", name, tid, begin, self.now, args))
@@ -223,6 +239,36 @@ class DryRecording:
         numbers = tuple(self._frames.setdefault(frame, len(self._frames)) for frame in stack)
         return self._stacks.setdefault(numbers, len(self._stacks))
 
+    def keep_open(self, before: int) -> None:
+        """Let steps begin and end within the open scopes that were opened before this time."""
+        self._lowest = sum(begin < before for _, begin in self._scopes)
+
+    def finish(self) -> None:
+        """End the scopes and the step that are open: the run is over."""
+        self.after_last = None
+        for tid in (MAIN, *self._elsewhere):
+            while self._scopes if tid == MAIN else self._elsewhere[tid]:
+                self.close_scope(tid)
+        self._begin_step(None)
+
+    def scopes(self) -> list[tuple[int, int]]:
+        """Return begin and end of each `record_function` range of the program's thread that is over."""
+        return [
+            (begin := round(row["ts"] * 1e3), begin + round(row["dur"] * 1e3))
+            for row in self.events
+            if row["cat"] == "user_annotation" and row["tid"] == MAIN
+        ]
+
+    def count_from(self, begin: int, end: int) -> None:
+        """Count what came before the first step as one, and what came after the last as part of the one before.
+
+        Args:
+            begin, end: of what is counted.
+        """
+        begins = [begin, *(begun for begun, _ in self.steps)]
+        ends = [begun - OP_NS for begun in begins[1:]]
+        self.steps = list(zip(begins, [*ends[:-1], max(end, ends[-1])], strict=False))
+
     def trace(
         self,
         notes: Sequence[str],
@@ -244,10 +290,7 @@ class DryRecording:
             without: numbers of waits to leave out.
             compiled: dynamo's record, as a trace stores it; None where it wasn't asked.
         """
-        for tid in (MAIN, *self._elsewhere):
-            while self._scopes if tid == MAIN else self._elsewhere[tid]:
-                self.close_scope(tid)
-        self._begin_step(None)
+        self.finish()
         events = self._choose_rows(rounds, without)
         return json.dumps(
             {
@@ -272,10 +315,8 @@ class DryRecording:
         """Return the rows but for those of some waits, with other steps where they are given."""
         left_out = {at for number in without for at in self._rows[number]}
         rows = [row for at, row in enumerate(self.events) if at not in left_out]
-        if rounds is None:
-            return rows
-        steps = [_slice("user_annotation", f"ProfilerStep#{k}", MAIN, *times) for k, times in enumerate(rounds)]
-        return [*(row for row in rows if not row["name"].startswith("ProfilerStep#")), *steps]
+        steps = self.steps if rounds is None else rounds
+        return [*rows, *(_slice("user_annotation", f"ProfilerStep#{k}", MAIN, *at) for k, at in enumerate(steps))]
 
     def _lines(self) -> dict[str, Any]:
         return {
@@ -284,6 +325,7 @@ class DryRecording:
             "stacks": [list(stack) for stack in self._stacks],
             "modules": list(self._modules),
             "syncs": self._syncs,
+            "calls": self._calls,
         }
 
 

@@ -31,17 +31,21 @@ class WaitOnThread(NamedTuple):
 class Ways:
     """The program's ways to its waits and to its steps' ends.
 
-    `ends` are the times at which a step began or ended, on the recording's clock; `entered` is the line of the block
-    that is watched, where that isn't a script.
+    `ends` are the times at which a step began or ended, on the recording's clock; `backwards` the first time that the
+    backward pass was called by each way, before the first of these, and `scopes` that a `record_function` range began;
+    `entered` is the line of the block that is watched, where that isn't a script.
     """
 
     def __init__(self) -> None:
         self.met: list[WaitOnThread] = []
         self.ends: list[int] = []
+        self.backwards: dict[int, Way] = {}
+        self.scopes: dict[int, Way] = {}
         self._paths: Counter[Way] = Counter()
         self.entered: Frame | None = None
         self._outside = 0
         self._known: dict[Way, Way] = {}
+        self._passed: set[Way] = set()
 
     def enter(self, frame: FrameType | None) -> None:
         """Watch from this frame on: those around it aren't the program's.
@@ -62,6 +66,27 @@ class Ways:
             begin, end: on the recording's clock.
         """
         self.met.append(WaitOnThread(number, begin, end, self._now()))
+
+    def backward(self, at: int) -> None:
+        """Keep the way to a call of the backward pass before the first step's end.
+
+        Args:
+            at: on the recording's clock.
+        """
+        self._first_time(self.backwards, at)
+
+    def scope(self, at: int) -> None:
+        """Keep the way to the begin of a `record_function` range before the first step's end.
+
+        Args:
+            at: on the recording's clock.
+        """
+        self._first_time(self.scopes, at)
+
+    def _first_time(self, known: dict[int, Way], at: int) -> None:
+        if not self.ends and (way := self._now()) not in self._passed:
+            self._passed.add(way)
+            known[at] = way
 
     def step(self, at: int, *, last: bool) -> None:
         """Keep the way to the begin of a step, where another one may end.

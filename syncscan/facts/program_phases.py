@@ -123,7 +123,7 @@ def phases_of(
     inside: defaultdict[_Branch, list[Sample]] = defaultdict(list)
     for sample in samples:
         branch = _branch(course, sample.stack, around, loops)
-        if branch.outside and steps.prepares(sample, loops):
+        if branch.outside and steps.happens_once(sample, loops):
             continue
         if branch.outside or branch.kind is PhaseKind.LOADER:
             groups[branch.phase].append(sample)
@@ -158,9 +158,10 @@ class _StepNumbers:
         number = self.at(moment)
         return number >= 0 and self.course.counts[number] and self.times[number] <= ORDINARY * self.typical
 
-    def prepares(self, sample: Sample, loops: Loops) -> bool:
-        """Return whether this comes before the first step, and no loop around the steps brings it again."""
-        if not self.course.complete or not self.course.ends or sample.at >= self.course.ends[0]:
+    def happens_once(self, sample: Sample, loops: Loops) -> bool:
+        """Return whether no loop around the steps brings this again, which comes before the first or after the last."""
+        ends = self.course.ends
+        if not self.course.complete or not ends or ends[0] <= sample.at < ends[-1]:
             return False
         path, entered = self.course.path, self.course.entered
         for (code, line), (other, at) in zip(path, sample.stack, strict=False):

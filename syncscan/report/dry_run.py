@@ -41,11 +41,12 @@ def verdict(analysis: Analysis) -> str:
     if waits:
         places = "1 place" if len(waits) == 1 else f"{len(waits)} places"
         return f"{places} would block the host, {_often(sum(f.per_step for f in waits), analysis)}"
-    if any(real(of.findings) for of in analysis.phases if of):
-        return "Nothing in the steps would block the host"
-    if coverage is None or not coverage.ops:
+    outside = bool(analysis.findings) or any(real(of.findings) for of in analysis.phases if of)
+    if not outside and (coverage is None or not coverage.ops):
         return "Nothing ran on the simulated device"
-    return "No wait found among the recognized ops" if coverage.gaps else "Nothing that ran would block the host"
+    if coverage is not None and coverage.gaps:
+        return f"No wait found{' in the steps' * outside} among the recognized ops"
+    return "Nothing in the steps would block the host" if outside else "Nothing that ran would block the host"
 
 
 def reason(analysis: Analysis) -> str:

@@ -91,6 +91,107 @@ def test_a_script_ends_after_its_steps(tmp_path: Path, monkeypatch: pytest.Monke
     assert (result, document["step"]["count"]) == ([("item", 8, 1.0)], 2)
 
 
+SHORT = """\
+import sys, torch
+net = torch.nn.Linear(2, 2).cuda()
+optimizer = torch.optim.SGD(net.parameters())
+def train(steps):
+    for k in range(steps):
+        loss = net(torch.ones(1, 2, device="cuda")).sum()
+        torch.cuda.synchronize()
+        loss.backward()
+        optimizer.step()
+        print(k, loss.item())
+train(int(sys.argv[1]))
+print(net.weight.tolist())
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+def test_each_step_of_a_short_run_counts(tmp_path: Path, steps: int) -> None:
+    """What waits before the first optimizer's call is in that step, and what waits after the last in that one."""
+    (tmp_path / "short.py").write_text(SHORT)
+    result, document = dryrun(str(tmp_path / "short.py"), str(steps))
+    assert (sorted(result), document["step"]["count"]) == ([("explicit-sync", 7, 1), ("item", 10, 1)], min(steps, 3))
+    assert {f["source"]["line"] for f in document["findings"] if f["severity"] == "info"} - {12} == {2}
+
+
+MICRO = """import torch
+net = torch.nn.Linear(2, 2).cuda()
+optimizers = [torch.optim.SGD([p]) for p in net.parameters()]
+def step():
+    for k in range(10):
+        loss = net(torch.ones(1, 2, device="cuda")).sum()
+        loss.backward()
+        loss.item()
+    torch.cuda.synchronize()
+    for optimizer in optimizers:
+        optimizer.step()
+step()
+"""
+
+
+def test_a_step_of_micro_batches_holds_them_all(tmp_path: Path) -> None:
+    """Where no loop is around the optimizer, or one over optimizers only, that around the backward pass counts."""
+    (tmp_path / "micro.py").write_text(MICRO)
+    result, document = dryrun("--fail-on", "sync", str(tmp_path / "micro.py"), code=1)
+    assert (sorted(result), document["step"]["count"]) == ([("explicit-sync", 9, 1), ("item", 8, 10)], 1)
+
+
+STRAIGHT = """import torch
+net = torch.nn.Linear(2, 2).cuda()
+optimizer = torch.optim.SGD(net.parameters())
+loss = net(torch.ones(1, 2, device="cuda")).sum()
+loss.backward()
+loss.item()
+optimizer.step()
+"""
+
+
+def test_a_single_step_without_a_loop_begins_with_its_forward_pass(tmp_path: Path) -> None:
+    """What comes before that is preparation."""
+    (tmp_path / "straight.py").write_text(STRAIGHT)
+    result, document = dryrun(str(tmp_path / "straight.py"))
+    assert (result, document["step"]["count"]) == ([("item", 6, 1)], 1)
+
+
+SCOPED = """\
+import contextlib, sys, torch
+net = torch.nn.Linear(2, 2).cuda()
+optimizer = torch.optim.SGD(net.parameters())
+def scope(name):
+    return torch.profiler.record_function(name) if name in sys.argv else contextlib.nullcontext()
+with scope("epoch"):
+    for k in range(int(sys.argv[1])):
+        with scope("step"):
+            loss = net(torch.ones(1, 2, device="cuda")).sum()
+            torch.cuda.synchronize()
+            loss.backward()
+            optimizer.step()
+            loss.item()
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9])
+@pytest.mark.parametrize("scopes", [["epoch"], ["step"], ["epoch", "step"]])
+def test_scopes_around_and_within_the_steps_keep_them_apart(tmp_path: Path, steps: int, scopes: list[str]) -> None:
+    """A range around the loop holds all steps; one that the loop opens lies in its step."""
+    (tmp_path / "scoped.py").write_text(SCOPED)
+    _, document = dryrun(str(tmp_path / "scoped.py"), str(steps), *scopes)
+    inside = [f for f in document["findings"] if f["severity"] != "info"]
+    assert sorted((f["rule"], f["scope"], f["per_step"]) for f in inside) == [
+        ("explicit-sync", scopes, 1),
+        ("item", scopes, 1),
+    ]
+
+
+def test_waits_outside_of_the_steps_are_not_nothing(tmp_path: Path) -> None:
+    """The verdict says where nothing would block, as the table has what does."""
+    (tmp_path / "straight.py").write_text(STRAIGHT.replace("loss.item()\n", ""))
+    shown = CliRunner().invoke(group, ["dryrun", str(tmp_path / "straight.py")]).stdout
+    assert "Nothing in the steps would block the host." in shown
+
+
 def test_a_function_that_fails_is_reported_so_far(tmp_path: Path) -> None:
     """The exit code says that it failed, and the waits before that stand in the report."""
     (tmp_path / "broken.py").write_text(FUNCTION + "    raise ValueError\n" + "def fails():\n    step()\n    1 / 0\n")

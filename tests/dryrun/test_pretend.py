@@ -444,3 +444,14 @@ def test_a_block_s_phases_are_those_of_its_own_loops() -> None:
     assert run is not None
     assert [(phase.name, phase.rounds, phase.every) for phase in run.phases] == [("other work", 3, None)]
     assert [(f.rule, f.per_step) for f in rec.findings if not f.diagnosis.intended] == [("tolist", 1.0), ("cpu", 1.0)]
+
+
+def test_memory_that_is_freed_has_its_line() -> None:
+    """No callback tells of it, as in a capture: the line is known from the call around it."""
+
+    def block() -> None:
+        torch.ones(4, device="cuda")
+        torch.cuda.empty_cache()
+
+    (finding,) = dry(block).findings
+    assert (finding.rule, _line(finding)) == ("empty-cache", block.__code__.co_firstlineno + 2)
