@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import shutil
 import socket
 import sys
@@ -58,6 +59,7 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     name = PurePath(first).name.removesuffix(".exe")
     if not Path(first).is_dir() and _PYTHON.fullmatch(name) and shutil.which(first):
         return _python(words)
+    refuse_notebook(first)
     if Path(first).exists():
         if not Path(first).is_dir() and not _is_python(Path(first)):
             return Command("", (), (_runnable(first), *arguments), launcher=name)
@@ -75,6 +77,17 @@ def resolved(words: Sequence[str], *, module: bool = False) -> Command:
     if _is_python(Path(path)):
         return _console(path, arguments)
     return Command("", (), (path, *arguments), launcher=name)
+
+
+def refuse_notebook(path: str) -> None:
+    """Refuse a notebook in the place of a script.
+
+    Raises:
+        UsageError: the name ends as a notebook's.
+    """
+    if path.endswith(".ipynb"):
+        convert = f"jupyter nbconvert --to script {shlex.quote(path)}"
+        raise UsageError(f"{path} is a notebook, not a script.", f"Make a script of it: {convert}")
 
 
 def _runnable(path: str) -> str:
@@ -122,6 +135,7 @@ def _python(words: Sequence[str]) -> Command:
         if len(remaining) < 2:
             raise UsageError("python -m needs the name of a module.", HINT)
         return _module(remaining[1], tuple(remaining[2:]), (path, *words[1:]))
+    refuse_notebook(remaining[0])
     if not Path(remaining[0]).exists():
         raise UsageError(f"There is no script at {remaining[0]}.", HINT)
     return Command(remaining[0], tuple(remaining[1:]), (path, *words[1:]))

@@ -22,10 +22,12 @@ from types import CodeType, ModuleType, TracebackType
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a script ended: its exit code, and whether by Ctrl-C, which ends Python like a signal."""
+    """How a script ended: its exit code, whether by Ctrl-C, which ends Python like a signal, and what it raised."""
 
     code: int
     interrupted: bool = False
+    error: BaseException | None = None
+    """The exception that left the script; None for a script that came to its end."""
 
 
 def run_main(
@@ -51,10 +53,11 @@ def run_main(
     except ends_quietly:
         return ended  # threads of a script that was ended in its middle may go on for ever
     except SystemExit as stop:
-        ended = Exit(_exit_code(stop))
+        ended = Exit(_exit_code(stop), error=stop)
     except BaseException as error:
         _show(error)
-        ended = Exit(130, interrupted=True) if isinstance(error, KeyboardInterrupt) else Exit(1)
+        interrupted = isinstance(error, KeyboardInterrupt)
+        ended = Exit(130 if interrupted else 1, interrupted, error)
     try:
         _join_threads()
     except KeyboardInterrupt as error:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, refuse, say, warn
+from syncscan.cli.output import deliver, explain, refuse, say, warn
 from syncscan.cli.stdout import colors, width
+from syncscan.errors import ProgramFailed
 
 if TYPE_CHECKING:
     from syncscan.model.fix import Fixed
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "github", "sarif")
 _WITH_PROOF = ("text", "markdown")
 """Formats that have a proof in them; with the others it goes to stderr."""
-FIXABLE = 1
+FIXABLE, NOT_JUDGED = 1, 2
+"""Exit codes of --check."""
 
 
 @click.command(
@@ -29,7 +33,7 @@ FIXABLE = 1
 )
 @click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like `python -m`.")
 @click.option("--write", is_flag=True, help="Apply the patch to the files.")
-@click.option("--check", is_flag=True, help="Exit 1 if anything can be fixed.")
+@click.option("--check", is_flag=True, help="Exit 1 if anything can be fixed, 2 if that is unknown.")
 @click.option("--select", multiple=True, metavar="RULE", help="Fix only these rules: ids or globs, comma-separated.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Skip these rules: ids or globs, comma-separated.")
 @click.option(
@@ -104,7 +108,8 @@ def command(
     come before SCRIPT.
 
     Fixes are safe (only the wait changes), unsafe (also memory use, laziness or the moment of an exception), or manual
-    (left to you, with the reason). The exit code is 0; with --check it is 1 if anything can be fixed.
+    (left to you, with the reason). The exit code is 0; with --check it is 1 if anything can be fixed, and 2 if it is
+    unknown: the program fails, or nothing could be verified.
     """
     from syncscan.cli.view import globs, refuse_unknown
     from syncscan.fixing import fix
@@ -118,30 +123,50 @@ def command(
     if source_only:
         fixed = fix_source(script, select=view.select, ignore=view.ignore, unverified=unverified)
     else:
-        fixed = fix(
-            script,
-            args,
-            module=module,
-            select=view.select,
-            ignore=view.ignore,
-            unsafe=unsafe,
-            unverified=unverified,
-            everything=everything,
-            trace=trace,
-            steps=steps or 0,
-            limit_s=float(limit),
-            progress=say if sys.stderr.isatty() else None,
-        )
+        with _not_judged_if_it_fails(check):
+            fixed = fix(
+                script,
+                args,
+                module=module,
+                select=view.select,
+                ignore=view.ignore,
+                unsafe=unsafe,
+                unverified=unverified,
+                everything=everything,
+                trace=trace,
+                steps=steps or 0,
+                limit_s=float(limit),
+                progress=say if sys.stderr.isatty() else None,
+            )
     proof = _proof(fixed, module, prove_limit, trace) if prove and fixed.files else None
     chosen = bool(select or ignore or unsafe or unverified or everything)  # `fix --prove` alone measures another patch
     unprovable = module or source_only or prove or (chosen and not write)
     next_command = () if unprovable else _next((script, *args), write)
-    deliver(_text(fixed, form, output, pr, proof, next_command), output, force)
+    deliver(_result(fixed, form, output, pr, proof, next_command), output, force)
     if proof is not None and form not in _WITH_PROOF:
         click.echo(_measured(proof, color=False), err=True)
     if write:
         _write(fixed, proof, force)
-    click.get_current_context().exit(FIXABLE if check and fixed.files else 0)
+    click.get_current_context().exit(_exit_code(fixed) if check else 0)
+
+
+def _exit_code(fixed: Fixed) -> int:
+    """Return the exit code of --check; without a run, what the source shows counts."""
+    if fixed.files or (fixed.fixes and not fixed.ran):
+        return FIXABLE
+    return NOT_JUDGED if fixed.unjudged else 0
+
+
+@contextlib.contextmanager
+def _not_judged_if_it_fails(check: bool) -> Iterator[None]:
+    """Have --check end with the exit code of what couldn't be judged where the program fails."""
+    try:
+        yield
+    except ProgramFailed as failed:
+        if not check:
+            raise
+        explain(failed)
+        click.get_current_context().exit(NOT_JUDGED)
 
 
 def _write(fixed: Fixed, proof: Proof | None, force: bool) -> None:
@@ -159,9 +184,10 @@ def _next(program: tuple[str, ...], write: bool) -> tuple[str, ...]:
     return ("syncscan", "prove", "--rev", "HEAD", *program) if write else ("syncscan", "fix", "--prove", *program)
 
 
-def _text(
+def _result(
     fixed: Fixed, form: str, output: str | None, pr: bool, proof: Proof | None, next_command: tuple[str, ...]
-) -> str:
+) -> str | bytes:
+    """Return the report; for a file or a pipe, `git apply` takes the patch in it, which has the files' encodings."""
     from syncscan.report import fix_github, fix_json, fix_markdown, fix_pr, fix_text, sarif
     from syncscan.report import proof as proof_report
     from syncscan.report.flagged_fixes import flagged_fixes
@@ -171,7 +197,9 @@ def _text(
     if form == "text":
         color = output is None and colors()
         measured = f"\n{_measured(proof, color)}" if proof is not None else ""
-        return fix_text.render(fixed, width=width(), color=color, next_command=next_command) + measured
+        if output is None and sys.stdout.isatty():
+            return fix_text.render(fixed, width=width(), color=color, next_command=next_command) + measured
+        return fixed.patch + (fix_text.table(fixed, width(), color, next_command) + measured).encode("utf-8", "replace")
     if form == "markdown":
         measured = f"\n{proof_report.render_markdown(proof)}" if proof is not None else ""
         return fix_markdown.render(fixed) + measured

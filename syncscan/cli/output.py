@@ -16,11 +16,11 @@ page_option = click.option(
 """For commands whose result has pages; they say with `needs` of which format."""
 
 
-def deliver(text: str, output: str | None, force: bool = False, about: str = "") -> None:
+def deliver(text: str | bytes, output: str | None, force: bool = False, about: str = "") -> None:
     """Print a result, or write it to a file.
 
     Args:
-        text: the result.
+        text: the result; bytes where it isn't all in one encoding.
         output: the file; None for stdout.
         force: replace a file that is there.
         about: text about the file, printed right after its name.
@@ -29,11 +29,12 @@ def deliver(text: str, output: str | None, force: bool = False, about: str = "")
         UsageError: the file exists and `force` isn't set, or its folder can't be written to.
     """
     if output is None:
-        click.echo(text, nl=not text.endswith("\n"))
+        click.echo(text, nl=text[-1:] not in ("\n", b"\n"))
         return
     from syncscan import files
 
-    files.write(Path(output), [text.encode("utf-8", "surrogatepass")], force)
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    files.write(Path(output), [data], force)
     say(f"Wrote {output}{about}.")
 
 

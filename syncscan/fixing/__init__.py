@@ -45,11 +45,12 @@ def fix(
 
     Raises:
         ProgramFailed: the unchanged program fails.
-        UsageError: the program doesn't exist.
+        UsageError: the program doesn't exist, or is a notebook.
         MissingExtra: torch isn't installed.
     """
     from pathlib import Path
 
+    from syncscan.capture.commands import refuse_notebook
     from syncscan.errors import UsageError
     from syncscan.fixing.patch_builder import Options, PatchBuilder
     from syncscan.fixing.recorded_gains import gains_of, with_note
@@ -57,6 +58,7 @@ def fix(
     file, colon, function = program.rpartition(":")
     if not (colon and function.isidentifier() and not Path(program).exists()):
         file, function = program, ""
+    refuse_notebook(file)
     if not module and not Path(file).is_file():
         raise UsageError(f"{file} doesn't exist.", "Give a script, or FILE.py:FUNCTION.")
     options = Options(

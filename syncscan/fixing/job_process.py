@@ -22,7 +22,7 @@ from typing import Any
 from syncscan import api
 from syncscan.capture import target as targets
 from syncscan.capture.fingerprint import Fingerprinting
-from syncscan.capture.main_script import run_main
+from syncscan.capture.main_script import Exit, run_main
 from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.dryrun.optimizers import after_steps
 from syncscan.dryrun.pretence import Pretence
@@ -30,6 +30,7 @@ from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
 from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
 from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
+from syncscan.fixing.raised import Raised, raised
 from syncscan.fixing.winding import Winding
 from syncscan.model.finding import Cause, Finding, Use
 from syncscan.model.libraries import is_library
@@ -77,14 +78,15 @@ def run(job: ProgramJob) -> RunResult:
     _seed()
     steps = _OptimizerSteps(job, session, winding)
     with codes.used(), _covered(job.covered) as lines:
-        code = steps.followed(lambda: _run(job, codes, steps))
+        ended = steps.followed(lambda: _run(job, codes, steps))
         if isinstance(sys.stdout, object):
             _end()
     with _unseen():
         fingerprint = steps.fingerprint.result()
     pretence.end()
     outcome = RunResult(
-        code=code,
+        code=ended.code,
+        raised=_raised(ended),
         waits=session.recording.waits,
         gaps=[f"{what} ({file}:{line})" for what, _, file, line in session.gaps()],
         files=_user_files(job),
@@ -158,8 +160,8 @@ class _OptimizerSteps:
         self.count = self.graph = 0
         self.ended_early = False
 
-    def followed(self, program: Callable[[], int]) -> int:
-        """Run a program whose optimizers' steps are steps; its exit code."""
+    def followed(self, program: Callable[[], Exit]) -> Exit:
+        """Run a program whose optimizers' steps are steps; return how it ended."""
         with after_steps(self._stepped):
             try:
                 return program()
@@ -220,22 +222,30 @@ def _alive() -> int:
     return len(seen)
 
 
-def _run(job: ProgramJob, codes: _Codes, steps: _OptimizerSteps) -> int:
+def _run(job: ProgramJob, codes: _Codes, steps: _OptimizerSteps) -> Exit:
     if not job.function:
         ends = _ComparisonComplete
-        return run_main(job.target, job.arguments, module=job.module, ends_quietly=ends, code_of=codes.of).code
+        return run_main(job.target, job.arguments, module=job.module, ends_quietly=ends, code_of=codes.of)
     try:
         function = targets.load(job.target).function(job.function)
         for _ in range(job.steps + 1 if job.steps else 4):
             steps.ended(function())
     except _ComparisonComplete:
-        return 0
+        return Exit(0)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except BaseException:
+        return Exit(stop.code if isinstance(stop.code, int) else int(stop.code is not None), error=stop)
+    except BaseException as error:
         traceback.print_exc()
-        return 1
-    return 0
+        return Exit(1, error=error)
+    return Exit(0)
+
+
+def _raised(ended: Exit) -> Raised | None:
+    """Return what ended a program; None where it only gave an exit code, whose reason is on stderr."""
+    error = ended.error
+    if error is None or (isinstance(error, SystemExit) and not isinstance(error.code, str)):
+        return None
+    return raised(error, _is_users)
 
 
 def _end() -> None:

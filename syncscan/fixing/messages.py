@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from syncscan.fixing.raised import Raised
+
 
 class Tensor(msgspec.Struct, frozen=True):
     """Properties of a tensor that an expression gave."""
@@ -117,6 +119,8 @@ class RunResult(msgspec.Struct):
 
     code: int = 0
     """The exit code; negative where a signal ended it."""
+    raised: Raised | None = None
+    """The exception that ended it, but for an exit with a number alone."""
     places: list[WaitingLine] = msgspec.field(default_factory=list)
     races: list[Racing] = msgspec.field(default_factory=list)
     waits: int = 0
@@ -142,3 +146,13 @@ class RunResult(msgspec.Struct):
 
     They are there until the next run, or with `keep` until all runs are over; see `scratch.Scratch.written`.
     """
+
+    @property
+    def why_failed(self) -> str:
+        """How a program that failed ended: its exception, or else its exit code and its last line on stderr."""
+        if self.failure:
+            return self.failure
+        if self.raised is not None:
+            return self.raised.at_line
+        last = [line.strip() for line in self.errors.splitlines() if line.strip()][-1:]
+        return f"it ends with exit code {self.code}" + (f": {last[0][:300]}" if last else " and writes nothing")

@@ -29,7 +29,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.source_text import Text, read
+from syncscan.fixing.source_text import Text, read, shown_path
 from syncscan.fixing.torch_import import with_torch
 from syncscan.fixing.verify import TOLERANCE, Reference
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
@@ -39,9 +39,12 @@ PASSES = 3
 """A fix may clear the way for another one."""
 SELDOM = 3
 """Waits in the whole run below which a place isn't spoken of."""
+APART = ("one-off", "checkpoint-save")
+"""Rules of waits outside of the steps."""
 SHORTER = 20
 """Steps of a program that has come to no end within the limit."""
 VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
+NOT_VERIFIED = "not verified: "
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +95,8 @@ class PatchBuilder:
         """File and line of waits in statements that run once, such as a model's move to the device."""
         self._unfinished = ""
         """Why the program doesn't come to its end, so that nothing can be verified."""
+        self._unjudged = ""
+        """Why it is unknown whether the program has anything to fix."""
         self._notes: list[str] = []
 
     def run(self) -> Fixed:
@@ -125,13 +130,11 @@ class PatchBuilder:
             self._job.winds = False
             first = runs.run(self._make_job(), keep=True)
         if first.failure or (first.code and not first.places):
-            why = first.failure or f"it ends with exit code {first.code}"
             late = "Give arguments that make a shorter run, or a longer --limit."
-            hint = late if first.code == -1 else _last(first)
-            raise ProgramFailed(f"{self._job.target} can't be run dry: {why}.", hint)
+            hint = late if first.code == -1 else ""
+            raise ProgramFailed(f"{self._job.target} can't be run dry: {first.why_failed}.", hint)
         if first.code:
-            self._unfinished = f"the program ends with exit code {first.code}"
-            self._notes.append(f"The program fails, so its fixes can't be verified: {_last(first)}")
+            self._unjudged = self._unfinished = f"the program fails: {first.why_failed}"
         self._notes += [f"It is unknown whether {gap} waits." for gap in first.gaps]
         return first
 
@@ -156,10 +159,7 @@ class PatchBuilder:
         self._options.progress("observing its expressions")
         probed = runs.run(self._make_job(probed=paths), keep=True)
         if probed.failure or probed.code != now.code:
-            self._notes.append(
-                "The program fails when its expressions are observed, so nothing can be fixed: "
-                + (probed.failure or _last(probed))
-            )
+            self._unjudged = f"the program fails when its expressions are observed: {probed.why_failed}"
             return None
         files = self._files = {path: self._file(path, probed) for path in paths}
         wanted = [(path, p) for path in paths for p in self._proposed(path, files[path], now)]
@@ -275,9 +275,9 @@ class PatchBuilder:
 
     def _how(self, passed: Passed, number: int) -> str:
         if self._unfinished:
-            return f"not verified: {self._unfinished}"
+            return f"{NOT_VERIFIED}{self._unfinished}"
         if number in passed.not_run:
-            return f"not verified: line {passed.not_run[number]} of the patched file didn't run"
+            return f"{NOT_VERIFIED}`{passed.not_run[number]}` didn't run"
         return VERIFIED
 
     def _refuse(self, path: str, proposal: Proposal, how: str) -> None:
@@ -309,7 +309,7 @@ class PatchBuilder:
                 self._settings.append((path, begin, proposal.setting))
             self._fixes.append(
                 Fix(
-                    file=_short(path),
+                    file=shown_path(path),
                     line=begin,
                     end_line=end,
                     rule=proposal.rule,
@@ -336,16 +336,28 @@ class PatchBuilder:
                 fixes.append(fix)
                 spoken.add((fix.file, fix.line))
         fixes += self._manuals(before, after, spoken)
+        unjudged = self._why_unjudged()
+        if unjudged and any(fix.applied for fix in fixes):
+            self._notes.append(f"There may be more to fix: {unjudged}.")
         return Fixed(
             program=self._command(),
             fixes=tuple(sorted(fixes, key=lambda fix: (fix.file, fix.line, fix.rewrite))),
             files=tuple(self._patched(path) for path in sorted(self._texts) if self._is_changed(path)),
             waits_before=sum(place.count for place in before.places),
             waits_after=sum(place.count for place in after.places),
+            waits_apart=sum(place.count for place in before.places if self._is_apart(place)),
             tolerance=TOLERANCE,
             seconds=seconds,
             notes=tuple(dict.fromkeys(self._notes)),
+            unjudged=unjudged,
         )
+
+    def _why_unjudged(self) -> str:
+        """Return why there is no verdict; empty where a change passed, or everything that was proposed was tried."""
+        if self._unjudged or any(fix.applied for fix in self._fixes):
+            return self._unjudged
+        unverified = [fix.how.removeprefix(NOT_VERIFIED) for fix in self._fixes if fix.how.startswith(NOT_VERIFIED)]
+        return unverified[0] if unverified and len(unverified) == len(self._fixes) else ""
 
     def _manuals(self, before: RunResult, after: RunResult, spoken: set[tuple[str, int]]) -> list[Fix]:
         """Return what is left: one entry per line, and one per setting where a library waits."""
@@ -357,7 +369,7 @@ class PatchBuilder:
             key = place.file, place.line
             if place.count < SELDOM or key not in waiting or self._is_setup(place):
                 continue
-            short = _short(place.file), place.line
+            short = shown_path(place.file), place.line
             if in_library(place) and key not in self._seldom:
                 if (*key, place.advice) in advised and not self._is_named(place):
                     advised.discard((*key, place.advice))
@@ -383,8 +395,9 @@ class PatchBuilder:
 
     def _patched(self, path: str) -> Patched:
         before, after = self._originals[path], self._texts[path]
-        name = _short(path)
-        return Patched(name, path, before.text, after.text, before.encoding, unified(name, before.text, after.text))
+        name = shown_path(path)
+        diff = unified(name, before.marked, after.marked)
+        return Patched(name, path, before.text, after.text, before.encoding, diff)
 
     def _is_setup(self, place: WaitingLine) -> bool:
         """Return whether a place runs once, and nothing is known of it that the author should hear."""
@@ -392,10 +405,14 @@ class PatchBuilder:
         known = key in self._left or key in self._seldom
         return key in self._once and not known and is_unhandled(place)
 
+    def _is_apart(self, place: WaitingLine) -> bool:
+        """Return whether a place is no part of the program's steps: set-up, or a checkpoint."""
+        return place.rule in APART or (place.file, place.line) in self._once
+
     def _manual(self, place: WaitingLine) -> Fix:
         key = place.file, place.line
         return Fix(
-            file=_short(place.file),
+            file=shown_path(place.file),
             line=place.line,
             end_line=place.line,
             rule=place.rule,
@@ -430,19 +447,6 @@ def _rule_at(places: Sequence[WaitingLine], proposal: Proposal) -> str:
     begin, end = span(proposal.node)
     rules = {place.rule for place in places if begin <= place.line <= end}
     return proposal.rule if proposal.rule in rules or not rules else sorted(rules)[0]
-
-
-def _short(path: str) -> str:
-    """Return a path relative to the working directory if it lies below."""
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return path
-
-
-def _last(run: RunResult) -> str:
-    lines = [line for line in run.errors.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "It wrote nothing to stderr."
 
 
 __all__ = ["Options", "PatchBuilder", "unified"]

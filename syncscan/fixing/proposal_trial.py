@@ -13,6 +13,7 @@ from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
 from syncscan.fixing.runs import Runs
+from syncscan.fixing.source_text import Text
 from syncscan.fixing.torch_import import import_torch
 from syncscan.fixing.verify import Reference, waits_of
 
@@ -26,8 +27,8 @@ class Passed(msgspec.Struct):
     run: RunResult
     wanted: Wanted
     edits: dict[str, list[Edit]]
-    not_run: dict[int, int]
-    """By the proposal's place in `wanted`: a line of the patched file that is its own and didn't run."""
+    not_run: dict[int, str]
+    """By the proposal's place in `wanted`: the code of a line that it writes and that didn't run."""
 
 
 class ProposalTrial:
@@ -116,16 +117,16 @@ class ProposalTrial:
 
     def _not_run(
         self, wanted: Wanted, edits: dict[str, list[Edit]], texts: dict[str, str], run: RunResult
-    ) -> dict[int, int]:
-        result: dict[int, int] = {}
+    ) -> dict[int, str]:
+        result: dict[int, str] = {}
         for path, text in texts.items():
-            ran = set(run.lines.get(path, []))
+            ran, lines = set(run.lines.get(path, [])), Text(path, text).lines
             written = written_lines(self._files[path].text, edits[path], text)
             missing = sorted(line for line in statement_lines(text) & set(written) if line not in ran)
             for number, (file, proposal) in enumerate(wanted):
                 own = [line for line in missing if file == path and _is_of(written[line], proposal)]
                 if own:
-                    result[number] = own[0]
+                    result[number] = lines[own[0] - 1].strip()
         return result
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from syncscan.fixing.messages import ProgramJob, RunResult
+from syncscan.fixing.raised import raised
 from syncscan.scratch import Scratch
 
 POLL_S = 0.01
@@ -79,7 +80,7 @@ def alone(job_file: str, outcome_file: str) -> None:
         outcome = job_process.run(job)
     except BaseException as error:
         traceback.print_exc()
-        outcome = RunResult(code=1, failure=f"{type(error).__name__}: {error}")
+        outcome = RunResult(code=1, failure=raised(error, lambda path: False).text)
     answer.write(msgspec.msgpack.encode(outcome))
     answer.flush()
     sys.stdout.flush()

@@ -29,6 +29,11 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         """The file's bytes."""
         return self.text.encode(self.encoding)
 
+    @property
+    def marked(self) -> str:
+        """The text with the byte order mark that begins its file, if one does."""
+        return f"\ufeff{self.text}" if self.encoding == "utf-8-sig" else self.text
+
     @cached_property
     def line_end(self) -> str:
         """The line end of its first line."""
@@ -89,4 +94,12 @@ def read(path: str) -> Text:
     return Text(str(Path(path).absolute()), data.decode(encoding), encoding)
 
 
-__all__ = ["Text", "read"]
+def shown_path(path: str) -> str:
+    """Return a path relative to the working directory if it lies below."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
+
+
+__all__ = ["Text", "read", "shown_path"]

@@ -6,7 +6,10 @@ import ast
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from syncscan import api
+from syncscan.capture.commands import refuse_notebook
 from syncscan.errors import UsageError
 from syncscan.fixing.assumed_run import observed
 from syncscan.fixing.edits import Draft, applied
@@ -34,9 +37,10 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
         unverified: whether they are part of the patch; otherwise they are only listed.
 
     Raises:
-        UsageError: the file can't be read.
+        UsageError: the file can't be read, or is a notebook.
     """
     began = time.monotonic()
+    refuse_notebook(path)
     try:
         text = read(path)
         ast.parse(text.text)
@@ -87,8 +91,9 @@ def _patched(path: str, file: File, wanted: Wanted) -> Patched:
     for _, proposal in wanted:
         draft.merge(proposal.draft)
     import_torch(file, draft)
-    after = applied(text.text, draft.edits())
-    return Patched(path, text.path, text.text, after, text.encoding, unified(path, text.text, after))
+    after = msgspec.structs.replace(text, text=applied(text.text, draft.edits()))
+    diff = unified(path, text.marked, after.marked)
+    return Patched(path, text.path, text.text, after.text, text.encoding, diff)
 
 
 __all__ = ["HOW", "fix_source"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from syncscan.fixing.messages import RunResult
+from syncscan.fixing.quoted import instead
 from syncscan.model.proof import Fingerprint, Same, Tensors
 from syncscan.proof import sameness
 
@@ -42,6 +43,8 @@ class Reference:
         """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing."""
         if run.failure:
             return run.failure
+        if run.raised is not None and self.first.raised is None:
+            return f"the patched program raises {run.raised.at_code}"
         if run.code != self.first.code:
             last = [line for line in run.errors.splitlines() if line.strip()][-1:]
             return f"the patched program ended with exit code {run.code}" + (f": {last[0][:160]}" if last else "")
@@ -94,7 +97,7 @@ class _Lines:
         for at in self._bars.keys() & bars.keys():
             strange = [b for b in bars[at] if not any(same_line(a, b) for a in self._bars[at])]
             if strange and len(bars[at]) == len(self._bars[at]):
-                return f"the patched program {does} {strange[0][:60]!r} instead of {self._bars[at][0][:60]!r}"
+                return f"the patched program {does} {instead(strange[0], self._bars[at][0])}"
         lines = _lines(text)
         if self._unstable:
             return ""
@@ -103,7 +106,7 @@ class _Lines:
         for k, (a, b) in enumerate(zip(self._lines, lines, strict=True)):
             same = _NUMBER.split(a) == _NUMBER.split(b) if k in self._noisy else same_line(a, b)
             if not same:
-                return f"the patched program {does} {b[:60]!r} instead of {a[:60]!r}"
+                return f"the patched program {does} {instead(b, a)}"
         return ""
 
 

@@ -104,6 +104,13 @@ class Patched(msgspec.Struct, frozen=True):
     encoding: str
     diff: str
 
+    @property
+    def patch(self) -> bytes:
+        """The difference in the file's own encoding, as `git apply` needs it; names are in UTF-8."""
+        lines = self.diff.split("\n")
+        encodings = ["utf-8"] * 2 + [self.encoding.removesuffix("-sig")] * len(lines)
+        return b"\n".join(line.encode(of, "surrogateescape") for line, of in zip(lines, encodings, strict=False))
+
 
 class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     """The result of fixing a program."""
@@ -116,6 +123,8 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     waits_before: int
     waits_after: int
     """How often the host waited in the whole dry run, as it was and with the patch."""
+    waits_apart: int = 0
+    """Those of the first number that are set-up or a checkpoint: what runs once, or saves the program's state."""
     tolerance: float
     """How far apart numbers may lie that are printed or computed, relative."""
     seconds: float
@@ -123,11 +132,20 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     """Sentences about what the dry run couldn't see."""
     ran: bool = True
     """Whether the program ran; otherwise its fixes come from the source alone."""
+    not_compared: tuple[str, ...] = ()
+    """Output that differs between two unchanged runs, such as a file, with the difference."""
+    unjudged: str = ""
+    """Why it is unknown whether there is anything to fix, such as a program that fails; empty where it is known."""
 
     @property
     def diff(self) -> str:
         """The patch, as `git apply` takes it."""
         return "".join(file.diff for file in self.files)
+
+    @property
+    def patch(self) -> bytes:
+        """The patch, each file's part in that file's encoding."""
+        return b"".join(file.patch for file in self.files)
 
     @property
     def applied(self) -> tuple[Fix, ...]:

@@ -51,11 +51,14 @@ class PatchDocument(Document, frozen=True):
     program: str
     waits_before: Annotated[int, about("waits in the whole dry run without the patch")]
     waits_after: Annotated[int, about("waits in the whole dry run with the patch")]
+    waits_apart: Annotated[int, about("those of waits_before in set-up and checkpoints")]
     tolerance: Annotated[float, about("allowed relative difference of printed and computed numbers")]
     seconds: float
     fixes: tuple[FixDocument, ...]
     files: tuple[PatchedFile, ...]
     notes: tuple[str, ...]
+    not_compared: Annotated[tuple[str, ...], about("output that differs between two unchanged runs")]
+    unjudged: Annotated[str | None, about("why it is unknown whether there is anything to fix; null where it is known")]
 
 
 def render(fixed: Fixed) -> str:
@@ -71,11 +74,14 @@ def document(fixed: Fixed) -> PatchDocument:
         program=fixed.program,
         waits_before=fixed.waits_before,
         waits_after=fixed.waits_after,
+        waits_apart=fixed.waits_apart,
         tolerance=fixed.tolerance,
         seconds=fixed.seconds,
         fixes=tuple(fix_document(fix) for fix in fixed.fixes),
         files=tuple(PatchedFile(file.file, file.diff) for file in fixed.files),
         notes=fixed.notes,
+        not_compared=fixed.not_compared,
+        unjudged=fixed.unjudged or None,
     )
 
 

@@ -10,10 +10,12 @@ from syncscan.report.units import duration
 NOTHING_GAINED = "No gain, according to the recording:"
 LEFT = "Left to you:"
 NOT_APPLIED = "Not applied:"
+MOST_CODE = 120
+"""Characters of the code that a fix which isn't applied is shown with."""
 
 
 def verdict(fixed: Fixed) -> str:
-    """Return one sentence with the number of fixes, and the waits before and after."""
+    """Return one sentence with the number of fixes, and the waits in steps before and after, apart from the others."""
     fixes, left = fixed.applied, [f for f in fixed.fixes if not f.applied]
     left_text = f" {_places(len(left))} left." if left else ""
     if not fixed.ran:
@@ -21,11 +23,14 @@ def verdict(fixed: Fixed) -> str:
             return f"{fixed.program}: the source alone shows nothing to fix."
         can = f"{len(fixed.fixes)} {'place' if len(fixed.fixes) == 1 else 'places'}"
         return f"{fixed.program}: the source shows {can} to fix. Nothing ran, so nothing is verified."
+    apart = f", apart from {fixed.waits_apart} in set-up and checkpoints" if fixed.waits_apart else ""
+    before, after = (_times(max(0, n - fixed.waits_apart)) for n in (fixed.waits_before, fixed.waits_after))
+    waits = f"The host waits {before} in the dry run{apart}."
+    if not fixes and fixed.unjudged:
+        return f"{fixed.program}: could not be judged, since {fixed.unjudged}. {waits}{left_text}"
     if not fixes:
-        return (
-            f"{fixed.program}: nothing to fix. The host waits {_times(fixed.waits_before)} in the dry run.{left_text}"
-        )
-    waits = f"The host waits {_times(fixed.waits_after)} instead of {_times(fixed.waits_before)} in the dry run."
+        return f"{fixed.program}: nothing to fix. {waits}{left_text}"
+    waits = f"The host waits {after} instead of {before} in the dry run{apart}."
     return f"{fixed.program}: {_places(len(fixes))} fixed. {waits}{left_text}"
 
 
@@ -62,10 +67,17 @@ def groups(fixed: Fixed) -> list[tuple[str, Sequence[Fix]]]:
 
 
 def reason(fix: Fix) -> str:
-    """Return why a fix isn't part of the patch, or what else it changes."""
-    if fix.safety is Safety.MANUAL:
+    """Return why a fix isn't part of the patch, with the change that it would be, or what else it changes."""
+    if fix.safety is Safety.MANUAL or fix.applied:
         return fix.why
-    return fix.how if not fix.applied else fix.why
+    return f"{fix.change}{_code(fix)}: {fix.how}"
+
+
+def _code(fix: Fix) -> str:
+    """Return what a fix would write, in parentheses; empty where that is long."""
+    texts = [text for edit in fix.changes if (text := edit.text.strip())]
+    code = ", ".join(f"`{text}`" for text in texts)
+    return f" ({code})" if texts and len(code) <= MOST_CODE and "\n" not in code else ""
 
 
 def tolerance(fixed: Fixed) -> str:

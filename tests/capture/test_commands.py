@@ -86,6 +86,8 @@ def test_who_starts_other_processes_runs_as_typed(words: tuple[str, ...]) -> Non
         (("python", "-c", "1"), "has no file, so its lines can't be reported"),
         (("python", "nosuch.py"), "There is no script at nosuch.py"),
         (("python", "-m"), "needs the name of a module"),
+        (("train.ipynb",), "train.ipynb is a notebook, not a script"),
+        (("python", "train.ipynb"), "train.ipynb is a notebook, not a script"),
     ],
 )
 def test_what_can_t_be_run_is_refused_with_what_works(words: tuple[str, ...], says: str) -> None:

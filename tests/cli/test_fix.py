@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
 from syncscan.cli import group
-from syncscan.errors import UsageError
+from syncscan.errors import ProgramFailed, UsageError
 from syncscan.report.proof_story import verdict_of
 from tests.report.test_fix import AFTER, BEFORE, FILE, FIXED, NOTHING
 from tests.report.test_proof import NOISY, PROOF
@@ -66,10 +66,34 @@ def test_the_last_line_is_the_command_that_measures_the_patch(answer: dict[str, 
     assert "Next" not in run("train.py").stdout
 
 
-@pytest.mark.parametrize(("fixed", "code"), [(FIXED, 1), (NOTHING, 0)])
-def test_check_fails_where_something_can_be_fixed(answer: dict[str, Any], fixed: Any, code: int) -> None:
+@pytest.mark.parametrize(
+    ("fixed", "code"),
+    [
+        (FIXED, 1),
+        (replace(FIXED, unjudged="the program fails"), 1),
+        (replace(FIXED, ran=False, files=()), 1),
+        (NOTHING, 0),
+        (replace(NOTHING, unjudged="the program fails"), 2),
+    ],
+)
+def test_check_fails_where_something_can_be_fixed_or_that_is_unknown(
+    answer: dict[str, Any], fixed: Any, code: int
+) -> None:
+    """Without --check, the exit code is 0."""
     answer["fixed"] = fixed
-    assert run("--check", "train.py").exit_code == code
+    assert (run("--check", "train.py").exit_code, run("train.py").exit_code) == (code, 0)
+
+
+def test_check_does_not_pass_on_a_program_that_fails(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not judge; without --check, the failure has its own exit code."""
+
+    def fail(*words: Any, **options: Any) -> Any:
+        raise ProgramFailed("train.py can't be run dry: ValueError: no data.")
+
+    monkeypatch.setattr("syncscan.fixing.fix", fail)
+    checked = run("--check", "train.py")
+    assert (checked.exit_code, "ValueError: no data" in checked.stderr) == (2, True)
+    assert isinstance(run("train.py").exception, ProgramFailed)
 
 
 def test_a_gain_that_is_not_proven_is_not_written(answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

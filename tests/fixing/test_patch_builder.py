@@ -14,6 +14,7 @@ from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.patch_builder import Options, PatchBuilder
 from syncscan.fixing.runs import Runs
 from syncscan.model.fix import Fix, Fixed, FixGain, Safety
+from syncscan.report import fix_story
 
 HEAD = 'import torch\nlosses = torch.rand(8, device="cuda").unbind()\n'
 SUM = HEAD + "total = 0.0\nfor loss in losses:\n    total += loss.item()\nprint(total)\n"
@@ -131,7 +132,7 @@ def test_lines_that_did_not_run_keep_a_fix_from_being_verified() -> None:
         "        if step == 99:\n            return total\n    return total\nprint(run())\n"
     )
     left = fixed(source)
-    assert (left.files, at(left, 6).how) == ((), "not verified: line 8 of the patched file didn't run")
+    assert (left.files, at(left, 6).how) == ((), "not verified: `total = float(total)` didn't run")
     forced = fixed(source, unverified=True)
     assert (len(forced.files), at(forced, 6).verified) == (1, False)
 
@@ -192,9 +193,33 @@ def test_imported_files_are_fixed_too() -> None:
 
 
 def test_a_program_that_fails_is_refused() -> None:
-    """With its last words."""
-    with pytest.raises(ProgramFailed, match=r"train.py can't be run dry: it ends with exit code 1"):
-        fixed("raise ValueError('no data')\n")
+    """With its exception, the first line of the message, and its own line; else with its exit code and last words."""
+    with pytest.raises(ProgramFailed, match=r"train.py can't be run dry: ValueError: no data \(train.py:3\)\.$"):
+        fixed("import ast\ndef load(n):\n    raise ValueError('no data\\nSee https://example.org')\nload(1)\n")
+    with pytest.raises(ProgramFailed, match=r"dry: ValueError: malformed node .* \(train.py:2\)\.$"):
+        fixed("import ast\nast.literal_eval('f()')\n")
+    with pytest.raises(ProgramFailed, match=r"dry: it ends with exit code 3: no data\.$"):
+        fixed("import sys\nprint('no data', file=sys.stderr)\nsys.exit(3)\n")
+
+
+def test_a_program_that_fails_after_its_waits_is_not_judged() -> None:
+    """Its waits are listed, and nothing is called fixed."""
+    result = fixed(SUM + "raise SystemExit('no data')\n")
+    assert result.unjudged == "the program fails: SystemExit: no data (train.py:7)"
+    assert (result.files, at(result, 5).how) == ((), f"not verified: {result.unjudged}")
+    assert fix_story.verdict(result).startswith(f"train.py: could not be judged, since {result.unjudged}. ")
+
+
+def test_waits_outside_of_the_steps_are_counted_apart() -> None:
+    """A model that moves once, and a checkpoint in each epoch."""
+    source = (
+        "import io, torch\nnet = torch.nn.Linear(2, 2).to('cuda')\n"
+        "for step in range(9):\n    print(net.weight.sum().item())\n"
+        "    if step % 3 == 0:\n        torch.save(net.state_dict(), io.BytesIO())\n"
+    )
+    result = fixed(source)
+    assert result.waits_before - result.waits_apart == 9
+    assert "The host waits 9 times in the dry run, apart from" in fix_story.verdict(result)
 
 
 def test_a_program_that_is_too_slow_when_observed_is_said_to_be(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,9 +231,7 @@ def test_a_program_that_is_too_slow_when_observed_is_said_to_be(runs: Runs, monk
         return RunResult(code=-1, failure=failure, errors="0%| | 0/5") if job.probed else run(job)
 
     monkeypatch.setattr(runs, "run", late)
-    assert fixed(SUM).notes == (
-        "The program fails when its expressions are observed, so nothing can be fixed: it didn't end within 120 s",
-    )
+    assert fixed(SUM).unjudged == "the program fails when its expressions are observed: it didn't end within 120 s"
 
 
 def test_a_missing_program_is_a_usage_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,30 @@ def test_a_number_of_unknown_type_is_left(path: str) -> None:
     """It may be an integer, whose sum has other digits."""
     Path(path).write_text(TRAIN.format(more="pass").replace("loss.item()", "hits.item()"))
     assert fix_source(path).fixes == ()
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("encoding", "comment"),
+    [("latin-1", "Größe"), ("shift_jis", "損失\u3000"), ("utf-8-sig", "Größe"), ("utf-8", "損失\u3000\xa0")],
+)
+def test_git_applies_the_patch_of_a_file_in_any_encoding(path: str, encoding: str, comment: str, line_end: str) -> None:
+    """Byte for byte, with a byte order mark, Windows' line ends, and spaces of other scripts."""
+    declared = f"# coding: {encoding.removesuffix('-sig')}\n# {comment}\n"
+    source = declared + TRAIN.format(more="pass").replace("opt.step()", f"opt.step()  # {comment}")
+    Path(path).write_bytes(source.replace("\n", line_end).encode(encoding))
+    fixed = fix_source(path, unverified=True)
+    Path("fix.patch").write_bytes(fixed.patch)
+    subprocess.run(["git", "apply", "fix.patch"], check=True)
+    assert Path(path).read_bytes() == fixed.files[0].after.encode(encoding)
+
+
+@pytest.mark.parametrize("folder", ["", "notebooks/"])
+def test_a_notebook_is_refused_with_what_to_do(path: str, folder: str) -> None:
+    """It isn't read as Python."""
+    with pytest.raises(UsageError, match="is a notebook, not a script") as refused:
+        fix_source(f"{folder}train.ipynb")
+    assert refused.value.hint.endswith(f"jupyter nbconvert --to script {folder}train.ipynb")
 
 
 def test_a_file_that_is_no_python_is_refused(path: str) -> None:

@@ -55,7 +55,7 @@ MANUAL = fix(
     changes=(),
     gain=None,
 )
-DROPPED = fix(11, applied=False, verified=False, how="not verified: line 12 of the patched file didn't run", gain=None)
+DROPPED = fix(11, applied=False, verified=False, how="not verified: `seen.append(loss)` didn't run", gain=None)
 USELESS = fix(
     13, applied=False, verified=False, how="not tried: the recording projects no gain", gain=FixGain(0.0, 0.0, 0.0, 0.0)
 )
@@ -124,8 +124,25 @@ def test_text_says_what_is_fixed_and_what_is_left() -> None:
     shown = " ".join(fix_text.render(FIXED, width=200).split())
     assert "1 place is fixed. The host waits once instead of 31 times in the dry run. 3 places are left." in shown
     assert "No gain, according to the recording: train.py:13 [item]" in shown
-    assert "Not applied: train.py:11 [item] not verified: line 12 of the patched file didn't run." in shown
+    apart = fix_text.render(replace(FIXED, waits_before=41, waits_after=11, waits_apart=10), width=200)
+    assert "The host waits once instead of 31 times in the dry run, apart from 10 in set-up and checkpoints." in apart
+    what = "keep the value on the device and read it after the loop (`loss.double()`)"
+    assert f"Not applied: train.py:11 [item] {what}: not verified: `seen.append(loss)` didn't run." in shown
     assert "Left to you: train.py:9 [item] the value controls what the host runs next." in shown
+
+
+def test_a_long_path_leaves_room_for_what_changes() -> None:
+    """It stands above its table."""
+    path = "a/very/long/path/of/a/project/with/many/folders/in/it/train.py"
+    shown = fix_text.table(replace(FIXED, fixes=(fix(3, file=path),)), width=100)
+    assert f"\n{path}\n" in shown
+    assert " keep the value on the device " in shown
+
+
+def test_a_program_that_fails_is_not_called_clean() -> None:
+    """Whatever is unknown, its reason leads."""
+    shown = fix_text.render(replace(NOTHING, unjudged="the program fails: ValueError: no data (train.py:3)"), width=200)
+    assert shown.startswith("train.py --epochs 2: could not be judged, since the program fails: ValueError: no data")
 
 
 def test_text_has_colors_only_where_they_are_wanted() -> None:
