@@ -8,6 +8,7 @@ from syncscan.cost.devices import device_times
 from syncscan.errors import UsageError
 from syncscan.facts.period import step_period
 from syncscan.facts.split_processes import of_process, processes, share_correlations
+from syncscan.model.duration import duration
 from syncscan.model.integrity import Lack
 from syncscan.model.interval import Interval
 from syncscan.model.step import ProcessSteps
@@ -59,7 +60,7 @@ def _sentence(processes: Sequence[ProcessSteps], count: int) -> str:
 
 
 def _describe(process: ProcessSteps) -> str:
-    took = f"{process.process} takes {process.observed_us / 1e3:.3g} ms"
+    took = f"{process.process} takes {duration(process.observed_us)}"
     if not process.count:
         return f"{took} in total"
     works = (f"device {d.device} busy {min(1.0, d.busy_us / process.observed_us):.0%}" for d in process.devices)

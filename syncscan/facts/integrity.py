@@ -10,6 +10,7 @@ from syncscan.facts.device_clock import device_clock
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.graph_replays import partly_recorded
 from syncscan.model.arrays import Int64, median
+from syncscan.model.duration import duration
 from syncscan.model.integrity import SOUND, Integrity, Lack
 from syncscan.model.interval import union
 from syncscan.model.runtime_calls import is_graph_launch, is_launch
@@ -108,7 +109,7 @@ def _graphs(trace: Trace) -> Iterator[Lack]:
     partly = [ns for ns in held if ns]
     if partly:
         lost = f"After {len(partly)} of {len(held)} graph launches the device is idle for no visible reason"
-        sentence = f"{lost}, for {median(partly) / 1e6:.3g} ms: some of their kernels are missing from the trace"
+        sentence = f"{lost}, for {duration(median(partly) / 1e3)}: some of their kernels are missing from the trace"
         withheld = len(partly) > (1.0 - RECORDED) * len(held)
         yield Lack(f"{sentence}, and it may be busy where it looks idle.", verdict=withheld, waits=withheld)
 
@@ -172,8 +173,8 @@ def _streams(trace: Trace) -> Iterator[Lack]:
         for stream, work in device_work.by_stream(device).items():
             took, there_was = _recorded_time(trace, work.rows), float(work.busy_sum[-1])
             if took > most * there_was:
-                ms = f"{took / 1e6:.3g} ms of work in {there_was / 1e6:.3g} ms"
-                sentence = f"Stream {stream} of device {device} reports {ms}"
+                times = f"{duration(took / 1e3)} of work in {duration(there_was / 1e3)}"
+                sentence = f"Stream {stream} of device {device} reports {times}"
                 yield Lack(f"{sentence}, but a stream runs one task at a time.", verdict=True, waits=True)
 
 

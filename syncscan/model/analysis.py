@@ -101,8 +101,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def replayable(self) -> bool:
-        """Return whether the step can be replayed: the trace holds device work, and `syncscan.analyze` was used."""
-        return self._projector is not None and self._projector.replayable
+        """Return whether the step can be projected: its replay takes its time, and `syncscan.analyze` was used."""
+        return self._projector is not None and self._projector.projectable
 
     @property
     def projector(self) -> Projects | None:

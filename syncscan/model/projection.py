@@ -112,6 +112,11 @@ class Projects(Protocol):
         """Return whether there is anything to replay."""
         ...
 
+    @property
+    def projectable(self) -> bool:
+        """Return whether the replay takes the step's time, so that its projections tell anything."""
+        ...
+
     def whatif(
         self, selectors: Sequence[str], *, step_ms: float | None, keep_timing: bool, launches: str | None
     ) -> Projection:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from syncscan.model.duration import duration
+
 NOISY = 0.05
 """Uncertainty from which step time is the largest error of projected gains, which scale with it; otherwise their error
 is 5.1 % at the 90th percentile (H200, torch 2.11: docs/how-well.md)."""
@@ -98,7 +100,7 @@ class StepTimes(msgspec.Struct, frozen=True):
             return None
         steps = min(MOST, 10 * math.ceil(len(self.each) * (self.uncertainty / NOISY) ** 2 / 10))
         return (
-            f"A step takes {self.typical / 1e3:.3g} ms without the profiler, ±{self.uncertainty:.0%} after"
+            f"A step takes {duration(self.typical)} without the profiler, ±{self.uncertainty:.0%} after"
             f" {len(self.each)} steps: repeat with --calibrate {steps}."
         )
 

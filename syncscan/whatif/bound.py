@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from syncscan.facts.device_share import device_works, shares
+from syncscan.model.duration import duration
 from syncscan.model.step import BOUND_FROM, Bound, ShareBasis, StepSummary
 from syncscan.whatif.calibrated_step import CalibratedStep
 from syncscan.whatif.shares import NOTABLE, in_percent
@@ -56,8 +57,9 @@ def unsettled(step: CalibratedStep) -> str:
     replayed = step.before.period * calibration.unit
     if step.shares.device >= BOUND_FROM or abs(replayed / calibration.observed_ns - 1.0) <= EXPLAINED:
         return ""
-    took = f"the step took {calibration.observed_ns / 1e6:.3g} ms{' without the profiler' if calibration.known else ''}"
-    return f"The replay accounts for {replayed / 1e6:.3g} ms, but {took}, so its bound can't be determined."
+    how = " without the profiler" if calibration.known else ""
+    took = f"the step took {duration(calibration.observed_ns / 1e3)}{how}"
+    return f"The replay accounts for {duration(replayed / 1e3)}, but {took}, so its bound can't be determined."
 
 
 def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from syncscan.whatif.replay import Replay, Steady, period, steady
 from syncscan.whatif.replays import Without, prefetch
 from syncscan.whatif.shares import NOTABLE, Shares, shares_of
 from syncscan.whatif.surroundings import Surroundings
+from syncscan.whatif.wait_effects import WaitEffect
 
 MODEL = 0.10
 """Relative uncertainty of a saving that the model itself has."""
@@ -98,17 +99,39 @@ class CalibratedStep:
         waited = self.after(already).waits.get(number, 0.0)
         return max(0.0, waited + self._gone.get(number, 0.0)) * self.unit
 
+    def limit(self, number: int) -> float:
+        """Return the most that removing this finding can save by any of the range's replays, in µs.
+
+        That is its longest wait by any of them, its calls, its copies, and the whole op around it. An error of the
+        whole step isn't one of this call's.
+        """
+        replays = [self.replay, *self.calibration.slack, self._hot]
+        states = [steady(replay) for replay in replays]
+        states += [steady(self.replay, steps=[k]) for k, _ in self._alone]
+        waits = max((state.waits.get(number, 0.0) / state.period for state in states if state.period), default=0.0)
+        own = self._gone.get(number, 0.0) + self._ops.get(number, 0.0)
+        return max(0.0, waits * self.before.period + own) * self.unit
+
     @cached_property
     def _gone(self) -> dict[int, float]:
         """Time that removing each finding takes out of a step besides its wait, in the replay's ns."""
-        removed_ns: dict[int, float] = {}
-        count, replay = max(1, len(self.graph.programs)), self.replay
+        scale, stretch = self.replay.scale, self.replay.stretch
+        return self._of_waits(
+            lambda wait: scale * (wait.call_ns + wait.after_ns - wait.left_ns + wait.read_ns) + stretch * wait.copy_ns
+        )
+
+    @cached_property
+    def _ops(self) -> dict[int, float]:
+        """Time that the whole ops around each finding take in a step beyond what goes with it anyway, likewise."""
+        return self._of_waits(lambda wait: self.replay.scale * max(0.0, wait.op_ns - wait.read_ns))
+
+    def _of_waits(self, time: Callable[[WaitEffect], float]) -> dict[int, float]:
+        """Return for each finding the sum of these times of its waits, mean per step."""
+        times: dict[int, float] = {}
+        count = max(1, len(self.graph.programs))
         for node in (node for program in self.graph.programs for node in program.nodes if isinstance(node, HostWait)):
-            wait = node.wait
-            host = wait.call_ns + wait.after_ns - wait.left_ns + wait.read_ns
-            taken = replay.scale * host + replay.stretch * wait.copy_ns
-            removed_ns[wait.finding] = removed_ns.get(wait.finding, 0.0) + taken / count
-        return removed_ns
+            times[node.wait.finding] = times.get(node.wait.finding, 0.0) + time(node.wait) / count
+        return times
 
     def projection(self, findings: Sequence[Finding], *, quick: bool = False) -> Projection:
         """Return the step without these findings; a `quick` projection replays nothing more for its range."""

@@ -72,7 +72,7 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     step = replace(
         step,
         recoverable_us=max(0.0, together.saving_us),
-        recoverable_range_us=_saving_range(together),
+        recoverable_range_us=_range_of_all(calibrated, together, removable),
         outlook=outlook(bool(removable), together, step),
     )
     return Gains(step, ranked_findings, groups, overlaps(projector.trace))
@@ -92,6 +92,13 @@ def _saving_range(projection: Projection) -> tuple[float, float]:
     return max(0.0, projection.baseline_us - high), max(0.0, projection.baseline_us - low)
 
 
+def _range_of_all(step: CalibratedStep, together: Projection, findings: Sequence[Finding]) -> tuple[float, float]:
+    """Return the range of what these findings save together: no more than what each of them can."""
+    low, high = _saving_range(together)
+    most = sum(step.limit(step.number[f.id]) for f in findings)
+    return low, max(together.saving_us, min(high, most), 0.0)
+
+
 def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
     """Return the findings that are replayed alone, and the others, each of which could save less than is measurable."""
     if len(costliest) <= REPLAYED:
@@ -105,9 +112,11 @@ def _worth_replays(step: CalibratedStep, costliest: Sequence[Finding]) -> tuple[
 
 def _gained(step: CalibratedStep, finding: Finding, quick: bool) -> Finding:
     projection = step.projection([finding], quick=quick)
+    saving, limit = max(0.0, projection.saving_us), step.limit(step.number[finding.id])
+    low, high = _saving_range(projection)
     gain = Gain(
-        recoverable_us=max(0.0, projection.saving_us),
-        range_us=_saving_range(projection),
+        recoverable_us=saving,
+        range_us=(low, max(saving, min(high, limit))),
         moved_us=min(step.moved([finding]), finding.wait_us),
         untold=step.untold(finding),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from syncscan.errors import UsageError
+from syncscan.model.duration import duration
 
 DOUBTED, REFUSED = 1.1, 1.5
 """Factors between a time and the nearest replayed one from which it is doubted, and refused if a user gave it. Of the
@@ -44,9 +45,6 @@ def _off(known_ns: float, nearest_ns: float) -> float:
 
 def _comparison(known_ns: float, nearest_ns: float, recorded_ns: float) -> str:
     limit = "at least" if known_ns < nearest_ns else "at most"
-    recorded = f"in the trace it takes {_ms(recorded_ns)}, and a replay takes {limit} {_ms(nearest_ns)}"
-    return f"a step should take {_ms(known_ns)} without the profiler; {recorded}"
-
-
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.3g} ms"
+    known, nearest, recorded = (duration(ns / 1e3) for ns in (known_ns, nearest_ns, recorded_ns))
+    replayed = f"in the trace it takes {recorded}, and a replay takes {limit} {nearest}"
+    return f"a step should take {known} without the profiler; {replayed}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property, reduce
 
 import numpy as np
@@ -122,6 +122,11 @@ class Projector:
         """Whether there is anything to replay: device work and a step, without missing data."""
         return self.integrity.verdict and bool(len(self.trace.device_rows)) and bool(self.graph.programs)
 
+    @property
+    def projectable(self) -> bool:
+        """Whether the replay takes the step's time, so that its projections tell anything."""
+        return self.replayable and not unsettled(self.calibrated())
+
     def calibrated(self, step_ms: float | None = None) -> CalibratedStep:
         """Use the step's unprofiled time as given, else as stored, else an estimate.
 
@@ -153,9 +158,8 @@ class Projector:
 
     def _calibrated_to(self, step_ns: float | None) -> CalibratedStep:
         if step_ns not in self._calibrated:
-            calibration = calibrate(
-                self.graph, self.observed_ns, step_ns, *_recorded(self.trace, self.points), self._uncertainty(step_ns)
-            )
+            recorded = _recorded(self.trace, self.points, {*self.steps.threads})
+            calibration = calibrate(self.graph, self.observed_ns, step_ns, *recorded, self._uncertainty(step_ns))
             self._calibrated[step_ns] = CalibratedStep(
                 self.trace, self.graph, calibration, self.number, self.surroundings
             )
@@ -188,10 +192,10 @@ class Projector:
         """Project the step without the findings that these selectors name, launched so; see `Analysis.whatif`.
 
         Raises:
-            UsageError: a selector is invalid or matches nothing; launches is unknown; or the trace holds nothing
-                to replay, or a step that is compiled already.
+            UsageError: a selector is invalid or matches nothing; launches is unknown; the trace holds nothing to
+                replay, or a step that is compiled already; or the replay doesn't take the step's time.
         """
-        self._require_work()
+        self._require_work(step_ms)
         chosen = select(self.findings, selectors)
         removed = [f for f in chosen if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
         if launches is not None:
@@ -241,9 +245,10 @@ class Projector:
         pipeline does better. What real ones reach depends on how far the scope's kernels leave room for others.
 
         Raises:
-            UsageError: no scope has such a name; or the trace holds nothing to replay.
+            UsageError: no scope has such a name; the trace holds nothing to replay; or the replay doesn't take the
+                step's time.
         """
-        self._require_work()
+        self._require_work(step_ms)
         step = self.calibrated(step_ms)
         apart = self._apart(scope)
         work, other_work = apart.work_of(moved=True), apart.work_of(moved=False)
@@ -309,21 +314,26 @@ class Projector:
         limits = max(0.0, us - max(doubt, middle - low)), min(us + max(doubt, high - middle), base * step.unit)
         return StepAfter(us, limits, StepSchedules(self._steps_with(change), replay, step.replay).schedule(at, removed))
 
-    def _require_work(self) -> None:
+    def _require_work(self, step_ms: float | None) -> None:
         path = self.trace.info.path
         if not len(self.trace.device_rows):
             raise UsageError(f"{path} contains no device work, so there is nothing to replay.", "Record it on a GPU.")
         if not self.replayable:
             raise UsageError(f"{path} can't be replayed. {self.integrity.reason() or NO_LAUNCHES}")
+        if reason := unsettled(self.calibrated(step_ms)):
+            raise UsageError(f"{path} can't be projected. {reason}")
 
 
-def _recorded(trace: Trace, points: Sequence[NumberedPoint]) -> tuple[float, bool]:
+def _recorded(trace: Trace, points: Sequence[NumberedPoint], threads: Collection[int]) -> tuple[float, bool]:
     """Return how many ops and calls were recorded per step, and whether Python frames were recorded too.
 
-    The queries of a polling loop don't count: the host waits meanwhile, and recording them takes none of its own time.
+    Only those on the replayed threads count, since recording others, or counters that are written as slices, takes none
+    of their time. Nor do the queries of a polling loop: the host waits meanwhile.
     """
     s, steps = trace.slices, trace.main_steps
-    mask = trace.is_category(*HOST)
+    of_threads = np.zeros(len(trace.tracks), np.bool_)
+    of_threads[[*threads, *(step.track for step in steps[:1])]] = True
+    mask = trace.is_category(*HOST) & of_threads[s.track]
     mask[[call for _, point in points if is_query(point.api) for call in point.calls]] = False
     if steps:
         mask &= (s.ts >= steps[0].ts) & (s.ts < steps[-1].end)

@@ -23,11 +23,13 @@ class Shares(msgspec.Struct, frozen=True):
     def waits_for_ranks(self) -> bool:
         """Whether other ranks or the network set the step's pace.
 
-        They do if collectives fill what the device's work leaves of the step, or take longer than that work.
+        They do if collectives fill what the device's work leaves of the step, or are its largest part: larger than that
+        work, and than the time in which the device is idle, for which the step's own host or input is to blame.
         """
         if self.device >= BOUND_FROM or self.communication < NOTABLE:
             return False
-        return self.device + self.communication >= BOUND_FROM or self.communication >= self.device
+        used = self.device + self.communication
+        return used >= BOUND_FROM or self.communication >= max(self.device, 1.0 - used)
 
 
 def shares_of(replay: Replay, period_ns: float, measured: StepSummary) -> Shares:

@@ -236,7 +236,7 @@ def behind_syncs() -> TraceBuilder:
         ),
         (
             unprofiled(400),
-            "The replay accounts for 0.993 ms, but the step took 0.4 ms without the profiler, so its bound can't be "
+            "The replay accounts for 992 µs, but the step took 400 µs without the profiler, so its bound can't be "
             "determined.",
         ),
         (

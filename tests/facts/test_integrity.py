@@ -174,7 +174,7 @@ def test_more_work_of_a_stream_than_there_is_time_is_no_measurement() -> None:
         if event.get("cat") == "kernel":
             event["dur"] *= 2
     integrity = integrity_of(t.trace())
-    assert re.match(r"Stream 7 of device 0 reports [\d.]+ ms of work in [\d.]+ ms, but", integrity.sentences()[0])
+    assert re.match(r"Stream 7 of device 0 reports [\d.]+ µs of work in [\d.]+ µs, but", integrity.sentences()[0])
     assert (integrity.verdict, integrity.waits) == (False, False)
 
 

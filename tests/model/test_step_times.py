@@ -13,7 +13,8 @@ def test_what_is_too_noisy_is_reported_with_what_would_help() -> None:
     """Twice the median's standard error, from the quartiles; four times the steps halve it."""
     noisy = StepTimes(1000.0, tuple(map(float, [950, 1050, 1150, 850, 1000, 1200, 800, 1000, 1100, 900])), "device")
     assert noisy.uncertainty == pytest.approx(2 * 1.2533 * 175 / 1.349 / 10**0.5 / 1000, rel=0.05)
-    assert noisy.advice() == "A step takes 1 ms without the profiler, ±10% after 10 steps: repeat with --calibrate 50."
+    advice = "A step takes 1.00 ms without the profiler, ±10% after 10 steps: repeat with --calibrate 50."
+    assert noisy.advice() == advice
 
 
 def test_steps_that_wander_together_are_less_sure_than_as_many_apart() -> None:

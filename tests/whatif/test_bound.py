@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from syncscan import report
 from syncscan.api import analyze, analyze_trace
+from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound, DeviceTime
 from syncscan.report.annotate.tracks import added_events
@@ -142,6 +143,25 @@ def test_a_sync_before_the_collectives_of_a_host_bound_step_keeps_its_gain() -> 
     assert (finding.gain.range_us[0], finding.gain.untold) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("idle", "collective", "bound"),
+    [("loads", 140, Bound.INPUT), ("works", 140, Bound.HOST), ("loads", 560, Bound.COMMUNICATION)],
+)
+def test_communication_limits_a_step_only_as_its_largest_part(idle: str, collective: float, bound: Bound) -> None:
+    """Of 1000 µs, 90 in kernels: collectives take more than those, but the loader or ops more still."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        begin = start + 980 - collective - 90
+        if idle == "loads":
+            t.scope("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start + 1, begin - 10)
+        else:
+            t.op("aten::add", start + 1, begin - 10)
+        done = t.launch(at=begin - 8, lasts=90)
+        t.launch(NCCL, at=begin - 6, lasts=collective, begins=done, stream=13)
+        t.sync("aten::item", at=begin - 4, stream=13)
+    assert analysis_of(t).step.bound is bound
+
+
 def test_of_several_devices_each_has_its_own_shares() -> None:
     """Two that work in turn are each half idle, however busy they are together."""
     t = TraceBuilder()
@@ -255,6 +275,20 @@ def test_a_replay_that_is_off_by_a_tenth_explains_nothing(part: float, settled: 
     took = step.before.period * step.unit * 1e3
     step.calibration = replace(step.calibration, observed_ns=took / part)
     assert (unsettled(step) == "") is settled
+
+
+def test_whatif_withholds_what_the_analysis_withholds() -> None:
+    """A replay that doesn't take the step's time projects nothing, for the same reason."""
+    t = TraceBuilder(syncscan={"unprofiled_step_us": 100.0})
+    for start in t.steps(4, lasts=1000):
+        t.launch(at=start + 20, lasts=4)
+        t.synchronize(at=start + 22)
+    analysis = analysis_of(t)
+    assert (analysis.step.bound, analysis.replayable) == (Bound.UNKNOWN, False)
+    for project in (lambda: analysis.whatif("all"), lambda: analysis.pipeline("*")):
+        with pytest.raises(UsageError) as refused:
+            project()
+        assert refused.value.message.endswith(analysis.step.reason)
 
 
 @pytest.mark.parametrize(("busy", "bound", "text"), [(90.0, Bound.DEVICE, "90%"), (89.0, Bound.UNKNOWN, "no reason")])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from syncscan.api import analyze_trace
+from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Confidence
 from syncscan.model.habit import Advice, Area, Change, Habit
@@ -150,6 +151,17 @@ def test_recording_a_slice_costs_2_5_us() -> None:
     assert recorded(100).host_scale == pytest.approx(0.75, abs=0.01)
 
 
+def test_only_what_the_replayed_threads_recorded_cost_them_time() -> None:
+    """Counters of a network card, written as slices of no length of another process, don't raise the estimate."""
+    t = TraceBuilder()
+    for start in t.steps(4, lasts=1000):
+        for k in range(100):
+            t.op("aten::add", start + 10 * k, start + 10 * k + 5)
+            t.event(ph="X", cat="privateuse1_runtime", name="rx", pid=9, tid=9, ts=start + 10 * k, dur=0, args={})
+        t.launch(at=start + 990, lasts=5)
+    assert analyze_trace(t.trace()).whatif().host_scale == pytest.approx(0.75, abs=0.01)
+
+
 def test_recording_python_frames_too_costs_1_8_times_that() -> None:
     """100 slices in 1,000 µs of host time, with stacks: 45 % of it is the profiler's."""
     assert recorded(100, with_stack=1).host_scale == pytest.approx(0.55, abs=0.01)
@@ -168,10 +180,13 @@ def test_a_host_is_scaled_within_what_is_plausible(step_ms: float, scale: float 
         t.op("aten::add", start + 10, start + 15)
         t.launch("kernel", at=start + 20, lasts=4)
         t.synchronize(at=start + 22)
-    p = analyze_trace(t.trace(), step_ms=step_ms).whatif()
-    estimated = pytest.approx(1.0, abs=0.02)
-    assert p.host_scale == (estimated if scale is None else pytest.approx(scale, abs=0.02))
-    assert (p.baseline_us == pytest.approx(1000 * step_ms, rel=0.002)) is (scale is not None)
+    analysis = analyze_trace(t.trace(), step_ms=step_ms)
+    step = analysis._projector.calibrated()
+    assert step.replay.scale == pytest.approx(1.0 if scale is None else scale, abs=0.02)
+    assert (step.before.period == pytest.approx(1e6 * step_ms, rel=0.002)) is (scale is not None)
+    if scale is None:
+        with pytest.raises(UsageError, match=r"can't be projected\. The replay accounts for"):
+            analysis.whatif()
 
 
 @pytest.mark.parametrize(("step_ms", "replayed_ms"), [(1.5, 1.5), (1.2, 1.4), (2.9, 2.9), (3.3, 3.0)])

@@ -13,6 +13,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.whatif import gains
 from syncscan.whatif.gains import REPLAYED, WEIGHED
 from syncscan.whatif.steadiness import STEADY
+from tests.builder import TraceBuilder
 from tests.whatif.story import Item, analyzed, real, told
 
 kinds = st.sampled_from(["launch", "side", "work", "read", "wait"])
@@ -24,7 +25,7 @@ plans = st.lists(st.tuples(kinds, st.floats(1, 300)), min_size=4, max_size=24)
 def test_nothing_saves_more_than_it_could_at_most(plan: list[Item]) -> None:
     """A finding alone never saves more than its waits, its calls with their ops, and its copies last."""
     analysis = analyzed(plan)
-    step = analysis._projector.calibrated() if analysis._projector.replayable else None
+    step = analysis._projector.calibrated() if analysis.replayable else None
     for finding in real(analysis) if step else ():
         alone = analysis.whatif(f"id:{finding.id}").saving_us
         assert alone <= step.most(step.number[finding.id]) + 1e-6 * analysis.step.observed_us
@@ -41,6 +42,20 @@ def test_nor_beside_others_that_are_gone(plan: list[Item], rng: random.Random) -
         absent = frozenset(n for n in numbers if n != number and rng.random() < 0.5)
         before, after = (step.after(removed).period for removed in (absent, absent | {number}))
         assert (before - after) * step.unit <= step.most(number, absent) + 2 * STEADY * step.before.period * step.unit
+
+
+def test_a_short_call_gains_no_more_than_itself() -> None:
+    """An error of the whole step, 1 % of 100 ms, isn't one of a call of 17 µs that finds the device idle."""
+    t = TraceBuilder()
+    for start in t.steps(2, lasts=100_000):
+        t.launch(at=start + 10, lasts=4)
+        t.call("cudaDeviceSynchronize", start + 90_000, start + 90_017)
+    analysis = api.analyze_trace(t.trace())
+    (finding,) = analysis.findings
+    assert finding.gain is not None
+    assert finding.gain.range_us[1] <= 17.001
+    assert analysis.step.recoverable_range_us is not None
+    assert analysis.step.recoverable_range_us[1] <= 17.001
 
 
 def many(count: int) -> Analysis:
