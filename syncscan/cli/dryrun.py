@@ -8,12 +8,14 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from msgspec.structs import replace
 
+from syncscan import scratch
 from syncscan.cli.by_name import format_by_name
+from syncscan.cli.in_view import in_view
 from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, refuse, say, warn
@@ -21,6 +23,7 @@ from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
+    from syncscan.model.analysis import Analysis
     from syncscan.pretend import Pretended
 
 FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit")
@@ -31,6 +34,15 @@ the compiled functions, or of the modules if nothing is compiled, are repeated o
 
 class _DryRunComplete(BaseException):
     """Unwinds the program after its last step; a BaseException, so that `except Exception` lets it through."""
+
+
+class _Reported(NamedTuple):
+    """A report, and whether its program failed, races and waits."""
+
+    text: str
+    failed: bool
+    races: bool
+    syncs: bool
 
 
 @click.command(
@@ -85,13 +97,44 @@ def command(
     unscaled, with a note if its sizes differ. Races are also listed: memory that the host or two streams use without
     synchronization. The exit code is 1 if the program fails, or if --fail-on applies.
     """
-    from syncscan import api, load, report
-    from syncscan.pretend import pretend_gpu
-    from syncscan.report.phrases import real
+    from syncscan import api, load
 
     note_misplaced(script, args)
     refuse(output, force, *([like] if like else []))
     recording = api.analyze(like) if like else None
+    if output is not None and load.named_as_saved(output):
+        form = "saved"
+    program = (*(["-m"] if module else []), script, *args)
+    options: dict[str, Any] = {}
+    if form == "text":
+        options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
+        options["program"] = program
+
+    def work() -> _Reported:
+        return _dry(script, args, module, steps, explain_compile, recording, form, options)
+
+    say(scratch.sentence())
+    ran = in_view(work)
+    deliver(ran.text, output, force)
+    if ran.failed or (fail_on and ran.races) or (fail_on == "sync" and ran.syncs):
+        sys.exit(1)
+
+
+def _dry(
+    script: str,
+    args: tuple[str, ...],
+    module: bool,
+    steps: int,
+    explain_compile: bool,
+    recording: Analysis | None,
+    form: str,
+    options: dict[str, Any],
+) -> _Reported:
+    """Run the program on a simulated GPU, and render the report."""
+    from syncscan import report
+    from syncscan.pretend import pretend_gpu
+    from syncscan.report.phrases import real
+
     file, function = _parts(script)
     with contextlib.redirect_stdout(sys.stderr), pretend_gpu(explain_compile) as pretended:
         if function:
@@ -99,19 +142,11 @@ def command(
         else:
             failed = _run(script, args, module, steps, pretended)
     analysis = pretended.like(recording) if recording else pretended.analysis
-    if output is not None and load.named_as_saved(output):
-        form = "saved"
     if form not in ("text", "html", "saved"):  # their part on the run has what lies between the steps
         analysis = replace(analysis, findings=pretended.findings)
     warn(analysis.warnings)
-    options: dict[str, Any] = {}
-    if form == "text":
-        options = {"verbose": verbose, "everything": everything, "width": width(), "color": output is None and colors()}
-        options["program"] = (*(["-m"] if module else []), script, *args)
     text = analysis.to_saved() if form == "saved" else report.render(analysis, form, **options)
-    deliver(text, output, force)
-    if failed or (fail_on and analysis.races) or (fail_on == "sync" and real(pretended.findings)):
-        sys.exit(1)
+    return _Reported(text, failed, bool(analysis.races), bool(real(pretended.findings)))
 
 
 def _parts(script: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan import scratch
 from syncscan.cli.misplaced import note_misplaced
 from syncscan.cli.needs import Need, needs
 from syncscan.cli.output import deliver, explain, refuse, say, warn
@@ -123,6 +124,7 @@ def command(
     if source_only:
         fixed = fix_source(script, select=view.select, ignore=view.ignore, unverified=unverified)
     else:
+        say(scratch.sentence())
         with _not_judged_if_it_fails(check):
             fixed = fix(
                 script,

@@ -18,8 +18,8 @@ KERNEL, PYTHON = "kernel", "python"
 VARIABLE = "SYNCSCAN_SCRATCH"
 """Environment variable by which a user chooses the kind."""
 SENTENCES = {
-    KERNEL: "What the program writes goes to a scratch copy (by the kernel), and is gone afterwards.",
-    PYTHON: "What the program writes goes to a scratch copy (by Python's functions), and is gone afterwards.",
+    KERNEL: "What the program writes goes to a scratch copy that is gone afterwards; the kernel sees to it.",
+    PYTHON: "What the program writes goes to a scratch copy that is gone afterwards; Python's functions see to it.",
 }
 
 
@@ -86,6 +86,15 @@ class Scratch:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def sentence() -> str:
+    """Return what holds for the files of a program here, for a user.
+
+    Raises:
+        UsageError: as `kind_here`.
+    """
+    return SENTENCES[kind_here()]
 
 
 def kind_here() -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -367,7 +369,8 @@ def test_options_behind_the_script_are_noted(tmp_path: Path) -> None:
     """They are the script's; a note says so of those that are named as options of the command, but behind `--`."""
     script = tmp_path / "train.py"
     script.write_text("import sys\nprint(sys.argv[1:], file=sys.stderr)\n")
-    result = CliRunner().invoke(group, ["dryrun", str(script), "--format", "html", "--lr=3", "-o", "x.html"])
+    words = ["dryrun", str(script), "--format", "html", "--lr=3", "-o", "x.html"]
+    result = subprocess.run([sys.executable, "-m", "syncscan", *words], capture_output=True, text=True)
     assert f"note: --format, -o went to {script}, like everything after it." in result.stderr
     assert "['--format', 'html', '--lr=3', '-o', 'x.html']" in result.stderr
     assert "note:" not in CliRunner().invoke(group, ["dryrun", str(script), "--lr", "3"]).stderr

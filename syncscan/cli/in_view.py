@@ -1,0 +1,127 @@
+"""Run a program of the user's in a view of the file tree, in a child process, and bring its result back.
+
+The command itself stays outside, so that what it writes with `-o` lands where the user wants it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import IO, TypeVar
+
+from syncscan.cli.streams import ended_by_signals
+from syncscan.errors import ProgramFailed, SyncscanError
+from syncscan.scratch import Scratch
+
+Result = TypeVar("Result")
+
+GRACE_S = 10.0
+"""Seconds that a program may take to end once its result is there: what it runs at exit is the user's."""
+
+
+def in_view(work: Callable[[], Result]) -> Result:
+    """Call a function in a child process whose files are scratch copies, and return its result.
+
+    Args:
+        work: runs the program; what it returns or raises is pickled.
+
+    Raises:
+        SyncscanError, KeyboardInterrupt: what it raised.
+        ProgramFailed: the process was ended before there was a result.
+    """
+    with Scratch.made() as scratch, tempfile.TemporaryFile() as answer:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        pid = os.fork()
+        if pid == 0:
+            _child(scratch, work, answer)
+        code = _ended(pid)
+        answer.seek(0)
+        told = answer.read()
+    if not told:
+        raise ProgramFailed(_why(code)) if code < 0 else SystemExit(code)
+    error, result = pickle.loads(told)
+    if error is not None:
+        raise error
+    returned: Result = result
+    return returned
+
+
+def _child(scratch: Scratch, work: Callable[[], object], answer: IO[bytes]) -> None:
+    """Do the work in this process and end it."""
+    code = 1
+    try:
+        scratch.enter()
+        try:
+            told: tuple[BaseException | None, object] = (None, work())
+        except (SyncscanError, KeyboardInterrupt) as error:
+            told = (error.with_traceback(None), None)
+        pickle.dump(told, answer)
+        answer.flush()
+        code = 0
+        _finish()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _finish() -> None:
+    """Run what the program has left for its end, as the interpreter does, but not for long."""
+    late = threading.Timer(GRACE_S, os._exit, (0,))
+    late.daemon = True
+    late.start()
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+def _ended(pid: int) -> int:
+    """Wait for a child to end; its exit code, negative for a signal. Ctrl-C is the child's, which has it too."""
+    try:
+        with ended_by_signals(), _interrupts_ignored():
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except BaseException:
+        _end(pid)
+        raise
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(pid: int) -> None:
+    """End a child, by force if it doesn't end by itself."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGTERM)
+        until = time.monotonic() + GRACE_S
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            if time.monotonic() > until:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+
+
+def _why(code: int) -> str:
+    return f"The program was ended by {signal.Signals(-code).name}."
+
+
+__all__ = ["in_view"]
