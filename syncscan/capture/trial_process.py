@@ -30,6 +30,7 @@ from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
 from syncscan.capture.paced_steps import Channel, Pacer, device_name
 from syncscan.capture.session import Session
 from syncscan.errors import SyncscanError
+from syncscan.scratch import Scratch
 
 SEED = 0
 STOPS = 3
@@ -46,7 +47,8 @@ class TrialOrder:
 
     `function` is empty for a script. `fingerprint` is how many seeded steps are wanted of it, 0 where steps are to be
     timed; `rounded` moves the parameters by a rounding error first, `delayed` delays each non-blocking copy. `moved`
-    leads from a folder of the user's to the one that replaces it.
+    leads from a folder of the user's to the one that replaces it. `scratch` and `layers` are the kind and the folders
+    of the view that it writes into (`scratch.Scratch`), empty where it writes into the user's files.
     """
 
     target: str
@@ -56,6 +58,8 @@ class TrialOrder:
     rounded: bool
     delayed: bool
     moved: list[str]
+    scratch: str
+    layers: list[str]
 
 
 class Watches(Protocol):
@@ -179,6 +183,8 @@ def main() -> None:
     order = TrialOrder(**json.loads(sys.argv[1]))
     channel = Channel(int(sys.argv[2]), int(sys.argv[3]))
     del sys.argv[1:]
+    if order.scratch:
+        Scratch(order.scratch, tuple(map(Path, order.layers))).enter(dry=False)
     _in_place(order.moved)
     _seed()
     if order.delayed:

@@ -64,6 +64,9 @@ FIXABLE, NOT_JUDGED = 1, 2
     metavar="SECONDS",
     help="Time limit of --prove; it may end sooner.",
 )
+@click.option(
+    "--in-place", is_flag=True, help="With --prove, let the programs write into your files, not scratch copies."
+)
 @click.option("--pr", is_flag=True, help="Print the title and body of a pull request instead of a report.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
@@ -73,6 +76,7 @@ FIXABLE, NOT_JUDGED = 1, 2
 @needs(
     Need("everything", "trace"),
     Need("prove_limit", "prove"),
+    Need("in_place", "prove"),
     Need("form", "pr", never=True),
     *(
         Need(name, "source_only", never=True)
@@ -94,6 +98,7 @@ def command(
     limit: int,
     prove: bool,
     prove_limit: int,
+    in_place: bool,
     pr: bool,
     form: str,
     output: str | None,
@@ -140,7 +145,7 @@ def command(
                 limit_s=float(limit),
                 progress=say if sys.stderr.isatty() else None,
             )
-    proof = _proof(fixed, module, prove_limit, trace) if prove and fixed.files else None
+    proof = _proof(fixed, module, prove_limit, trace, in_place) if prove and fixed.files else None
     chosen = bool(select or ignore or unsafe or unverified or everything)  # `fix --prove` alone measures another patch
     unprovable = module or source_only or prove or (chosen and not write)
     next_command = () if unprovable else _next((script, *args), write)
@@ -216,7 +221,7 @@ def _measured(proof: Proof, color: bool) -> str:
     return proof_report.render_text(proof, width=width(), color=color)
 
 
-def _proof(fixed: Fixed, module: bool, limit: int, trace: str | None) -> Proof:
+def _proof(fixed: Fixed, module: bool, limit: int, trace: str | None, in_place: bool) -> Proof:
     from syncscan.errors import UsageError
     from syncscan.fixing.proving import prove_patch
 
@@ -225,4 +230,4 @@ def _proof(fixed: Fixed, module: bool, limit: int, trace: str | None) -> Proof:
             "--prove doesn't support modules.", "Give its script, or compare revisions: syncscan prove --rev."
         )
     say(f"Measuring the patch, for {limit} s at most.")
-    return prove_patch(fixed, float(limit), say, trace)
+    return prove_patch(fixed, float(limit), say, trace, in_place)

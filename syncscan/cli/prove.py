@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscan import scratch
 from syncscan.cli import linked_reports
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.finite import Finite
@@ -76,6 +77,7 @@ FORMATS = ("text", "json", "markdown", "html")
     help="Allowed relative difference of losses; for parameters, 100 times this, relative to how far they moved.",
 )
 @click.option("--apart", is_flag=True, help="Never hold both programs in memory at once.")
+@click.option("--in-place", is_flag=True, help="Let the programs write into your files, not into scratch copies.")
 @click.option("--trace", metavar="TRACE", help="Trace of BEFORE, to show its projection next to the measurement.")
 @click.option(
     "--remove", multiple=True, metavar="SELECTOR", help="With --trace: the syncs that AFTER removes.  [default: all]"
@@ -97,6 +99,7 @@ def command(
     steps: int,
     tolerance: float,
     apart: bool,
+    in_place: bool,
     trace: str | None,
     remove: tuple[str, ...],
     form: str,
@@ -111,7 +114,8 @@ def command(
     Both are scripts, run with ARGS, or functions (file.py:function). Each call of a function is a step; a function
     that returns a function builds the step. With --rev, one script runs at two git revisions. Both run alternately
     in fresh processes, without a profiler, until the uncertainty is a tenth of the difference or the limit is
-    reached. Options come before BEFORE.
+    reached. Each process writes into a scratch copy of your files, so that all begin from the same state and none of it
+    remains; with --in-place they write into your files. Options come before BEFORE.
 
     Exit code 0: a gain, and equal results. 1: not proven. 2: a usage error.
     """
@@ -126,6 +130,8 @@ def command(
     after, arguments = (None, words) if revisions else (words[0] if words else None, words[1:])
     analysis = _analyzed(trace) if trace else None
     projected = analysis.whatif(*(remove or ("all",))) if analysis else None
+    if not in_place:
+        say(scratch.sentence())
     proof = prove(
         before,
         after,
@@ -136,6 +142,7 @@ def command(
         steps=steps,
         tolerance=tolerance,
         apart=apart,
+        in_place=in_place,
         projected=projected,
         progress=say if sys.stderr.isatty() else None,
     )

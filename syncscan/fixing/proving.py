@@ -18,7 +18,11 @@ from syncscan.proof.prove import prove
 
 
 def prove_patch(
-    fixed: Fixed, limit_s: float, progress: Callable[[str], None] | None = None, trace: str | None = None
+    fixed: Fixed,
+    limit_s: float,
+    progress: Callable[[str], None] | None = None,
+    trace: str | None = None,
+    in_place: bool = False,
 ) -> Proof:
     """Run the program as it is and with its patch in turn, as `syncscan prove` does.
 
@@ -28,6 +32,7 @@ def prove_patch(
         progress: called with a sentence after each pair of runs.
         trace: a recording of the unchanged program; the gain that it projects for the whole patch is shown beside the
             measured one.
+        in_place: let both write into the user's files, not into scratch copies.
 
     Raises:
         UsageError: the patch changes other files.
@@ -42,7 +47,15 @@ def prove_patch(
     projection = projected(api.analyze(trace), fixed.applied) if trace else None
     with _beside(fixed) as patched:
         after = target.replace(str(script), str(patched), 1)
-        return prove(target, after, arguments=arguments, limit_s=limit_s, projected=projection, progress=progress)
+        return prove(
+            target,
+            after,
+            arguments=arguments,
+            limit_s=limit_s,
+            in_place=in_place,
+            projected=projection,
+            progress=progress,
+        )
 
 
 @contextmanager

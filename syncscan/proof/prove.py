@@ -32,6 +32,7 @@ def prove(
     steps: int = SEEDED,
     tolerance: float = sameness.TOLERANCE,
     apart: bool = False,
+    in_place: bool = False,
     projected: Projection | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Proof:
@@ -39,7 +40,8 @@ def prove(
 
     Both run in fresh processes, in turn, without a profiler. A step of a script ends where an optimizer's `step`
     returns or where the script calls `prof.step()` of `syncscan.profile`; of a function each call is one, or each call
-    of the function that it returns.
+    of the function that it returns. Each process writes into a scratch copy of the user's files, so that all begin from
+    the same state, and none of it remains.
 
     Args:
         before: a script, or `file.py:function`.
@@ -51,6 +53,7 @@ def prove(
         steps: how many seeded steps are compared.
         tolerance: how far losses may lie apart, as a part of the largest.
         apart: run the two processes of a pair one after the other, not both at a time.
+        in_place: let the programs write into the user's files instead.
         projected: what was projected for the change, to be shown beside it.
         progress: called with a sentence now and then.
 
@@ -60,7 +63,7 @@ def prove(
     """
     _possible(limit_s, matters, steps, tolerance)
     options = ProofOptions(limit_s, matters, steps, tolerance, apart, progress or (lambda sentence: None))
-    with _programs(before, after, arguments, revisions) as programs, Trials(programs, limit_s) as trials:
+    with _programs(before, after, arguments, revisions) as programs, Trials(programs, limit_s, in_place) as trials:
         names = programs[Side.BEFORE].name, programs[Side.AFTER].name
         return measured(trials, names, options, projected)
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.proof import Fingerprint, Side, Tensors
-from syncscan.proof.child_process import ChildProcess
+from syncscan.proof.child_process import GRACE_S, ChildProcess
 from syncscan.proof.compared_program import ComparedProgram
+from syncscan.scratch import Scratch
 
 BOOT = """\
 import sys
@@ -64,6 +65,7 @@ class Trial:
         seeded: of how many seeded steps a fingerprint is wanted; 0 to time steps.
         rounded: with parameters moved by a rounding error.
         delayed: with each non-blocking copy delayed on the device.
+        in_place: writing into the user's files, not into a scratch copy.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class Trial:
         program: ComparedProgram,
         deadline: float,
         *,
+        in_place: bool = False,
         seeded: int = 0,
         rounded: bool = False,
         delayed: bool = False,
     ) -> None:
         self._program, self._deadline = program, deadline
+        self._scratch = None if in_place else Scratch.made()
         order = {
             "target": str(program.path),
             "function": program.function,
@@ -84,6 +88,8 @@ class Trial:
             "rounded": rounded,
             "delayed": delayed,
             "moved": [str(path) for path in program.moved or ()],
+            "scratch": self._scratch.kind if self._scratch else "",
+            "layers": [str(folder) for folder in self._scratch.folders] if self._scratch else [],
         }
         root = str(Path(__file__).parents[2])
         command = [sys.executable, "-c", BOOT.format(root=root), json.dumps(order)]
@@ -107,11 +113,18 @@ class Trial:
 
     def close(self) -> None:
         """End it."""
-        self._process.end()
+        self._end()
 
     def kill(self) -> None:
         """End it without waiting for what it does at its end."""
-        self._process.end(0)
+        self._end(0)
+
+    def _end(self, grace_s: float = GRACE_S) -> int:
+        """End it, and remove what it wrote; gives its exit code."""
+        code = self._process.end(grace_s)
+        if self._scratch is not None:
+            self._scratch.close()
+        return code
 
     def _answer(self, key: str) -> dict[str, Any]:
         try:
@@ -128,7 +141,7 @@ class Trial:
         if "refused" in answer:
             self.kill()
             return UsageError(str(answer["refused"]), str(answer["hint"]))
-        code, name = self._process.end(), self._program.name
+        code, name = self._end(), self._program.name
         code = answer.get("ended", code)
         if code:
             how = f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
@@ -165,10 +178,11 @@ class Trials:
     Args:
         programs: what to run for each side.
         limit_s: how long all may take, from now.
+        in_place: let them write into the user's files, not into a scratch copy each.
     """
 
-    def __init__(self, programs: Mapping[Side, ComparedProgram], limit_s: float) -> None:
-        self._programs, self._deadline = programs, time.monotonic() + limit_s
+    def __init__(self, programs: Mapping[Side, ComparedProgram], limit_s: float, in_place: bool = False) -> None:
+        self._programs, self._deadline, self._in_place = programs, time.monotonic() + limit_s, in_place
         self._open: list[Trial] = []
 
     def __enter__(self) -> Trials:
@@ -180,7 +194,14 @@ class Trials:
 
     def open(self, side: Side, *, seeded: int = 0, rounded: bool = False, delayed: bool = False) -> Trial:
         """Start a program in a fresh process."""
-        trial = Trial(self._programs[side], self._deadline, seeded=seeded, rounded=rounded, delayed=delayed)
+        trial = Trial(
+            self._programs[side],
+            self._deadline,
+            in_place=self._in_place,
+            seeded=seeded,
+            rounded=rounded,
+            delayed=delayed,
+        )
         self._open.append(trial)
         return trial
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import getpass
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,4 +45,6 @@ def _known() -> Iterator[Path]:
         if os.environ.get(name):
             yield Path(os.environ[name]).expanduser() / part
     yield home / ".triton" / "cache"
+    with contextlib.suppress(KeyError, OSError):  # a user without a name
+        yield Path(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
     yield Path("/tmp/nvidia-mps")

@@ -53,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def trials(folder: Path) -> Iterator[Trials]:
     programs = {Side.BEFORE: program("train.py", ["--lr", "0.5"]), Side.AFTER: program("functions.py:before")}
-    with Trials(programs, 60.0) as built:
+    with Trials(programs, 60.0, in_place=True) as built:
         yield built
 
 
@@ -73,6 +73,22 @@ def test_steps_are_timed_and_compared(trials: Trials, folder: Path) -> None:
     assert 0 < turn.mean_us < 1e6
     timed.close()
     assert (folder / "ended").exists()
+
+
+def test_a_program_writes_into_a_copy_of_the_users_files(folder: Path) -> None:
+    """Both sides begin from the same state, and what they write is gone afterwards; trackers are off in them."""
+    (folder / "functions.py").write_text(
+        "import os\n"
+        "def step():\n"
+        "    with open('count', 'a') as file:\n        file.write('1')\n"
+        "    assert os.environ['WANDB_MODE'] == 'disabled' and 'SYNCSCAN_DRY_RUN' not in os.environ\n"
+        "    return os.stat('count').st_size\n"
+    )
+    with Trials({Side.BEFORE: program("functions.py:step")}, 60.0) as trials:
+        for _ in range(2):
+            fingerprint, _ = trials.open(Side.BEFORE, seeded=1).fingerprint()
+            assert fingerprint.losses[0].numbers == ((1.0,),)
+    assert not (folder / "count").exists()
 
 
 def failed(code: str, spec: str = "bad.py") -> Exception:
