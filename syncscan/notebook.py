@@ -117,22 +117,17 @@ class _CellLoop:
 
         self._session, self._marks = session, StepMarks()
         self._remove: Callable[[], None] = lambda: None
-        self._call_off: Callable[[], None] = lambda: None
         self.count = 0
         self.found = False
 
     def __enter__(self) -> _CellLoop:
-        from syncscan.capture.imports import when_imported
+        from syncscan.capture.optimizer_hook import OptimizerHook
 
-        self._call_off = when_imported("torch.optim.optimizer", self._watch)
+        self._remove = OptimizerHook(self._stepped).remove
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._call_off()
         self._remove()
-
-    def _watch(self, optimizers: Any) -> None:
-        self._remove = optimizers.register_optimizer_step_post_hook(self._stepped).remove
 
     def _stepped(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         from syncscan.capture.optimizer_steps import OptimizerCall

@@ -11,6 +11,8 @@ from typing import Any
 
 from syncscan.capture.entry_points import Function, replaced
 from syncscan.capture.imports import when_imported
+from syncscan.capture.module_calls import ModuleCalls
+from syncscan.capture.optimizer_hook import OptimizerHook
 from syncscan.capture.sketch import sketch
 
 LOT = 19
@@ -61,17 +63,10 @@ class Fingerprinting:
         return {"losses": self._steps[source], "begin": self._begin, "end": self._end(), "source": source}
 
     def _watch(self, torch: Any) -> None:
-        optimizers = importlib.import_module("torch.optim.optimizer")
-        modules = importlib.import_module("torch.nn.modules.module")
-        places = [("torch.autograd", "backward", self._backward)]
+        places = [("torch.autograd", "backward", self._backward), ("torch.nn.Module", "__init__", self._made_module)]
         if self._rounded:
             places.append(("torch.optim.Optimizer", "__init__", self._make_hook))
-        self._undo += [
-            replaced(places),
-            optimizers.register_optimizer_step_pre_hook(self._stepping).remove,
-            modules.register_module_forward_pre_hook(self._enter).remove,
-            modules.register_module_forward_hook(self._returned, always_call=True).remove,
-        ]
+        self._undo += [replaced(places), OptimizerHook(self._stepping, before=True).remove]
 
     def _backward(self, original: Function) -> Function:
         def backward(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -80,6 +75,15 @@ class Fingerprinting:
             return original(tensors, *arguments, **keywords)
 
         return backward
+
+    def _made_module(self, original: Function) -> Function:
+        def initialize(module: Any, *arguments: Any, **keywords: Any) -> None:
+            original(module, *arguments, **keywords)
+            calls = ModuleCalls(module, self._enter, self._returned)
+            if calls.start():
+                self._undo.append(calls.close)
+
+        return initialize
 
     def _make_hook(self, original: Function) -> Function:
         def initialize(optimizer: Any, *arguments: Any, **keywords: Any) -> None:
@@ -98,10 +102,10 @@ class Fingerprinting:
     def _end(self) -> dict[str, Any]:
         return sketch(_parameters(self._optimizers))
 
-    def _enter(self, module: Any, arguments: Any) -> None:
+    def _enter(self) -> None:
         self._depth += 1
 
-    def _returned(self, module: Any, arguments: Any, output: Any) -> None:
+    def _returned(self, output: Any) -> None:
         self._depth = max(0, self._depth - 1)
         if self._depth == 0 and not self._trained:  # what is trained has losses, and its outputs may be large
             self._outputs += [t.detach().clone() for t in tensors_in(output)]

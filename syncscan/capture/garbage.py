@@ -12,6 +12,8 @@ import threading
 import time
 from typing import Any
 
+from syncscan.capture.unseen import unseen
+
 SHORT_NS = 5_000
 """Shorter collections are dropped: one of the youngest generation takes 1 to 20 µs and occurs several times per step.
 """
@@ -32,6 +34,7 @@ class Garbage:
         """Register the callback, unless it is registered."""
         if not self._open:
             self._open, self._begun = True, 0
+            unseen()
             gc.callbacks.append(self._call)
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.capture import callbacks, device, explicit, silent
+from syncscan.capture.unseen import unseen
 
 Frame = tuple[str, int, str]
 """File, line and function of one frame."""
@@ -94,6 +95,7 @@ def begin() -> None:
     vendor = device.vendor()
     lists = callbacks.registries(vendor) if vendor is not None else None
     _state.recording = RecordedWaits()
+    unseen()
     try:
         _state.undo.callback(silent.watch(on_call()))
         if lists is not None:

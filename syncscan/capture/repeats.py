@@ -20,6 +20,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from syncscan.capture import device
+from syncscan.capture.module_calls import ModuleCalls
 from syncscan.capture.rounds import Rounds, can_watch
 from syncscan.capture.run_watch import of_program
 from syncscan.facts.loops import Loop, Loops
@@ -41,6 +42,8 @@ HELD = 0.5
 SAY_S = 10.0
 """Time after which a message reports that no step has been seen."""
 MODULE = "torch/nn/modules/module.py"
+_WITHIN = (MODULE, "torch/_dynamo/eval_frame.py", "syncscan/capture/module_calls.py")
+"""Files whose frames lie between a module's caller and what is called at its call."""
 Key = TypeVar("Key")
 
 
@@ -194,19 +197,22 @@ class Repeats:
         """
         module = self._module_of[self._modules.most_common(1)[0][0]]
         calls: Counter[ModuleCall] = Counter()
-        counting = module.register_forward_pre_hook(lambda module, arguments: calls.update([_call(sys._getframe(1))]))
+        counting = ModuleCalls(module, lambda: calls.update([_call(sys._getframe(1))]))
+        if not counting.start():
+            return False
         chosen = self._repeating(lambda: sorted(calls.copy().items(), key=lambda item: (item[0].depth, -item[1])))
-        counting.remove()
+        counting.close()
         if chosen is None or self._over.is_set():
             return False
-        self._chosen(f"a call of {type(module).__name__} at {PurePath(chosen.code.co_filename).name}:{chosen.line}")
+        self._chosen(f"a call of {_name(module)} at {PurePath(chosen.code.co_filename).name}:{chosen.line}")
 
-        def count(module: Any, arguments: Any) -> None:
+        def count() -> None:
             if _caller(sys._getframe(1)) == (chosen.code, chosen.line):
                 self._round_ended()
 
-        self._undo = module.register_forward_pre_hook(count).remove
-        return True
+        rounds = ModuleCalls(module, count)
+        self._undo = rounds.close
+        return rounds.start()
 
     def _tell(self) -> None:
         """Tell the user once, after a while, that no step has been seen, and what is known."""
@@ -234,7 +240,7 @@ def _frames(frame: FrameType | None) -> list[Frame]:
 
 def _caller(frame: FrameType | None) -> Frame | None:
     """Return the code and line that call a module, from a frame within the call; None where nothing does."""
-    while frame is not None and in_package(frame.f_code.co_filename, MODULE):
+    while frame is not None and frame.f_code.co_filename.endswith(_WITHIN):
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lineno)
 
@@ -246,6 +252,11 @@ def _call(frame: FrameType) -> ModuleCall:
         depth, outer = depth + 1, outer.f_back
     code, line = _caller(frame) or (frame.f_code, frame.f_lineno)
     return ModuleCall(depth, code, line)
+
+
+def _name(module: Any) -> str:
+    """Return the name of a module's class; of a compiled one's, that of the program's."""
+    return type(getattr(module, "_orig_mod", module)).__name__
 
 
 def _outermost_module(frame: FrameType | None) -> Any:

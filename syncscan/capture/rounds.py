@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Any
 
 from syncscan.capture.ticks import line_of
+from syncscan.capture.unseen import unseen
 from syncscan.facts.loops import Loop
 
 NAME = "syncscan"
@@ -114,6 +115,7 @@ def _begin(codes: Iterable[CodeType], event: str, action: Callable[..., Any]) ->
     number = -1 if monitoring is None else next((n for n in _NUMBERS if monitoring.get_tool(n) is None), -1)
     if number < 0:
         return -1
+    unseen()
     kind = getattr(monitoring.events, event)
     monitoring.use_tool_id(number, NAME)
     monitoring.register_callback(number, kind, action)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import os
 import signal
 import sys
@@ -32,6 +31,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from syncscan.capture.signals import can_handle, unwatched
+from syncscan.capture.unseen import unseen
 
 SIGNAL = int(getattr(signal, "SIGURG", 0))
 """An otherwise unused signal (it reports a socket's urgent data), and that a process ignores if it comes too late."""
@@ -84,8 +84,9 @@ class Ticks:
 
     def start(self) -> None:
         """Start the timer; a child that is forked meanwhile doesn't inherit it."""
+        unseen()
         self._undo.enter_context(unwatched())
-        self._undo.callback(_listen(_shielded(_handler(self._rows, self.spent, self._read))))
+        self._undo.callback(_listen(_handler(self._rows, self.spent, self._read)))
         self._undo.callback(self._set, 0, 0)  # runs first: no tick comes to a handler that has gone
         self._began = time.monotonic_ns()
         self._set(self._began + self.period_ns, self.period_ns)
@@ -194,14 +195,6 @@ def _handler(
         spent.append((began, clock() - began))
 
     return tick
-
-
-def _shielded(handler: Callable[[int, FrameType | None], None]) -> Callable[..., Any]:
-    """Keep torch's compiler from compiling the handler and its callees, where a compiled step is interrupted."""
-    if "torch._dynamo" not in sys.modules:
-        return handler
-    disabled: Callable[..., Any] = importlib.import_module("torch._dynamo.decorators").disable(handler)
-    return disabled
 
 
 def line_of(code: CodeType, at: int) -> int:

@@ -11,14 +11,16 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncscan.capture import device, explicit, fork, silent
 from syncscan.capture.entry_points import Function, Method, replaced
+from syncscan.capture.unseen import unseen
 from syncscan.guarding import blocking_copies, filters, scopes
+from syncscan.guarding.seen import in_graphs
 from syncscan.model.race import RaceKind
 
 if TYPE_CHECKING:
@@ -142,6 +144,7 @@ def _waiting_in_backward() -> list[int]:
 
 
 def _switch_on(races: bool) -> None:
+    unseen()
     try:
         _undo.callback(filters.put_first(_Warnings()))
         _undo.callback(replaced(_by_name()))
@@ -181,10 +184,11 @@ class _Warnings:
         """Pass a sync to the guards; return whether to hide this warning from others."""
         if WARNING not in text:
             return _thread.setting and PROTOTYPE in text
-        tell("stream", _calling(sys._getframe(1)))
-        if _users_mode == 2:
+        frame = _calling(sys._getframe(1))
+        tell("stream", frame)
+        if _users_mode == 2 and not in_graphs(_files(frame)):
             raise RuntimeError("called a synchronizing CUDA operation")
-        return _users_mode == 0
+        return _users_mode != 1
 
 
 def _calling(frame: FrameType | None) -> FrameType | None:
@@ -192,6 +196,13 @@ def _calling(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_globals.get("__name__") in ("warnings", "_py_warnings"):
         frame = frame.f_back
     return frame
+
+
+def _files(frame: FrameType | None) -> Iterator[str]:
+    """Yield the files of a frame and its callers, innermost first."""
+    while frame is not None:
+        yield frame.f_code.co_filename
+        frame = frame.f_back
 
 
 def _by_name() -> list[tuple[str, str, Callable[[Function], Function | Method]]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -37,7 +39,10 @@ _WRAPPERS = frozenset(
 """Files of wrappers around torch's functions; a blocking `.to()` that torch warns about passes through them too."""
 _DRYRUN = str(Path(__file__).parents[1] / "dryrun")
 """Folder of a dry run's own functions, which wrap torch's."""
+_GRAPHS = re.compile(r".*[/\\]torch[/\\](cuda|xpu|accelerator)[/\\]graphs\.py")
+"""Files with torch's functions for graphs, which synchronize and empty the allocator's cache before a capture."""
 COMPILING = "torch.compile was running"
+GRAPHING = "a graph's capture began or ended"
 CAPTURING = "a capture was running"
 _RUNS = frozenset({"run", "launch", "__call__", "deferred_cudagraphify", "execute_node", "inner", "wrapper"})
 """Functions of those files through which compiled code runs too."""
@@ -118,12 +123,25 @@ def matches(glob: str, file: str, line: int, function: str) -> bool:
 
 
 def own_work(chain: Chain) -> str:
-    """Return why a sync isn't in the program's own steps: `COMPILING` or `CAPTURING`; "" where it is.
+    """Return why a sync isn't in the program's own steps: `COMPILING`, `CAPTURING` or `GRAPHING`; "" where it is.
 
     `torch.compile` and kernel tuners measure, and wait for that; a capture waits between steps.
     """
     works = (_work(file) for file, _, function in chain if function not in _RUNS)
-    return next((work for work in works if work), "")
+    graphing = GRAPHING if in_graphs([file for file, _, _ in reversed(chain)]) else ""
+    return next((work for work in works if work), graphing)
+
+
+def in_graphs(files: Iterable[str]) -> bool:
+    """Return whether torch itself waits, as it begins or ends the capture of a graph.
+
+    What is raised there leaves the stream capturing, and the device unusable (NVIDIA/cudnn-frontend#1053).
+
+    Args:
+        files: of a sync's frames, innermost first.
+    """
+    within = takewhile(lambda file: file in _WRAPPERS or passes_on(file), files)
+    return any(_GRAPHS.fullmatch(file) for file in within)
 
 
 @lru_cache(1 << 12)

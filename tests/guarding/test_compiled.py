@@ -78,3 +78,23 @@ def test_a_guard_compiles_nothing_anew(machine: Machine) -> None:
         assert torch.equal(second(x), moves(x))
     second(x)
     assert (before.frame_count, under.frame_count, guard.count) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("mode", [0, 2], ids=["guard", "error"])
+def test_a_graph_s_capture_may_synchronize(machine: Machine, mode: int) -> None:
+    """Torch waits as it begins a capture; to raise there would leave the stream capturing for good."""
+    file = torch.cuda.graphs.__file__
+    capture: dict[str, Any] = {}
+    exec(compile("def capture_begin(sync):\n    return sync()", file, "exec"), capture)
+    machine.mode = mode
+    with syncscan.guard(on_violation="raise") as guard:
+        capture["capture_begin"](machine.sync)
+    assert (guard.count, dict(guard.by_reason)) == (0, {"a graph's capture began or ended": 1})
+
+
+def test_what_a_graph_s_capture_calls_may_not(machine: Machine) -> None:
+    """The program's own function, which `make_graphed_callables` runs, waits for itself."""
+    capture: dict[str, Any] = {}
+    exec(compile("def make_graphed(f):\n    return f()", torch.cuda.graphs.__file__, "exec"), capture)
+    with syncscan.guard(on_violation="raise"), pytest.raises(syncscan.UnexpectedSync):
+        capture["make_graphed"](lambda: machine.sync())

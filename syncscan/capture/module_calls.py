@@ -1,0 +1,93 @@
+"""Call functions at each call of a module, unseen by torch's compiler, exporter and scripting.
+
+A forward hook would be traced: it changes what `torch.compile` makes of the module, ends a program that asks for one
+graph (`fullgraph=True`), and is copied, pickled and scripted with the module. `Module.__call__` hands a call to the
+attribute that `Module.compile()` sets, where an instance has it. Dynamo calls the `forward` of a module without hooks
+directly and asks for nothing else, so it neither traces the attribute nor guards it; `Module.__getstate__` leaves it
+out of copies and files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from syncscan.capture.imports import when_imported
+from syncscan.capture.unseen import unseen
+
+ATTRIBUTE = "_compiled_call_impl"
+"""What `Module.compile()` sets (torch/nn/modules/module.py, `_wrapped_call_impl`; torch 2.2 and later)."""
+_HOOKS = "_forward_hooks _forward_pre_hooks _backward_hooks _backward_pre_hooks".split()
+
+_open: dict[int, ModuleCalls] = {}
+_waits: list[Callable[[], None]] = []
+"""What calls off waiting for dynamo; empty where nothing was ever started."""
+
+
+class ModuleCalls:
+    """Calls `called()` before each call of a module, on its thread, from `start` until `close`.
+
+    Args:
+        module: the module, or what `torch.compile` has made of it.
+        called: called with nothing; the module's caller is two or more frames up.
+        returned: called with what the module has returned, or None where it raised.
+    """
+
+    def __init__(self, module: Any, called: Callable[[], None], returned: Callable[[Any], None] | None = None) -> None:
+        self._module = module
+        self._ours = _handing_on(module, called, returned)
+
+    def start(self) -> bool:
+        """Start calling; return False where it couldn't be unseen."""
+        own = vars(self._module)
+        if not hasattr(type(self._module), ATTRIBUTE) or own.get(ATTRIBUTE) is not None or self.traced():
+            return False
+        own[ATTRIBUTE] = self._ours
+        _open[id(self)] = self
+        if not _waits:
+            unseen()
+            _waits.append(when_imported("torch._dynamo", _watch_compiler))
+        return True
+
+    def close(self) -> None:
+        """Stop calling."""
+        _open.pop(id(self), None)
+        if vars(self._module).get(ATTRIBUTE) is self._ours:
+            del vars(self._module)[ATTRIBUTE]
+
+    def traced(self) -> bool:
+        """Return whether dynamo would trace the module's call: with hooks, its own or those of all modules."""
+        everywhere = importlib.import_module("torch.nn.modules.module")
+        own = any(vars(self._module).get(name) for name in _HOOKS)
+        return own or bool(getattr(everywhere, "_has_any_global_hook", bool)())
+
+
+def _watch_compiler(dynamo: ModuleType) -> None:
+    """Leave modules that have been given hooks meanwhile, each time before dynamo traces anything."""
+    with contextlib.suppress(ImportError, AttributeError):  # before torch 2.4: dynamo never asks for the attribute
+        importlib.import_module("torch._dynamo.callback").callback_handler.register_start_callback(_compiler_begins)
+
+
+def _compiler_begins(*about: Any) -> None:
+    for calls in [calls for calls in tuple(_open.values()) if calls.traced()]:
+        calls.close()
+
+
+def _handing_on(module: Any, called: Callable[[], None], returned: Callable[[Any], None] | None) -> Callable[..., Any]:
+    def hand_on(*arguments: Any, **keywords: Any) -> Any:
+        called()
+        return module._call_impl(*arguments, **keywords)
+
+    def hand_on_and_back(*arguments: Any, **keywords: Any) -> Any:
+        output = None
+        called()
+        try:
+            output = module._call_impl(*arguments, **keywords)
+        finally:
+            returned(output)  # type: ignore[misc]  # not None, or the other is chosen
+        return output
+
+    return hand_on if returned is None else hand_on_and_back
