@@ -18,8 +18,6 @@ _HARMLESS = frozenset("clear append extend insert reverse update keys".split())
 """Methods of containers that don't look at what is inside."""
 _TAKES_AWAY = frozenset("pop popleft popitem".split())
 """Methods of containers that take something out, which nothing looks at in a statement of its own."""
-_OF_LISTS = {ContainerShape.DICT: ContainerShape.TABLE, ContainerShape.LIST: ContainerShape.LISTS}
-"""Containers → what they are with lists of numbers in them."""
 _HOLDERS = {
     "list": ContainerShape.LIST,
     "collections.deque": ContainerShape.LIST,
@@ -91,9 +89,6 @@ def inside(walk: NumberWalk, container: ast.expr, taint: Taint, origin: Origin) 
     elif taint.shape is not ContainerShape.NUMBER:
         walk.stuck(container, "is stored in a nested container", origin)
         return
-    outer = holder(walk, container.value) if isinstance(container, ast.Subscript) else None
-    if shape is ContainerShape.LIST and outer in _OF_LISTS and isinstance(container, ast.Subscript):
-        container, shape = container.value, _OF_LISTS[outer]
     cell = walk.cell(container) if isinstance(container, ast.Name | ast.Attribute) else None
     if cell is None:
         raise Stuck(container, "is stored where no name reaches it after the loop", origin)
@@ -211,8 +206,6 @@ def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Tai
     inner = {
         ContainerShape.ROWS: ContainerShape.DICT,
         ContainerShape.PAIRS: ContainerShape.TUPLE,
-        ContainerShape.TABLE: ContainerShape.LIST,
-        ContainerShape.LISTS: ContainerShape.LIST,
     }.get(taint.shape)
     if inner is not None and not isinstance(parent.slice, ast.Slice):
         walk.push(parent, taint.holding(inner), origin)
@@ -227,7 +220,7 @@ def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Tai
 def _is_asked(parent: ast.AST, node: ast.expr, taint: Taint) -> bool:
     """Return whether a use only needs the length or the keys: `if losses`, `not losses`, `"loss" in row`."""
     if isinstance(parent, ast.Compare):
-        keyed = taint.shape in (ContainerShape.DICT, ContainerShape.TABLE)
+        keyed = taint.shape is ContainerShape.DICT
         return keyed and node in parent.comparators and isinstance(parent.ops[0], ast.In | ast.NotIn)
     if isinstance(parent, ast.If | ast.While | ast.IfExp):
         return node is parent.test

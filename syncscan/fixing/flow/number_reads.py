@@ -173,7 +173,10 @@ def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
         source += ".squeeze()"
     if (not site.detached and _needs_detach(file, site)) or (site.detached and not _is_data(site.of)):
         source += ".detach()"
-    return source + _convert(site, how)
+    whole = source + _convert(site, how)
+    plain = render(site.of)
+    needless = whole == f"({plain})" and isinstance(file.parents[site.node], ast.Call | ast.keyword | ast.Assign)
+    return plain if needless else whole
 
 
 def _convert(site: NumberRead, how: Deferral) -> str:

@@ -53,8 +53,6 @@ class NumberWalk:
         self.copied: set[Cell] = set()
         """Cells whose tensor something else holds too, so that nothing may be added to it in place."""
         self.added: dict[ast.AugAssign, Cell] = {}
-        self.read_early: set[Cell] = set()
-        """Cells that are read inside the loop too, seldom, so that they hold numbers and tensors behind it."""
 
     def go(self) -> None:
         """Follow the number to wherever it goes.
@@ -602,7 +600,7 @@ class NumberWalk:
             if cell in self.copied:
                 deferred_arithmetic.write_sum(self, statement)
         for (held, origin), taint in self.cells.items():
-            if taint.shape not in (ContainerShape.NUMBER, ContainerShape.TABLE, ContainerShape.LISTS):
+            if taint.shape is not ContainerShape.NUMBER:
                 for statement in containers.sums_of_shared_entries(self, held, origin):
                     deferred_arithmetic.write_sum(self, statement)
 
@@ -641,9 +639,11 @@ class NumberWalk:
             assert cell is not None
             if not _is_plain(leaf) or not self._may_assign(statement, cell):
                 return False
-            block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
+            try:
+                block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
+            except Stuck:
+                return False
             self.draft.put_before(statement, "\n".join(block))
-            self.read_early.add(cell)
         return True
 
     def _may_assign(self, statement: ast.stmt, cell: Cell) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from syncscan.fixing import questions
-from syncscan.fixing.flow import deferred_arithmetic
+from syncscan.fixing.flow import callees, deferred_arithmetic
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import Home
 
 if TYPE_CHECKING:
     from syncscan.fixing.flow.number_walk import NumberWalk
+    from syncscan.fixing.program_file import File
 
 
 def write(walk: NumberWalk, origin: Origin) -> None:
@@ -25,6 +27,10 @@ def write(walk: NumberWalk, origin: Origin) -> None:
     for path, (cell, taint) in walk.lasting[origin].items():
         if not _is_used_behind(walk, cell, home):
             continue
+        if isinstance(cell, Attribute) and isinstance(walk.file.function_of(home), ast.Module):
+            raise Stuck(
+                home, f"is kept in an attribute, {path}, which the module's own lines would have to read", origin
+            )
         if isinstance(cell, Local) and not is_there(walk, cell, home):
             raise Stuck(home, f"is stored in {cell.name}, which is unbound if the loop never runs", origin)
         if isinstance(cell, Local) and cell.scope is walk.file.tree and not _may_assign(walk, home, cell):
@@ -49,20 +55,18 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Home | No
         counts = "collections.Counter" in {t for use in walk.uses(cell) for t in walk.file.types(use)}
         # Counter.update adds to its counts
         return [f"dict.update({path}, {numbers})" if counts else f"{path}.update({numbers})"]
-    if taint.shape is ContainerShape.ROWS:
-        return _rows(walk, path)
-    if taint.shape is ContainerShape.PAIRS:
-        return _pairs(walk, path)
-    if taint.shape in (ContainerShape.TABLE, ContainerShape.LISTS):
-        values = walk.file.fresh("values")
-        lists = f"{path}.values()" if taint.shape is ContainerShape.TABLE else path
-        return [f"for {values} in {lists}:", *(f"    {line}" for line in _mixed(walk, values))]
-    if taint.shape is ContainerShape.TUPLE:
-        raise Stuck(walk.site.node, "is stored in a tuple")
-    whole = isinstance(cell, Local) and cell not in walk.read_early
-    if home is not None and isinstance(cell, Local) and whole and _is_whole(walk, cell, home):
-        return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
-    return _mixed(walk, path)
+    if home is not None and isinstance(cell, Local) and (found := collected(walk, cell, home)) is not None:
+        if taint.shape is ContainerShape.LIST and all(_is_put_off(walk, element) for element in found):
+            return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
+        if taint.shape is ContainerShape.ROWS and (keys := _keys(walk, found)):
+            return [line for key in keys for line in _rows(walk, path, key)]
+        if taint.shape is ContainerShape.PAIRS and (at := _positions(walk, found)) is not None:
+            return _pairs(walk, path, *at)
+    raise Stuck(
+        home or walk.site.node,
+        f"is collected beside other values; by hand, let {path} collect tensors only, and read them at once after "
+        "the loop, with torch.stack(…).tolist()",
+    )
 
 
 def _number(walk: NumberWalk, path: str, cell: Cell, taint: Taint) -> str:
@@ -86,86 +90,113 @@ def _assigned_types(walk: NumberWalk, cell: Local) -> set[str]:
     return types
 
 
-def _rows(walk: NumberWalk, path: str) -> list[str]:
-    """Return the lines that read all tensors in a list of dictionaries, one copy per dtype."""
-    row, k, v, cells, dtype = map(walk.file.fresh, ("row", "k", "v", "cells", "dtype"))
-    return [
-        f"for {dtype} in {{{v}.dtype for {row} in {path} for {v} in {row}.values() if torch.is_tensor({v})}}:",
-        f"    {cells} = [({row}, {k}) for {row} in {path} for {k}, {v} in {row}.items() {_is_of(v, dtype)}]",
-        f"    for ({row}, {k}), {v} in zip({cells}, torch.stack([{row}[{k}] for {row}, {k} in {cells}]).tolist()):",
-        f"        {row}[{k}] = {v}",
-    ]
+def _rows(walk: NumberWalk, path: str, key: str) -> list[str]:
+    """Return the lines that read one entry of each dictionary of a list."""
+    row, value = walk.file.fresh("row"), walk.file.fresh("value")
+    values = f"torch.stack([{row}[{key}] for {row} in {path}]).tolist() if {path} else []"
+    return [f"for {row}, {value} in zip({path}, {values}):", f"    {row}[{key}] = {value}"]
 
 
-def _pairs(walk: NumberWalk, path: str) -> list[str]:
-    """Return the lines that read all tensors in a list of tuples, one copy per dtype."""
-    i, k, row, v, cells, dtype = map(walk.file.fresh, ("i", "k", "row", "v", "cells", "dtype"))
-    same = _is_of(v, dtype)
-    return [
-        f"for {dtype} in {{{v}.dtype for {row} in {path} for {v} in {row} if torch.is_tensor({v})}}:",
-        f"    {cells} = [({i}, {k}) for {i}, {row} in enumerate({path}) for {k}, {v} in enumerate({row}) {same}]",
-        f"    for ({i}, {k}), {v} in zip({cells}, torch.stack([{path}[{i}][{k}] for {i}, {k} in {cells}]).tolist()):",
-        f"        {path}[{i}] = (*{path}[{i}][:{k}], {v}, *{path}[{i}][{k} + 1 :])",
-    ]
+def _pairs(walk: NumberWalk, path: str, positions: Sequence[int], length: int) -> list[str]:
+    """Return the lines that read the numbers at these positions in each tuple of a list."""
+    row, value, values = map(walk.file.fresh, ("row", "value", "values"))
+    result = []
+    for at in positions:
+        parts = ", ".join(value if k == at else f"{row}[{k}]" for k in range(length)) + ("," if length == 1 else "")
+        result.append(f"{values} = torch.stack([{row}[{at}] for {row} in {path}]).tolist() if {path} else []")
+        result.append(f"{path} = [({parts}) for {row}, {value} in zip({path}, {values})]")
+    return result
 
 
-def _mixed(walk: NumberWalk, path: str) -> list[str]:
-    """Return the lines that read, in place, the tensors of a list that may hold numbers too; one copy per dtype."""
-    at, k, v, dtype = map(walk.file.fresh, ("at", "k", "v", "dtype"))
-    return [
-        f"for {dtype} in {{{v}.dtype for {v} in {path} if torch.is_tensor({v})}}:",
-        f"    {at} = [{k} for {k}, {v} in enumerate({path}) {_is_of(v, dtype)}]",
-        f"    for {k}, {v} in zip({at}, torch.stack([{path}[{k}] for {k} in {at}]).tolist()):",
-        f"        {path}[{k}] = {v}",
-    ]
-
-
-def _is_of(value: str, dtype: str) -> str:
-    return f"if torch.is_tensor({value}) and {value}.dtype == {dtype}"
-
-
-def _is_whole(walk: NumberWalk, cell: Local, home: Home) -> bool:
-    """Return whether a list starts empty before the loop, gets only deferred numbers, and has no other name."""
+def collected(walk: NumberWalk, cell: Local, home: Home) -> list[ast.expr] | None:
+    """Return what a list gets in a loop; None unless it starts empty right before it, and has no other name."""
     file = walk.file
-    empty = []
+    if isinstance(home, ast.Assign):
+        plain = len(home.targets) == 1 and isinstance(home.targets[0], ast.Name)
+        return [home.value.elt] if plain and isinstance(home.value, ast.ListComp) else None
+    empty, elements = [], []
     for name in file.names(cell.scope, cell.name):
         parent = file.parents[name]
-        if isinstance(name.ctx, ast.Store):
-            value = deferred_arithmetic.assigned_value(walk, name)
-            if isinstance(parent, ast.AugAssign) and file.within(parent, home):
-                parts = parent.value.elts if isinstance(parent.value, ast.List) else [parent.value]
-                if not all(_is_put_off(walk, part) for part in parts):
-                    return False
-                continue
-            if not (isinstance(value, ast.List) and not value.elts) or _has_two_targets(parent):
-                return False
-            empty.append(file.statement_of(name))
-        elif file.within(name, home):
-            if not _puts_off(walk, name):
-                return False
+        if isinstance(name.ctx, ast.Store) and isinstance(parent, ast.AugAssign) and file.within(parent, home):
+            elements += parent.value.elts if isinstance(parent.value, ast.List) else [parent.value]
         elif _is_behind(file.statement_of(name), home):
             continue
+        elif isinstance(name.ctx, ast.Store):
+            value = deferred_arithmetic.assigned_value(walk, name)
+            if not (isinstance(value, ast.List) and not value.elts) or _has_two_targets(parent):
+                return None
+            empty.append(file.statement_of(name))
+        elif file.within(name, home):
+            got = _appended(file, name)
+            if got is None:
+                return None
+            elements += got
         else:
+            return None
+    return elements if len(empty) == 1 and _runs_before(file, empty[0], home) else None
+
+
+def _runs_before(file: File, statement: ast.stmt, home: Home) -> bool:
+    """Return whether a statement runs once before each time that a loop does."""
+    inner: ast.AST = home
+    while isinstance(inner, Home | ast.With | ast.If | ast.Try):
+        assert isinstance(inner, ast.stmt)
+        block = file.block_of(inner)
+        if statement in block:
+            return block.index(statement) < block.index(inner)
+        inner = file.parents[inner]
+        if isinstance(inner, Home):
             return False
-    block = file.block_of(home)
-    return len(empty) == 1 and empty[0] in block and block.index(empty[0]) < block.index(home)
+    return False
+
+
+def _appended(file: File, name: ast.Name) -> list[ast.expr] | None:
+    """Return what a use of a list in the loop appends; None where it does anything else but ask for the length."""
+    parent = file.parents[name]
+    call = file.parents.get(parent)
+    if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
+        if parent.attr == "append" and len(call.args) == 1:
+            return call.args
+        return [] if parent.attr in ("pop", "clear") and isinstance(file.parents[call], ast.Expr) else None
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+        return [] if parent.func.id == "len" else None
+    reads = isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Load)
+    return [] if reads or isinstance(parent, ast.If | ast.UnaryOp) else None
+
+
+def _keys(walk: NumberWalk, rows: Sequence[ast.expr]) -> list[str]:
+    """Return the source of the keys under which each dictionary certainly has a deferred number."""
+    known: set[tuple[str, ...]] = set()
+    for row in rows:
+        if not isinstance(row, ast.Dict) or None in row.keys:
+            return []
+        pairs = zip(row.keys, row.values, strict=True)
+        put_off = [(key, value) for key, value in pairs if value in walk.tainted]
+        if not all(isinstance(key, ast.Constant) and _is_put_off(walk, value) for key, value in put_off):
+            return []
+        known.add(tuple(walk.file.text.code(key) for key, _ in put_off if key is not None))
+    return list(known.pop()) if len(known) == 1 else []
+
+
+def _positions(walk: NumberWalk, rows: Sequence[ast.expr]) -> tuple[list[int], int] | None:
+    """Return where each tuple certainly has a deferred number, and how long it is."""
+    known: set[tuple[tuple[int, ...], int]] = set()
+    for row in rows:
+        if not isinstance(row, ast.Tuple) or any(isinstance(part, ast.Starred) for part in row.elts):
+            return None
+        at = [k for k, part in enumerate(row.elts) if part in walk.tainted]
+        if not all(_is_put_off(walk, row.elts[k]) for k in at):
+            return None
+        known.add((tuple(at), len(row.elts)))
+    if len(known) != 1:
+        return None
+    positions, length = known.pop()
+    return list(positions), length
 
 
 def _has_two_targets(assign: ast.AST) -> bool:
     """Return whether an assignment gives its value a second name: `a = b = []`."""
     return isinstance(assign, ast.Assign) and len(assign.targets) > 1
-
-
-def _puts_off(walk: NumberWalk, name: ast.Name) -> bool:
-    """Return whether a use of a list in the loop appends a deferred number or only needs the length."""
-    file = walk.file
-    parent = file.parents[name]
-    call = file.parents.get(parent)
-    if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
-        return parent.attr == "append" and len(call.args) == 1 and _is_put_off(walk, call.args[0])
-    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
-        return parent.func.id == "len"
-    return isinstance(parent, ast.If | ast.UnaryOp | ast.Subscript)
 
 
 def _is_put_off(walk: NumberWalk, node: ast.expr) -> bool:
@@ -174,8 +205,12 @@ def _is_put_off(walk: NumberWalk, node: ast.expr) -> bool:
 
 
 def _all_put_off(walk: NumberWalk, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return (_rounds(node) and _is_put_off(walk, node.args[0])) or _returns_it(walk, node)
     if isinstance(node, ast.BinOp):
-        return any(_is_put_off(walk, side) for side in (node.left, node.right) if side in walk.tainted)
+        return _is_mean(node) or any(
+            _is_put_off(walk, side) for side in (node.left, node.right) if side in walk.tainted
+        )
     if isinstance(node, ast.Name):
         cell = walk.cell(node)
         assert isinstance(cell, Local)
@@ -183,6 +218,29 @@ def _all_put_off(walk: NumberWalk, node: ast.expr) -> bool:
         values = [deferred_arithmetic.assigned_value(walk, n) for n in stores]
         return all(v is not None and _is_put_off(walk, v) for v in values)
     return False
+
+
+def _returns_it(walk: NumberWalk, call: ast.Call) -> bool:
+    """Return whether a call of a function of the file certainly gives a tensor."""
+    function = callees.callee(walk.file, call)
+    if function is None:
+        return False
+    returned = [n for n in ast.walk(function) if isinstance(n, ast.Return) and walk.file.function_of(n) is function]
+    ends = isinstance(function.body[-1], ast.Return)
+    return ends and all(n.value is not None and _is_put_off(walk, n.value) for n in returned)
+
+
+def _rounds(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id in ("round", "abs") and bool(call.args)
+
+
+def _is_mean(node: ast.BinOp) -> bool:
+    """Return whether an expression is `sum(x) / len(x)`, which raises for an empty list."""
+    both = [node.left, node.right]
+    calls = [side for side in both if isinstance(side, ast.Call) and isinstance(side.func, ast.Name) and side.args]
+    names = [call.func.id for call in calls]  # type: ignore[attr-defined]
+    alike = names == ["sum", "len"] and ast.dump(calls[0].args[0]) == ast.dump(calls[1].args[0])
+    return isinstance(node.op, ast.Div) and alike
 
 
 def _is_behind(statement: ast.stmt, home: Home) -> bool:

@@ -24,10 +24,6 @@ class ContainerShape(enum.Enum):
     """A list of such dictionaries."""
     PAIRS = "pairs"
     """A list of such tuples."""
-    TABLE = "table"
-    """A dictionary of lists of numbers."""
-    LISTS = "lists"
-    """A list of lists of numbers."""
 
 
 class Taint(msgspec.Struct, frozen=True):

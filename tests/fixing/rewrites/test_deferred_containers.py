@@ -8,78 +8,100 @@ from syncscan.fixing.rewrites import deferred
 from tests.fixing.example import Rewritten
 
 REWRITE = deferred
-KEPT: dict[str, str] = {}
-END = "\nresult = repr(result)"
-FIXED = {
-    ("values = alias = []\nfor loss in losses:\n    values.append(loss.item())\nresult = alias"): (
-        "values = alias = []\nfor loss in losses:\n    values.append(loss.detach().clone())\n"
-        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "        values[k] = v\n"
-        "result = alias"
+KEPT: dict[str, str] = {
+    "an outer loop fills it on": (
+        "values = []\n"
+        "for _ in range(2):\n"
+        "    for loss in losses:\n"
+        "        values.append(loss.item())\n"
+        "    str(values)\n"
+        "result = values"
     ),
-    (
+    "it would be empty in one of the tuples": (
+        "log = []\nfor k in range(4):\n    log.append((k, sum([loss.item() for loss in losses[:k]])))\nresult = log"
+    ),
+    "it has a second name": (
+        "values = alias = []\nfor loss in losses:\n    values.append(loss.item())\nresult = alias"
+    ),
+    "the host looks into it": (
         "seen = []\n"
         "for step, loss in enumerate(losses):\n"
         "    seen.append(loss.item())\n"
         "    if step % 5 == 4:\n"
         "        str(max(seen[-3:]))\n"
         "result = seen"
-    ): (
-        "seen = []\n"
-        "for step, loss in enumerate(losses):\n"
-        "    seen.append(loss.detach().clone())\n"
-        "    if step % 5 == 4:\n"
-        "        for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
-        "            at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "            for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
-        "                seen[k] = v\n"
-        "        str(max(seen[-3:]))\n"
-        "for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
-        "        seen[k] = v\n"
-        "result = seen"
     ),
-    (
+    "a list of lists": (
         "by_kind = [[] for _ in range(3)]\n"
         "for step, loss in enumerate(losses):\n"
         "    by_kind[step % 3].append(loss.item())\n"
         "result = by_kind"
+    ),
+    "a dictionary of lists": (
+        'history = {"loss": [], "lr": []}\n'
+        "for k, loss in enumerate(losses):\n"
+        '    history["loss"] += [loss.item()]\n'
+        '    history["lr"].append(0.1 * k)\n'
+        "result = history"
+    ),
+    "a deque": (
+        "from collections import deque\n"
+        "window = deque(maxlen=3)\n"
+        "for loss in losses:\n"
+        "    window.append(loss.item())\n"
+        "result = list(window)"
+    ),
+    "it holds numbers at first": (
+        "result = [0.0] * 12\nfor step, loss in enumerate(losses):\n    result[step] = loss.item()"
+    ),
+    "it begins with a number": (
+        "values = [7.0]\n"
+        "for loss in losses:\n"
+        "    values.append(loss.item())\n"
+        "values.append(8.0)\n"
+        "result = sum(values), len(values)"
+    ),
+    "two dtypes": (
+        "values = []\n"
+        "for loss in losses:\n"
+        "    values.append(loss.item())\n"
+        "    values.append((loss * 9).long().item())\n"
+        "result = values"
+    ),
+}
+END = "\nresult = repr(result)"
+FIXED = {
+    (
+        "values = []\n"
+        "with torch.no_grad():\n"
+        "    for loss in losses:\n"
+        "        values.append((loss + 1).item())\n"
+        "result = values"
     ): (
-        "by_kind = [[] for _ in range(3)]\n"
-        "for step, loss in enumerate(losses):\n"
-        "    by_kind[step % 3].append(loss.detach().clone())\n"
-        "for values in by_kind:\n"
-        "    for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "        at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "        for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "            values[k] = v\n"
-        "result = by_kind"
+        "values = []\n"
+        "with torch.no_grad():\n"
+        "    for loss in losses:\n"
+        "        values.append(loss + 1)\n"
+        "    values = torch.stack(values).tolist() if values else []\n"
+        "result = values"
     ),
     (
-        "seen, rows = [], []\n"
+        "seen, log = [], []\n"
         "for loss in losses:\n"
         "    seen.append(round(loss.item(), 3))\n"
         "    value = loss.item()\n"
-        '    rows.append({"loss": round(value, 2)})\n'
-        "result = seen, rows"
+        '    log.append({"loss": round(value, 2)})\n'
+        "result = seen, log"
     ): (
-        "seen, rows = [], []\n"
+        "seen, log = [], []\n"
         "for loss in losses:\n"
         "    seen.append(loss.detach().double().round(decimals=3))\n"
         "    value = loss.detach().double()\n"
-        '    rows.append({"loss": value.round(decimals=2)})\n'
-        "for dtype in {v.dtype for row in rows for v in row.values() if torch.is_tensor(v)}:\n"
-        "    cells = [(row, k) for row in rows for k, v in row.items() if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for (row, k), v in zip(cells, torch.stack([row[k] for row, k in cells]).tolist()):\n"
-        "        row[k] = v\n"
-        "for dtype in {v.dtype for v in seen if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(seen) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([seen[k] for k in at]).tolist()):\n"
-        "        seen[k] = v\n"
-        "result = seen, rows"
+        '    log.append({"loss": value.round(decimals=2)})\n'
+        'for row, value_2 in zip(log, torch.stack([row["loss"] for row in log]).tolist() if log else []):\n'
+        '    row["loss"] = value_2\n'
+        "seen = torch.stack(seen).tolist() if seen else []\n"
+        "result = seen, log"
     ),
     (
         "recent = []\n"
@@ -94,10 +116,7 @@ FIXED = {
         "    recent.append(loss.detach().clone())\n"
         "    if len(recent) > 3:\n"
         "        recent.pop(0)\n"
-        "for dtype in {v.dtype for v in recent if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(recent) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([recent[k] for k in at]).tolist()):\n"
-        "        recent[k] = v\n"
+        "recent = torch.stack(recent).tolist() if recent else []\n"
         "result = recent"
     ),
     (
@@ -147,42 +166,6 @@ FIXED = {
         "result = total"
     ),
     (
-        'history = {"loss": [], "lr": []}\n'
-        "for k, loss in enumerate(losses):\n"
-        '    history["loss"] += [loss.item()]\n'
-        '    history["lr"].append(0.1 * k)\n'
-        "result = history"
-    ): (
-        'history = {"loss": [], "lr": []}\n'
-        "for k, loss in enumerate(losses):\n"
-        '    history["loss"] += [loss.detach().clone()]\n'
-        '    history["lr"].append(0.1 * k)\n'
-        "for values in history.values():\n"
-        "    for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "        at = [k_2 for k_2, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "        for k_2, v in zip(at, torch.stack([values[k_2] for k_2 in at]).tolist()):\n"
-        "            values[k_2] = v\n"
-        "result = history"
-    ),
-    (
-        'stats, history = {"loss": 0.0}, []\n'
-        "for loss in losses:\n"
-        '    stats["loss"] += loss.item()\n'
-        '    history.append(stats["loss"])\n'
-        "result = stats, history"
-    ): (
-        'stats, history = {"loss": 0.0}, []\n'
-        "for loss in losses:\n"
-        '    stats["loss"] = stats["loss"] + loss.detach().double()\n'
-        '    history.append(stats["loss"])\n'
-        "stats.update({k: v.item() for k, v in stats.items() if torch.is_tensor(v)})\n"
-        "for dtype in {v.dtype for v in history if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(history) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([history[k] for k in at]).tolist()):\n"
-        "        history[k] = v\n"
-        "result = stats, history"
-    ),
-    (
         'one, two = {"loss": 0.0}, {"loss": 0.0}\n'
         "for loss in losses:\n"
         '    one["loss"] += loss.item()\n'
@@ -203,10 +186,7 @@ FIXED = {
         "result = []\n"
         "for loss in losses:\n"
         "    result.append(loss.detach().clone())\n"
-        "for dtype in {v.dtype for v in result if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(result) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([result[k] for k in at]).tolist()):\n"
-        "        result[k] = v"
+        "result = torch.stack(result).tolist() if result else []"
     ),
     (
         'stats = {"loss": 0.0, "square": 0.0}\n'
@@ -223,20 +203,17 @@ FIXED = {
         "result = stats"
     ),
     (
-        "rows = []\n"
+        "log = []\n"
         "for step, loss in enumerate(losses):\n"
-        '    rows.append({"step": step, "loss": loss.item()})\n'
-        "result = rows"
+        '    log.append({"step": step, "loss": loss.item()})\n'
+        "result = log"
     ): (
-        "rows = []\n"
+        "log = []\n"
         "for step, loss in enumerate(losses):\n"
-        '    rows.append({"step": step, "loss": loss.detach().clone()})\n'
-        "for dtype in {v.dtype for row in rows for v in row.values() if torch.is_tensor(v)}:\n"
-        "    cells = [(row, k) for row in rows for k, v in row.items() if torch.is_tensor"
-        "(v) and v.dtype == dtype]\n"
-        "    for (row, k), v in zip(cells, torch.stack([row[k] for row, k in cells]).tolist()):\n"
-        "        row[k] = v\n"
-        "result = rows"
+        '    log.append({"step": step, "loss": loss.detach().clone()})\n'
+        'for row, value in zip(log, torch.stack([row["loss"] for row in log]).tolist() if log else []):\n'
+        '    row["loss"] = value\n'
+        "result = log"
     ),
     (
         "moving, result = torch.zeros((), device=device), []\n"
@@ -248,117 +225,23 @@ FIXED = {
         "for loss in losses:\n"
         "    moving.mul_(0.9).add_(loss, alpha=0.1)\n"
         "    result.append(moving.detach().clone())\n"
-        "for dtype in {v.dtype for v in result if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(result) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([result[k] for k in at]).tolist()):\n"
-        "        result[k] = v"
+        "result = torch.stack(result).tolist() if result else []"
     ),
     ("result = []\nfor loss in losses:\n    result.append(loss.item())\n    loss += 1"): (
         "result = []\n"
         "for loss in losses:\n"
         "    result.append(loss.detach().clone())\n"
         "    loss += 1\n"
-        "for dtype in {v.dtype for v in result if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(result) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([result[k] for k in at]).tolist()):\n"
-        "        result[k] = v"
-    ),
-    (
-        "from collections import deque\n"
-        "window = deque(maxlen=3)\n"
-        "for loss in losses:\n"
-        "    window.append(loss.item())\n"
-        "result = list(window)"
-    ): (
-        "from collections import deque\n"
-        "window = deque(maxlen=3)\n"
-        "for loss in losses:\n"
-        "    window.append(loss.detach().clone())\n"
-        "for dtype in {v.dtype for v in window if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(window) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([window[k] for k in at]).tolist()):\n"
-        "        window[k] = v\n"
-        "result = list(window)"
-    ),
-    ("result = [0.0] * 12\nfor step, loss in enumerate(losses):\n    result[step] = loss.item()"): (
-        "result = [0.0] * 12\n"
-        "for step, loss in enumerate(losses):\n"
-        "    result[step] = loss.detach().clone()\n"
-        "for dtype in {v.dtype for v in result if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(result) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([result[k] for k in at]).tolist()):\n"
-        "        result[k] = v"
-    ),
-    (
-        "values = []\n"
-        "for loss in losses:\n"
-        "    values.append(loss.item())\n"
-        "    if len(values) == 4:\n"
-        "        values = []\n"
-        "result = values"
-    ): (
-        "values = []\n"
-        "for loss in losses:\n"
-        "    values.append(loss.detach().clone())\n"
-        "    if len(values) == 4:\n"
-        "        values = []\n"
-        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "        values[k] = v\n"
-        "result = values"
-    ),
-    (
-        "values = [7.0]\n"
-        "for loss in losses:\n"
-        "    values.append(loss.item())\n"
-        "values.append(8.0)\n"
-        "result = sum(values), len(values)"
-    ): (
-        "values = [7.0]\n"
-        "for loss in losses:\n"
-        "    values.append(loss.detach().clone())\n"
-        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "        values[k] = v\n"
-        "values.append(8.0)\n"
-        "result = sum(values), len(values)"
+        "result = torch.stack(result).tolist() if result else []"
     ),
     ("result = []\nfor a, b in zip(losses, losses[1:]):\n    result.append((a.item(), b.item()))"): (
         "result = []\n"
         "for a, b in zip(losses, losses[1:]):\n"
         "    result.append((a.detach().clone(), b.detach().clone()))\n"
-        "for dtype in {v.dtype for row in result for v in row if torch.is_tensor(v)}:\n"
-        "    cells = [(i, k) for i, row in enumerate(result) for k, v in enumerate(row) i"
-        "f torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for (i, k), v in zip(cells, torch.stack([result[i][k] for i, k in cells]).tolist()):\n"
-        "        result[i] = (*result[i][:k], v, *result[i][k + 1 :])"
-    ),
-    (
-        "import threading\n"
-        "log = []\n"
-        "total = 0.0\n"
-        "for loss in losses:\n"
-        "    total += loss.item()\n"
-        "    thread = threading.Thread(target=lambda: log.append(total))\n"
-        "    thread.start()\n"
-        "    thread.join()\n"
-        "result = log"
-    ): (
-        "import threading\n"
-        "log = []\n"
-        "total = 0.0\n"
-        "for loss in losses:\n"
-        "    total = total + loss.detach().double()\n"
-        "    thread = threading.Thread(target=lambda: log.append(total))\n"
-        "    thread.start()\n"
-        "    thread.join()\n"
-        "for dtype in {v.dtype for v in log if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(log) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([log[k] for k in at]).tolist()):\n"
-        "        log[k] = v\n"
-        "result = log"
+        "values = torch.stack([row[0] for row in result]).tolist() if result else []\n"
+        "result = [(value, row[1]) for row, value in zip(result, values)]\n"
+        "values = torch.stack([row[1] for row in result]).tolist() if result else []\n"
+        "result = [(row[0], value) for row, value in zip(result, values)]"
     ),
     (
         "h = torch.rand(12, device=device).half().unbind()\n"
@@ -371,10 +254,7 @@ FIXED = {
         "result = []\n"
         "for loss in h:\n"
         "    result.append(loss.detach().clone())\n"
-        "for dtype in {v.dtype for v in result if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(result) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([result[k] for k in at]).tolist()):\n"
-        "        result[k] = v\n"
+        "result = torch.stack(result).tolist() if result else []\n"
         "result = result"
     ),
     (
@@ -400,93 +280,37 @@ FIXED = {
         "    loss.backward()\n"
         "    opt.step()\n"
         "    total += loss.detach().double()\n"
-        "    norms.append(w.grad.norm())\n"
-        "    norms.append(w[0].detach().clone())\n"
+        "    norms.append(w.grad.norm().item())\n"
+        "    norms.append(w[0].item())\n"
         "total = float(total)\n"
-        "for dtype in {v.dtype for v in norms if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(norms) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([norms[k] for k in at]).tolist()):\n"
-        "        norms[k] = v\n"
         "result = total, norms"
     ),
     (
-        "values = []\n"
+        "log = []\n"
         "for loss in losses:\n"
-        "    values.append(loss.item())\n"
-        "    values.append((loss * 9).long().item())\n"
-        "result = values"
+        '    log.append({"a": loss.item(), "n": (loss * 9).long().item(), "b": (loss > 0.5).item()})\n'
+        "result = log"
     ): (
-        "values = []\n"
+        "log = []\n"
         "for loss in losses:\n"
-        "    values.append(loss.detach().clone())\n"
-        "    values.append((loss * 9).long())\n"
-        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "        values[k] = v\n"
-        "result = values"
+        '    log.append({"a": loss.detach().clone(), "n": (loss * 9).long(), "b": (loss > 0.5)})\n'
+        'for row, value in zip(log, torch.stack([row["a"] for row in log]).tolist() if log else []):\n'
+        '    row["a"] = value\n'
+        'for row, value in zip(log, torch.stack([row["n"] for row in log]).tolist() if log else []):\n'
+        '    row["n"] = value\n'
+        'for row, value in zip(log, torch.stack([row["b"] for row in log]).tolist() if log else []):\n'
+        '    row["b"] = value\n'
+        "result = log"
     ),
-    (
-        "values = []\n"
+    ("log = []\nfor loss in losses:\n    log.append((loss.item(), (loss * 9).long().item()))\nresult = log"): (
+        "log = []\n"
         "for loss in losses:\n"
-        "    values.append((loss > 0.5).item())\n"
-        "    values.append((loss * 9).long().item())\n"
-        "result = values"
-    ): (
-        "values = []\n"
-        "for loss in losses:\n"
-        "    values.append((loss > 0.5))\n"
-        "    values.append((loss * 9).long())\n"
-        "for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "    at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "        values[k] = v\n"
-        "result = values"
-    ),
-    (
-        "rows = []\n"
-        "for loss in losses:\n"
-        '    rows.append({"a": loss.item(), "n": (loss * 9).long().item(), "b": (loss > 0.5).item()})\n'
-        "result = rows"
-    ): (
-        "rows = []\n"
-        "for loss in losses:\n"
-        '    rows.append({"a": loss.detach().clone(), "n": (loss * 9).long(), "b": (loss > 0.5)})\n'
-        "for dtype in {v.dtype for row in rows for v in row.values() if torch.is_tensor(v)}:\n"
-        "    cells = [(row, k) for row in rows for k, v in row.items() if torch.is_tensor"
-        "(v) and v.dtype == dtype]\n"
-        "    for (row, k), v in zip(cells, torch.stack([row[k] for row, k in cells]).tolist()):\n"
-        "        row[k] = v\n"
-        "result = rows"
-    ),
-    ("rows = []\nfor loss in losses:\n    rows.append((loss.item(), (loss * 9).long().item()))\nresult = rows"): (
-        "rows = []\n"
-        "for loss in losses:\n"
-        "    rows.append((loss.detach().clone(), (loss * 9).long()))\n"
-        "for dtype in {v.dtype for row in rows for v in row if torch.is_tensor(v)}:\n"
-        "    cells = [(i, k) for i, row in enumerate(rows) for k, v in enumerate(row) if "
-        "torch.is_tensor(v) and v.dtype == dtype]\n"
-        "    for (i, k), v in zip(cells, torch.stack([rows[i][k] for i, k in cells]).tolist()):\n"
-        "        rows[i] = (*rows[i][:k], v, *rows[i][k + 1 :])\n"
-        "result = rows"
-    ),
-    (
-        'table = {"a": [], "n": []}\n'
-        "for loss in losses:\n"
-        '    table["a"].append(loss.item())\n'
-        '    table["n"].append((loss * 9).long().item())\n'
-        "result = table"
-    ): (
-        'table = {"a": [], "n": []}\n'
-        "for loss in losses:\n"
-        '    table["a"].append(loss.detach().clone())\n'
-        '    table["n"].append((loss * 9).long())\n'
-        "for values in table.values():\n"
-        "    for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "        at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "        for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "            values[k] = v\n"
-        "result = table"
+        "    log.append((loss.detach().clone(), (loss * 9).long()))\n"
+        "values = torch.stack([row[0] for row in log]).tolist() if log else []\n"
+        "log = [(value, row[1]) for row, value in zip(log, values)]\n"
+        "values = torch.stack([row[1] for row in log]).tolist() if log else []\n"
+        "log = [(row[0], value) for row, value in zip(log, values)]\n"
+        "result = log"
     ),
     (
         'stats = {"a": 0.0, "n": 0}\n'
@@ -502,17 +326,6 @@ FIXED = {
         "stats.update({k: v.item() for k, v in stats.items() if torch.is_tensor(v)})\n"
         "result = stats"
     ),
-    ('state = {"log": []}\nfor loss in losses:\n    state["log"].append(loss.item())\nresult = state'): (
-        'state = {"log": []}\n'
-        "for loss in losses:\n"
-        '    state["log"].append(loss.detach().clone())\n'
-        "for values in state.values():\n"
-        "    for dtype in {v.dtype for v in values if torch.is_tensor(v)}:\n"
-        "        at = [k for k, v in enumerate(values) if torch.is_tensor(v) and v.dtype == dtype]\n"
-        "        for k, v in zip(at, torch.stack([values[k] for k in at]).tolist()):\n"
-        "            values[k] = v\n"
-        "result = state"
-    ),
 }
 
 
@@ -523,3 +336,9 @@ def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
     assert program.text == FIXED[body] + END
     assert program.waits[1] < program.waits[0]
     assert program.results[0] == program.results[1]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_it_stays(programs: dict[str, Rewritten], name: str) -> None:
+    """Not a byte changes: a line or two after the loop couldn't read it."""
+    assert programs[name].text == KEPT[name] + END

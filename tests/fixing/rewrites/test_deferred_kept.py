@@ -336,7 +336,7 @@ REASONS = {
         "    for key in table:\n"
         "        table[key].append(loss.item())\n"
         "result = table"
-    ): "its value is iterated over inside the loop (line 9)",
+    ): "its value is stored where no name reaches it after the loop",
     (
         "total = 0\nfor loss in losses:\n    total = total * 31 + (loss * 2000).long().item()\nresult = total"
     ): "its value may grow beyond 64 bits",
