@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -21,10 +22,12 @@ from syncscan.capture.unseen import unseen
 ATTRIBUTE = "_compiled_call_impl"
 """What `Module.compile()` sets (torch/nn/modules/module.py, `_wrapped_call_impl`; torch 2.2 and later)."""
 _HOOKS = "_forward_hooks _forward_pre_hooks _backward_hooks _backward_pre_hooks".split()
+_OF_COMPILERS = ("torch.fx.", "torch.jit.", "torch.export.", "torch._export.", "torch._functorch.", "torch._inductor.")
+"""Modules whose classes are what compilers make of a program's."""
 
 _open: dict[int, ModuleCalls] = {}
-_waits: list[Callable[[], None]] = []
-"""What calls off waiting for dynamo; empty where nothing was ever started."""
+_waiting: list[Callable[[], None]] = []
+"""What calls off waiting for dynamo, once anything was started."""
 
 
 class ModuleCalls:
@@ -42,14 +45,14 @@ class ModuleCalls:
 
     def start(self) -> bool:
         """Start calling; return False where it couldn't be unseen."""
-        own = vars(self._module)
-        if not hasattr(type(self._module), ATTRIBUTE) or own.get(ATTRIBUTE) is not None or self.traced():
+        own, kind = vars(self._module), type(self._module)
+        if kind.__module__.startswith(_OF_COMPILERS) or not hasattr(kind, ATTRIBUTE):
+            return False
+        if own.get(ATTRIBUTE) is not None or self.traced():
             return False
         own[ATTRIBUTE] = self._ours
         _open[id(self)] = self
-        if not _waits:
-            unseen()
-            _waits.append(when_imported("torch._dynamo", _watch_compiler))
+        _watch_compiler_once()
         return True
 
     def close(self) -> None:
@@ -65,10 +68,20 @@ class ModuleCalls:
         return own or bool(getattr(everywhere, "_has_any_global_hook", bool)())
 
 
+def _watch_compiler_once() -> None:
+    unseen()
+    if "torch._dynamo" in sys.modules:
+        _watch_compiler(sys.modules["torch._dynamo"])
+    elif not _waiting:
+        _waiting.append(when_imported("torch._dynamo", _watch_compiler))
+
+
 def _watch_compiler(dynamo: ModuleType) -> None:
     """Leave modules that have been given hooks meanwhile, each time before dynamo traces anything."""
     with contextlib.suppress(ImportError, AttributeError):  # before torch 2.4: dynamo never asks for the attribute
-        importlib.import_module("torch._dynamo.callback").callback_handler.register_start_callback(_compiler_begins)
+        handler = importlib.import_module("torch._dynamo.callback").callback_handler
+        if _compiler_begins not in handler.start_callbacks:  # `torch._dynamo.reset()` empties it
+            handler.register_start_callback(_compiler_begins)
 
 
 def _compiler_begins(*about: Any) -> None:

@@ -1,0 +1,336 @@
+"""What syncscan puts into a program's process changes nothing of what the program compiles, exports or scripts."""
+
+from __future__ import annotations
+
+import copy
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import syncscan
+from syncscan.capture import callbacks, delays, fork, lines, warned
+from syncscan.capture.compiling import Compiling
+from syncscan.capture.fingerprint import Fingerprinting
+from syncscan.capture.garbage import Garbage
+from syncscan.capture.imports import when_imported
+from syncscan.capture.module_calls import ATTRIBUTE, ModuleCalls
+from syncscan.capture.optimizer_hook import OptimizerHook
+from syncscan.capture.rounds import LinePasses
+from syncscan.capture.signals import TerminationHandler
+from syncscan.capture.step_ends import ScopeWatch
+from syncscan.capture.ticks import Ticks
+from tests.as_on_a_gpu import Machine, machine
+
+torch = pytest.importorskip("torch")
+dynamo = pytest.importorskip("torch._dynamo")
+__all__ = ["machine"]
+
+SOURCES = Path(syncscan.__file__).parent
+PUTS = re.compile(
+    r"register_\w*(_hook|\{)|register_start_callback\(|replaced\(|put_first\(|\.meta_path\.insert"
+    r"|warnings\.(showwarning|filters) ="
+    r"|signal\.signal\(|\.addHandler\(|gc\.callbacks\.append|sys\.set(trace|profile)\(|set_local_events\("
+    r"|register_at_fork\(|_activate_gpu_trace\(|__(call|enter|exit)__(, \w+\.__exit__)? = "
+    r"|Torch(Dispatch|Function)Mode\)"
+    r"|\.__class__ = \w|\[ATTRIBUTE\] = |set_sync_debug_mode\(|_current_frames\(|_remote_debug"
+)
+"""What puts something into a process, or takes it out again."""
+ELSEWHERE = ("fixing", "dryrun", "detect", "habits", "cli", "lint", "load")
+"""Packages that don't run in a program's own process: a dry run is a simulation, and the others read files."""
+
+
+class Network(torch.nn.Module):  # type: ignore[misc]
+    """A program's network; `calls` tells its eager calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.layer(x))
+
+
+class OthersOptimizer(torch.optim.Optimizer):  # type: ignore[misc]
+    """An optimizer whose step is one graph; torch's own break it."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """Descend."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.add_(p.grad, alpha=-0.1)
+
+
+network = Network()
+x = torch.ones(2, 4)
+Backend = Callable[[Any, Any], Any]
+
+
+def whole(backend: Backend) -> Callable[[], Any]:
+    """A module as one graph."""
+    compiled = torch.compile(network, backend=backend, fullgraph=True)
+    return lambda: compiled(x)
+
+
+def function(backend: Backend) -> Callable[[], Any]:
+    """A function around the module, with a scope, copies and `allow`."""
+
+    def step(y: Any) -> Any:
+        with torch.profiler.record_function("scope"), syncscan.allow("a reason"):
+            buffer = torch.empty(2, 4)
+            buffer.copy_(network(y), non_blocking=True)
+        return buffer.to(torch.float64, non_blocking=True)
+
+    compiled = torch.compile(step, backend=backend, fullgraph=True)
+    return lambda: compiled(x)
+
+
+def broken(backend: Backend) -> Callable[[], Any]:
+    """A function whose graph breaks, with a loop, a backward pass and an optimizer of torch's."""
+    model = Network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(y: Any) -> Any:
+        for _ in range(2):
+            loss = model(y).sum()
+            loss.backward()
+            dynamo.graph_break()
+        optimizer.step()
+        return loss * 2
+
+    compiled = torch.compile(step, backend=backend)
+    return lambda: compiled(x)
+
+
+def others_optimizer(backend: Backend) -> Callable[[], Any]:
+    """A step of another optimizer as one graph."""
+    optimizer = OthersOptimizer([torch.nn.Parameter(torch.ones(3))])
+    optimizer.param_groups[0]["params"][0].grad = torch.ones(3)
+    compiled = torch.compile(lambda: optimizer.step(), backend=backend, fullgraph=True)
+    return lambda: compiled()
+
+
+def plain(backend: Backend) -> Callable[[], Any]:
+    """Everything that isn't dynamo's backend: exported, scripted, traced, transformed, copied."""
+
+    def made() -> list[str]:
+        model = copy.deepcopy(network)
+        weights = dict(model.named_parameters())
+        exported = torch.export.export(model, (x,))
+        strict = torch.export.export(model, (x,), strict=True)
+        return [
+            str(exported.graph),
+            str(strict.graph),
+            str(torch.jit.script(network).graph),
+            re.sub(r"%\S+|___torch_mangle_\d+", "", str(torch.jit.trace(network, x).inlined_graph)),
+            str(torch.fx.symbolic_trace(network).graph),
+            str(torch.func.vmap(network)(x).shape),
+            str(torch.func.grad(lambda y: torch.func.functional_call(network, weights, (y,)).sum())(x).shape),
+            str(ATTRIBUTE in model.__dict__),
+        ]
+
+    return made
+
+
+PROGRAMS = (whole, function, broken, others_optimizer, plain)
+
+
+class Made:
+    """The graphs and breaks of programs."""
+
+    def __init__(self) -> None:
+        self.graphs: list[str] = []
+
+    def backend(self, graph: Any, inputs: Any) -> Any:
+        """Keep a graph, and run it as it is."""
+        self.graphs.append(graph.code)
+        return graph.forward
+
+    @property
+    def breaks(self) -> int:
+        """Return how often a graph broke, by dynamo's counter."""
+        return sum(dynamo.utils.counters["graph_break"].values())
+
+
+def started(what: Any, close: str = "close") -> Callable[[], None]:
+    """Start something; return what ends it."""
+    what.start()
+    end: Callable[[], None] = getattr(what, close)
+    return end
+
+
+def opened(what: Any, *given: Any) -> Callable[[], None]:
+    what.open(*given)
+    close: Callable[[], None] = what.close
+    return close
+
+
+def monitoring() -> Callable[[], None]:
+    passes = LinePasses(broken.__code__, 0, 9999, lambda: None, lambda: None)
+    return passes.close if passes.start() else pytest.skip("Python 3.12 watches lines")
+
+
+def watching_scopes() -> Callable[[], None]:
+    watch = ScopeWatch(lambda: None)
+    watch.watch(torch.autograd.profiler.record_function)
+    return watch.unwatch
+
+
+def recording() -> Callable[[], None]:
+    lines.begin()
+    return lambda: lines.end() and None
+
+
+def called_back() -> Callable[[], None]:
+    lists = callbacks.registries("cuda")
+    if lists is None:
+        pytest.skip("this torch has no callbacks")
+    stop: Callable[[], None] = callbacks.start(lists, lines.functions())
+    return stop
+
+
+def guarding() -> Callable[[], None]:
+    stack = ExitStack()
+    stack.enter_context(syncscan.guard(on_violation="raise"))
+    return stack.close
+
+
+def terminating() -> Callable[[], None]:
+    return TerminationHandler(lambda name, resume: True).leave
+
+
+PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
+    "capture/optimizer_hook.py": lambda: OptimizerHook(lambda *step: None).remove,
+    "capture/module_calls.py": lambda: started(ModuleCalls(network, lambda: None, lambda output: None)),
+    "capture/rounds.py": monitoring,
+    "capture/ticks.py": lambda: started(Ticks(997)),
+    "capture/garbage.py": lambda: opened(Garbage()),
+    "capture/silent.py": recording,
+    "capture/explicit.py": recording,
+    "capture/callbacks.py": called_back,
+    "capture/step_ends.py": watching_scopes,
+    "capture/compiling.py": lambda: Compiling().close,
+    "capture/imports.py": lambda: when_imported("a_module_of_nobody", lambda module: None),
+    "capture/fork.py": lambda: fork.in_child(lambda: None),
+    "capture/fingerprint.py": lambda: Fingerprinting(rounded=True).leave,
+    "capture/delays.py": delays.delay_copies,
+    "capture/warned.py": lambda: opened(warned.Warned()),
+    "capture/signals.py": terminating,
+    "guarding/dispatch.py": guarding,
+    "guarding/filters.py": guarding,
+    "guarding/scopes.py": guarding,
+    "guarding/blocking_copies.py": guarding,
+    "guarding/debts.py": guarding,
+    "guarding/owing.py": guarding,
+    "guarding/awaiting.py": guarding,
+    # The rest puts nothing into a program that compiles.
+    "capture/entry_points.py": "defines `replaced`, which the others use",
+    "capture/given_to_dynamo.py": "`--explain-compile` compiles a program that compiles nothing, in one extra step",
+    "capture/processes.py": "signals of the process that waits for the program's",
+    "capture/repeats.py": "a thread of its own looks at frames",
+    "capture/lines.py": "looks at frames in callbacks",
+    "capture/usage.py": "a thread of its own looks at frames",
+    "live/watch.py": "a thread of its own looks at frames",
+    "live/sampler.py": "a thread of its own looks at frames",
+    "live/hooks.py": "a thread of its own looks at frames",
+    "live/attaching/inside.py": "looks at frames once",
+    "live/attaching/stuck.py": "another process looks at frames",
+}
+"""Files that put something into a program's process → what opens it and returns what closes it, or why it is none."""
+
+
+@pytest.fixture(autouse=True)
+def fresh(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    before = signal.getsignal(signal.SIGURG)
+    dynamo.reset()
+    dynamo.utils.counters.clear()
+    yield
+    dynamo.reset()
+    dynamo.utils.counters.clear()
+    signal.signal(signal.SIGURG, before)
+
+
+OPENED = [file for file, put in PUT.items() if not isinstance(put, str)]
+ONCE = {id(put): file for file, put in reversed(PUT.items()) if not isinstance(put, str)}
+"""A file of those that are put in together."""
+
+
+@pytest.mark.parametrize("file", ONCE.values())
+def test_what_is_put_in_changes_no_graph(file: str) -> None:
+    """The same graphs, breaks and compilations, whether it comes before or after the program compiles, and goes."""
+    put = PUT[file]
+    assert not isinstance(put, str)
+    for program in PROGRAMS:
+        dynamo.reset()
+        dynamo.utils.counters.clear()
+        alone, under = Made(), Made()
+        first = program(alone.backend)
+        result = str(first())
+        graphs, breaks = list(alone.graphs), alone.breaks
+        close = put()
+        try:
+            if not (program is others_optimizer and file == "capture/optimizer_hook.py"):  # see recording.md
+                first()
+            dynamo.utils.counters.clear()
+            second = program(under.backend)
+            assert str(second()) == result or program is broken  # whose network is another one
+        finally:
+            close()
+        assert (under.graphs, under.breaks) == (graphs, breaks), program.__name__
+        second()
+        assert (alone.graphs, under.graphs) == (graphs, graphs), program.__name__
+
+
+def test_everything_that_is_put_in_is_listed() -> None:
+    """A file that puts something else into a process needs an entry, and with it a proof."""
+    found = {
+        file.relative_to(SOURCES).as_posix()
+        for file in SOURCES.rglob("*.py")
+        if file.relative_to(SOURCES).parts[0] not in ELSEWHERE and PUTS.search(file.read_text())
+    }
+    assert found == set(PUT)
+
+
+def test_the_page_lists_what_is_put_in() -> None:
+    """With why torch's compilers pass through it."""
+    page = (SOURCES.parent / "docs/explanation/recording.md").read_text()
+    assert set(re.findall(r"^\| `([\w/]+\.py)`", page, re.MULTILINE)) == set(OPENED)
+
+
+def test_hooks_of_the_program_end_the_counting_of_calls() -> None:
+    """Dynamo traces a call with hooks: it never finds ours there, as we leave when it begins."""
+    model, counted = Network(), []
+    calls = ModuleCalls(model, lambda: counted.append(1))
+    assert calls.start()
+    model(x)
+    model.register_forward_pre_hook(lambda module, arguments: None)
+    made = Made()
+    compiled = torch.compile(lambda y: model(y) + 1, backend=made.backend, fullgraph=True)
+    compiled(x)
+    assert (len(counted), len(made.graphs), ModuleCalls(model, list).start()) == (1, 1, False)
+    calls.close()
+
+
+def test_calls_of_a_compiled_module_are_counted() -> None:
+    """Of the module that `torch.compile` returned, and of the one inside of it."""
+    model, counted = Network(), []
+    made = Made()
+    compiled = torch.compile(model, backend=made.backend, fullgraph=True)
+    compiled(x)
+    for module in (model, compiled):
+        calls = ModuleCalls(module, lambda: counted.append(1))
+        assert calls.start()
+        compiled(x)
+        calls.close()
+    compiled(x)
+    assert (len(counted), len(made.graphs)) == (2, 1)
