@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from syncscan.cost.held import times_held
-from syncscan.model.finding import Confidence, Finding, Occurrence, Phase, Severity
+from syncscan.model.finding import Attribution, Confidence, Finding, Occurrence, Phase, Severity
 from syncscan.model.libraries import path_in_package
 from syncscan.model.short_id import short_id
 from syncscan.model.step import StepSummary
@@ -40,6 +42,8 @@ def without_preparation(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _key(o: Occurrence) -> tuple[Any, ...]:
     d, w = o.sync.diagnosis, o.where
     place = (w.path or w.source.file, w.source.line, w.source.function) if w.source else ()
+    if d.per_statement and place:
+        return d.rule, w.scope, "", place, _merge_phase(w.phase), d.intended
     if inner := w.in_library:  # one line of the program, `train()`, covers many lines of a library
         place = (*place, path_in_package(inner.file), inner.line, inner.function)
     return d.rule, w.scope, w.op, place, _merge_phase(w.phase), d.intended
@@ -53,14 +57,12 @@ def _merge_phase(phase: Phase) -> Phase:
 def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], held_ns: int, step: StepSummary) -> Finding:
     steps, waits = max(step.count, 1), [o.cost.wait_ns for o in group]
     wait = held_ns / steps / 1e3
-    if step.observed_us and not group[0].sync.diagnosis.intended:
-        wait = min(wait, step.observed_us)  # the rest was for launches from before the steps, which is no step's time
     bubble = sum([o.cost.bubble_ns for o in group]) / steps / 1e3
     worst = group[waits.index(max(waits))]
     return Finding(
         id=_id(key),
         diagnosis=worst.sync.diagnosis,
-        where=worst.where,
+        where=_whole_statement(worst.where) if worst.sync.diagnosis.per_statement else worst.where,
         severity=_severity(worst, wait, bubble, step),
         confidence=_least(worst.sync.diagnosis.confidence, worst.where.confidence),
         api=worst.sync.api,
@@ -70,6 +72,11 @@ def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], held_ns: int, st
         bubble_us=bubble,
         occurrences=tuple(group),
     )
+
+
+def _whole_statement(where: Attribution) -> Attribution:
+    """Return the place of a statement, without the line of a library that waits in it."""
+    return replace(where, framework=None, owner="user") if where.source else where
 
 
 def _id(key: tuple[Any, ...]) -> str:

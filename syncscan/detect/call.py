@@ -90,6 +90,11 @@ class Call(msgspec.Struct, frozen=True, dict=True):
                     return op
         return ""
 
+    @property
+    def dry(self) -> bool:
+        """Whether nothing was timed: ops that follow at once then belong to the same call for certain."""
+        return self.trace.info.capture.pretended
+
     def copies_at_most(self, size: int) -> bool:
         """Return whether its copy has at most this many bytes; True without a copy."""
         return self.facts.bytes <= size

@@ -49,6 +49,8 @@ class Match(msgspec.Struct, frozen=True):
     """Whether the wait is intended or not the program's own."""
     copied: Match | None = None
     """The match to use if the source line shows that the program itself copies what is indexed there."""
+    per_statement: bool = False
+    """Whether all that the rule finds in one statement of the program is one place: torch waits in many lines there."""
     for_caller: bool = False
     """Whether `fix` is for the caller of a library; else, in a library's own code, it is for that code."""
 
@@ -95,6 +97,7 @@ def diagnose(rule: Rule, match: Match, library: str = "") -> Diagnosis:
         removal=match.removal,
         use=match.use or _USES.get(match.cause or rule.CAUSE, Use.UNKNOWN),
         copied=diagnose(rule, match.copied, library) if match.copied else None,
+        per_statement=match.per_statement,
     )
 
 

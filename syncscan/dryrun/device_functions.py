@@ -9,7 +9,7 @@ Imported where a session begins: it needs torch to be defined.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -121,8 +121,9 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         pin = bool(kwargs.pop("pin_memory", False))
         like = args[0] if args and isinstance(args[0], _Tensor) else None
         if device is None and not pin:
-            if name in _COPIES_DATA and like is None:
-                self._read_elements(args)
+            if name in _COPIES_DATA and like is None and self._read_elements(args):
+                for op in ("aten::to", "aten::lift_fresh", *(("aten::detach_",) if name in _DETACHED else ())):
+                    self._session.recording.op(op)
             if name in _COPIES_DATA and like is not None and tensor_memory.place_of(like) == DEVICE:
                 return self._constructed(func, name, args, kwargs, DEVICE, like)
             return self.run(func, name, args, kwargs, Unsaid)
@@ -147,8 +148,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             kwargs.setdefault("device", "cpu")
         if place == DEVICE:
             self._session.recording.call()
+        if not self._read_elements(args[1:] if name == "new_tensor" else args) and place == DEVICE:
             self._session.recording.op("aten::empty")
-        self._read_elements(args[1:] if name == "new_tensor" else args)
         result = self.run(func, name, args, kwargs, HOST)
         if place != DEVICE:
             return _place_result(result, place) if place else result
@@ -161,16 +162,17 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             self._session.recording.op("aten::detach_")
         return _place_result(result, DEVICE)
 
-    def _read_elements(self, data: Any) -> None:
-        """Read each device tensor in the lists that a constructor is given, which dispatches nothing on a CPU."""
-        for value in data:
-            if isinstance(value, list | tuple):
-                if not value or isinstance(value[0], int | float):
-                    continue
-                self._read_elements(value)
-            elif isinstance(value, _Tensor) and tensor_memory.place_of(value) == DEVICE:
-                self._session.recording.op("aten::empty")
-                self._session.wait(wait_table.item())
+    def _read_elements(self, data: Any) -> bool:
+        """Read each device tensor in the lists that a constructor is given, which dispatches nothing on a CPU.
+
+        Returns:
+            Whether there are any: memory is made for them, and then one after the other is read.
+        """
+        elements = list(_device_tensors(data))
+        if elements:
+            self._session.recording.op("aten::empty")
+        self._session.wait(*(wait_table.item() for _ in elements))
+        return bool(elements)
 
     def move(
         self,
@@ -347,6 +349,16 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 _METHODS: dict[str, Callable[[Functions, Any, Any, Any], Any]] = {
     name: getattr(Functions, name) for name in ("to", "type_as", "cuda", "cpu", "type", "numpy", "tolist", "get_device")
 }
+
+
+def _device_tensors(data: Any) -> Iterator[Any]:
+    """Yield the tensors on the device in lists of lists."""
+    for value in data:
+        if isinstance(value, list | tuple):
+            if value and not isinstance(value[0], int | float):
+                yield from _device_tensors(value)
+        elif isinstance(value, _Tensor) and tensor_memory.place_of(value) == DEVICE:
+            yield value
 
 
 def _place_named(value: Any) -> Any:

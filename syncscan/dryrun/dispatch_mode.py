@@ -79,6 +79,8 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             on_device, tensors = _inputs(args, kwargs)
             if session.order.open_copies and not on_device:
                 self._uses.of_host(op.effect, args, kwargs)
+            if call.waited and name in _VIEWS and not on_device:  # of a table on the host: it tells what was read
+                session.recording.op(name, session.thread)
             if on_device and op.composed and _in_inference(args):
                 with self:
                     return func.decompose(*args, **kwargs)
@@ -151,6 +153,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
             return
         if call.quiet or (node is not None and node.name().startswith(nodes.QUIET)):
             return
+        call.waited = bool(call.name)
         value = mark_of(args[_READ[name]]) if name in _READ and node is None else ""
         session.wait(*(_around(call, replace(wait, value=value) if value else wait, args) for wait in op_waits))
 
@@ -194,6 +197,8 @@ _READ = {"aten::_local_scalar_dense": 0, "aten::copy_": 1}
 _NO_CALL = TorchCall("", place=Unsaid)
 _INDEXES, _INDEXED = ("__getitem__", "__setitem__"), ("aten::index", "aten::index_put_")
 """Methods that make tensors of the lists in `x[[0, 2], 1]`, and the ops that they call with them."""
+_VIEWS = frozenset({"aten::select", "aten::slice"})
+"""Ops of an indexing whose index or bound was read from the device."""
 _KEEPS = frozenset({"aten::copy_", "aten::_local_scalar_dense", "aten::equal"})
 """Ops whose result lies where it lay, or is no tensor."""
 _CONSTRUCTORS = frozenset("tensor as_tensor new_tensor asarray __setitem__ __getitem__ from_numpy frombuffer".split())

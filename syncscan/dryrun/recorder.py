@@ -35,7 +35,8 @@ NOTHING = "No op ran on the simulated device: the program never used it on the w
 class TorchCall:
     """A function of torch that the program called, while it runs.
 
-    `place` is where a tensor made inside lies, where the call says so; `quiet` leaves out what ops inside wait for.
+    `place` is where a tensor made inside lies, where the call says so; `quiet` leaves out what ops inside wait for;
+    `waited` says that one of them has waited.
     """
 
     name: str
@@ -44,6 +45,7 @@ class TorchCall:
     place: str | type[Unsaid] | None = None
     quiet: bool = False
     moving: bool = False
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

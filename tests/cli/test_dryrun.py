@@ -111,7 +111,7 @@ print(net.weight.tolist())
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 5])
 def test_each_step_of_a_short_run_counts(tmp_path: Path, steps: int) -> None:
-    """What waits before the first optimizer's call is in that step, and what waits after the last in that one."""
+    """The first has all that waits before the optimizer's call, the last all that waits after it."""
     (tmp_path / "short.py").write_text(SHORT)
     result, document = dryrun(str(tmp_path / "short.py"), str(steps))
     assert (sorted(result), document["step"]["count"]) == ([("explicit-sync", 7, 1), ("item", 10, 1)], min(steps, 3))
@@ -151,7 +151,7 @@ optimizer.step()
 
 
 def test_a_single_step_without_a_loop_begins_with_its_forward_pass(tmp_path: Path) -> None:
-    """What comes before that is preparation."""
+    """Preparation is all that comes before."""
     (tmp_path / "straight.py").write_text(STRAIGHT)
     result, document = dryrun(str(tmp_path / "straight.py"))
     assert (result, document["step"]["count"]) == ([("item", 6, 1)], 1)

@@ -455,3 +455,73 @@ def test_memory_that_is_freed_has_its_line() -> None:
 
     (finding,) = dry(block).findings
     assert (finding.rule, _line(finding)) == ("empty-cache", block.__code__.co_firstlineno + 2)
+
+
+def test_a_table_on_the_host_is_read_as_an_index_is() -> None:
+    """An element as an index is one too; nothing else that is read is taken for an index."""
+
+    def block() -> None:
+        table, steps = torch.linspace(0, 1, 10), torch.arange(10, device="cuda")
+        for step in steps[:4]:
+            table[step]
+        table[steps[3]]
+        steps.cuda()[steps[3]]
+        table[: steps[4]]
+        steps[3].item()
+        table[3]
+
+    assert found(block) == [
+        ("item", 7),
+        ("tensor-index", 3),
+        ("tensor-index", 4),
+        ("tensor-index", 5),
+        ("tensor-index", 6),
+    ]
+    advice = {f.diagnosis.fix for f in dry(block).findings if f.rule == "tensor-index"}
+    assert all(text.startswith("If x is a table on the host, put it on the device") for text in advice)
+
+
+def test_a_tensor_of_device_numbers_is_to_be_stacked() -> None:
+    """Its memory is made once, and each number is read; wherever the result lies."""
+
+    def block() -> None:
+        a = torch.ones(2, device="cuda")
+        torch.tensor([a.sum(), a.max()])
+        torch.as_tensor([[a.sum(), a.max()]])
+        torch.tensor([a.sum(), 2.0], device="cuda")
+        torch.tensor([float(a.sum()), 2.0])
+
+    assert found(block) == [
+        ("item", 5),
+        ("tensor-of-tensors", 2),
+        ("tensor-of-tensors", 3),
+        ("tensor-of-tensors", 4),
+        ("tensor-of-tensors", 4),
+    ]
+
+
+def test_a_scheduler_that_is_given_the_loss_is_named() -> None:
+    """It isn't the optimizer that reads it."""
+
+    def block() -> None:
+        x = torch.ones(2, device="cuda", requires_grad=True)
+        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD([x]))
+        scheduler.step(x.sum())
+
+    (finding,) = dry(block).findings
+    assert finding.diagnosis.title == "the learning-rate scheduler waits for the value that it is given"
+    assert "once per epoch" in finding.diagnosis.fix
+
+
+def test_one_print_is_one_place() -> None:
+    """Many lines of torch wait in it."""
+
+    def block() -> None:
+        x = torch.ones(4, device="cuda") / 3
+        str(x)
+        str(x.mean())
+
+    findings = dry(block).findings
+    first = block.__code__.co_firstlineno
+    assert sorted((f.rule, _line(f) - first) for f in findings) == [("print-tensor", 2), ("print-tensor", 3)]
+    assert all(f.count > 3 and f.where.in_library is None for f in findings)

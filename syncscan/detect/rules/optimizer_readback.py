@@ -2,8 +2,8 @@
 
 ## What it finds
 
-`Adafactor` and `ASGD`, a learning rate that is a device tensor, `step` counters that a checkpoint moved to the
-device, `LBFGS`.
+`Adafactor` and `ASGD`, a learning rate that is a device tensor, `step` counters that a checkpoint or a default device
+moved to the device, `LBFGS`; and `ReduceLROnPlateau`, whose step is given the loss.
 
 ## How it shows in the trace
 
@@ -45,7 +45,7 @@ from __future__ import annotations
 from syncscan.detect.call import Call
 from syncscan.detect.op_names import reads_back
 from syncscan.detect.rule import Match
-from syncscan.model.finding import Cause, Confidence, Removal
+from syncscan.model.finding import Cause, Confidence, Removal, Use
 from syncscan.model.slice_names import is_optimizer_step
 
 ID = "optimizer-readback"
@@ -69,10 +69,22 @@ _FIX = (
 )
 
 
+_OF_SCHEDULER = Match(
+    title="the learning-rate scheduler waits for the value that it is given",
+    fix="Call ReduceLROnPlateau.step() once per epoch, with a mean that is read once (total += loss.detach()); in each "
+    "step use a scheduler that needs no loss.",
+    removal=Removal.NOTHING,
+    use=Use.STEERS,
+    for_caller=True,
+)
+
+
 def match(call: Call) -> Match | None:
     """Match a read-back inside an optimizer's step."""
     if call.facts.direction == "HtoD" or not reads_back(call):
         return None
+    if call.decided_in("torch/optim/lr_scheduler.py") and call.deciding_function == "step":
+        return _OF_SCHEDULER
     scope = call.scope_that(is_optimizer_step)
     if not (scope or call.in_library("torch/optim")) or (call.in_closure and not _in_its_own_code(call, scope)):
         return None

@@ -72,6 +72,7 @@ def match(call: Call) -> Match | None:
         title="printing a tensor waits several times to choose its number format",
         fix="Don't print in the loop; otherwise print(t.detach().cpu()), which costs one copy, every N steps.",
         removal=Removal.NOTHING,
+        per_statement=True,
     )
 
 

@@ -2,7 +2,8 @@
 
 ## What it finds
 
-`x[:n]`, `x[i:]`, `x[i]` and `x[flag]` with a zero-dimensional device tensor.
+`x[:n]`, `x[i:]`, `x[i]` and `x[flag]` with a zero-dimensional device tensor, whether `x` is on the device or, as a
+schedule's table, on the host.
 
 ## How it shows in the trace
 
@@ -75,12 +76,15 @@ def match(call: Call) -> Match | None:
     first, second = (*call.after[:2], "", "")[:2]
     flagged = first in _INDEX_OF_FLAG and second == "aten::index"
     view = _VIEWS.get(second if flagged else first, "")
-    named = not call.profiled and call.before[-1:] == ("aten::select",)  # t[k].item(), and then whatever follows
+    named = not (call.profiled or call.dry) and call.before[-1:] == (
+        "aten::select",
+    )  # t[k].item(), and then whatever follows
     if not (view and converts_to_a_number(call) and not named and call.followed_within(_AT_ONCE_NS)):
         return None
     return Match(
         title=f"a number is read back{'' if call.profiled else ', most likely'} as {view}",
-        fix="x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
+        fix="If x is a table on the host, put it on the device, once, before the loop. There: "
+        "x.index_select(0, i.view(1)) or torch.gather for an index (a copy, not a view); for x[:n] mask with "
         "torch.arange(len(x), device=x.device) < n.",
         confidence=Confidence.HIGH if call.profiled else Confidence.MEDIUM,
         use=Use.STEERS,
