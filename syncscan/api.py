@@ -234,6 +234,7 @@ def analyze_trace(
         habits=both.habits,
         remedies=whatif.remedies_of(projector, both.findings, gains.groups, both.habits, both.states, both.change),
         states=both.states,
+        obstacles=both.obstacles,
         host_time=host_time,
         races=races_of(trace, files),
         run=run_of(trace.info.capture.run),

@@ -123,11 +123,20 @@ class TraceBuilder:
         return self._host("cuda_runtime", api, start, end, {"correlation": self._correlation, **args})
 
     def launch(
-        self, kernel: str = "kernel", *, at: float, lasts: float, stream: int = 7, device: int = 0, begins: float = 0
+        self,
+        kernel: str = "kernel",
+        *,
+        at: float,
+        lasts: float,
+        stream: int = 7,
+        device: int = 0,
+        begins: float = 0,
+        blocks: int = 0,
     ) -> float:
         """A kernel, which begins then at the earliest, and the call that launches it; returns when it ends."""
         self.call("cudaLaunchKernel", at, at + LAUNCH)
-        return self._work("kernel", kernel, max(at + LAUNCH, begins), lasts, stream, device)
+        grid = {"grid": [blocks, 1, 1]} if blocks else {}
+        return self._work("kernel", kernel, max(at + LAUNCH, begins), lasts, stream, device, **grid)
 
     def collective(
         self,

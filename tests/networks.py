@@ -18,16 +18,16 @@ OP = 8
 """How long an op takes of the host, µs."""
 
 
-def op(t: TraceBuilder, name: str, at: float, lasts: float = 5, kernel: str = "") -> None:
+def op(t: TraceBuilder, name: str, at: float, lasts: float = 5, kernel: str = "", blocks: int = 0) -> None:
     """An op that takes `OP` µs of the host and launches one kernel."""
     with t.op(name, at, at + OP):
-        t.launch(kernel or KERNELS.get(name, "elementwise_kernel"), at=at + 2, lasts=lasts)
+        t.launch(kernel or KERNELS.get(name, "elementwise_kernel"), at=at + 2, lasts=lasts, blocks=blocks)
 
 
-def ops(t: TraceBuilder, names: Sequence[str], start: float, every: float = 10) -> float:
+def ops(t: TraceBuilder, names: Sequence[str], start: float, every: float = 10, blocks: int = 0) -> float:
     """Ops one after the other; returns when the next one would begin."""
     for name in names:
-        op(t, name, start)
+        op(t, name, start, blocks=blocks)
         start += every
     return start
 

@@ -65,12 +65,12 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 
 KINDS = {
     "analysis": Kind(
-        report_json.AnalysisDocument, report_json.SCHEMA, 5, "`analyze --format json`: the analysis of one trace."
+        report_json.AnalysisDocument, report_json.SCHEMA, 6, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Kind(
         report_json.SavedDocument,
         report_json.SCHEMA,
-        5,
+        6,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),

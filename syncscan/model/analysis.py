@@ -12,6 +12,7 @@ from syncscan.model.habit import Habit
 from syncscan.model.host import UNKNOWN_HOST, Host
 from syncscan.model.integrity import SOUND, Integrity
 from syncscan.model.likeness import Likeness
+from syncscan.model.obstacles import Obstacle
 from syncscan.model.picture import Picture
 from syncscan.model.program_run import ProgramRun
 from syncscan.model.projection import Overlap, Pipeline, Projection, Projects, RemovalGroup
@@ -54,6 +55,8 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """The program's whole run as far as capture watched it; None where it didn't."""
     phases: tuple[Analysis | None, ...] = ()
     """Analyses of the traces of the run's phases, in order; None for a phase without a trace."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """Obstacles to compiling the network of a launch-bound step, or to holding it in CUDA graphs."""
     states: States | None = None
     """The step with and without its syncs, eager and compiled; None where launches don't limit it."""
     integrity: Integrity = SOUND

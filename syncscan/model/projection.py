@@ -39,6 +39,8 @@ class Projection(msgspec.Struct, frozen=True):
     """Fraction of the host's own time in the trace that isn't profiler overhead."""
     launches: str = "eager"
     """How the step is launched: `eager`, `compile`, `reduce-overhead` or `graph`."""
+    provided: str = ""
+    """Obstacles to launching it so, a sentence; empty without any."""
 
     @property
     def saving_us(self) -> float:

@@ -26,7 +26,7 @@ from syncscan.report.host_json import HostDocument, host_document
 from syncscan.report.program_run_json import RunDocument, run_document
 from syncscan.report.races_json import RaceDocument, race_document
 from syncscan.report.remedies_json import RemedyDocument, remedy_document
-from syncscan.report.states_json import StatesDocument, states_document
+from syncscan.report.states_json import ObstacleDocument, StatesDocument, obstacle_documents, states_document
 from syncscan.report.story import Conclusion, conclusion_of
 from syncscan.version import __version__
 
@@ -127,6 +127,7 @@ class AnalysisDocument(Document, frozen=True):
     run: Annotated[RunDocument | None, about("None unless capture watched the run")]
     kernels: Annotated[tuple[KernelShare, ...], about("at most five, the longest first")]
     remedies: Annotated[tuple[RemedyDocument, ...], about("changes to make, in order")]
+    obstacles: Annotated[tuple[ObstacleDocument, ...], about("in the way of a compile or CUDA graphs")]
     states: Annotated[StatesDocument | None, about("None if launches don't limit the step")]
     hidden: tuple[HiddenDocument, ...]
     overlaps: tuple[OverlapDocument, ...]
@@ -163,6 +164,7 @@ def document(analysis: Analysis) -> AnalysisDocument:
         run=run_document(analysis),
         kernels=kernels.shares(analysis),
         remedies=tuple(remedy_document(remedy, entry) for remedy, entry in remedies),
+        obstacles=obstacle_documents(analysis.obstacles),
         states=states_document(analysis.states),
         hidden=tuple(HiddenDocument(h.option, h.findings, h.habits) for h in shown.hidden),
         overlaps=tuple(OverlapDocument(o.device, o.streams, o.work_us, o.shared_us) for o in analysis.overlaps),

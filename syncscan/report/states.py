@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding
-from syncscan.model.states import EAGER, REDUCE_OVERHEAD, ProjectedState, States
+from syncscan.model.obstacles import ObstacleKind, in_words
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.report.phrases import measurable
 from syncscan.report.units import duration, percent
 
@@ -85,6 +87,17 @@ def _either(states: States) -> str:
         for name, us, much in zip(("removing them", "compiling"), states.alone_us, (syncs, compiled), strict=True)
     ]
     return ", ".join(gains)
+
+
+def in_the_way(analysis: Analysis) -> str:
+    """Return what keeps the network from being compiled or held by CUDA graphs, a sentence; empty without anything."""
+    words, of = in_words(analysis.obstacles), analysis.states
+    compiled = of.state(COMPILE, False) if of else None
+    if of is None or compiled is None or not any(o.kind is ObstacleKind.SHAPES for o in analysis.obstacles):
+        return words
+    gain = of.baseline_us - compiled.us
+    much = f"saves {duration(gain)}" if measurable(gain, of.baseline_us) and gain >= LOSES * of.baseline_us else ""
+    return f"{words[:-1]}; `dynamic=True` {much or 'gains nothing here'}."
 
 
 def rows(states: States) -> tuple[StateText, ...]:

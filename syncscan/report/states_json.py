@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Struct
 
+from syncscan.model.obstacles import Obstacle
 from syncscan.model.states import States
 from syncscan.report.document import Range, about
 
@@ -29,6 +31,21 @@ class StatesDocument(Struct, frozen=True):
     pair_us: Annotated[float | None, about("the step without those, compiled with CUDA graphs")]
     pair_range_us: Range | None
     alone_us: Annotated[tuple[float, ...], about("savings of removing them alone, and effect of compiling")]
+
+
+class ObstacleDocument(Struct, frozen=True):
+    """Something that keeps the network from being compiled, or from being held by CUDA graphs."""
+
+    kind: Annotated[str, about("double-backward, shapes, data-sizes, accumulation or written-inputs")]
+    prevents: Annotated[tuple[str, ...], about("ways to launch; empty if that depends on unrecorded facts")]
+    seen: Annotated[int, about("ops, kernels, syncs or backward passes per step that show it")]
+    of: Annotated[int, about("out of so many; 0 if meaningless")]
+    clause: str
+
+
+def obstacle_documents(obstacles: Sequence[Obstacle]) -> tuple[ObstacleDocument, ...]:
+    """Return the obstacles as JSON has them."""
+    return tuple(ObstacleDocument(o.kind.value, o.prevents, o.seen, o.of, o.clause) for o in obstacles)
 
 
 def states_document(states: States | None) -> StatesDocument | None:

@@ -16,7 +16,7 @@ from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.race import Race
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
-from syncscan.report import compile_breaks, dry_run, habits, host, kernels, program_run, races, remedies
+from syncscan.report import compile_breaks, dry_run, habits, host, kernels, program_run, races, remedies, states
 from syncscan.report.habits import HabitText
 from syncscan.report.phrases import (
     lacking,
@@ -227,11 +227,12 @@ def story_of(analysis: Analysis, program: Sequence[str] | None = None) -> Story:
 
 
 def _summary(analysis: Analysis, entries: Sequence[RemedyText]) -> str:
-    """Return how long places wait, and what they hold back where that is the first thing to change."""
+    """Return how long places wait, what they hold back where that leads the list, and what is in a compile's way."""
+    obstacles = states.in_the_way(analysis)
     if not entries or not entries[0].pair:
-        return summary(analysis)
+        return sentences(summary(analysis), obstacles)
     several = len([f for f in analysis.findings if not f.diagnosis.intended]) > len(entries[0].members)
-    return sentences(entries[0].pair, summary(analysis) if several else "")
+    return sentences(entries[0].pair, summary(analysis) if several else "", obstacles)
 
 
 def _without_lines(analysis: Analysis) -> str:

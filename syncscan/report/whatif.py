@@ -135,6 +135,8 @@ def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipel
 
 def headline(analysis: Analysis, p: Projection) -> Iterator[Text]:
     """Yield the projection in sentences: the step then, its limits, and what they are based on."""
+    if p.provided:
+        yield Text(p.provided, style="bold")
     if p.removed or p.launches != "eager":
         yield Text.assemble(
             (f"The step {_so(analysis, p)}: {duration(p.predicted_us)}", "bold"),
@@ -280,7 +282,7 @@ def document(analysis: Analysis, projection: Projection, pipelines: Sequence[Pip
         bound_after=p.bound_after,
         launches=p.launches,
         limits=LimitsDocument(p.host_limit_us, p.device_limit_us),
-        notes=p.notes,
+        notes=(*([p.provided] if p.provided else []), *p.notes),
         profiled_us=p.profiled_us,
         calibrated=p.calibrated,
         host_scale=p.host_scale,

@@ -14,9 +14,11 @@ from syncscan.facts.period import step_period
 from syncscan.model.finding import Cause, Finding
 from syncscan.model.habit import Change
 from syncscan.model.integrity import SOUND, Integrity
+from syncscan.model.obstacles import Obstacle, ObstacleKind, in_words, prevented
 from syncscan.model.projection import Pipeline, Projection, StepAfter
 from syncscan.model.runtime_calls import is_query
 from syncscan.model.schedule import Schedule
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
 from syncscan.model.step import NOT_MEASURED, REPEATABILITY, Bound, StepSummary
 from syncscan.model.step_times import StepTimes
 from syncscan.model.trace import HOST, NONE, Trace
@@ -30,6 +32,7 @@ from syncscan.whatif.compile_changes import Launching
 from syncscan.whatif.compile_reach import Reach
 from syncscan.whatif.graph import Graph
 from syncscan.whatif.joint import Joint
+from syncscan.whatif.obstacles import obstacles
 from syncscan.whatif.outlook import NOTHING
 from syncscan.whatif.replay import period
 from syncscan.whatif.replayed_steps import NO_CHANGE, ReplayedSteps, find_steps, with_change
@@ -80,6 +83,13 @@ class Projector:
     def surroundings(self) -> Surroundings:
         """The part of the step that isn't its own doing."""
         return surroundings_of(self.trace, self.findings, self.measured)
+
+    @cached_property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """Obstacles to a compile, or to CUDA graphs; none of a step that is compiled already."""
+        if not self.replayable or is_compiled(self.trace):
+            return ()
+        return obstacles(self.trace, self.steps.intervals, self.joint(Launching.REDUCE_OVERHEAD).breaking())
 
     @cached_property
     def steps(self) -> ReplayedSteps:
@@ -199,12 +209,25 @@ class Projector:
         chosen = select(self.findings, selectors)
         removed = [f for f in chosen if not (keep_timing and f.diagnosis.cause is Cause.EXPLICIT)]
         if launches is not None:
-            return self.joint(launches, step_ms).projection(removed)
+            return self._as_launched(self.joint(launches, step_ms).projection(removed))
         step = self.calibrated(step_ms)
         projection = step.projection(removed)
         # What gains nothing leaves the device the limit that the analysis says it is.
         same = projection.saving_us < NOTHING * projection.baseline_us and projection.bound_after is not Bound.INPUT
         return replace(projection, bound_after=Bound.DEVICE) if same and self._full_device(step) else projection
+
+    def _as_launched(self, projection: Projection) -> Projection:
+        """Return a projection with what it depends on, beside its syncs.
+
+        Raises:
+            UsageError: its way to launch raises.
+        """
+        met = [o for o in self.obstacles if not (o.kind is ObstacleKind.DATA_SIZES and projection.removed)]
+        if COMPILE in prevented(met) and projection.launches in (COMPILE, REDUCE_OVERHEAD):
+            raise UsageError(f"{self.trace.info.path} can't be compiled: {met[0].clause}.", met[0].fix)
+        if projection.launches in (EAGER, COMPILE) or not met:
+            return projection
+        return replace(projection, provided=f"Only once this is mended: {in_words(met)}")
 
     def _full_device(self, step: CalibratedStep) -> bool:
         """Return whether the analysis says that the device is the limit."""

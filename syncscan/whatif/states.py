@@ -15,10 +15,12 @@ from msgspec.structs import replace
 from syncscan.facts.network import is_compiled
 from syncscan.model.finding import Finding
 from syncscan.model.habit import Area, Basis, Change, Habit, HabitGain, Segment
+from syncscan.model.obstacles import Obstacle, ObstacleKind, in_words, prevented
 from syncscan.model.projection import Projection
 from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD, ProjectedState, States
 from syncscan.model.step import REPEATABILITY
 from syncscan.model.trace import Category, Trace, once
+from syncscan.whatif.compile_changes import Launching
 from syncscan.whatif.joint import Joint
 from syncscan.whatif.projector import Projector
 
@@ -46,6 +48,8 @@ class Together(NamedTuple):
     states: States | None
     change: Change
     """The change that compiling with CUDA graphs makes to the step without the syncs that break them."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """Obstacles to that, where launches hold the step."""
 
 
 def together(projector: Projector, findings: Sequence[Finding], habits: Sequence[Habit]) -> Together:
@@ -56,24 +60,42 @@ def together(projector: Projector, findings: Sequence[Finding], habits: Sequence
         findings: the findings with what each gain in its own trace.
         habits: the habits with their gains.
     """
-    if not _worth(projector) or _stalled(projector, habits):
-        return Together(tuple(findings), tuple(h if h.rule != RULE else _at_most(h) for h in habits), None, Change())
+    held = _worth(projector) and not _stalled(projector, habits)
+    obstacles = projector.obstacles if held or any(h.rule == RULE for h in habits) else ()
+    if not held:
+        bounds = tuple(h if h.rule != RULE else _at_most(h, obstacles) for h in habits)
+        return Together(tuple(findings), bounds, None, Change(), obstacles)
     program = [f for f in findings if not f.diagnosis.intended]
-    joint = projector.joint(REDUCE_OVERHEAD)
+    joint = projector.joint(_best(obstacles, removed=True))
     within = frozenset(f.id for f in joint.breaking())
     breaking = [f for f in program if f.id in within]
-    states = _states(projector, program, breaking)
-    weighed = {f.id for f in [*breaking, *(f for f in program if f.id not in within)][:WEIGHED]}
+    states = _states(projector, obstacles, program, breaking)
+    compiles = joint.how is not Launching.EAGER
+    weighed = {f.id for f in [*breaking, *(f for f in program if f.id not in within)][:WEIGHED] if compiles}
     least = joint.likely_us(program) if weighed else 0.0
     costed_findings = tuple(_once_compiled(joint, f, program, least) if f.id in weighed else f for f in findings)
-    reached_habits = [_as_reached(projector, h, states) if h.rule == RULE else h for h in habits]
+    reached_habits = [_as_reached(projector, h, states, obstacles) if h.rule == RULE else h for h in habits]
     listed_habits = [h for h in reached_habits if h.rule != RULE or states.pair or (h.gain and h.gain.recoverable_us)]
     ordered = sorted(listed_habits, key=lambda h: (-(h.gain.recoverable_us if h.gain else 0.0), h.id))
-    return Together(costed_findings, tuple(ordered), states, joint.change(breaking))
+    return Together(costed_findings, tuple(ordered), states, joint.change(breaking), obstacles)
 
 
-def _at_most(habit: Habit) -> Habit:
-    """Return the habit of launches in a step that has no states: what its launches take is an upper bound of a gain."""
+def _best(obstacles: Sequence[Obstacle], *, removed: bool) -> str:
+    """Return the way to launch with the least launches that can be had, with or without the step's syncs."""
+    gone = prevented(_met(obstacles, removed))
+    return next((way for way in (REDUCE_OVERHEAD, COMPILE) if way not in gone), EAGER)
+
+
+def _met(obstacles: Sequence[Obstacle], removed: bool) -> list[Obstacle]:
+    """Return the obstacles that a step has with its syncs, or without: then nothing reads sizes."""
+    return [o for o in obstacles if not (removed and o.kind is ObstacleKind.DATA_SIZES)]
+
+
+def _at_most(habit: Habit, obstacles: Sequence[Obstacle]) -> Habit:
+    """Return the habit of launches with their time as an upper bound, where nothing projected can be promised."""
+    if obstacles:
+        fix = " ".join([in_words(obstacles), *dict.fromkeys(obstacle.fix for obstacle in obstacles)])
+        habit = replace(habit, advice=replace(habit.advice, fix=fix))
     if habit.gain is None:
         return habit
     bound = max(habit.gain.recoverable_us, habit.gain.range_us[1])
@@ -124,22 +146,26 @@ def _steady(trace: Trace) -> float:
     return float(counts.min(axis=0).sum() * len(begins) / len(rows))
 
 
-def _states(projector: Projector, program: Sequence[Finding], breaking: Sequence[Finding]) -> States:
+def _states(
+    projector: Projector, obstacles: Sequence[Obstacle], program: Sequence[Finding], breaking: Sequence[Finding]
+) -> States:
     states = []
     for launches in (EAGER, COMPILE, REDUCE_OVERHEAD):
-        joint = projector.joint(launches)
-        states += [_state(joint.projection([]), False)] if launches != EAGER else []
-        states += [_state(joint.projection(program), True)] if program else []
-    joint, plain = projector.joint(REDUCE_OVERHEAD), projector.calibrated()
+        for removed in (False, True) if program else (False,):
+            same = launches == EAGER and not removed
+            if not same and launches not in prevented(_met(obstacles, removed)):
+                states.append(_state(projector.joint(launches).projection(program if removed else []), removed))
+    plain = projector.calibrated()
     base = plain.before.period * plain.unit
-    reduced = joint.projection([])
+    alone, both = (projector.joint(_best(obstacles, removed=removed)) for removed in (False, True))
+    pair = breaking and both.how is not Launching.EAGER
     return States(
         baseline_us=base,
         each=tuple(states),
         breaking=tuple(f.id for f in breaking),
-        eager_frames=joint.keeps_frames_eager(),
-        pair=_state(joint.projection(breaking), True) if breaking else None,
-        alone_us=(plain.projection(breaking).saving_us if breaking else 0.0, reduced.saving_us),
+        eager_frames=both.keeps_frames_eager(),
+        pair=_state(both.projection(breaking), True) if pair else None,
+        alone_us=(plain.projection(breaking).saving_us if breaking else 0.0, alone.projection([]).saving_us),
     )
 
 
@@ -162,14 +188,17 @@ def _once_compiled(joint: Joint, finding: Finding, program: Sequence[Finding], l
     return replace(finding, gain=replace(finding.gain, once_compiled_us=gain))
 
 
-def _as_reached(projector: Projector, habit: Habit, states: States) -> Habit:
+def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: Sequence[Obstacle]) -> Habit:
     """Return the habit with what compiling with CUDA graphs reaches of the step as it is, its syncs in place.
 
     A step without any may also fit in one graph of the program's own: then that is the likely gain, and the
-    range has both.
+    range has both. Where an obstacle is in the way of graphs, what launches take is an upper bound.
     """
+    if _met(obstacles, removed=True):
+        return _at_most(habit, obstacles)
     parted = habit.splits or any(not f.diagnosis.intended and f.per_step >= 1.0 for f in projector.findings)
-    ways = [REDUCE_OVERHEAD] if parted else [GRAPH, REDUCE_OVERHEAD]
+    best = _best(obstacles, removed=False)
+    ways = [best] if parted or best != REDUCE_OVERHEAD else [GRAPH, best]
     projections = [projector.joint(way).projection([]) for way in ways]
     base = states.baseline_us
     most = base if habit.cost_us is None else habit.cost_us  # what another habit is about isn't saved here
@@ -182,7 +211,7 @@ def _as_reached(projector: Projector, habit: Habit, states: States) -> Habit:
     gain = HabitGain(likely, (low, high), Basis.REPLAY)
     if gain.recoverable_us < REPEATABILITY * base:
         gain = replace(gain, recoverable_us=0.0)
-    reached = base - min(projector.joint(way).projection([]).predicted_us for way in (GRAPH, REDUCE_OVERHEAD))
+    reached = base - min(projector.joint(way).projection([]).predicted_us for way in (GRAPH, best))
     return replace(
         habit,
         gain=gain,

@@ -1,0 +1,88 @@
+"""Obstacles to compiling a step's network, and to holding it in CUDA graphs."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import msgspec
+
+from syncscan.model.states import COMPILE, REDUCE_OVERHEAD
+
+
+class ObstacleKind(str, enum.Enum):
+    """Kinds of obstacles."""
+
+    DOUBLE_BACKWARD = "double-backward"
+    """Gradients of gradients: aot_autograd raises (`torch/_functorch/_aot_autograd/runtime_wrappers.py`)."""
+    SHAPES = "shapes"
+    """Sizes differ between steps: a CUDA graph is recorded for each (`torch/_inductor/cudagraph_trees.py`), nine times
+    as long as the step for 31 sizes (H200, torch 2.11: 1.3 → 12.4 ms)."""
+    DATA_SIZES = "data-sizes"
+    """Sizes that the network reads from the device: the same, and a graph break at each."""
+    ACCUMULATION = "accumulation"
+    """Several backward passes before an optimizer's step: a graph's next call overwrites what it returned before, and
+    using that raises, while a loop that keeps nothing gains (H200, torch 2.11: 25.6 → 11.7 ms)."""
+    WRITTEN_INPUTS = "written-inputs"
+    """Writes into tensors that were there before: inductor skips graphs that write into their arguments."""
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """An obstacle, as the recording shows it."""
+
+    kind: ObstacleKind
+    seen: int
+    """How many ops, kernels, syncs or backward passes show it, a step."""
+    of: int = 0
+    """The number that there are in all; 0 where that says nothing."""
+
+    @property
+    def prevents(self) -> tuple[str, ...]:
+        """The ways to launch that can't be had for it; empty where that depends on what the recording doesn't show."""
+        return _PREVENTS[self.kind]
+
+    @property
+    def clause(self) -> str:
+        """The obstacle and its consequence, without a full stop."""
+        return _CLAUSES[self.kind].format(seen=self.seen, of=self.of)
+
+    @property
+    def fix(self) -> str:
+        """Advice on other ways to save launches, or on what comes first."""
+        return _FIXES[self.kind]
+
+
+_PREVENTS = {
+    ObstacleKind.DOUBLE_BACKWARD: (COMPILE, REDUCE_OVERHEAD),
+    ObstacleKind.SHAPES: (REDUCE_OVERHEAD,),
+    ObstacleKind.DATA_SIZES: (REDUCE_OVERHEAD,),
+    ObstacleKind.ACCUMULATION: (),
+    ObstacleKind.WRITTEN_INPUTS: (),
+}
+_CLAUSES = {
+    ObstacleKind.DOUBLE_BACKWARD: "double backward ({seen} ops): `torch.compile` raises",
+    ObstacleKind.SHAPES: "shapes change between steps ({seen} of {of} kernels): no CUDA graph",
+    ObstacleKind.DATA_SIZES: "sizes depend on data that the network reads: no CUDA graph",
+    ObstacleKind.ACCUMULATION: (
+        "gradients of {seen} backward passes add up: with CUDA graphs, outputs that are kept over calls raise"
+    ),
+    ObstacleKind.WRITTEN_INPUTS: "{seen} ops write into existing tensors: no CUDA graph if they are arguments",
+}
+_FIXES = {
+    ObstacleKind.DOUBLE_BACKWARD: "Larger batches and fewer ops save launches.",
+    ObstacleKind.SHAPES: "Pad to a few fixed sizes first; larger batches save launches, too.",
+    ObstacleKind.DATA_SIZES: "Give the sizes as numbers that the host knows first.",
+    ObstacleKind.ACCUMULATION: "Clone what outlives a call before you try graphs.",
+    ObstacleKind.WRITTEN_INPUTS: "Keep what is written in buffers of the module.",
+}
+
+
+def in_words(obstacles: Sequence[Obstacle]) -> str:
+    """Return the obstacles as a sentence; empty without any."""
+    text = "; ".join(obstacle.clause for obstacle in obstacles)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def prevented(obstacles: Sequence[Obstacle]) -> frozenset[str]:
+    """Return the ways to launch that can't be had."""
+    return frozenset(way for obstacle in obstacles for way in obstacle.prevents)

@@ -1,0 +1,161 @@
+"""Find in a recording what keeps a step's network from being compiled, or from being held by CUDA graphs.
+
+What a recording can't show isn't found: outputs that live over steps, and switches between `torch.no_grad` and
+`torch.inference_mode`. `profile --explain-compile` tells of the latter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from syncscan.facts.network import OutermostOp, ops_of, passes
+from syncscan.model.finding import Finding, Removal
+from syncscan.model.interval import Interval
+from syncscan.model.obstacles import Obstacle, ObstacleKind
+from syncscan.model.trace import NONE, Category, Trace
+
+CHANGED = 0.02
+"""The least part of a network's kernels that have another size in some step where its shapes change. (All have the same
+in 63 recordings of steps that don't change; 0.2 to 0.98 have another in seven that do.)"""
+ALIKE = 0.8
+"""The least part of their kernels that two backward passes of one network share."""
+WRITES = ("aten::copy_", "aten::index_copy_", "aten::index_put_", "aten::index_fill_", "aten::scatter_")
+"""Ops that write into a tensor that they are given, where no other op calls them: in `x.to(dtype)`, `aten::to` calls
+`aten::copy_`."""
+_TWICE = re.compile(r"\w*?(BackwardBackward\d*|Backward\D*Backward\d+)")
+"""A node of autograd's graph for a gradient's own gradient: `TanhBackwardBackward0`, `SoftmaxBackwardDataBackward0`."""
+_Kernels: TypeAlias = Counter[tuple[int, int]]
+"""Kernels by name and number of blocks."""
+
+
+def obstacles(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Finding]) -> tuple[Obstacle, ...]:
+    """Return what the recording shows to be in the way of a compile or a CUDA graph, the most severe first.
+
+    Args:
+        trace: the trace whose steps they are.
+        steps: from one's begin to the next one's.
+        breaking: the syncs within the network.
+    """
+    if not steps:
+        return ()
+    found = (
+        _double_backward(trace, steps),
+        _shapes(trace, steps, breaking) or _data_sizes(trace, steps, breaking),
+        _accumulation(trace, steps),
+        _written_inputs(trace, steps),
+    )
+    return tuple(obstacle for obstacle in found if obstacle)
+
+
+def _double_backward(trace: Trace, steps: Sequence[Interval]) -> Obstacle | None:
+    rows = trace.where(lambda name: _TWICE.fullmatch(name) is not None, Category.CPU_OP)
+    ts = trace.slices.ts[rows]
+    count = round(sum(int(step.holds(at)) for step in steps for at in ts.tolist()) / len(steps))
+    return Obstacle(ObstacleKind.DOUBLE_BACKWARD, count) if count else None
+
+
+def _shapes(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Finding]) -> Obstacle | None:
+    """Return whether sizes change that no sync of the network's own reads: those of its inputs."""
+    changed, count = _changed(trace, steps, _first_reads(steps, breaking))
+    return Obstacle(ObstacleKind.SHAPES, changed, count) if changed > CHANGED * count else None
+
+
+def _data_sizes(trace: Trace, steps: Sequence[Interval], breaking: Sequence[Finding]) -> Obstacle | None:
+    """Return whether the network reads sizes: ops that say so, or kernels that change behind one of its syncs only."""
+    reads = [f for f in breaking if f.diagnosis.removal is Removal.KERNELS]
+    if not reads:
+        before, _ = _changed(trace, steps, _first_reads(steps, breaking))
+        changed, count = _changed(trace, steps, {})
+        if not breaking or changed - before <= CHANGED * count:
+            return None
+    return Obstacle(ObstacleKind.DATA_SIZES, round(sum(f.per_step for f in reads or breaking)))
+
+
+def _first_reads(steps: Sequence[Interval], breaking: Sequence[Finding]) -> dict[Interval, int]:
+    """Return when the network waits first, in each of the steps in which it does."""
+    times = sorted(o.sync.ts for f in breaking for o in f.occurrences)
+    firsts = ((step, next((at for at in times if step.holds(at)), None)) for step in steps)
+    return {step: at for step, at in firsts if at is not None}
+
+
+def _changed(trace: Trace, steps: Sequence[Interval], ends: dict[Interval, int]) -> tuple[int, int]:
+    """Return how many of the network's kernels that all steps have by name have another size in some, and of how many.
+
+    Args:
+        trace: the trace whose steps they are.
+        steps: the steps.
+        ends: where not all of a step counts, up to when.
+    """
+    sized = [_kernels(trace, step, ends.get(step, step.end)) for step in steps]
+    by_name = [_names(kernels) for kernels in sized]
+    alike, count = (sum(_shared(counters).values()) for counters in (sized, by_name))
+    return count - alike, count
+
+
+def _kernels(trace: Trace, step: Interval, end: int) -> _Kernels:
+    s = trace.slices
+    ops = (op for one in passes(trace, step) for op in one.ops if op.begin < end)
+    rows = (row for op in ops for row in op.work if s.category[row] == int(Category.KERNEL) and s.blocks[row] != NONE)
+    return Counter((int(s.name[row]), int(s.blocks[row])) for row in rows)
+
+
+def _names(kernels: _Kernels) -> _Kernels:
+    by_name: _Kernels = Counter()
+    for (name, _), count in kernels.items():
+        by_name[name, NONE] += count
+    return by_name
+
+
+def _shared(kernels: Sequence[_Kernels]) -> _Kernels:
+    shared = kernels[0]
+    for other in kernels[1:]:
+        shared &= other
+    return shared
+
+
+def _accumulation(trace: Trace, steps: Sequence[Interval]) -> Obstacle | None:
+    """Return whether a network runs backward several times before an optimizer's step."""
+    most = max(_alike_passes(trace, run) for run in _between_optimizers(trace, steps))
+    return Obstacle(ObstacleKind.ACCUMULATION, most) if most > 1 else None
+
+
+def _between_optimizers(trace: Trace, steps: Sequence[Interval]) -> Iterator[list[list[OutermostOp]]]:
+    """Yield the backward passes, each by its ops, that come before each optimizer's step."""
+    run = list[list[OutermostOp]]()
+    ops = (op for step in steps for op in ops_of(trace, step))
+    for kind, group in itertools.groupby(ops, lambda op: 2 if op.of_optimizer else int(op.backward)):
+        stretch = list(group)
+        if kind == 2:
+            yield run
+            run = []
+        elif kind == 1 and any(op.heavy for op in stretch):
+            run.append(stretch)
+    yield []
+
+
+def _alike_passes(trace: Trace, run: Sequence[Sequence[OutermostOp]]) -> int:
+    """Return how many of these backward passes launch the same kernels as the last one does."""
+    names = [Counter(int(trace.slices.name[row]) for op in stretch for row in op.work) for stretch in run]
+    if not names:
+        return 0
+    last = names[-1]
+    return sum(2 * (one & last).total() >= ALIKE * (one.total() + last.total()) for one in names)
+
+
+def _written_inputs(trace: Trace, steps: Sequence[Interval]) -> Obstacle | None:
+    """Return whether a network that isn't trained writes into tensors: a cache of keys and values."""
+    written = 0
+    for step in steps:
+        runs = passes(trace, step)
+        if not any(one.backward for one in runs):
+            written += sum(op.name in WRITES and _on_device(trace, op) for one in runs for op in one.ops)
+    count = round(written / len(steps))
+    return Obstacle(ObstacleKind.WRITTEN_INPUTS, count) if count else None
+
+
+def _on_device(trace: Trace, op: OutermostOp) -> bool:
+    return all("HtoD" not in trace.name(row) and "DtoH" not in trace.name(row) for row in op.work)

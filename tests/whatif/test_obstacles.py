@@ -1,0 +1,160 @@
+"""Obstacles to a compile, or to CUDA graphs, that a recording shows, and the promises that are left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from syncscan import api
+from syncscan.errors import UsageError
+from syncscan.model.analysis import Analysis
+from syncscan.model.habit import Basis
+from syncscan.model.obstacles import ObstacleKind
+from syncscan.model.states import COMPILE, EAGER, REDUCE_OVERHEAD
+from syncscan.report import render
+from tests.builder import TraceBuilder
+from tests.networks import LAYER, backward, launch_bound, ops, read
+
+Step = Callable[[TraceBuilder, float, int], object]
+"""Adds a step's work from a time on; its number tells what differs between steps."""
+STEP = 1300
+
+
+def of(step: Step) -> Analysis:
+    """Four steps that launch much and compute little."""
+    t = TraceBuilder()
+    for number, start in enumerate(t.steps(4, lasts=STEP)):
+        step(t, start + 10, number)
+    return api.analyze_trace(t.trace(), step_ms=STEP / 1e3)
+
+
+def kinds(analysis: Analysis) -> list[str]:
+    return [obstacle.kind.value for obstacle in analysis.obstacles]
+
+
+def plain(t: TraceBuilder, at: float, number: int) -> float:
+    return ops(t, LAYER * 60, at, blocks=64)
+
+
+def ragged(t: TraceBuilder, at: float, number: int) -> float:
+    return ops(t, LAYER * 60, at, blocks=64 + number)
+
+
+def asked(t: TraceBuilder, at: float, number: int) -> float:
+    """Sizes that change only behind a sync of the network's own."""
+    return ops(t, LAYER * 30, read(t, ops(t, LAYER * 30, at, blocks=64)) + 1, blocks=64 + number)
+
+
+def twice(t: TraceBuilder, at: float, number: int) -> None:
+    at = ops(t, LAYER * 30, at)
+    for place in range(20):
+        backward(t, "TanhBackward0", "aten::tanh_backward", at + 20 * place)
+        with t.op("TanhBackwardBackward0", at + 20 * place + 10, at + 20 * place + 18):
+            t.launch("elementwise_kernel", at=at + 20 * place + 12, lasts=5)
+
+
+def halves(t: TraceBuilder, at: float, number: int, between: bool = False) -> None:
+    """Two backward passes, and an optimizer behind the last one or behind both."""
+    for half in range(2):
+        at = ops(t, LAYER * 15, at)
+        for _ in range(15):
+            backward(t, "AddmmBackward0", "aten::mm", at)
+            at += 10
+        if half or between:
+            with t.scope("Optimizer.step#AdamW.step", at, at + 20):
+                ops(t, ("aten::_foreach_add_",), at + 1)
+            at += 25
+
+
+def cached(t: TraceBuilder, at: float, number: int) -> float:
+    return ops(t, (*LAYER, "aten::index_copy_") * 40, at)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (plain, []),
+        (ragged, ["shapes"]),
+        (asked, ["data-sizes"]),
+        (twice, ["double-backward"]),
+        (halves, ["accumulation"]),
+        (lambda t, at, number: halves(t, at, number, between=True), []),
+        (cached, ["written-inputs"]),
+    ],
+    ids=["none", "ragged", "asked", "twice", "halves", "optimizer_between", "cache"],
+)
+def test_each_obstacle_is_seen_in_the_recording(step: Step, expected: list[str]) -> None:
+    """Kernels of one name with other sizes, nodes of second gradients, passes without an optimizer, writes in place."""
+    assert kinds(of(step)) == expected
+
+
+def test_sizes_that_nothing_recorded_are_not_taken_to_change() -> None:
+    """Other profilers write no grids."""
+    assert kinds(of(lambda t, at, number: ops(t, LAYER * 60, at))) == []
+
+
+def test_an_autograd_function_named_backward_is_no_double_backward() -> None:
+    """FSDP registers hooks by a function of that name."""
+
+    def step(t: TraceBuilder, at: float, number: int) -> None:
+        with t.op("RegisterPostBackwardFunctionBackward", ops(t, LAYER * 60, at), at + 1250):
+            pass
+
+    assert kinds(of(step)) == []
+
+
+def test_where_shapes_change_no_graph_is_offered() -> None:
+    """A compile is, and what launches take is an upper bound."""
+    analysis = of(ragged)
+    assert analysis.states is not None
+    assert {state.launches for state in analysis.states.each} == {COMPILE}
+    (habit,) = (h for h in analysis.habits if h.rule == "launch-bound")
+    assert habit.gain is not None
+    assert (habit.gain.basis, habit.gain.range_us[0]) == (Basis.UPPER_BOUND, 0.0)
+    assert habit.advice.fix.startswith("Shapes change between steps (120 of 120 kernels): no CUDA graph.")
+
+
+def test_a_compile_that_raises_is_neither_offered_nor_projected() -> None:
+    """The first screen says why, and `whatif` refuses it."""
+    analysis = of(twice)
+    assert analysis.states is not None
+    assert {state.launches for state in analysis.states.each} <= {EAGER}
+    assert "Double backward (20 ops): `torch.compile` raises." in render(analysis, "text").replace("\n", " ")
+    with pytest.raises(UsageError, match="double backward"):
+        analysis.whatif(launches="compile")
+    assert analysis.whatif(launches="graph").provided.startswith("Only once this is mended: Double backward")
+
+
+def test_sizes_that_a_sync_reads_are_known_without_it() -> None:
+    """Graphs are offered of the step without syncs, and not of the one with them."""
+    states = of(asked).states
+    assert states is not None
+    assert states.state(REDUCE_OVERHEAD, False) is None
+    assert states.state(REDUCE_OVERHEAD, True) is not None
+    assert states.pair is not None
+    assert states.pair.launches == REDUCE_OVERHEAD
+
+
+def test_what_a_recording_can_not_tell_prevents_nothing() -> None:
+    """Whether outputs are kept, or a cache is a buffer: the states stay, what launches take is an upper bound."""
+    analysis = of(cached)
+    assert analysis.states is not None
+    assert analysis.states.state(REDUCE_OVERHEAD, False) is not None
+    assert [h.gain.basis for h in analysis.habits if h.gain and h.rule == "launch-bound"] == [Basis.UPPER_BOUND]
+
+
+def test_json_has_the_obstacles() -> None:
+    """With what they prevent, in words and by name."""
+    document = json.loads(render(of(ragged), "json"))
+    assert document["obstacles"] == [
+        {
+            "kind": ObstacleKind.SHAPES.value,
+            "prevents": ["reduce-overhead"],
+            "seen": 120,
+            "of": 120,
+            "clause": "shapes change between steps (120 of 120 kernels): no CUDA graph",
+        }
+    ]
+    assert json.loads(render(launch_bound(), "json"))["obstacles"] == []
