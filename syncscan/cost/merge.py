@@ -57,6 +57,8 @@ def _merge_phase(phase: Phase) -> Phase:
 def _finding(key: tuple[Any, ...], group: Sequence[Occurrence], held_ns: int, step: StepSummary) -> Finding:
     steps, waits = max(step.count, 1), [o.cost.wait_ns for o in group]
     wait = held_ns / steps / 1e3
+    if step.observed_us and not group[0].sync.diagnosis.intended:
+        wait = min(wait, step.observed_us)  # the rest was for launches from before the steps, which is no step's time
     bubble = sum([o.cost.bubble_ns for o in group]) / steps / 1e3
     worst = group[waits.index(max(waits))]
     return Finding(

@@ -9,11 +9,11 @@ import numpy as np
 
 from syncscan.cost.queued import Queued
 from syncscan.facts.device_work import DeviceWork, communicating
-from syncscan.facts.period import earlier_work, waited_before
+from syncscan.facts.period import waits_before
 from syncscan.model.arrays import Int64, distinct, grouped
 from syncscan.model.finding import Awaited, Cost, Place, SyncPoint
 from syncscan.model.integrity import SOUND, Integrity
-from syncscan.model.runtime_calls import is_async_copy, is_query
+from syncscan.model.runtime_calls import is_async_copy, is_query, waits_by_nature
 from syncscan.model.trace import NONE, Trace
 
 
@@ -36,7 +36,7 @@ def costs_of(trace: Trace, points: Iterable[SyncPoint], integrity: Integrity = S
         return (Cost(0, 0),) * len(points)
     ruler = _WaitMeter(trace, points)
     waits = ruler.waits()
-    columns = ruler.in_steps(waits), ruler.bubbles(waits), ruler.communication(waits)
+    columns = waits, ruler.bubbles(waits), ruler.communication(waits)
     return tuple(map(Cost, *(column.tolist() for column in columns)))
 
 
@@ -70,26 +70,12 @@ class _WaitMeter:
         waits: Int64 = np.minimum(held, self.end - self.begin)
         return waits
 
-    def in_steps(self, waits: Int64) -> Int64:
-        """Return the waits without the part spent on launches from before the steps, which no step's time contains.
-
-        If the device first works off earlier launches, that time belongs to no step; see `step_period`.
-        """
-        left_out, earlier = waited_before(self.trace), earlier_work(self.trace)
-        if not left_out or earlier is None:
-            return waits
-        order = np.argsort(self.begin, kind="stable")
-        over = np.clip(np.minimum(self.begin + waits, earlier.end) - np.maximum(self.begin, earlier.begin), 0, None)
-        before = np.cumsum(over[order]) - over[order]
-        within = waits.copy()
-        within[order] -= np.clip(left_out - before, 0, over[order])
-        return within
-
     def _each(self, calls: Int64, point_of: Int64) -> Int64:
         """Return how long each call blocked the host; `point_of` has the index of each call's sync point."""
         s = self.trace.slices
         start, length, works = s.ts[calls], s.dur[calls], self.trace.works_of(calls)
         done = np.maximum(self._done(start, point_of), np.where(works == NONE, 0, self.copy_held[point_of]))
+        done = np.maximum(done, self._earlier_done(calls))
         held = np.minimum(np.maximum(done - start, 0), length)
         since = np.maximum(start + held, s.ts[works])
         with_own = held + np.maximum(0, np.minimum(start + length, s.end[works]) - since)
@@ -97,6 +83,14 @@ class _WaitMeter:
         pinned = self.trace.called(works, _is_pinned) & self.trace.called(calls, is_async_copy)
         held = np.where(works == NONE, held, np.where(pinned, 0, with_own))
         return np.where(self.known[point_of], held, length)
+
+    def _earlier_done(self, calls: Int64) -> Int64:
+        """Return until when each call waited for launches from before the first step, which may not be recorded."""
+        s, done = self.trace.slices, np.zeros(len(calls), np.int64)
+        for track, begin, end in waits_before(self.trace):
+            inside = (s.track[calls] == track) & (s.ts[calls] < end) & (s.end[calls] > begin)
+            done[inside & self.trace.called(calls, waits_by_nature)] = end
+        return done
 
     def _done(self, start: Int64, point_of: Int64) -> Int64:
         """Return when the work that each call waits for was done; the call's begin if none was launched before it."""

@@ -17,6 +17,7 @@ from syncscan.detect.waits import SHORTEST_NS
 from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.device_work import DeviceWork
 from syncscan.facts.event_records import TRIES
+from syncscan.facts.period import waits_before
 from syncscan.model.arrays import Int64
 from syncscan.model.finding import Place
 from syncscan.model.runtime_calls import is_stream_wait
@@ -57,11 +58,17 @@ class HeldCopies:
         times = np.zeros(len(calls), np.int64)
         for at in np.flatnonzero(late).tolist():
             begin = s.ts.item(copies.item(at))
-            held = self._behind_events(calls.item(at), begin, places[at])
+            held = max(self._behind_events(calls.item(at), begin, places[at]), self._before(calls.item(at)))
             if names[at] and direction(names[at]) == "DtoH" and begin - max(held, free.item(at)) > SHORT_NS:
                 held = max(held, self._behind_others(free.item(at), begin, places[at], s.track.item(calls.item(at))))
             times[at] = min(held, begin)
         return times
+
+    def _before(self, call: int) -> int:
+        """Return until when this call waited for launches from before the first step, recorded or not; 0 if not."""
+        s = self._trace.slices
+        track, at = s.track.item(call), s.ts.item(call)
+        return max((end for on, _, end in waits_before(self._trace) if on == track and at < end), default=0)
 
     def _behind_events(self, call: int, begin: int, place: Place) -> int:
         """Return when the last event was reached that this stream waits for since its last launch; 0 without one."""

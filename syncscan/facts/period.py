@@ -11,8 +11,8 @@ from syncscan.facts.closing_sync import profiler_syncs
 from syncscan.facts.paths import Paths
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
-from syncscan.model.interval import Interval, union
-from syncscan.model.runtime_calls import is_synchronize, waits_by_nature
+from syncscan.model.interval import Interval, ThreadInterval, union
+from syncscan.model.runtime_calls import is_memcpy, is_synchronize, waits_by_nature
 from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
@@ -23,6 +23,8 @@ FULL = 0.95
 HELD_NS = 500_000
 """Work that begins longer than this after its launch was blocked by work that isn't recorded. On an idle device, the
 slowest launch in our recordings began its work after 247 µs (A100 under the profiler; H200: 16, MI300: 84)."""
+STAGED = 10
+"""Times its own length after which a copy begins at the latest once its call does: pageable memory is staged first."""
 _NEVER = np.iinfo(np.int64).min
 """A time before any other."""
 
@@ -79,7 +81,7 @@ def earlier_work(trace: Trace) -> Interval | None:
     """Return the interval in which the device works off launches from before the first step, in ns; None without one.
 
     That work isn't the step's, and the device isn't idle meanwhile. If it isn't recorded, the step's own first work
-    shows it by beginning long after its launch.
+    shows it by beginning long after its launch, or a call before that work by waiting.
     """
     steps = step_intervals(trace)
     if not steps or not len(trace.device_rows):
@@ -89,9 +91,29 @@ def earlier_work(trace: Trace) -> Interval | None:
     earlier = s.end[_before_on_its_stream(trace, trace.device_rows[trace.launched_at < begin], step_work)]
     if (earlier > begin).any():
         return Interval(begin, int(earlier.max()))
-    call = int(trace.calls_of(step_work[:1])[0]) if len(step_work) else NONE
-    held = call != NONE and int(s.ts[step_work[0]] - s.end[call]) > HELD_NS
-    return Interval(begin, int(s.ts[step_work[0]])) if held else None
+    until = _held_until(trace, begin, int(step_work[0])) if len(step_work) else NONE
+    return Interval(begin, until) if until != NONE else None
+
+
+def _held_until(trace: Trace, begin: int, first: int) -> int:
+    """Return until when work that isn't recorded kept the steps' first work (its row) from beginning, ns; else NONE.
+
+    A blocked copy's call returns with its copy, so that its begin counts, unlike another launch's.
+    """
+    s, call = trace.slices, trace.calls_of(np.array([first])).item()
+    if call == NONE:
+        return NONE
+    start = s.ts.item(first)
+    copies = is_memcpy(trace.name(call))
+    ready = s.ts.item(call) + STAGED * s.dur.item(first) if copies else s.end.item(call)
+    if start - ready > HELD_NS:
+        return start
+    waits = trace.where(waits_by_nature, *CALLS)
+    waits = waits[(s.track[waits] == s.track[call]) & (s.ts[waits] >= begin) & (s.end[waits] <= s.ts[call])]
+    waits = waits[s.dur[waits] > HELD_NS]
+    explained = s.end[trace.device_rows].max(initial=begin, where=s.ts[trace.device_rows] < start)
+    waits = waits[s.ts[waits] >= explained]
+    return int(s.end[waits].max()) if len(waits) else NONE
 
 
 def _before_on_its_stream(trace: Trace, rows: Int64, step_work: Int64) -> Int64:
@@ -151,15 +173,29 @@ def step_period(trace: Trace) -> float:
 
 
 @once
-def waited_before(trace: Trace) -> int:
-    """Return how long the host waits for earlier launches while `step_period` doesn't count, ns; 0 if negligible."""
+def waits_before(trace: Trace) -> tuple[ThreadInterval, ...]:
+    """Return where the thread of the steps waits for launches from before the first step: that is time of no step."""
     steps = step_intervals(trace)
     earlier = earlier_work(trace) if steps else None
     if earlier is None:
-        return 0
-    took = len(steps) * step_period(trace)
-    left_out = sum(step.length for step in steps) - took
-    return min(int(left_out), _waiting(trace, steps, earlier)) if left_out > BEHIND * took else 0
+        return ()
+    s, track = trace.slices, _steps_track(trace, steps)
+    calls = trace.where(waits_by_nature, *CALLS)
+    calls = calls[(s.track[calls] == track) & (s.ts[calls] < earlier.end) & (s.end[calls] > earlier.begin)]
+    starts, ends = union(np.maximum(s.ts[calls], earlier.begin), np.minimum(s.end[calls], earlier.end))
+    return tuple(ThreadInterval(track, *times) for times in zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _steps_track(trace: Trace, steps: Sequence[Interval]) -> int:
+    """Return the track of the steps' first launch; NONE without one."""
+    launched = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)[:1]]
+    call = trace.calls_of(launched)
+    return trace.slices.track.item(call.item()) if len(call) and call.item() != NONE else NONE
+
+
+def _before_within(trace: Trace, interval: Interval) -> int:
+    """Return how long the host waits for launches from before the first step in this interval, ns."""
+    return sum(max(0, min(end, interval.end) - max(begin, interval.begin)) for _, begin, end in waits_before(trace))
 
 
 def step_times(trace: Trace) -> list[int]:
@@ -169,7 +205,7 @@ def step_times(trace: Trace) -> list[int]:
     """
     steps = step_intervals(trace)
     own = profilers_own_within(trace, steps)
-    host = [step.length - profilers for step, profilers in zip(steps, own, strict=True)]
+    host = [step.length - profilers - _before_within(trace, step) for step, profilers in zip(steps, own, strict=True)]
     device = [b - a for a, b in itertools.pairwise(_done(trace, steps))]
     period = step_period(trace)
     return min((times for times in (host, device) if times), key=lambda t: abs(float(np.mean(t)) - period), default=[])
@@ -189,33 +225,20 @@ def _period_behind(trace: Trace, steps: Sequence[Interval], done: list[int], ear
 
     The host's wait for that isn't time of these steps; the wait that these leave to it is in the device's pace.
     """
-    waiting = _waiting(trace, steps, earlier)
-    host = (sum(step.length for step in steps) - waiting) / len(steps)
+    host = _mean_length(trace, steps)
     device = (done[-1] - earlier.end) / len(steps)
-    tells = waiting or device > (1 + BEHIND) * host or _busy(trace, earlier.end, done[-1]) > FULL
+    tells = waits_before(trace) or device > (1 + BEHIND) * host or _busy(trace, earlier.end, done[-1]) > FULL
     return max(host, device) if tells else host
 
 
 def _mean_length(trace: Trace, steps: Sequence[Interval]) -> float:
-    return float(np.mean([step.length for step in steps])) - _profilers(trace, steps) / len(steps)
+    left_out = _profilers(trace, steps) + sum(_before_within(trace, step) for step in steps)
+    return float(np.mean([step.length for step in steps])) - left_out / len(steps)
 
 
 def _profilers(trace: Trace, steps: Sequence[Interval]) -> int:
     """Return how long the profiler itself blocked the host in these steps."""
     return sum(profilers_own_within(trace, steps))
-
-
-def _waiting(trace: Trace, steps: Sequence[Interval], earlier: Interval) -> int:
-    """Return how long the thread of these steps is in waiting calls while the device works off earlier launches."""
-    s = trace.slices
-    first = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)[:1]]
-    if not len(first):
-        return 0
-    calls = trace.where(waits_by_nature, *CALLS)
-    calls = calls[s.track[calls] == s.track[trace.calls_of(first)]]
-    starts, ends = union(s.ts[calls], s.end[calls])
-    overlap = np.minimum(ends, earlier.end) - np.maximum(starts, earlier.begin)
-    return int(overlap[overlap > 0].sum())
 
 
 def busy_time(trace: Trace, steps: Sequence[Interval]) -> float:

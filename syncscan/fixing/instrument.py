@@ -7,6 +7,7 @@ alone. Lines and columns stay, for what the dry run says of lines.
 from __future__ import annotations
 
 import ast
+import builtins
 
 SEEN, BEGIN, INSIDE, MARK, MARKED = (
     "_syncscan_seen_",
@@ -66,11 +67,11 @@ class _Prober(ast.NodeTransformer):
         return _wrap(inner, number) if loaded and _showable(node) else inner
 
     def _inner(self, node: ast.expr) -> ast.expr:
-        """Return an expression with probes around its parts; a called name or method stays as it is."""
+        """Return an expression with probes around its parts; a called method stays as it is."""
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute):
                 node.func.value = self.visit(node.func.value)  # type: ignore[assignment]
-            elif not isinstance(node.func, ast.Name):
+            elif not (isinstance(node.func, ast.Name) and hasattr(builtins, node.func.id)):
                 node.func = self.visit(node.func)  # type: ignore[assignment]
             node.args = [self.visit(a) for a in node.args]  # type: ignore[misc]
             for keyword in node.keywords:

@@ -32,7 +32,8 @@ class Observations(msgspec.Struct):
     shapes: list[list[int]] = msgspec.field(default_factory=list)
     """Different shapes of its tensors, a few at most."""
     elements: list[str] = msgspec.field(default_factory=list)
-    """Types of what its lists, tuples and dictionaries hold, `torch.Tensor` too; of its NumPy arrays the dtypes."""
+    """Types of what its lists, tuples and dictionaries hold, `torch.Tensor` too; of its NumPy arrays the dtypes; names
+    of its functions and classes, with their modules."""
     shortest: int = 1 << 62
     """Fewest elements of its containers and tensors."""
     longest: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import importlib
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,10 +20,12 @@ ELEMENTS = 64
 """Elements of a container whose types are noted."""
 COMPARED = 512
 """Bytes of a tensor that are compared."""
-UNKNOWN = "unknown"
+UNSEEN = "unseen"
 """Type of a value that can't be looked at."""
 _PLAIN = (int, float, bool, str, type(None))
 """Types whose equal values are the same."""
+_CALLED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
+"""Types of what has a name of its own, by which rewrites know what a call runs."""
 FILES_APART = 10_000_000
 """Between the numbers of two files' nodes."""
 
@@ -76,7 +79,7 @@ class ProbeRecorder:
         try:
             self._look(number, seen, value)
         except Exception:  # whatever a class of the program raises where its attributes are asked for
-            seen.types.append(UNKNOWN)
+            seen.types.append(UNSEEN)
             seen.steady = False
             seen.changes_in = [*{*seen.changes_in, *(block for block, _ in self._running)}]
 
@@ -125,11 +128,16 @@ class ProbeRecorder:
             seen.zero = seen.zero or not value
         elif kind in (list, tuple, dict) or name == "collections.deque":
             self._look_at_container(seen, value)
+        elif isinstance(value, _CALLED):
+            if (own := _full_name(value)) not in seen.elements:
+                seen.elements.append(own)
         elif name == "numpy.ndarray" and str(value.dtype) not in seen.elements:
             seen.elements.append(str(value.dtype))
         self._compare(number, seen, value)
 
     def _name(self, kind: type) -> str:
+        if issubclass(kind, type):
+            return "type"
         if issubclass(kind, self._torch.Tensor):
             return "torch.Tensor" if kind in (self._torch.Tensor, self._torch.nn.Parameter) else kind.__qualname__
         return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
@@ -196,6 +204,12 @@ class ProbeRecorder:
         if not address or not tensor.is_contiguous() or tensor.device.type != "cpu":
             return address, b""
         return address, ctypes.string_at(address, min(tensor.numel() * tensor.element_size(), COMPARED))
+
+
+def _full_name(function: Any) -> str:
+    """Return a function's or class's name, with its module's where it has one."""
+    module, name = getattr(function, "__module__", None), function.__qualname__.removeprefix("_VariableFunctionsClass.")
+    return f"{module}.{name}" if module else name
 
 
 class _Block:

@@ -17,14 +17,14 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.full_queue import held_by_queue
-from syncscan.facts.period import step_intervals
+from syncscan.facts.period import step_intervals, waits_before
 from syncscan.facts.profiler_overhead import profilers_own, profilers_own_within
 from syncscan.host.rows import HostRows, host_rows
 from syncscan.host.scope_paths import ScopePaths
 from syncscan.model.arrays import Bool, Int8, Int16, Int32, Int64, looked_up, numbered_pairs, summed
 from syncscan.model.finding import Finding
 from syncscan.model.host import CountedHost, DearOp
-from syncscan.model.interval import cover_of
+from syncscan.model.interval import ThreadInterval, cover_of
 from syncscan.model.runtime_calls import asks, is_graph_launch, is_launch, is_memcpy, is_query, manages_memory
 from syncscan.model.step import StepSummary
 from syncscan.model.trace import CALLS, NONE, Category, Trace
@@ -88,7 +88,11 @@ class _HostSlices:
         self.itself[waiting] -= waited
         self.waits = int(waited.sum()) + _between_queries(trace, host, findings)
         self.steps_ns = host.steps_ns - _without_profilers(trace, self.itself, self.calls)
-        """Length of all steps together, without the profiler's own work in them, ns."""
+        """Length of all steps together, without the profiler's own work in them and waits for earlier launches, ns."""
+        for interval in waits_before(trace):
+            rest = _subtract(trace, self.itself, self.calls, interval)
+            self.waits = max(0, self.waits - rest)
+            self.steps_ns -= interval.end - interval.begin
 
     def summary(self, step: StepSummary) -> CountedHost:
         """Return the counted host time, on the scale of the step."""
@@ -234,14 +238,27 @@ def _waited(trace: Trace, findings: Iterable[Finding]) -> tuple[Int64, Int64]:
 
 def _without_profilers(trace: Trace, itself: Int64, calls: Int64) -> int:
     """Subtract the profiler's work from the calls around it; return its time on the thread of the steps, ns."""
-    s, inside = trace.slices, cover_of(step_intervals(trace))
-    for track, begin, end in profilers_own(trace):
-        on_track = calls[s.track[calls] == track]
-        overlap = np.minimum(s.end[on_track], end) - np.maximum(s.ts[on_track], begin)
-        if len(on_track) and overlap.max() > 0 and inside.holds(np.array([begin])).item():
-            row = on_track[overlap.argmax()]
-            itself[row] = max(0, itself.item(row) - int(overlap.max()))
+    inside = cover_of(step_intervals(trace))
+    for interval in profilers_own(trace):
+        if inside.holds(np.array([interval.begin])).item():
+            _subtract(trace, itself, calls, interval)
     return sum(profilers_own_within(trace, step_intervals(trace)))
+
+
+def _subtract(trace: Trace, itself: Int64, calls: Int64, interval: ThreadInterval) -> int:
+    """Subtract an interval from the own time of the call that it mostly lies in; return what that has too little, ns.
+
+    So much of the call counts as a wait already.
+    """
+    s, (track, begin, end) = trace.slices, interval
+    on_track = calls[s.track[calls] == track]
+    overlap = np.minimum(s.end[on_track], end) - np.maximum(s.ts[on_track], begin)
+    if not len(on_track) or overlap.max() <= 0:
+        return 0
+    row, left_out = on_track[overlap.argmax()], int(overlap.max())
+    own = itself.item(row)
+    itself[row] = max(0, own - left_out)
+    return max(0, left_out - own)
 
 
 def _between_queries(trace: Trace, host: HostRows, findings: Iterable[Finding]) -> int:

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from syncscan.facts.period import earlier_work, later_work, step_intervals, window
+from syncscan.facts.period import earlier_work, later_work, step_intervals, waits_before, window
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
@@ -49,11 +49,21 @@ def summary(analysis: Analysis) -> str:
     often = times(sum(f.per_step for f in waiting))
     if s.waits_withheld:
         return f"{places} {often}; how long can't be measured."
-    waits = f"{places} {often}, for {share(s.wait_us, s)}"
+    waits = f"{places} {often}, for {share(s.wait_us, s)}{_before(analysis)}"
     if s.recoverable_us is None:
         return f"{waits}."
     them = "it" if len(waiting) == 1 else "them"
     return f"{waits}; removing {them} saves {_saving_text(s, s.recoverable_us)}."
+
+
+def _before(analysis: Analysis) -> str:
+    """Return how much of the waits was for launches from before the first step, a clause; empty where it's little."""
+    steps = max(1, analysis.step.count)
+    us = sum(end - begin for _, begin, end in waits_before(analysis.trace)) / steps / 1e3
+    if us <= ACROSS * analysis.step.observed_us:
+        return ""
+    most = "most of it" if us < (1 - ACROSS) * analysis.step.wait_us else "all of it"
+    return f", {most if 2 * us > analysis.step.wait_us else 'part of it'} for work launched before the first step"
 
 
 def _saving_text(s: StepSummary, us: float) -> str:

@@ -60,6 +60,10 @@ class Scratch:
             from syncscan.scratch import kernel
 
             kernel.enter(self.folders, cache_folders())
+        else:
+            from syncscan.scratch import redirect
+
+            redirect.enter(self.folders[0], cache_folders())
         environment.quiet(self.folders[0], dry=dry)
 
     def written(self) -> dict[str, Path | None]:
@@ -69,11 +73,13 @@ class Scratch:
             By the absolute path that the program used, with links resolved: the file that the run left there, which is
             gone after `close`; None where it removed the user's. A file that was opened for writing counts as written.
         """
+        if self.kind == PYTHON:
+            from syncscan.scratch.redirect import left
+
+            return left.written(self.folders[0])
         from syncscan.scratch import layers
 
-        if not (self.folders[0] / layers.NOTES).exists():
-            return {}
-        return layers.written(self.folders[0])
+        return layers.written(self.folders[0]) if (self.folders[0] / layers.NOTES).exists() else {}
 
     def close(self) -> None:
         """Remove all that was written."""

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from syncscan.facts.period import busy_time, step_intervals
+from syncscan.facts.period import busy_time, step_intervals, waits_before
 from syncscan.facts.profiler_overhead import profilers_own
 from syncscan.model.habit import Change, Paced
 from syncscan.model.interval import Interval, ThreadInterval, cover_of
@@ -86,7 +86,13 @@ def find_steps(
         edges=tuple(edges),
         waits=tuple(waits),
         threads=find_threads(trace, np.append(launches.tracks, [wait.track for wait in waits]).astype(np.int64)),
-        left_out=(*held_launches(trace, launches), *profilers_own(trace), *change.host, *_of_calls(trace, change)),
+        left_out=(
+            *held_launches(trace, launches),
+            *profilers_own(trace),
+            *waits_before(trace),
+            *change.host,
+            *_of_calls(trace, change),
+        ),
         paced=change.paced,
         added_from=added_from,
         busy_ns=busy_time(trace, steps) / len(steps) if steps and as_recorded else 0.0,

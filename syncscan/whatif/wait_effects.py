@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from syncscan.facts.clock_tolerance import HOST_NS
 from syncscan.facts.full_queue import held_by_queue
+from syncscan.facts.period import waits_before
 from syncscan.model.arrays import median, quantile
 from syncscan.model.finding import Place, Removal, SyncPoint
 from syncscan.model.interval import Interval, ThreadInterval
@@ -164,12 +165,13 @@ class _EffectMeter:
         # what the host lost beyond that between waking up and returning is its own time again
         own_ns = int(end - done - wake) if waited and end > done else 0
         copy, saved = self._copy(point)
+        own = float(end - start - self._before(point.track, start, end))
         return WaitEffect(
             track=point.track,
             interval=Interval(start, max(last - own_ns, start)),
             streams=awaited.streams,
             event=awaited.event,
-            call_ns=min(float(end - start), self._usual_call(row)) if waited else float(end - start),
+            call_ns=min(own, self._usual_call(row)) if waited else own,
             wake_ns=wake,
             after_ns=float(last - end),
             left_ns=self._left(point, row),
@@ -179,6 +181,11 @@ class _EffectMeter:
             copy=copy,
             copy_ns=saved,
         )
+
+    def _before(self, track: int, start: int, end: int) -> int:
+        """Return how long a call waited for launches from before the first step, which is time of no step, ns."""
+        waits = (min(end, to) - max(start, since) for on, since, to in waits_before(self.trace) if on == track)
+        return sum(max(0, ns) for ns in waits)
 
     def _copy(self, point: SyncPoint) -> tuple[int, float]:
         """Return the stream of its copy (or NONE), and how much of the copy the removal saves, ns."""

@@ -98,6 +98,34 @@ def test_work_that_begins_late_was_held(lag: float, earlier: Interval | None) ->
     assert earlier_work(t.trace()) == earlier
 
 
+@pytest.mark.parametrize(
+    ("call", "lasts", "held"),
+    [("cudaStreamSynchronize", 0, True), ("cudaMalloc", 0, False), ("cudaMemcpyAsync", 1, True)],
+)
+def test_a_call_that_waits_before_all_work_was_held(call: str, lasts: float, held: bool) -> None:
+    """By work that isn't recorded: only calls that take long just because they wait show it."""
+    t = TraceBuilder()
+    with t.step(0, 8000):
+        t.call(call, 100, 5000, correlation=77)
+        if lasts:
+            copy = {"device": 0, "stream": 7, "correlation": 77}
+            t.event(ph="X", cat="gpu_memcpy", name="Memcpy HtoD", pid=0, tid=7, ts=4990, dur=lasts, args=copy)
+        t.launch("kernel", at=6000, lasts=1000)
+    assert (earlier_work(t.trace()) is not None) is held
+    assert step_period(t.trace()) == pytest.approx(3_100_000 if held else 8_000_000, rel=0.01)
+
+
+def test_a_large_copy_that_is_staged_first_was_not_held() -> None:
+    """Its own length says how long that may take: 4 ms before a copy of 1 ms."""
+    t = TraceBuilder()
+    with t.step(0, 8000):
+        t.call("cudaMemcpyAsync", 100, 5000, correlation=77)
+        copy = {"device": 0, "stream": 7, "correlation": 77}
+        t.event(ph="X", cat="gpu_memcpy", name="Memcpy HtoD", pid=0, tid=7, ts=4000, dur=1000, args=copy)
+        t.launch("kernel", at=6000, lasts=1000)
+    assert earlier_work(t.trace()) is None
+
+
 def test_a_wait_for_the_step_before_is_no_time_of_this_one() -> None:
     """The host waits 5 ms for the step before, then takes 3 ms; the device is done 4 ms after it took this one up."""
     t = TraceBuilder()

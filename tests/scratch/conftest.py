@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from syncscan.scratch import Scratch
-from syncscan.scratch.view import KERNEL, VARIABLE, _kernels_refusal
+from syncscan.scratch.view import KERNEL, PYTHON, VARIABLE, _kernels_refusal
 
 
-@pytest.fixture(params=[KERNEL])
+@pytest.fixture(params=[KERNEL, PYTHON])
 def scratch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch]:
     if request.param == KERNEL and _kernels_refusal():
         pytest.skip(f"the kernel gives no view here: {_kernels_refusal()}")

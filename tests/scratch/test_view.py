@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from syncscan.scratch import Scratch
+from syncscan.scratch import Scratch, landlock
 from tests.scratch.in_view import run
 
 
@@ -154,7 +156,7 @@ def test_other_programs_write_into_the_view_too(scratch: Scratch, folder: Path) 
 def test_files_in_other_places_stay(scratch: Scratch, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A home folder, folders for temporary files and shared memory are part of the view."""
     home = tmp_path_factory.mktemp("home")
-    names = [str(home / "file"), "/var/tmp/syncscan-test", "/dev/shm/syncscan-test"]
+    names = [str(home / "file"), f"/var/tmp/syncscan-test-{os.getpid()}", f"/dev/shm/syncscan-test-{os.getpid()}"]
 
     def program() -> None:
         for name in names:
@@ -190,3 +192,73 @@ def test_a_program_can_tell(scratch: Scratch, folder: Path) -> None:
         assert os.environ["WANDB_MODE"] == "disabled"
 
     run(scratch, program)
+
+
+def test_a_database_is_copied(scratch: Scratch, folder: Path) -> None:
+    """sqlite3 opens files in C; what it writes is read back, and the user's database stays."""
+    with sqlite3.connect("runs.db") as base:
+        base.execute("create table runs (loss real)")
+    base.close()
+    before = contents(folder)
+
+    def program() -> None:
+        for _ in range(2):
+            with sqlite3.connect("runs.db") as own:
+                own.execute("insert into runs values (0.5)")
+            own.close()
+        with sqlite3.connect("runs.db") as own:
+            assert own.execute("select count(*) from runs").fetchone() == (2,)
+
+    run(scratch, program)
+    assert contents(folder) == before
+
+
+def test_arrays_are_mapped_from_copies(scratch: Scratch, folder: Path) -> None:
+    """NumPy writes through a mapped file, by `tofile` and by `save`."""
+    np.zeros(4, "int32").tofile("mapped.bin")
+    before = contents(folder)
+
+    def program() -> None:
+        mapped = np.memmap("mapped.bin", "int32", "r+")
+        mapped[:] = 7
+        mapped.flush()
+        assert np.fromfile("mapped.bin", "int32").tolist() == [7] * 4
+        np.save("new.npy", mapped)
+        assert np.load("new.npy").sum() == 28
+
+    run(scratch, program)
+    assert contents(folder) == before
+
+
+def test_checkpoints_are_copied(scratch: Scratch, folder: Path) -> None:
+    """Torch writes a checkpoint in C++, by its path; one that is mapped is read in C++."""
+    torch = pytest.importorskip("torch")
+    torch.save({"step": 70}, "last.pt")
+    before = contents(folder)
+
+    def program() -> None:
+        assert torch.load("last.pt")["step"] == 70
+        torch.save({"step": torch.ones(2)}, "last.pt")
+        torch.save({"step": 1}, Path("results") / "new.pt")
+        assert torch.load("last.pt", mmap=True)["step"].sum() == 2
+        assert torch.load(Path("results") / "new.pt")["step"] == 1
+
+    run(scratch, program)
+    assert contents(folder) == before
+
+
+def test_what_cannot_be_redirected_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that isn't Python can't write into the user's files either, but into its folder for temporary files."""
+    monkeypatch.setenv("SYNCSCAN_SCRATCH", "python")
+    if landlock.version() < landlock.NEEDED:
+        pytest.skip("no Landlock here")
+    before = contents(folder)
+
+    def program() -> None:
+        for command in ("echo x > last.pt", "rm last.pt", "mkdir new", "mv results old", ": > train.log"):
+            assert subprocess.run(command, shell=True, stderr=subprocess.PIPE).returncode != 0
+        subprocess.run("echo x > $TMPDIR/x && cat last.pt > /dev/null", shell=True, check=True)
+
+    with Scratch.made() as scratch:
+        run(scratch, program)
+    assert contents(folder) == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing.program_file import File, Function
+from syncscan.fixing.program_file import File, Function, Scope
 
 _RUN_BESIDE = frozenset("Thread Timer submit signal run_in_executor to_thread add_done_callback".split())
 """Calls after which a function that they are given runs on its own, beside the rest of the program."""
@@ -63,6 +63,13 @@ def parameter(file: File, call: ast.Call, argument: ast.expr, function: Function
             return keyword.arg if keyword.arg in known else None
     at = call.args.index(argument) + is_bound(file, call, function)
     return names[at] if at < len(names) else None
+
+
+def has_parameter(function: Scope, name: str) -> bool:
+    """Return whether a function has a parameter of this name, whose value its callers hold too."""
+    if isinstance(function, ast.Module):
+        return False
+    return name in [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
 
 
 def argument(file: File, call: ast.Call, name: str, function: Function) -> ast.expr | None:
@@ -180,6 +187,7 @@ __all__ = [
     "argument",
     "callee",
     "calls_of",
+    "has_parameter",
     "is_bound",
     "is_value",
     "method",

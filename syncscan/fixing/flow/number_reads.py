@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from syncscan.fixing.edits import Render
+from syncscan.fixing.flow import memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 
@@ -260,23 +261,23 @@ def copies(file: File, site: NumberRead, region: list[ast.AST]) -> bool:
         region: the nodes that run until it is read.
     """
     of = site.of
-    if site.equal is not None:
+    if site.equal is not None or memory.is_new(file, of):
         return False
-    if isinstance(of, ast.BinOp | ast.Compare | ast.UnaryOp):
-        return False
-    if isinstance(of, ast.Call):
-        name = of.func.attr if isinstance(of.func, ast.Attribute) else getattr(of.func, "id", "")
-        if name in FRESH:
-            return False
-    root = root_of(of)
-    if root is None or not isinstance(of, ast.Name):
+    if not isinstance(of, ast.Name):
         return True
-    loops = file.loops_of(site.node)
-    given = [n for n in region if isinstance(n, ast.Assign) and _assigns(n, root.id)]
-    inner = [n for n in given if loops and file.within(n, loops[-1])]
-    if not inner or not all(isinstance(n.value, ast.Call | ast.BinOp | ast.UnaryOp) for n in given):
+    home, nodes, loops = file.home_of(of), set(region), file.loops_of(site.node)
+    given = [n for n in file.names(home, of.id) if isinstance(n.ctx, ast.Store) and n in nodes]
+    if not any(loops and file.within(n, loops[-1]) for n in given) or not all(_is_given_new(file, n) for n in given):
         return True
-    return any(writes_to(n, name) for name in second_names(region, root.id) for n in region)
+    return memory.new_may_change(file, of, nodes)
+
+
+def _is_given_new(file: File, target: ast.Name) -> bool:
+    """Return whether an assignment gives a name new memory; of a tuple of targets all of it."""
+    statement = file.statement_of(target)
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    return all(part is not None and memory.is_new(file, part) for part in parts)
 
 
 def second_names(region: Iterable[ast.AST], name: str) -> set[str]:
@@ -319,10 +320,6 @@ def root_of(node: ast.AST) -> ast.Name | None:
         else:
             return None
     return node
-
-
-def _assigns(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
 
 
 def writes_to(node: ast.AST, name: str) -> bool:

@@ -7,18 +7,11 @@ from collections.abc import Callable, Iterator
 
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, read_back
+from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, onlookers, read_back
 from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, written
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File, Function, Home, Scope
 
-_SHOWS = frozenset(
-    "print str repr format debug info warning error log write "
-    "add_scalar add_scalars set_postfix set_description".split()
-)
-_LOOK = frozenset("asdict astuple getattr pformat dumps vars".split())
-_KEEP = frozenset("deepcopy dump save".split())
-_COPY = frozenset("copy.copy dataclasses.replace replace".split())
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 
@@ -71,7 +64,7 @@ class NumberWalk:
         self._write_sums()
         for source in [o for o in self.origins.values() if o in self.lasting]:
             if source.home is not None:
-                self._check_exits(source)
+                onlookers.check(self, source)
                 read_back.write(self, source)
         for source in list(self.origins.values()):
             clocks.check(self, source)
@@ -393,24 +386,10 @@ class NumberWalk:
         return scopes
 
     def _check_hidden(self, cell: Attribute, origin: Origin) -> None:
-        """Refuse reads of an attribute without its name: `x.__dict__`, `vars(x)`, `asdict(x)`, `getattr(x, name)`."""
+        """Refuse reads of an attribute without its name: `x.__dict__`."""
         for node in self.file.attributes("__dict__"):
             if cell.owner in (callees.owners(self.file, node.value) or {cell.owner}) and self.in_region(node, origin):
                 self.stuck(node, "may be read through __dict__", origin, shown=self._is_formatted(node))
-        for call in (n for n in self.file.nodes if isinstance(n, ast.Call) and n.args):
-            if self._looks_inside(call, cell.owner) and self.in_region(call, origin):
-                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-                self.stuck(call, f"may be read by {name}()", origin)
-
-    def _looks_inside(self, call: ast.Call, owner: str) -> bool:
-        """Return whether a call may read or copy all attributes of an object of this class."""
-        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        of = callees.owners(self.file, call.args[0])
-        copies = name in _KEEP or ast.unparse(call.func) in _COPY
-        if not copies and name not in _LOOK:
-            return False
-        unknown = not of and (not copies or isinstance(call.args[0], ast.Name | ast.Attribute))
-        return unknown or owner in of
 
     def _is_formatted(self, node: ast.AST) -> bool:
         """Return whether a node is the argument of `text.format(**node)`."""
@@ -460,7 +439,7 @@ class NumberWalk:
             self.lasting.setdefault(origin, {})[code] = (cell, taint)
             return
         inner = isinstance(cell, Local) and cell.scope is function and cell.scope is not self.file.tree
-        if inner and (taint.shape is ContainerShape.NUMBER or not self._is_parameter(function, code)):
+        if inner and (taint.shape is ContainerShape.NUMBER or not callees.has_parameter(function, code)):
             return
         self._outlives(cell, code, root, taint, function, origin)
 
@@ -468,12 +447,14 @@ class NumberWalk:
         self, cell: Cell, path: str, root: ast.Name, taint: Taint, holder: Function | ast.Module, origin: Origin
     ) -> None:
         """Note a cell of a called function under the name that it has here."""
-        if isinstance(cell, Local) and cell.scope is holder and not self._is_parameter(holder, cell.name):
+        if isinstance(cell, Local) and cell.scope is holder and not callees.has_parameter(holder, cell.name):
             return
         call, outer = origin.node, origin.behind
         if isinstance(call, ast.Call) and outer is not None and callees.callee(self.file, call) is holder:
             assert not isinstance(holder, ast.Module)
-            tree = callees.argument(self.file, call, root.id, holder) if self._is_parameter(holder, root.id) else None
+            tree = (
+                callees.argument(self.file, call, root.id, holder) if callees.has_parameter(holder, root.id) else None
+            )
             if tree is not None and _is_plain(tree):
                 self._hold_at(cell, self.file.text.code(tree) + path[len(root.id) :], tree, taint, outer)
                 return
@@ -496,7 +477,7 @@ class NumberWalk:
         for call in calls:
             outer = self.origin(call, origin)
             given, tree = path, None
-            if self._is_parameter(function, root.id):
+            if callees.has_parameter(function, root.id):
                 tree = callees.argument(self.file, call, root.id, function)
                 if tree is None or not _is_plain(tree):
                     raise Stuck(function, "is stored in an object without a name after the loop", origin)
@@ -525,12 +506,6 @@ class NumberWalk:
                 raise Stuck(function, "is stored by a nested function", outer)
             self._outlives(cell, path, name, taint, function, outer)
         self._use_all(cell, taint, outer)
-
-    def _is_parameter(self, function: Function | ast.Module, name: str) -> bool:
-        if isinstance(function, ast.Module):
-            return False
-        arguments = function.args
-        return name in [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
     # functions
 
@@ -603,23 +578,6 @@ class NumberWalk:
             if taint.shape is not ContainerShape.NUMBER:
                 for statement in containers.sums_of_shared_entries(self, held, origin):
                     deferred_arithmetic.write_sum(self, statement)
-
-    def _check_exits(self, origin: Origin) -> None:
-        """Refuse loops that yield, or whose exceptions are handled by code that uses a deferred cell."""
-        home = origin.home
-        assert home is not None
-        if any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(home)):
-            raise Stuck(home, "is stored in a loop that yields", origin)
-        inner: ast.AST = home
-        for outer in self.file.ancestors(home):
-            if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
-                break
-            if isinstance(outer, ast.Try) and inner in outer.body:
-                handlers = [*outer.handlers, *outer.finalbody]
-                for cell, _ in self.lasting[origin].values():
-                    if any(self.file.within(use, h) for use in self.uses(cell) for h in handlers):
-                        raise Stuck(outer, "is used by an exception handler around the loop", origin)
-            inner = outer
 
     def _rarely(self, node: ast.AST, origin: Origin, shown: bool) -> bool:
         """Read the number here, if this runs seldom beside the reads that are deferred."""

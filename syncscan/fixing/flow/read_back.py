@@ -253,20 +253,12 @@ def _is_used_behind(walk: NumberWalk, cell: Cell, home: Home) -> bool:
         return True
     uses = (n for n in walk.file.names(cell.scope, cell.name) if isinstance(n.ctx, ast.Load))
     shared = any(_has_two_targets(walk.file.parents[store]) for store in walk.stores(cell))
-    return shared or any(not walk.file.within(n, home) for n in uses) or _is_another_s(walk, cell)
-
-
-def _is_another_s(walk: NumberWalk, cell: Local) -> bool:
-    """Return whether a name is a parameter, whose container the caller holds too."""
-    arguments = getattr(cell.scope, "args", None)
-    if arguments is None:
-        return False
-    return cell.name in [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return shared or any(not walk.file.within(n, home) for n in uses) or callees.has_parameter(cell.scope, cell.name)
 
 
 def is_there(walk: NumberWalk, cell: Local, home: Home) -> bool:
     """Return whether a name is bound before the loop, or by the loop, which surely runs."""
-    if _is_another_s(walk, cell):
+    if callees.has_parameter(cell.scope, cell.name):
         return True
     if isinstance(home, ast.Assign) and any(isinstance(t, ast.Name) and t.id == cell.name for t in home.targets):
         return True

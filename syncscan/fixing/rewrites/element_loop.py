@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.number_reads import NumberRead, root_of, sites
+from syncscan.fixing.flow import memory
+from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -75,10 +76,7 @@ def _loop(file: File, site: NumberRead) -> Draft | None:
     loop = loops[-1]
     if tensor is None or tensor.dims != 1 or file.types(of.slice) != {"int"} or not _goes_over(file, loop, of.slice):
         return None
-    base = root_of(of.value)
-    if base is None or questions.is_stored(file, base, loop) or questions.is_written(file, base.id, loop):
-        return None
-    if not file.is_steady(of.value, loop):
+    if not file.is_steady(of.value, loop) or not memory.stays(file, of.value, loop):
         return None
     draft = Draft(file.text)
     fresh = file.fresh(f"{file.text.code(of.value).rpartition('.')[2].partition('[')[0]}_values")

@@ -1,16 +1,17 @@
 """Reads a number once before the loop if it is the same in every iteration.
 
-Neither the loop's own lines nor the functions that it calls modify the tensor.
+Neither the loop's own lines nor the functions of the file that it calls modify the tensor, and no other function gets
+it or may reach it.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.number_reads import NumberRead, root_of, sites
+from syncscan.fixing.flow import memory
+from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -34,20 +35,7 @@ def find(file: File) -> Iterator[Proposal | Left]:
 def _stays(file: File, site: NumberRead, loop: Loop) -> bool:
     """Return whether what is read is the same tensor, unchanged, as long as the loop runs."""
     of = site.of
-    base = root_of(of)
-    if base is None or not questions.is_path(of) or questions.is_stored(file, base, loop):
-        return False
-    if not file.is_steady(of, loop):
-        return False
-    if isinstance(loop, ast.For) and base.id in questions.targets(loop):
-        return False
-    nodes = questions.running_in(file, loop)
-    if isinstance(of, ast.Attribute):
-        return not any(questions.is_attribute_written(node, of.attr) for node in nodes)
-    if file.home_of(base) is not file.tree:
-        nodes = [loop]
-    optimizer = any(isinstance(n, ast.Attribute) and n.attr == "step" for n in ast.walk(loop))
-    return not optimizer and not any(questions.is_written(file, base.id, node) for node in nodes)
+    return questions.is_path(of) and file.is_steady(of, loop) and memory.stays(file, of, loop)
 
 
 def _proposal(file: File, site: NumberRead, loop: Loop) -> Proposal:

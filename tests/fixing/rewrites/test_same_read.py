@@ -17,6 +17,24 @@ FIXED = {
         "result = x.tolist()"
     ),
     (
+        "import math\n"
+        "def grown(t, k):\n"
+        "    return t * math.sqrt(k)\n"
+        "scale = torch.tensor(1.5, device=device)\n"
+        "for k in range(4):\n"
+        "    x = torch.relu(grown(scale, k)) + x * scale.item()\n"
+        "result = x.tolist()"
+    ): (
+        "import math\n"
+        "def grown(t, k):\n"
+        "    return t * math.sqrt(k)\n"
+        "scale = torch.tensor(1.5, device=device)\n"
+        "scale_value = scale.item()\n"
+        "for k in range(4):\n"
+        "    x = torch.relu(grown(scale, k)) + x * scale_value\n"
+        "result = x.tolist()"
+    ),
+    (
         "class Net(torch.nn.Module):\n"
         "    def __init__(self):\n"
         "        super().__init__()\n"
@@ -114,6 +132,35 @@ KEPT = {
             "for k in range(4):\n"
             "    if k > 10:\n"
             "        x = x * scale.item()\n"
+            "result = x.tolist()"
+        ),
+        (
+            "import operator\n"
+            "scale = torch.tensor(1.5, device=device)\n"
+            "for k in range(4):\n"
+            "    x = x * scale.item()\n"
+            "    if k > 10:\n"
+            "        operator.imul(scale, 2)\n"
+            "result = x.tolist()"
+        ),
+        (
+            "import operator\n"
+            "scale = torch.tensor(1.5, device=device)\n"
+            "kept = dict(scale=scale)\n"
+            "for k in range(4):\n"
+            "    x = x * scale.item()\n"
+            "    operator.index(k)\n"
+            "result = x.tolist()"
+        ),
+        (
+            "import operator\n"
+            "class Net:\n"
+            "    def __init__(self):\n"
+            "        self.scale = torch.tensor(1.5, device=device)\n"
+            "net = Net()\n"
+            "for k in range(4):\n"
+            "    x = x * net.scale.item()\n"
+            "    operator.index(k)\n"
             "result = x.tolist()"
         ),
         (

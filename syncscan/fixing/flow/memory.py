@@ -1,0 +1,447 @@
+"""Finds out what may write to the memory of a name's tensor.
+
+What is known only to read stands in lists; everything else may write: a call of another file's function, a method of an
+unknown object, a container or attribute that holds the tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable
+
+from syncscan.fixing.flow import called, callees
+from syncscan.fixing.program_file import File, Function, Loop, Scope
+
+NEW = frozenset(
+    "abs acos add addmm all allclose amax amin any arange argmax argmin argsort asin atan bernoulli bincount bmm cat "
+    "ceil clamp clone concat concatenate cos cosine_similarity count_nonzero cross cross_entropy cumprod cumsum "
+    "dist div dot einsum empty empty_like eq erf exp eye flip floor fmod full full_like gather ge gelu gt histc "
+    "hypot inverse isclose isfinite isinf isnan item kl_div kthvalue l1_loss le lerp linspace log log10 log1p log2 "
+    "log_softmax logical_and logical_not logical_or logsumexp lt matmul max maximum mean median min minimum mm mode "
+    "mse_loss mul multinomial nanmean nansum ne neg nll_loss nonzero norm normal numel one_hot ones ones_like outer "
+    "pow prod quantile rand rand_like randint randn randn_like randperm reciprocal relu remainder "
+    "repeat_interleave roll round rsqrt sample scatter searchsorted sigmoid sign sin smooth_l1_loss softmax "
+    "softplus sort sqrt square stack std std_mean sub sum tan tanh tensor tolist topk tril triu trunc unique var "
+    "var_mean where zeros zeros_like binary_cross_entropy binary_cross_entropy_with_logits gaussian_nll_loss "
+    "hinge_embedding_loss huber_loss ctc_loss triplet_margin_loss conv1d conv2d linear layer_norm "
+    "scaled_dot_product_attention size dim nelement element_size is_floating_point get_device data_ptr "
+    "clip_grad_norm_ backward".split()
+)
+"""Functions of torch and methods of tensors that give memory of their own, or no tensor."""
+_OWNERS = frozenset("torch torch.Tensor torch.nn.functional torch.linalg torch.functional torch.nn.utils".split())
+"""Where these are found."""
+_READS = (
+    "builtins.abs builtins.bool builtins.divmod builtins.float builtins.format builtins.hasattr builtins.hash "
+    "builtins.id builtins.int builtins.isinstance builtins.len builtins.pow builtins.print builtins.range "
+    "builtins.repr builtins.round builtins.str builtins.type json. logging. math. str. warnings. "
+    "torch.nn.modules.loss. torch.utils.tensorboard. tensorboardX."
+).split()
+"""What only looks at what it is given, and gives nothing of its memory back; with a dot at the end all of a kind."""
+_TAKES = (
+    *_READS,
+    *(
+        "builtins.all builtins.any builtins.enumerate builtins.getattr builtins.iter builtins.list builtins.max "
+        "builtins.min builtins.next builtins.reversed builtins.set builtins.sorted builtins.sum builtins.tuple "
+        "builtins.zip dict.get dict.items dict.keys dict.values torch.* torch.nn.functional.* torch.functional.* "
+        "torch.linalg.* torch.fft.* torch.special.* torch.Tensor.* torch.nn.modules.linear. torch.nn.modules.conv. "
+        "torch.nn.modules.sparse. torch.nn.modules.normalization. torch.nn.modules.rnn. torch.nn.modules.pooling."
+    ).split(),
+)
+"""What doesn't write to what it is given, but may give it back, or a view; with a star what stands there itself."""
+_ALONE = (
+    *_TAKES,
+    *(
+        "builtins.callable builtins.dict builtins.open builtins.slice builtins.super collections. dict. itertools. "
+        "list. numpy. os. random. set. sys. time. torch.cuda. torch.nn.modules.activation. torch.nn.modules.dropout. "
+        "tqdm. tuple."
+    ).split(),
+)
+"""What doesn't write to a tensor that it isn't given."""
+_PROPERTIES = frozenset(
+    "device dtype grad_fn is_cuda is_leaf is_sparse itemsize layout ndim requires_grad shape".split()
+)
+"""Attributes of tensors that are no tensors."""
+_ASSIGNABLE = frozenset({"grad", "requires_grad"})
+"""Attributes of tensors whose assignment leaves their values."""
+_ONLY_LOOK = (ast.Expr, ast.FormattedValue, ast.Compare, ast.Assert, ast.If, ast.While, ast.Slice, ast.Delete)
+"""Nodes that do no more with a tensor in them than to look at it."""
+
+
+def is_new(file: File, value: ast.expr, depth: int = 3) -> bool:
+    """Return whether an expression gives memory of its own, which nothing else holds."""
+    if isinstance(value, ast.BinOp | ast.Compare):
+        return True
+    if isinstance(value, ast.UnaryOp):
+        return not isinstance(value.op, ast.UAdd)
+    if isinstance(value, ast.Subscript):
+        return is_new(file, value.value, depth)
+    if not isinstance(value, ast.Call) or _writes_by_choice(value):
+        return False
+    function = callees.callee(file, value)
+    if function is not None:
+        return depth > 0 and _returns_new(file, function, depth - 1)
+    what = called.names(file, value)
+    if isinstance(value.func, ast.Attribute) and not what and _may_be_tensor(file, value.func.value):
+        what = frozenset({f"torch.Tensor.{value.func.attr}"})
+    if isinstance(value.func, ast.Attribute) and what and all(_is_among(name, ["torch.Tensor.*"]) for name in what):
+        return all(_gives_new(name) for name in what) or is_new(file, value.func.value, depth)  # a view of new memory
+    return bool(what) and all(_gives_new(name) for name in what)
+
+
+def stays(file: File, path: ast.expr, loop: Loop) -> bool:
+    """Return whether the tensor or list that a path names is the same, unchanged, as long as a loop runs.
+
+    Args:
+        file: the program.
+        path: `a`, `a.b`, `a[0]`, in the loop.
+        loop: a loop around it.
+    """
+    root = _root(path)
+    if root is None or any(_is_bound(n) and file.within(n, loop) for n in _uses(file, root)):
+        return False
+    region = running_in(file, loop)
+    while isinstance(path, ast.Subscript):
+        path = path.value
+    if isinstance(path, ast.Attribute):
+        return not _attribute_may_change(file, path, region)
+    return not may_change(file, root, region, loop.end_lineno or loop.lineno)
+
+
+def running_in(file: File, loop: ast.AST) -> list[ast.AST]:
+    """Return the nodes of a loop, of the functions of the file that ran in it, and of those that it names."""
+    functions = [n for n in file.nodes if isinstance(n, Function)]
+    nodes = list(ast.walk(loop))
+    taken: set[ast.AST] = set()
+    while True:
+        named = {getattr(n, "id", None) or getattr(n, "attr", None) for n in nodes}
+        more = [f for f in functions if f not in taken and (file.ran_inside(f, loop) or f.name in named)]
+        if not more:
+            return nodes
+        taken |= set(more)
+        nodes += [n for function in more for n in ast.walk(function)]
+
+
+def may_change(file: File, name: ast.Name, region: Collection[ast.AST], until: int) -> bool:
+    """Return whether something in a region may write to the memory of a name's tensor, which is older than the region.
+
+    Args:
+        file: the program.
+        name: the name, where it is used.
+        region: the nodes that run meanwhile.
+        until: last line of the region in the name's function: what stands behind it there runs later.
+    """
+    spread = _Spread(file, region, until)
+    spread.follow(file.home_of(name), name.id)
+    lent = spread.is_held or not _is_only_given_new(file, name)
+    return spread.is_written or (lent and not _leaves_alone(file, region))
+
+
+def new_may_change(file: File, name: ast.Name, region: Collection[ast.AST]) -> bool:
+    """Return whether something in a region may write to the memory of a name's tensor, which is made in the region."""
+    spread = _Spread(file, region)
+    spread.follow(file.home_of(name), name.id)
+    return spread.is_written or spread.is_held
+
+
+def is_only_read(file: File, node: ast.expr) -> bool:
+    """Return whether nothing in the file writes to the memory of an expression's tensor, or keeps it."""
+    spread = _Spread(file, file.nodes)
+    spread.look_at(node)
+    return not spread.is_written and not spread.is_held
+
+
+def _attribute_may_change(file: File, attribute: ast.Attribute, region: Collection[ast.AST]) -> bool:
+    """Return whether something in a region may write to the tensor that an attribute holds, or replace it."""
+    spread = _Spread(file, region)
+    for use in file.attributes(attribute.attr):
+        if use in region:
+            if not isinstance(use.ctx, ast.Load):
+                return True
+            spread.look_at(use)
+    return spread.is_written or spread.is_held or not _leaves_alone(file, region)
+
+
+def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
+    """Return whether no call in a region may write to a tensor that it isn't given."""
+    return all(_is_known(file, node) for node in region if isinstance(node, ast.Call))
+
+
+def _is_known(file: File, call: ast.Call) -> bool:
+    what = called.names(file, call)
+    return bool(what) and all(name == called.OWN or _is_among(name, _ALONE) for name in what)
+
+
+def _is_only_given_new(file: File, name: ast.Name) -> bool:
+    """Return whether all that is assigned to a name is new memory, so that nothing else holds it from before."""
+    stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
+    assigns = [file.parents[store] for store in stores]
+    values = [a.value if isinstance(a, ast.Assign | ast.AnnAssign) else None for a in assigns]
+    return bool(values) and all(value is not None and is_new(file, value) for value in values)
+
+
+def _returns_new(file: File, function: Function, depth: int) -> bool:
+    """Return whether all that a function returns is memory of its own."""
+    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and file.function_of(n) is function]
+    values = [n.value for n in returns if n.value is not None]
+    parts = [part for value in values for part in (value.elts if isinstance(value, ast.Tuple) else [value])]
+    return bool(parts) and all(is_new(file, part, depth) or _is_new_local(file, part, function) for part in parts)
+
+
+def _is_new_local(file: File, value: ast.expr, function: Function) -> bool:
+    """Return whether a function returns a name that it gives new memory, which it keeps nowhere else."""
+    if not isinstance(value, ast.Name) or file.home_of(value) is not function or not _is_only_given_new(file, value):
+        return False
+    spread = _Spread(file, list(ast.walk(function)), returned=function)
+    spread.follow(function, value.id)
+    return not spread.is_held
+
+
+class _Spread:
+    """Follows a tensor's memory to whatever name, view or function of the file shares it.
+
+    Args:
+        file: the program.
+        region: the nodes that count.
+        until: what stands outside of the region counts up to this line of its function, since the tensor is older.
+        returned: the function that may return the tensor.
+    """
+
+    def __init__(
+        self, file: File, region: Collection[ast.AST], until: int = 0, returned: Function | None = None
+    ) -> None:
+        self._file, self._region, self._until = file, set(region), until
+        self._returned = {returned}
+        self._counts: bool | None = None
+        """Whether the function that is followed is called in the region; None outside of such functions."""
+        self._done: set[tuple[Scope, str, bool | None]] = set()
+        self.is_written = False
+        """Whether something in the region writes to it, or may."""
+        self.is_held = False
+        """Whether something keeps it that can't be followed: an attribute, a container, an unknown function."""
+
+    def follow(self, scope: Scope, name: str) -> None:
+        """Follow all uses of a name that run in the region or before."""
+        if (scope, name, self._counts) in self._done:
+            return
+        self._done.add((scope, name, self._counts))
+        for use in self._file.names(scope, name):
+            if self._counts is not None or use in self._region or use.lineno <= self._until:
+                self.look_at(use)
+
+    def look_at(self, node: ast.expr) -> None:
+        """Follow an expression that shares the memory to what becomes of it."""
+        parent = self._file.parents[node]
+        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            if isinstance(parent, ast.AugAssign) and not _holds_number(self._file, node):
+                self._write(node)
+            return
+        follow = getattr(self, f"_in_{type(parent).__name__}", None)
+        if follow is not None:
+            follow(parent, node)
+        elif not isinstance(parent, _ONLY_LOOK):
+            self.is_held = True
+
+    def _write(self, node: ast.AST) -> None:
+        self.is_written = self.is_written or self._is_counted(node)
+
+    def _is_counted(self, node: ast.AST) -> bool:
+        return node in self._region if self._counts is None else self._counts
+
+    def _in_UnaryOp(self, parent: ast.UnaryOp, node: ast.expr) -> None:
+        if isinstance(parent.op, ast.UAdd):
+            self.look_at(parent)
+
+    def _in_BinOp(self, parent: ast.BinOp, node: ast.expr) -> None:
+        if self._file.types(parent) & {"list", "tuple"}:
+            self.look_at(parent)
+
+    def _in_IfExp(self, parent: ast.IfExp, node: ast.expr) -> None:
+        if node is not parent.test:
+            self.look_at(parent)
+
+    def _in_Starred(self, parent: ast.expr, node: ast.expr) -> None:
+        self.look_at(parent)
+
+    _in_BoolOp = _in_List = _in_Tuple = _in_Set = _in_Dict = _in_DictComp = _in_Starred
+
+    def _in_ListComp(self, parent: ast.ListComp | ast.SetComp | ast.GeneratorExp, node: ast.expr) -> None:
+        self.look_at(parent)
+
+    _in_SetComp = _in_GeneratorExp = _in_ListComp
+
+    def _in_NamedExpr(self, parent: ast.NamedExpr, node: ast.expr) -> None:
+        self._bind(parent.target)
+        self.look_at(parent)
+
+    def _in_Assign(self, parent: ast.Assign, node: ast.expr) -> None:
+        for target in parent.targets:
+            self._bind(target)
+
+    def _in_AnnAssign(self, parent: ast.AnnAssign, node: ast.expr) -> None:
+        self._bind(parent.target)
+
+    def _in_For(self, parent: ast.For | ast.comprehension, node: ast.expr) -> None:
+        if node is parent.iter:
+            self._bind(parent.target)
+
+    _in_comprehension = _in_For
+
+    def _bind(self, target: ast.expr) -> None:
+        """Follow what an assignment gives the memory to."""
+        if isinstance(target, ast.Name):
+            self.follow(self._file.home_of(target), target.id)
+        elif isinstance(target, ast.Tuple | ast.List):
+            for part in target.elts:
+                self._bind(part)
+        elif isinstance(target, ast.Starred):
+            self._bind(target.value)
+        elif not (isinstance(target, ast.Subscript) and self._file.tensors(target.value)):  # elements are copied
+            self.is_held = True
+
+    def _in_AugAssign(self, parent: ast.AugAssign, node: ast.expr) -> None:
+        if isinstance(node, ast.List | ast.Tuple | ast.ListComp):
+            self.is_held = True
+
+    def _in_Return(self, parent: ast.Return, node: ast.expr) -> None:
+        if self._file.function_of(parent) not in self._returned:
+            self.is_held = True
+
+    def _in_Subscript(self, parent: ast.Subscript, node: ast.expr) -> None:
+        if node is parent.slice:
+            return
+        if isinstance(parent.ctx, ast.Load):
+            self.look_at(parent)
+        else:
+            self._write(parent)
+
+    def _in_Attribute(self, parent: ast.Attribute, node: ast.expr) -> None:
+        if not isinstance(parent.ctx, ast.Load):
+            if parent.attr not in _ASSIGNABLE:
+                self._write(parent)
+            return
+        call = self._file.parents[parent]
+        if isinstance(call, ast.Call) and call.func is parent:
+            self._method(call, parent)
+        elif parent.attr not in _PROPERTIES:
+            self.look_at(parent)
+
+    def _method(self, call: ast.Call, function: ast.Attribute) -> None:
+        """Follow `x.method()`."""
+        name = function.attr
+        if not _may_be_tensor(self._file, function.value):
+            self._called(call, function.value)
+        elif (name.endswith("_") and name != "requires_grad_") or _writes_by_choice(call):
+            self._write(call)
+        elif name not in NEW:
+            self.look_at(call)
+
+    def _in_keyword(self, parent: ast.keyword, node: ast.expr) -> None:
+        call = self._file.parents[parent]
+        if parent.arg == "out":
+            self._write(parent)
+        elif isinstance(call, ast.Call):
+            self._called(call, node)
+        else:
+            self.is_held = True
+
+    def _in_Call(self, parent: ast.Call, node: ast.expr) -> None:
+        if node is parent.func:
+            self.is_held = True
+        else:
+            self._called(parent, node)
+
+    def _called(self, call: ast.Call, node: ast.expr) -> None:
+        """Follow an argument of a call, or the object whose method is called."""
+        function = callees.callee(self._file, call)
+        if function is not None:
+            self._enter(function, call, node)
+            return
+        what = called.names(self._file, call)
+        known = bool(what) and all(_is_among(name, _TAKES) or _gives_new(name) for name in what)
+        if not known or _writes_by_choice(call):
+            self._unknown(call)
+        elif not all(_is_among(name, _READS) or _gives_new(name) for name in what):
+            self.look_at(call)
+
+    def _unknown(self, call: ast.Call) -> None:
+        self.is_held = True
+        self._write(call)
+
+    def _enter(self, function: Function, call: ast.Call, node: ast.expr) -> None:
+        """Follow an argument into a function of the file, and the result of the call, which may be the argument."""
+        name = None if isinstance(node, ast.Starred) else callees.parameter(self._file, call, node, function)
+        if name is None or node is getattr(call.func, "value", None):
+            self._unknown(call)
+            return
+        counts, self._counts = self._counts, self._is_counted(call)
+        self._returned.add(function)
+        self.follow(function, name)
+        self._counts = counts
+        if not _returns_new(self._file, function, 1):
+            self.look_at(call)
+
+
+def _is_bound(name: ast.Name) -> bool:
+    return not isinstance(name.ctx, ast.Load)
+
+
+def _uses(file: File, name: ast.Name) -> list[ast.Name]:
+    return file.names(file.home_of(name), name.id)
+
+
+def _root(path: ast.expr) -> ast.Name | None:
+    """Return the name that a path begins with; None for what is no path."""
+    while isinstance(path, ast.Attribute | ast.Subscript):
+        path = path.value
+    return path if isinstance(path, ast.Name) else None
+
+
+def _may_be_tensor(file: File, node: ast.expr) -> bool:
+    """Return whether an expression was a tensor wherever it ran, as far as its type is known."""
+    return set(file.seen(node).types) <= {"torch.Tensor", "unknown"}
+
+
+def _writes_by_choice(call: ast.Call) -> bool:
+    """Return whether a call may say where it writes: `out=y`, `inplace=True`, `relu(x, True)`, or unseen arguments."""
+    if any(isinstance(a, ast.Constant) and a.value is True for a in call.args):
+        return True
+    return any(k.arg in (None, "out") or (k.arg == "inplace" and not _is_false(k.value)) for k in call.keywords)
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
+
+
+def _gives_new(name: str) -> bool:
+    """Return whether a function gives new memory: one of torch's, or a loss."""
+    owner, _, function = name.rpartition(".")
+    return (owner in _OWNERS and function in NEW) or name.startswith("torch.nn.modules.loss.")
+
+
+def _is_among(name: str, known: Iterable[str]) -> bool:
+    """Return whether a name is a known one, or of a known kind, and no function that writes in place."""
+    owner = name.rpartition(".")[0]
+    in_place = name.endswith("_") and not name.endswith("__")
+    return not in_place and any(
+        name == one or owner == one.removesuffix(".*") or (one[-1] == "." and name.startswith(one)) for one in known
+    )
+
+
+def _holds_number(file: File, target: ast.expr) -> bool:
+    """Return whether a name or attribute was a number wherever the run read it."""
+    if isinstance(target, ast.Name):
+        uses: Iterable[ast.expr] = file.names(file.home_of(target), target.id)
+    else:
+        uses = file.attributes(target.attr) if isinstance(target, ast.Attribute) else ()
+    types = {kind for use in uses if isinstance(getattr(use, "ctx", None), ast.Load) for kind in file.types(use)}
+    return bool(types) and types <= {"int", "float", "bool"}
+
+
+__all__ = [
+    "is_new",
+    "is_only_read",
+    "may_change",
+    "new_may_change",
+    "running_in",
+    "stays",
+]

@@ -1,0 +1,107 @@
+"""A view by Python's own functions: `open`, `os`, and what rests on them, work on scratch copies.
+
+For systems whose kernel gives no view. What opens files in C is either known (`writers`), or on Linux forbidden to
+write outside of the scratch folder (`scratch.landlock`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from syncscan.scratch import landlock
+from syncscan.scratch.redirect import children, writers
+from syncscan.scratch.redirect.functions import Functions
+from syncscan.scratch.redirect.installing import Replaced, WhenImported
+from syncscan.scratch.redirect.opening import Opening
+from syncscan.scratch.redirect.tree import Originals, Tree
+
+_WRITABLE = ("/dev", "/proc")
+"""Devices, shared memory and the kernel's own interfaces."""
+
+
+def enter(folder: Path, passed: Sequence[Path]) -> None:
+    """Redirect Python's functions in this process from here on, and forbid what can't be redirected.
+
+    Args:
+        folder: a scratch folder.
+        passed: folders that aren't part of the view: what is written there stays.
+    """
+    forbids = landlock.version() >= landlock.NEEDED
+    children.let_python_join(folder, passed)
+    _Redirection(folder, passed, warned=not forbids)
+    if forbids:
+        landlock.allow_writing_only([folder, *passed, *map(Path, _WRITABLE)])
+
+
+def join(folder: Path, passed: Sequence[Path]) -> None:
+    """Redirect the functions of a Python that a program in the view has started; what is forbidden it inherits."""
+    _Redirection(folder, passed, warned=False)
+
+
+@contextlib.contextmanager
+def entered(folder: Path, passed: Sequence[Path]) -> Iterator[None]:
+    """Redirect Python's functions while the context lasts; what can't be redirected is warned of, but not forbidden.
+
+    Args:
+        folder: as for `enter`.
+        passed: the same.
+    """
+    redirection = _Redirection(folder, passed, warned=True)
+    try:
+        yield
+    finally:
+        redirection.end()
+
+
+class _Redirection:
+    """All functions that are redirected, until `end`."""
+
+    def __init__(self, folder: Path, passed: Sequence[Path], *, warned: bool) -> None:
+        system = Originals()
+        functions = Functions(Tree(folder.resolve(), passed, system))
+        opening = Opening(functions)
+        stand_ins: dict[Callable[..., Any], Callable[..., Any]] = {
+            original: functions.by_name[name] for name, original in system.by_name.items() if name in functions.by_name
+        }
+        stand_ins |= {io.open: opening.open, io.open_code: opening.open_code}
+        self._kept = tempfile.tempdir, os.environ.get("TMPDIR"), subprocess.Popen.__init__, _by_descriptors()
+        _temporary_folder(folder)
+        shutil._use_fd_functions = False  # type: ignore[attr-defined]
+        subprocess.Popen.__init__ = children.popen(functions, folder, warned=warned)  # type: ignore[method-assign]
+        self._replaced = Replaced(stand_ins)
+        self._imported = WhenImported(writers.actions(functions))
+
+    def end(self) -> None:
+        """Put all back."""
+        self._imported.end()
+        self._replaced.restore()
+        tempfile.tempdir, named, subprocess.Popen.__init__, by_descriptors = self._kept  # type: ignore[method-assign]
+        shutil._use_fd_functions = by_descriptors  # type: ignore[attr-defined]
+        if named is None:
+            os.environ.pop("TMPDIR", None)
+        else:
+            os.environ["TMPDIR"] = named
+
+
+def _by_descriptors() -> bool:
+    """Return whether `shutil.rmtree` works with open folders, which a view has only one part of."""
+    return bool(getattr(shutil, "_use_fd_functions", False))
+
+
+def _temporary_folder(folder: Path) -> None:
+    """Have temporary files made in the scratch folder, also those of other programs."""
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    tempfile.tempdir = str(temporary)
+    os.environ["TMPDIR"] = str(temporary)
+
+
+__all__ = ["enter", "entered", "join"]

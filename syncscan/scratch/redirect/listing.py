@@ -1,0 +1,75 @@
+"""What `os.scandir` gives of a folder in a view."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from syncscan.scratch.redirect.functions import Functions
+
+
+class Entry:
+    """An entry of a folder, as `os.DirEntry`."""
+
+    def __init__(self, functions: Functions, folder: str, name: str, given: Any) -> None:
+        self._functions, self._path = functions, os.path.join(folder, name)
+        shown = os.path.join(os.fsdecode(given), name) if not isinstance(given, int) else name
+        self.name: Any = os.fsencode(name) if isinstance(given, bytes) else name
+        self.path: Any = os.fsencode(shown) if isinstance(given, bytes) else shown
+
+    def __fspath__(self) -> Any:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"<DirEntry {self.name!r}>"
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        return self._functions.stat(self._path, follow_symlinks=follow_symlinks)
+
+    def inode(self) -> int:
+        return self.stat(follow_symlinks=False).st_ino
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        return stat.S_ISDIR(self._mode(follow_symlinks))
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        return stat.S_ISREG(self._mode(follow_symlinks))
+
+    def is_symlink(self) -> bool:
+        return stat.S_ISLNK(self._mode(False))
+
+    def is_junction(self) -> bool:
+        return False
+
+    def _mode(self, follow: bool) -> int:
+        try:
+            return self.stat(follow_symlinks=follow).st_mode
+        except OSError:
+            return 0
+
+
+class Entries:
+    """The entries of a folder, as `os.scandir` returns them: an iterator that can be closed."""
+
+    def __init__(self, functions: Functions, given: Any, names: list[str]) -> None:
+        folder = functions._folder(given)
+        self._entries: Iterator[Entry] = (Entry(functions, folder, n, "." if given is None else given) for n in names)
+
+    def __iter__(self) -> Entries:
+        return self
+
+    def __next__(self) -> Entry:
+        return next(self._entries)
+
+    def __enter__(self) -> Entries:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the iteration."""
+        self._entries = iter(())
