@@ -20,6 +20,7 @@ from syncscan.load.side_by_side import each
 from syncscan.load.steps import with_steps
 from syncscan.load.table import is_empty
 from syncscan.load.windows_paths import with_backslashes
+from syncscan.load.wrong_times import set_aside_wrong_times
 from syncscan.model.arrays import Int32, Int64, distinct, largest
 from syncscan.model.trace import (
     CALLS,
@@ -57,6 +58,7 @@ def linked_trace(info: TraceInfo, raw: Unlinked, damage: Damage) -> Trace:
     _fill_places(columns, tracks)
     _sort(columns, raw.strings)
     _drop_duplicates(columns, damage)
+    set_aside_wrong_times(columns, damage)
     _nest(columns)
     if move_into_ops(columns):
         del columns["parent"]

@@ -165,13 +165,13 @@ class _EffectMeter:
         # what the host lost beyond that between waking up and returning is its own time again
         own_ns = int(end - done - wake) if waited and end > done else 0
         copy, saved = self._copy(point)
-        own = float(end - start - self._before(point.track, start, end))
+        length = float(end - start - self._before(point.track, start, end))
         return WaitEffect(
             track=point.track,
             interval=Interval(start, max(last - own_ns, start)),
             streams=awaited.streams,
             event=awaited.event,
-            call_ns=min(own, self._usual_call(row)) if waited else own,
+            call_ns=min(length, self._usual_call(row)) if waited else length,
             wake_ns=wake,
             after_ns=float(last - end),
             left_ns=self._left(point, row),

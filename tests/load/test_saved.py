@@ -56,7 +56,7 @@ def test_questions_are_answered_as_of_the_trace(tmp_path: Path) -> None:
     """Another selector, another step time and a pipeline need the graph, which is made anew."""
     path = saved(story(), tmp_path)
     before, after = api.analyze(tmp_path / "t.json"), api.analyze(path)
-    assert after.whatif("scope:mask", step_ms=0.5) == before.whatif("scope:mask", step_ms=0.5)
+    assert after.whatif("scope:mask", step_ms=0.9) == before.whatif("scope:mask", step_ms=0.9)
     assert after.pipeline("mask") == before.pipeline("mask")
 
 

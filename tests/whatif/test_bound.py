@@ -148,7 +148,7 @@ def test_a_sync_before_the_collectives_of_a_host_bound_step_keeps_its_gain() -> 
     [("loads", 140, Bound.INPUT), ("works", 140, Bound.HOST), ("loads", 560, Bound.COMMUNICATION)],
 )
 def test_communication_limits_a_step_only_as_its_largest_part(idle: str, collective: float, bound: Bound) -> None:
-    """Of 1000 µs, 90 in kernels: collectives take more than those, but the loader or ops more still."""
+    """Its kernels take 90 of 1000 µs, and less than its collectives, but the loader or ops take more still."""
     t = TraceBuilder()
     for start in t.steps(4, lasts=1000):
         begin = start + 980 - collective - 90
