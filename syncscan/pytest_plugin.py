@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     limit = _limit(mark)
     if mark.name == "no_races":
-        setattr(item, _DRY, True)
+        _run_dry(item)
         return
     if device.vendor() is not None:
         return
@@ -74,27 +74,35 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(NO_DEVICE)
     if limit.wait_ms is not None:
         pytest.skip(NO_TIMES)
-    setattr(item, _DRY, True)
+    _run_dry(item)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
-    """Let a dry run's own fixtures see its device; fixtures shared with other tests see none."""
-    if request.scope == "function" and getattr(request.node, _DRY, False):
-        with _pretending():
-            yield
-    else:
+    """Let a dry run's own fixtures see its device and its files; fixtures shared with other tests see none."""
+    files = getattr(request.node, _DRY, None) if request.scope == "function" else None
+    if files is None:
         yield
+        return
+    fixturedef.addfinalizer(files.pause)  # the finalizers that are added last are called first
+    with _pretending(), files.redirected():
+        yield
+    fixturedef.addfinalizer(files.resume)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Run the teardown of a dry run's fixtures on its device."""
-    if getattr(item, _DRY, False):
+    """Run the teardown of a dry run's fixtures on its device, and remove what the test wrote."""
+    files = getattr(item, _DRY, None)
+    if files is None:
+        yield
+        return
+    try:
         with _pretending():
             yield
-    else:
-        yield
+    finally:
+        files.close()
+        setattr(item, _DRY, None)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -107,7 +115,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     limit, watched = _limit(mark), _watched(item)
     watching = _watching(item, limit, watched)
     watching.__enter__()
-    outcome: Any = yield
+    with files.redirected() if (files := getattr(item, _DRY, None)) else nullcontext():
+        outcome: Any = yield
     try:
         watching.__exit__(*(outcome.excinfo or (None, None, None)))
         if outcome.excinfo is None:
@@ -128,7 +137,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _watching(item: pytest.Item, limit: SyncLimit, watched: WatchedTest) -> AbstractContextManager[None]:
     folder = item.config.getoption("--syncscan-report")
     warmup = limit.warmup if _tells_steps(item) else 0
-    if getattr(item, _DRY, False):
+    if getattr(item, _DRY, None):
         return watched.pretended(warmup)
     if folder is None and limit.wait_ms is None:
         return watched.guarded(warmup)
@@ -184,6 +193,14 @@ def _page(item: pytest.Item, watched: WatchedTest) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     files.write(folder / f"{_name(item)}.html", [report.render(watched.analysis, "html").encode()], force=True)
+
+
+def _run_dry(item: pytest.Item) -> None:
+    """Mark a test as one that runs dry, with files of its own."""
+    from syncscan.testing.files import TestFiles
+
+    factory = getattr(item.config, "_tmp_path_factory", None)  # its folder is made when it is first asked for
+    setattr(item, _DRY, TestFiles([factory.getbasetemp()] if factory is not None else []))
 
 
 @contextmanager

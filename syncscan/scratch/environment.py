@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 DRY_RUN = "SYNCSCAN_DRY_RUN"
@@ -27,8 +29,24 @@ def quiet(folder: Path, *, dry: bool) -> None:
         folder: a folder of the view, for trackers that only write to a place.
         dry: whether this is a dry run.
     """
-    os.environ.update(TRACKERS_OFF)
-    os.environ["WANDB_DIR"] = str(folder)
-    os.environ["MLFLOW_TRACKING_URI"] = f"sqlite:///{folder}/mlflow.db"
-    if dry:
-        os.environ[DRY_RUN] = "1"
+    os.environ.update(_wanted(folder, dry))
+
+
+@contextlib.contextmanager
+def quieted(folder: Path) -> Iterator[None]:
+    """Set the environment of a dry run while the context lasts."""
+    before = {name: os.environ.get(name) for name in _wanted(folder, True)}
+    quiet(folder, dry=True)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _wanted(folder: Path, dry: bool) -> dict[str, str]:
+    places = {"WANDB_DIR": str(folder), "MLFLOW_TRACKING_URI": f"sqlite:///{folder}/mlflow.db"}
+    return {**TRACKERS_OFF, **places, **({DRY_RUN: "1"} if dry else {})}

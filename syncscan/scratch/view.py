@@ -6,13 +6,18 @@ import contextlib
 import functools
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from syncscan.errors import UsageError
 from syncscan.scratch import bases, environment
 from syncscan.scratch.cache_folders import cache_folders
+
+if TYPE_CHECKING:
+    from syncscan.scratch.redirect import Redirection
 
 KERNEL, PYTHON = "kernel", "python"
 VARIABLE = "SYNCSCAN_SCRATCH"
@@ -65,6 +70,25 @@ class Scratch:
 
             redirect.enter(self.folders[0], cache_folders())
         environment.quiet(self.folders[0], dry=dry)
+
+    @contextlib.contextmanager
+    def entered(self, passed: Sequence[Path] = ()) -> Iterator[Redirection]:
+        """Redirect a dry run's files while the context lasts, in a process that goes on afterwards.
+
+        Only Python's functions can be redirected so, whatever the `kind`; what can't be is warned of.
+
+        Args:
+            passed: folders that aren't part of the view, besides those of caches.
+        """
+        from syncscan.scratch.redirect import Redirection
+
+        folder = self.folders[0]
+        redirection = Redirection(folder, [*cache_folders(), *passed])
+        try:
+            with environment.quieted(folder):
+                yield redirection
+        finally:
+            redirection.end()
 
     def written(self) -> dict[str, Path | None]:
         """Return the files that a program has written or removed, once its process has ended.

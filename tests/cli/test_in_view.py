@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from syncscan.scratch.view import KERNEL, PYTHON, VARIABLE, _kernels_refusal
+
 pytest.importorskip("torch")
 
 PROGRAM = """\
@@ -39,11 +41,14 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(params=[KERNEL, PYTHON])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program's folder after an earlier run; temporary files go to another one."""
     import torch
 
+    if request.param == KERNEL and _kernels_refusal():
+        pytest.skip(f"the kernel gives no view here: {_kernels_refusal()}")
+    monkeypatch.setenv(VARIABLE, request.param)
     place = tmp_path / "program"
     (place / "results").mkdir(parents=True)
     (place / "train.py").write_text(PROGRAM)

@@ -165,3 +165,46 @@ def test_no_races_takes_no_arguments(run, pytester) -> None:
     pytester.makepyfile(test_it="import pytest\n@pytest.mark.no_races(2)\ndef test(): pass\n")
     result = run()
     result.stdout.fnmatch_lines(["*@pytest.mark.no_races takes no arguments*"])
+
+
+WRITING = """
+import os
+import pytest, torch
+
+@pytest.fixture
+def log():
+    open("train.log", "a").write("begun")
+    yield "train.log"
+    os.remove("train.log")
+
+@pytest.fixture(scope="module")
+def shared():
+    os.mkdir("shared")
+    yield "shared"
+    os.rmdir("shared")
+
+@pytest.mark.no_syncs
+def test_writes(log, shared, tmp_path):
+    torch.ones(2, device="cuda").add(1)
+    assert open(log).read() == "earlier" + "begun"
+    torch.save({"step": 1}, "last.pt")
+    torch.save({"step": 1}, tmp_path / "last.pt")
+    assert torch.load("last.pt")["step"] == 1 == torch.load(tmp_path / "last.pt")["step"]
+    assert os.environ["SYNCSCAN_DRY_RUN"] == "1"
+
+def test_afterwards(shared):
+    assert "SYNCSCAN_DRY_RUN" not in os.environ
+    assert open("last.pt").read() == "checkpoint"
+    assert os.listdir(shared) == []
+"""
+
+
+def test_a_dry_test_changes_no_file(pytester: pytest.Pytester, run) -> None:
+    """A test and its own fixtures write into copies; fixtures that it shares with other tests don't."""
+    (pytester.path / "train.log").write_text("earlier")
+    (pytester.path / "last.pt").write_text("checkpoint")
+    pytester.makepyfile(test_it=WRITING)
+    run().assert_outcomes(passed=2)
+    assert (pytester.path / "train.log").read_text() == "earlier"
+    assert (pytester.path / "last.pt").read_text() == "checkpoint"
+    assert not (pytester.path / "shared").exists()

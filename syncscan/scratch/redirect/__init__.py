@@ -6,13 +6,12 @@ write outside of the scratch folder (`scratch.landlock`).
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,37 +35,29 @@ def enter(folder: Path, passed: Sequence[Path]) -> None:
     """
     forbids = landlock.version() >= landlock.NEEDED
     children.let_python_join(folder, passed)
-    _Redirection(folder, passed, warned=not forbids)
+    Redirection(folder, passed, warned=not forbids)
     if forbids:
         landlock.allow_writing_only([folder, *passed, *map(Path, _WRITABLE)])
 
 
 def join(folder: Path, passed: Sequence[Path]) -> None:
     """Redirect the functions of a Python that a program in the view has started; what is forbidden it inherits."""
-    _Redirection(folder, passed, warned=False)
+    Redirection(folder, passed, warned=False)
 
 
-@contextlib.contextmanager
-def entered(folder: Path, passed: Sequence[Path]) -> Iterator[None]:
-    """Redirect Python's functions while the context lasts; what can't be redirected is warned of, but not forbidden.
+class Redirection:
+    """All functions that are redirected, until `end`; what can't be is warned of, but not forbidden.
 
     Args:
         folder: as for `enter`.
         passed: the same.
+        warned: whether programs that are started and aren't held back are warned of.
     """
-    redirection = _Redirection(folder, passed, warned=True)
-    try:
-        yield
-    finally:
-        redirection.end()
 
-
-class _Redirection:
-    """All functions that are redirected, until `end`."""
-
-    def __init__(self, folder: Path, passed: Sequence[Path], *, warned: bool) -> None:
+    def __init__(self, folder: Path, passed: Sequence[Path], *, warned: bool = True) -> None:
         system = Originals()
-        functions = Functions(Tree(folder.resolve(), passed, system))
+        self._tree = Tree(folder.resolve(), passed, system)
+        functions = Functions(self._tree)
         opening = Opening(functions)
         stand_ins: dict[Callable[..., Any], Callable[..., Any]] = {
             original: functions.by_name[name] for name, original in system.by_name.items() if name in functions.by_name
@@ -78,6 +69,14 @@ class _Redirection:
         subprocess.Popen.__init__ = children.popen(functions, folder, warned=warned)  # type: ignore[method-assign]
         self._replaced = Replaced(stand_ins)
         self._imported = WhenImported(writers.actions(functions))
+
+    def pause(self) -> None:
+        """Let everything be written where it belongs, until `resume`."""
+        self._tree.paused = True
+
+    def resume(self) -> None:
+        """Redirect again."""
+        self._tree.paused = False
 
     def end(self) -> None:
         """Put all back."""
@@ -104,4 +103,4 @@ def _temporary_folder(folder: Path) -> None:
     os.environ["TMPDIR"] = str(temporary)
 
 
-__all__ = ["enter", "entered", "join"]
+__all__ = ["Redirection", "enter", "join"]

@@ -54,6 +54,8 @@ class Tree:
         self.os = system
         self._copies, self._removed = str(folder / COPIES), str(folder / REMOVED)
         self._passed = tuple(map(str, (folder, *passed)))
+        self.paused = False
+        """Whether nothing is part of the view for now."""
         for made in (self._copies, self._removed):
             system.makedirs(made, exist_ok=True) if not self._is(made) else None
 
@@ -114,7 +116,7 @@ class Tree:
 
     def passes(self, path: str) -> bool:
         """Return whether a path isn't part of the view."""
-        if any(_within(path, outer) for outer in self._passed):
+        if self.paused or any(_within(path, outer) for outer in self._passed):
             return True
         return any(_within(path, outer) for outer in _OPEN) and not _within(path, _MEMORY)
 
