@@ -50,6 +50,11 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         """The lines without their ends."""
         return _LINE_END.split(self.text)
 
+    @cached_property
+    def width(self) -> int:
+        """Length that a new line may have: that of the longest line, but at least 100 and at most 120."""
+        return min(120, max(100, *map(len, self.lines)))
+
     def offset(self, line: int, column: int) -> int:
         """Return the position of a character in the text.
 

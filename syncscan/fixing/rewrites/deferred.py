@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from syncscan.fixing import questions
 from syncscan.fixing.flow.homes import followed
 from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.flow.number_walk import NumberWalk
@@ -31,11 +32,29 @@ FEWEST = 3
 
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield each read that can wait, and each that can't."""
-    reads = sites(file)
-    nodes = [site.node for site in reads]
-    for site in reads:
-        if site.count >= FEWEST:
-            yield _one(file, site, nodes)
+    reads = [site for site in sites(file) if site.count >= FEWEST]
+    nodes = [site.node for site in sites(file)]
+    answers = [(site, _one(file, site, nodes)) for site in reads]
+    staying = [site for site, answer in answers if isinstance(answer, Left)]
+    for site, answer in answers:
+        beside = next((other for other in staying if _is_same_number(file, site, other)), None)
+        yield answer if beside is None or isinstance(answer, Left) else Left(site.node, _beside(beside))
+
+
+def _is_same_number(file: File, site: NumberRead, other: NumberRead) -> bool:
+    """Return whether another read of the same number is done about as often, so that waiting for it stays."""
+    of, function = site.of, file.function_of(site.node)
+    if site is other or file.text.code(of) != file.text.code(other.of) or function is not file.function_of(other.node):
+        return False
+    begin, end = sorted((site.node.lineno, other.node.lineno))
+    roots = [n for n in questions.names_in(of) if file.home_of(n) is function]
+    stores = [n for root in roots for n in file.names(function, root.id) if isinstance(n.ctx, ast.Store)]
+    rebound = any(begin <= store.lineno <= end for store in stores)
+    return other.count * 2 >= site.count and questions.is_path(of) and not rebound
+
+
+def _beside(other: NumberRead) -> str:
+    return f"its value is read in line {other.node.lineno} in any case, so that deferring this read gains nothing"
 
 
 def _one(file: File, site: NumberRead, nodes: list) -> Proposal | Left:  # type: ignore[type-arg]

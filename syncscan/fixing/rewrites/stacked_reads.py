@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
-from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
+from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites
+from syncscan.fixing.flow.reads_at_once import stacked
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -25,8 +26,6 @@ BEFORE = "total = x.sum().item()\nmean = x.mean().item()\nresult = total, mean"
 AFTER = "total, mean = torch.stack([x.sum(), x.mean()]).tolist()\nresult = total, mean"
 FEWEST = 3
 """Runs of the statements below which nothing is to be gained."""
-WIDTH = 100
-"""Longest line that is written in one piece."""
 _STEERS = (
     ast.Compare,
     ast.If,
@@ -103,14 +102,8 @@ def _of(file: File, series: Sequence[tuple[ast.Assign, NumberRead]]) -> Iterator
 
 
 def _written(file: File, statements: Sequence[ast.Assign], reads: Sequence[NumberRead], render: Render) -> str:
-    names = ", ".join(file.text.code(one.targets[0]) for one in statements)
-    values = [f"{primary(site.of, render)}.detach()" if site.detached else render(site.of) for site in reads]
-    indent, end = file.text.indent(statements[0]), file.text.line_end
-    line = f"{names} = torch.stack([{', '.join(values)}]).tolist()"
-    if len(indent) + len(line) <= WIDTH:
-        return line
-    rows = "".join(f"{indent}    {value},{end}" for value in values)
-    return f"{names} = torch.stack([{end}{rows}{indent}]).tolist()"
+    names = [file.text.code(one.targets[0]) for one in statements]
+    return stacked(file, statements[0], names, reads, render)
 
 
 def _stands_bare(file: File, statement: ast.stmt) -> bool:

@@ -12,6 +12,9 @@ FIXED: dict[str, str] = {}
 END = "\nresult = repr(result)"
 REASONS = {
     (
+        "total = 0.0\nfor loss in losses:\n    total += loss.item()\n    result = str(loss.item())\nresult += str(0)"
+    ): "its value is read in line 10 in any case",
+    (
         "import copy, dataclasses\n"
         "@dataclasses.dataclass\n"
         "class Run:\n"

@@ -1,0 +1,51 @@
+"""Several reads as one: how they are stacked, and whether they lie on one device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Render
+from syncscan.fixing.flow.number_reads import NumberRead, primary
+from syncscan.fixing.program_file import File
+
+
+def stacked(file: File, statement: ast.stmt, names: Sequence[str], reads: Sequence[NumberRead], render: Render) -> str:
+    """Return the source that reads numbers at once, and assigns them to names if there are any.
+
+    Args:
+        file: the program.
+        statement: the statement in whose place or in front of which it is written.
+        names: the names, one for each read, or none.
+        reads: the reads.
+        render: gives the new source of what is read.
+    """
+    values = [f"{primary(site.of, render)}.detach()" if site.detached else render(site.of) for site in reads]
+    indent, end = file.text.indent(statement), file.text.line_end
+    start = f"{', '.join(names)} = " if names else ""
+    line = f"{start}torch.stack([{', '.join(values)}]).tolist()"
+    if len(indent) + len(line) <= file.text.width:
+        return line
+    rows = "".join(f"{indent}    {value},{end}" for value in values)
+    return f"{start}torch.stack([{end}{rows}{indent}]).tolist()"
+
+
+def on_the_device(file: File, node: ast.expr) -> bool:
+    """Return whether an expression lies on the device also on paths that the run didn't take.
+
+    All that its function assigns to a name that it is computed of was on the device, or a number.
+    """
+    for name in questions.names_in(node):
+        home = file.home_of(name)
+        for store in (n for n in file.names(home, name.id) if isinstance(n.ctx, ast.Store)):
+            assign = file.parents[store]
+            if not isinstance(assign, ast.Assign) or store not in assign.targets:
+                continue
+            ran = bool(file.seen(assign.value).count) or questions.constant(file, assign.value)
+            if not ran or any(not tensor.on_device for tensor in file.tensors(assign.value)):
+                return False
+    return True
+
+
+__all__ = ["on_the_device", "stacked"]

@@ -1,0 +1,154 @@
+"""Reads a number once that is read several times in a step: `total += loss.item()`, later `print(loss.item())`.
+
+From the first read to the last, nothing rebinds the tensor, writes to it or to a view of it, or gets the tensor without
+being known to leave it alone; no optimizer steps, unless the tensor surely is memory of its own. The first read is
+certainly done, and no clock is read in the function between other calls.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from syncscan.fixing import clock_reads, questions
+from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow.early_reads import may_go_first, name_of_number
+from syncscan.fixing.flow.number_reads import CASTS, FRESH, NumberRead, second_names, sites, writes_to
+from syncscan.fixing.program_file import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "repeated-read"
+TITLE = "The same number is read several times in a step"
+RULES = ("item",)
+SAFETY = Safety.SAFE
+BEFORE = 'for loss in losses:\n    result = f"{loss.item():.3f} {2 ** loss.item():.3f}"'
+AFTER = 'for loss in losses:\n    loss_value = loss.item()\n    result = f"{loss_value:.3f} {2 ** loss_value:.3f}"'
+FEWEST = 3
+_TAKES = FRESH | frozenset("backward".split())
+"""Methods of a tensor that leave its values alone."""
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield the numbers that can be read once."""
+    alike: dict[tuple[ast.AST, str, str], list[NumberRead]] = defaultdict(list)
+    for site in sites(file):
+        if site.count >= FEWEST and site.equal is None and _name(site) is not None:
+            alike[file.function_of(site.node), file.text.code(site.of), site.type].append(site)
+    for reads in alike.values():
+        reads.sort(key=lambda site: file.text.span(site.node))
+        while len(reads) > 1:
+            same = [reads[0], *(site for site in reads[1:] if _is_same(file, reads[0], site))]
+            if len(same) > 1:
+                yield _proposal(file, same)
+            reads = [site for site in reads[1:] if site not in same]
+
+
+def _name(site: NumberRead) -> ast.Name | None:
+    """Return the name whose tensor is read: of `loss`, `loss.data`."""
+    of = site.of.value if isinstance(site.of, ast.Attribute) and site.of.attr == "data" else site.of
+    return of if isinstance(of, ast.Name) else None
+
+
+def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
+    """Return whether a later read certainly gives the number of the first."""
+    anchor, name = file.statement_of(first.node), _name(first)
+    block = file.block_of(anchor)
+    last = next((n for n in [other.node, *file.ancestors(other.node)] if n in block), None)
+    if name is None or last is None or not may_go_first(file, first):
+        return False
+    if file.scope_of(other.node) is not file.scope_of(first.node):
+        return False
+    between = block[block.index(anchor) : block.index(last) + 1]
+    nodes = [n for statement in between for n in ast.walk(statement)]
+    if file.home_of(name) is not file.scope_of(name) or file.seen(name).version:
+        return False
+    stepped = any(isinstance(n, ast.Attribute) and n.attr == "step" for n in nodes)
+    fits = all(_is_new(value) if stepped else _is_computed(value) for value in _given(file, name))
+    return fits and _stays(file, name, nodes) and not _times(file, first, nodes)
+
+
+def _given(file: File, name: ast.Name) -> list[ast.expr | None]:
+    """Return what a name is given; None for what a loop or a tuple gives it."""
+    stores = (n for n in file.names(file.home_of(name), name.id) if isinstance(n.ctx, ast.Store))
+    return [getattr(file.parents[store], "value", None) for store in stores]
+
+
+def _is_computed(value: ast.expr | None) -> bool:
+    return value is None or isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp | ast.Constant)
+
+
+def _is_new(value: ast.expr | None) -> bool:
+    """Return whether a value surely is memory of its own, which no step of an optimizer writes to."""
+    fresh = FRESH - CASTS
+    called = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in fresh
+    return called or isinstance(value, ast.BinOp | ast.UnaryOp | ast.Constant)
+
+
+def _stays(file: File, name: ast.Name, nodes: Sequence[ast.AST]) -> bool:
+    """Return whether nothing between two reads changes the tensor, or may."""
+    names = second_names(ast.walk(file.scope_of(name)), name.id)
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id == name.id and not _leaves_it(file, node):
+            return False
+        if any(writes_to(node, other) for other in names):
+            return False
+    return True
+
+
+def _leaves_it(file: File, use: ast.Name) -> bool:
+    """Return whether a use of a tensor certainly neither rebinds nor writes to it."""
+    if not isinstance(use.ctx, ast.Load):
+        return False
+    parent = file.parents[use]
+    if isinstance(parent, ast.BinOp | ast.Compare | ast.UnaryOp | ast.FormattedValue):
+        return True
+    if isinstance(parent, ast.Call):
+        return ast.unparse(parent.func) in ("float", "int", "bool") or questions.is_pure(file, parent)
+    if not isinstance(parent, ast.Attribute):
+        return False
+    call = file.parents[parent]
+    return parent.attr == "data" or (isinstance(call, ast.Call) and call.func is parent and parent.attr in _TAKES)
+
+
+def _times(file: File, first: NumberRead, nodes: Sequence[ast.AST]) -> bool:
+    """Return whether a clock may be read for what runs between the reads."""
+    function = file.function_of(first.node)
+    reads = {site.node for site in sites(file)}
+    if not any(file.function_of(clock) is function for clock in clock_reads.clocks(file)):
+        return False
+    calls = [n for n in nodes if isinstance(n, ast.Call) and n not in reads]
+    return not all(isinstance(call.func, ast.Name) and call.func.id in ("print", "str", "len") for call in calls)
+
+
+def _proposal(file: File, reads: Sequence[NumberRead]) -> Proposal:
+    first, draft = reads[0], Draft(file.text)
+    anchor = file.statement_of(first.node)
+    target = anchor.targets[0] if isinstance(anchor, ast.Assign) and anchor.value is first.node else None
+    kept = _kept_name(file, target, reads[-1]) if isinstance(target, ast.Name) else ""
+    name = kept or name_of_number(file, first)
+    if not kept:
+        draft.put_before(anchor, f"{name} = {file.text.code(first.node)}")
+        draft.replace(first.node, name)
+    for site in reads[1:]:
+        draft.replace(site.node, name)
+    return Proposal(
+        node=first.node,
+        draft=draft,
+        rule="item",
+        rewrite=ID,
+        change="read the number once",
+        waits=sum(file.own_waits(site.node) for site in (reads[1:] if kept else reads)),
+        group=tuple(site.node for site in reads[1:]),
+        shared=True,
+    )
+
+
+def _kept_name(file: File, target: ast.Name, last: NumberRead) -> str:
+    """Return the name that the first read is assigned to, if it still has that number at the last."""
+    end = file.text.span(last.node)[1]
+    begin = file.text.span(target)[0]
+    stores = (n for n in file.names(file.home_of(target), target.id) if not isinstance(n.ctx, ast.Load))
+    again = any(n is not target and begin <= file.text.span(n)[0] <= end for n in stores)
+    return "" if again or file.home_of(target) is not file.scope_of(target) else target.id

@@ -1,0 +1,95 @@
+"""Reads the numbers of one statement at once: `print(a.item(), b.item())` stacks both and waits once.
+
+All of them are certainly read, and lie on the device wherever they come from. Floating numbers of several dtypes are
+stacked in the widest, which holds each exactly. What the statement computes before a read neither reads a clock nor may
+write to the tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from syncscan.fixing import questions
+from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.flow.early_reads import may_go_first, name_of_number
+from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, sites
+from syncscan.fixing.flow.reads_at_once import on_the_device, stacked
+from syncscan.fixing.program_file import File
+from syncscan.fixing.proposal import Left, Proposal
+from syncscan.model.fix import Safety
+
+ID = "statement-reads"
+TITLE = "Numbers are read one by one in a statement"
+RULES = ("item",)
+SAFETY = Safety.SAFE
+BEFORE = 'result = f"{x.sum().item():.3f} {x.mean().item():.3f}"'
+AFTER = 'x_sum, x_mean = torch.stack([x.sum(), x.mean()]).tolist()\nresult = f"{x_sum:.3f} {x_mean:.3f}"'
+FEWEST = 3
+"""Runs of the statement below which nothing is to be gained."""
+
+
+def find(file: File) -> Iterator[Proposal | Left]:
+    """Yield each statement whose numbers can be read at once."""
+    if questions.names_several_devices(file):
+        return
+    groups: dict[tuple[ast.stmt, str], list[NumberRead]] = defaultdict(list)
+    for site in sites(file):
+        if site.count >= FEWEST and is_read_as_it_is(site) and may_go_first(file, site):
+            groups[file.statement_of(site.node), _kind(site)].append(site)
+    for (statement, _), reads in groups.items():
+        reads = [site for site in reads if on_the_device(file, site.of)]
+        if len({file.text.code(site.of) for site in reads}) > 1 and len({site.count for site in reads}) == 1:
+            yield _proposal(file, statement, sorted(reads, key=lambda site: file.text.span(site.node)))
+
+
+def _kind(site: NumberRead) -> str:
+    """Return which reads may be stacked: numbers of the same dtype, and floating ones."""
+    return "float" if site.type == "float" else site.tensor.dtype
+
+
+def _proposal(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> Proposal:
+    draft = Draft(file.text)
+    each: dict[str, NumberRead] = {}
+    for site in reads:
+        each.setdefault(file.text.code(site.of), site)
+    different = list(each.values())
+    whole = _takes_all(statement, reads)
+    if whole is not None and len(different) == len(reads):
+        draft.replace(whole, lambda render: _at_once(file, statement, different, render))
+    else:
+        names: dict[str, str] = {}
+        for site in different:
+            names[file.text.code(site.of)] = name_of_number(file, site, *names.values())
+        draft.put_before(statement, lambda render: stacked(file, statement, [*names.values()], different, render))
+        for site in reads:
+            draft.replace(site.node, names[file.text.code(site.of)])
+    return Proposal(
+        node=reads[0].node,
+        draft=draft,
+        rule="item",
+        rewrite=ID,
+        change="copy the numbers of this statement at once",
+        waits=sum(file.own_waits(site.node) for site in reads) - (reads[0].count if whole is not None else 0),
+        group=tuple(site.node for site in reads[1:]),
+        shared=True,
+    )
+
+
+def _takes_all(statement: ast.stmt, reads: Sequence[NumberRead]) -> ast.expr | None:
+    """Return the tuple of a statement that returns or unpacks exactly these numbers."""
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.Tuple) or value.elts != [site.node for site in reads]:
+        return None
+    return value if isinstance(statement, ast.Return) or _unpacks(statement) else None
+
+
+def _unpacks(statement: ast.stmt) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return bool(targets) and all(isinstance(target, ast.Tuple) for target in targets)
+
+
+def _at_once(file: File, statement: ast.stmt, reads: Sequence[NumberRead], render: Render) -> str:
+    source = stacked(file, statement, [], reads, render)
+    return f"tuple({source})" if isinstance(statement, ast.Return) else source

@@ -1,0 +1,76 @@
+"""Numbers that one statement reads one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.rewrites import statement_reads
+from tests.fixing.example import Rewritten
+
+REWRITE = statement_reads
+LOOP = "result = []\nfor loss in losses:\n    other = loss.exp()\n"
+FIXED = {
+    f"{LOOP}    result.append('%.4f %.4f' % (loss.item(), other.item()))": (
+        f"{LOOP}    loss_value, other_value = torch.stack([loss, other]).tolist()\n"
+        "    result.append('%.4f %.4f' % (loss_value, other_value))"
+    ),
+    f"{LOOP}    result.append(f'{{loss.item():.3f}} {{other.item():.3f}} {{2 * loss.item():.3f}}')": (
+        f"{LOOP}    loss_value, other_value = torch.stack([loss, other]).tolist()\n"
+        "    result.append(f'{loss_value:.3f} {other_value:.3f} {2 * loss_value:.3f}')"
+    ),
+    f"{LOOP}    result.append({{'a': loss.item(), 'b': (x * loss).double().mean().item()}})\nresult = repr(result)": (
+        f"{LOOP}    loss_value, mean_value = torch.stack([loss, (x * loss).double().mean()]).tolist()\n"
+        "    result.append({'a': loss_value, 'b': mean_value})\nresult = repr(result)"
+    ),
+    f"{LOOP}    a, b = loss.item(), float(other)\n    result.append(f'{{a}} {{b}}')": (
+        f"{LOOP}    a, b = torch.stack([loss, other]).tolist()\n    result.append(f'{{a}} {{b}}')".replace(
+            "{{", "{"
+        ).replace("}}", "}")
+    ),
+    (
+        "def step(loss):\n    return loss.item(), loss.sqrt().detach().item()\n"
+        "result = repr([step(loss) for loss in losses])"
+    ): (
+        "def step(loss):\n    return tuple(torch.stack([loss, loss.sqrt().detach()]).tolist())\n"
+        "result = repr([step(loss) for loss in losses])"
+    ),
+    f"{LOOP}    result.append('{{}} of {{}}'.format((x > loss).sum().item(), (y > loss).sum().item()))": (
+        f"{LOOP}    sum_value, sum_value_2 = torch.stack([(x > loss).sum(), (y > loss).sum()]).tolist()\n"
+        "    result.append('{} of {}'.format(sum_value, sum_value_2))"
+    ),
+}
+FIXED = {key.replace("{{", "{").replace("}}", "}"): value for key, value in FIXED.items()}
+KEPT = {
+    "one is a whole number": f"{LOOP}    result.append((loss.item(), (x > loss).sum().item()))",
+    "one may not be read": f"{LOOP}    result.append((loss.item(), other.item() if loss.dim() else 0.0))",
+    "the second is read of what the first call changed": (
+        "def twice(t):\n    t += t\n    return 1\n"
+        + f"{LOOP}    result.append((loss.item(), twice(other), other.item()))"
+    ),
+    "a clock is read between": (
+        f"import time\nstart = time.time()\n{LOOP}    result.append((loss.item(), time.time() < start, other.item()))"
+    ),
+    "one lies on the host where the condition holds": (
+        f"{LOOP}    if loss.dim():\n        other = torch.zeros(())\n    result.append((loss.item(), other.item()))"
+    ),
+    "it is one number twice": f"{LOOP}    result.append((loss.item(), loss.item()))",
+    "they are read once": "result = f'{losses[0].item()} {losses[1].item()}'",
+    "there are two devices": (
+        f"first, second = 'cuda:0', 'cuda:1'\n{LOOP}    result.append((loss.item(), other.item()))"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", FIXED)
+def test_it_is_rewritten(programs: dict[str, Rewritten], body: str) -> None:
+    """It waits less, and gives the same result."""
+    program = programs[body]
+    assert program.text == FIXED[body]
+    assert program.waits[1] < program.waits[0]
+    assert program.results[0] == program.results[1]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_it_stays(programs: dict[str, Rewritten], name: str) -> None:
+    """Not a byte changes."""
+    assert programs[name].text == KEPT[name]
