@@ -29,7 +29,7 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
-from syncscan.fixing.source_text import Text, read, shown_path
+from syncscan.fixing.source_text import Text, names_apple, read, shown_path
 from syncscan.fixing.torch_import import with_torch
 from syncscan.fixing.verify import TOLERANCE, Reference
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
@@ -93,6 +93,8 @@ class PatchBuilder:
         """File, line and words of the settings of libraries that entries are about."""
         self._once: set[tuple[str, int]] = set()
         """File and line of waits in statements that run once, such as a model's move to the device."""
+        self._has_float64 = True
+        """Whether each device that the program's files name has double precision."""
         self._unfinished = ""
         """Why the program doesn't come to its end, so that nothing can be verified."""
         self._unjudged = ""
@@ -145,6 +147,7 @@ class PatchBuilder:
     def _take_files(self, first: RunResult) -> None:
         """Read the user's files in which the program waits."""
         waiting = {place.file for place in first.places}
+        self._has_float64 = not any(names_apple(path) for path in first.files)
         for path in first.files:
             if path in waiting:
                 text = read(path)
@@ -174,7 +177,8 @@ class PatchBuilder:
         job = self._job
         main = not job.function and not job.module and str(Path(job.target).absolute()) == path
         places = [place for place in run.places if place.file == path]
-        return File(self._texts[path], run.observed.get(path, Observed()), main=main, places=places)
+        observed = run.observed.get(path, Observed())
+        return File(self._texts[path], observed, main=main, places=places, has_float64=self._has_float64)
 
     def _changed_job(self, texts: dict[str, str]) -> ProgramJob:
         sources = {p: t.text for p, t in self._texts.items() if t.text != self._originals[p].text} | texts

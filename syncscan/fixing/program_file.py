@@ -28,13 +28,21 @@ class File:
         observed: the notes of a run of exactly this text.
         main: whether the file is the script itself, whose module-level names no other file imports.
         places: the waits of that run at lines of this file.
+        has_float64: whether each device that the program names has double precision.
     """
 
     def __init__(
-        self, text: Text, observed: Observed, *, main: bool = False, places: Sequence[WaitingLine] = ()
+        self,
+        text: Text,
+        observed: Observed,
+        *,
+        main: bool = False,
+        places: Sequence[WaitingLine] = (),
+        has_float64: bool = True,
     ) -> None:
         self.text = text
         self.main = main
+        self.has_float64 = has_float64
         self.places = places
         self.tree = ast.parse(text.text)
         self.nodes = list(ast.walk(self.tree))

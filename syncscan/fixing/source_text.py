@@ -13,6 +13,7 @@ import msgspec
 
 _LINE_END = re.compile("\r\n|\r|\n")
 """Line ends as Python sees them; `str.splitlines` also splits at form feeds."""
+_APPLE = re.compile(rb"""["']mps(:\d+)?["']|\bmps\b\.|\.mps\b|\baccelerator\.current_accelerator\b""")
 
 
 class Text(msgspec.Struct, frozen=True, dict=True):
@@ -88,6 +89,14 @@ class Text(msgspec.Struct, frozen=True, dict=True):
         return line[: len(line) - len(line.lstrip())]
 
 
+def names_apple(path: str) -> bool:
+    """Return whether a file names Apple's device, which has no double precision: `mps`, or whatever there is."""
+    try:
+        return _APPLE.search(Path(path).read_bytes()) is not None
+    except OSError:  # the name of code that is in no file
+        return False
+
+
 def read(path: str) -> Text:
     """Return the text of a file.
 
@@ -107,4 +116,4 @@ def shown_path(path: str) -> str:
         return path
 
 
-__all__ = ["Text", "read", "shown_path"]
+__all__ = ["Text", "names_apple", "read", "shown_path"]

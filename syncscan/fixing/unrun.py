@@ -19,7 +19,7 @@ from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
-from syncscan.fixing.source_text import read
+from syncscan.fixing.source_text import names_apple, read
 from syncscan.fixing.torch_import import import_torch, with_torch
 from syncscan.fixing.verify import TOLERANCE
 from syncscan.model.fix import Fix, Fixed, Patched
@@ -47,7 +47,8 @@ def fix_source(path: str, *, select: Sequence[str] = (), ignore: Sequence[str] =
     except (OSError, SyntaxError, UnicodeDecodeError, LookupError) as error:
         raise UsageError(f"{path} can't be read as Python: {error}.") from None
     warnings = api.lint([path], select=select, ignore=ignore).warnings
-    file = File(text, observed(text, {(warning.line, warning.column) for warning in warnings}))
+    waits = {(warning.line, warning.column) for warning in warnings}
+    file = File(text, observed(text, waits), has_float64=not names_apple(text.path))
     answers = [(path, one) for one in deferred.find(file) if isinstance(one, Proposal)]
     wanted = compatible({path: file}, answers)
     fixes = tuple(_fix(path, file, one, unverified) for _, one in wanted)

@@ -192,6 +192,31 @@ def test_imported_files_are_fixed_too() -> None:
     assert result.files[0].after.endswith("total = float(total)\n")
 
 
+def test_a_sum_needs_double_precision_on_each_device() -> None:
+    """Apple's has none, whichever file of the program names it."""
+    Path("parts.py").write_text('DEVICE = "mps" if False else "cuda"\n')
+    result = fixed("from parts import DEVICE\n" + SUM)
+    assert at(result, 6).why == "its value would need double precision, which Apple's devices don't have"
+    assert not result.files
+
+
+def test_attributes_of_imported_files_stay_numbers() -> None:
+    """The files that import them may read the attribute at any time."""
+    meter = "class Meter:\n    total = 0.0\n    def run(self):\n        for loss in losses:\n"
+    Path("parts.py").write_text(HEAD + meter + "            self.total += loss.item()\n")
+    result = fixed("import parts\nmeter = parts.Meter()\nmeter.run()\nprint(meter.total)\n")
+    assert at(result, 7).why == "its value is stored in .total, which other files may read"
+
+
+def test_what_a_public_function_of_an_imported_file_returns_stays_a_number() -> None:
+    """Other files may call it."""
+    step = "def step(loss):\n    return loss.item()\n"
+    step += "def run():\n    total = 0.0\n    for loss in losses:\n        total += step(loss)\n    return total\n"
+    Path("parts.py").write_text(HEAD + step)
+    result = fixed("import parts\nprint(parts.run())\n")
+    assert "which has unknown callers" in at(result, 4).why
+
+
 def test_a_program_that_fails_is_refused() -> None:
     """With its exception, the first line of the message, and its own line; else with its exit code and last words."""
     with pytest.raises(ProgramFailed, match=r"train.py can't be run dry: ValueError: no data \(train.py:3\)\.$"):

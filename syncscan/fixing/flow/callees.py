@@ -92,7 +92,9 @@ def is_bound(file: File, call: ast.Call, function: Function) -> int:
 
 
 def calls_of(file: File, function: Function) -> list[ast.Call] | None:
-    """Return all calls of a function; None where it is called in other ways too, or was from elsewhere."""
+    """Return all calls of a function; None where it is called in other ways too, or may be from elsewhere."""
+    if not file.main and _is_public(file, function):
+        return None
     calls = [n for n in file.nodes if isinstance(n, ast.Call) and callee(file, n) is function]
     functions = {id(call.func) for call in calls}
     if file.class_of(function) is None:
@@ -103,6 +105,12 @@ def calls_of(file: File, function: Function) -> list[ast.Call] | None:
         return None
     counted = sum(file.seen(call).count for call in calls)
     return calls if file.entered(function).count == counted else None
+
+
+def _is_public(file: File, function: Function) -> bool:
+    """Return whether other files can call a function: no function holds it, and its name isn't private."""
+    private = function.name.startswith("_") and not function.name.endswith("__")
+    return isinstance(file.scope_of(function), ast.Module) and not private
 
 
 def is_value(file: File, function: Function) -> bool:

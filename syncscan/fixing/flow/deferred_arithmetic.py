@@ -57,7 +57,7 @@ def _with_number(
     if types <= {"int", "bool"} and isinstance(parent.op, ast.Mult | ast.Pow) and not _stays_small(walk, node, other):
         walk.stuck(node, "may grow beyond 64 bits", origin)
         return
-    _coerce(walk, node, taint, types)
+    _coerce(walk, node, taint, types, origin)
     walk.push(parent, Taint(ContainerShape.NUMBER, types), origin)
 
 
@@ -82,20 +82,21 @@ def _may_be_zero(walk: NumberWalk, node: ast.expr) -> bool:
     return walk.file.seen(node).zero or any(n in walk.reads for n in ast.walk(node))
 
 
-def _coerce(walk: NumberWalk, node: ast.expr, taint: Taint, types: frozenset[str]) -> None:
+def _coerce(walk: NumberWalk, node: ast.expr, taint: Taint, types: frozenset[str], origin: Origin) -> None:
     """Write a number so that torch computes with it as Python does: integers that meet floats in double precision."""
     walk.how.computed = True
     whole = taint.types <= {"int", "bool"}
     if "float" in types and whole:
-        _convert(walk, node, "double", "float")
+        _convert(walk, node, "double", "float", origin)
     elif taint.types == {"bool"}:
-        _convert(walk, node, "long", "int")
+        _convert(walk, node, "long", "int", origin)
 
 
-def _convert(walk: NumberWalk, node: ast.expr, method: str, kind: str) -> None:
+def _convert(walk: NumberWalk, node: ast.expr, method: str, kind: str, origin: Origin) -> None:
     if node is walk.site.node:
         walk.how.types |= {kind}
         return
+    walk.as_tensor(origin, node, double=method == "double")
     inner = walk.draft.nodes.get(node)
 
     def converted(render: Render) -> str:
@@ -118,10 +119,11 @@ def with_tensor(walk: NumberWalk, node: ast.expr, other: ast.expr, taint: Taint,
         if not is_integer and walk.site.tensor.dtype != tensor.dtype:
             walk.how.cast = f".to(torch.{tensor.dtype})"
     elif not is_integer:
-        _cast(walk, node, tensor.dtype)
+        _cast(walk, node, tensor.dtype, origin)
 
 
-def _cast(walk: NumberWalk, node: ast.expr, dtype: str) -> None:
+def _cast(walk: NumberWalk, node: ast.expr, dtype: str, origin: Origin) -> None:
+    walk.as_tensor(origin, node)
     inner = walk.draft.nodes.get(node)
 
     def cast(render: Render) -> str:
@@ -168,6 +170,7 @@ def _is_choice(walk: NumberWalk, node: ast.IfExp) -> bool:
 def _write_choice(walk: NumberWalk, node: ast.IfExp, origin: Origin) -> None:
     """Write `torch.where(x < best, x, best)` for `x if x < best else best`."""
     walk.how.computed = True
+    walk.as_tensor(origin, node.test)
 
     def where(render: Render) -> str:
         return f"torch.where({render(node.test)}, {render(node.body)}, {render(node.orelse)})"
@@ -199,6 +202,7 @@ def branch(walk: NumberWalk, parent: ast.If, node: ast.expr, taint: Taint, origi
         ):
             walk.stuck(node, "controls what runs next", origin)
             return
+    walk.as_tensor(origin, parent.test)
     _write_branch(walk, parent, pairs)
     for target, value in pairs:
         walk.bind(target, Taint(ContainerShape.NUMBER, frozenset(walk.file.types(value))), origin)
@@ -291,7 +295,7 @@ def added(walk: NumberWalk, parent: ast.AugAssign, node: ast.expr, taint: Taint,
         walk.stuck(node, "is added to an entry that may be an integer or a float", origin)
         return
     result = frozenset({"float"} if "float" in types else {"int"})
-    _coerce(walk, node, taint, result)
+    _coerce(walk, node, taint, result, origin)
     walk.bind(target, Taint(ContainerShape.NUMBER, result), origin)
 
 
@@ -394,6 +398,7 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
         return True
     if name == "round" and _is_rounded_exactly(walk, call, node, taint):
         walk.how.computed = True
+        walk.as_tensor(origin, node)
         digits = walk.file.text.code(call.args[1])
         walk.draft.replace(call, lambda render: f"{callable_source(render(node))}.round(decimals={digits})")
         walk.changed.add(walk.file.function_of(call))
@@ -408,6 +413,7 @@ def function(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
     if ast.unparse(call.func) == "math.sqrt" and _is_square(node):
         source = node
         walk.how.computed = True
+        walk.as_tensor(origin, node)
         walk.draft.replace(call, lambda render: f"{callable_source(render(source))}.sqrt()")
         walk.changed.add(walk.file.function_of(call))
         walk.push(call, taint, origin)
@@ -444,6 +450,8 @@ def _cast_call(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, o
     by_tensor = other is not None and walk.file.device_tensor(other) is not None
     changes = taint.types != {name} and not by_tensor and not (name == "int" and taint.types == {"int"})
     suffix = {"float": ".double()", "int": ".long()"}.get(name, "") if changes else ""
+    if suffix:
+        walk.as_tensor(origin, node, double=name == "float")
 
     def source(render: Render) -> str:
         inner = render(node)
@@ -469,7 +477,7 @@ def _power(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, origi
     if not (walk.is_number(other) or other in walk.tainted) or types != {"float"}:
         walk.stuck(node, "is combined with something that isn't a number", origin)
         return
-    _coerce(walk, node, taint, types)
+    _coerce(walk, node, taint, types, origin)
     walk.push(call, Taint(ContainerShape.NUMBER, types), origin)
 
 
@@ -489,6 +497,7 @@ def _extreme(walk: NumberWalk, call: ast.Call, node: ast.expr, taint: Taint, ori
             names[argument] = _word_for(walk, statement, [*names.values()])
             walk.draft.put_before(statement, _first(names[argument], argument))
     walk.how.computed = True
+    walk.as_tensor(origin, first, second)
 
     def where(render: Render) -> str:
         a, b = (names.get(x) or render(x) for x in (first, second))

@@ -197,6 +197,11 @@ def _convert(site: NumberRead, how: Deferral) -> str:
     return copied
 
 
+def in_double(site: NumberRead, how: Deferral) -> bool:
+    """Return whether a deferred read is converted to double precision."""
+    return _convert(site, how) == ".double()"
+
+
 def _needs_detach(file: File, site: NumberRead) -> bool:
     if site.tensor.dtype in _INTEGERS or _is_of_detached(site.of):
         return False
@@ -346,6 +351,7 @@ __all__ = [
     "NumberRead",
     "callable_source",
     "copies",
+    "in_double",
     "is_read_as_it_is",
     "primary",
     "root_of",

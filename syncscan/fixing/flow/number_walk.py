@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 
 from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, onlookers, read_back
-from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, written
+from syncscan.fixing.flow import callees, clocks, containers, deferred_arithmetic, onlookers, read_back, surely
+from syncscan.fixing.flow.number_reads import Deferral, NumberRead, copies, in_double, written
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Local, Origin, Stuck, Taint
 from syncscan.fixing.program_file import File, Function, Home, Scope
 
+NO_FLOAT64 = "would need double precision, which Apple's devices don't have"
 RARE = 2
 """The number may be read where the host needs it, if that runs at most once per this many deferred reads."""
 
@@ -43,6 +44,8 @@ class NumberWalk:
         self.parameters: dict[tuple[Function, str], set[ast.Call]] = {}
         self.shown: list[ast.AST] = []
         """Where the number is written out, seldom: there a tensor is read."""
+        self.converted: list[tuple[tuple[ast.expr, ...], Origin]] = []
+        """Expressions of which one has to be a tensor, as it is written so, and the origins of their numbers."""
         self.copied: set[Cell] = set()
         """Cells whose tensor something else holds too, so that nothing may be added to it in place."""
         self.added: dict[ast.AugAssign, Cell] = {}
@@ -60,6 +63,7 @@ class NumberWalk:
         origin = self.origin(self.site.node, None)
         self.push(self.site.node, Taint(types=frozenset([self.site.type])), origin)
         self._check_parameters()
+        self._check_converted()
         self._write_site()
         self._write_sums()
         for source in [o for o in self.origins.values() if o in self.lasting]:
@@ -551,6 +555,22 @@ class NumberWalk:
                 raise Stuck(function, f"is passed to {function.name}(), which other calls give a plain number", None)
             del name
 
+    def as_tensor(self, origin: Origin, *nodes: ast.expr, double: bool = False) -> None:
+        """Note that what is written needs one of some expressions to be a tensor: `x.double()`, `torch.where(…)`.
+
+        Raises:
+            Stuck: a device of the program has no double precision.
+        """
+        if double and not self.file.has_float64:
+            raise Stuck(nodes[0], NO_FLOAT64, origin)
+        self.converted.append((nodes, origin))
+
+    def _check_converted(self) -> None:
+        """Check that whatever is written as a tensor is one, even if the loop that makes it one has no turn."""
+        for nodes, origin in self.converted:
+            if not any(surely.is_tensor(self, node) for node in nodes):
+                raise Stuck(nodes[0], "may still be a plain number, if its loop has no turn", origin)
+
     def note_copy(self, node: ast.expr) -> None:
         """Note that the name's tensor has a second holder from here on."""
         cell = self.cell(node) if isinstance(node, ast.Name | ast.Attribute) else None
@@ -566,6 +586,8 @@ class NumberWalk:
         )
         if copies(self.file, self.site, region):
             self.how.kept = True
+        if not self.file.has_float64 and in_double(self.site, self.how):
+            raise Stuck(self.site.node, NO_FLOAT64, origin)
         site, how = self.site, self.how
         self.draft.replace(site.node, lambda render: written(self.file, site, how, render))
 

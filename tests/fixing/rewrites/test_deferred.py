@@ -12,6 +12,18 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "correct, shown = 0, []\nfor epoch in range(4):\n    correct = 0\n    for loss in losses[: 6 * (epoch < 4)]:\n"
+        "        correct += (loss > 0.5).sum().item()\n"
+        "    shown.append(f'{correct / 40:.2%}')\n"
+        "result = shown"
+    ): (
+        "correct, shown = 0, []\nfor epoch in range(4):\n    correct = 0\n    for loss in losses[: 6 * (epoch < 4)]:\n"
+        "        correct += (loss > 0.5).sum()\n"
+        "    correct = int(correct)\n"
+        "    shown.append(f'{correct / 40:.2%}')\n"
+        "result = shown"
+    ),
+    (
         "curve = torch.zeros(12, device=device)\nfor step, loss in enumerate(losses):\n"
         "    curve[step] = loss.item()\nresult = curve.tolist()"
     ): (
@@ -178,9 +190,8 @@ FIXED = {
         "    part = 0.0\n"
         "    for loss in losses:\n"
         "        part += loss.detach().double()\n"
-        "    result_now = part / 2\n"
-        "    result = torch.where(result_now > result, result_now, result)\n"
-        "result = result.item() if torch.is_tensor(result) else result"
+        "    part = float(part)\n"
+        "    result = max(result, part / 2)"
     ),
     ('total = 0.0\nfor loss in losses:\n    total = total * 0.5 + float(loss) * 0.5\nresult = f"{total:.6f}"'): (
         "total = 0.0\n"

@@ -1,0 +1,72 @@
+"""Finds out whether a deferred value surely is a tensor where it is used: a loop that makes it one may have no turn."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from syncscan.fixing.flow.taint import Attribute, Cell, Local
+
+if TYPE_CHECKING:
+    from syncscan.fixing.flow.number_walk import NumberWalk
+
+
+def is_tensor(walk: NumberWalk, node: ast.expr) -> bool:
+    """Return whether an expression is a tensor in the changed program, whatever path led to it."""
+    if node in walk.reads:
+        return node in walk.tainted
+    if isinstance(node, ast.BinOp):
+        return is_tensor(walk, node.left) or is_tensor(walk, node.right)
+    if isinstance(node, ast.UnaryOp):
+        return is_tensor(walk, node.operand)
+    if isinstance(node, ast.Compare):
+        return any(is_tensor(walk, side) for side in (node.left, *node.comparators))
+    if isinstance(node, ast.Call):
+        return node in walk.tainted and not _is_sum(node)
+    if not isinstance(node, ast.Name | ast.Attribute) or node not in walk.tainted:
+        return False
+    cell = walk.cell(node)
+    return cell is not None and (_is_parameter(walk, cell) or _is_given(walk, cell, node))
+
+
+def _is_sum(call: ast.Call) -> bool:
+    """Return whether a call may give the number that it begins with: `sum(…)` of nothing."""
+    return isinstance(call.func, ast.Name) and call.func.id == "sum"
+
+
+def _is_parameter(walk: NumberWalk, cell: Cell) -> bool:
+    """Return whether a cell is a parameter that all calls give a deferred number, which is checked elsewhere."""
+    given = isinstance(cell, Local) and any((cell.scope, cell.name) == known for known in walk.parameters)
+    return given and not any(True for _ in walk.stores(cell))
+
+
+def _is_given(walk: NumberWalk, cell: Cell, node: ast.expr) -> bool:
+    """Return whether each way to a use leads through an assignment of a tensor behind the last one of a number."""
+    file = walk.file
+    inner: ast.AST = file.statement_of(node)
+    while isinstance(inner, ast.stmt) and not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+        block = file.block_of(inner)
+        for statement in reversed(block[: block.index(inner)]):
+            gives = [_gives_tensor(walk, cell, n) for n in ast.walk(statement) if _assigns(walk, cell, n)]
+            if gives and not hasattr(statement, "body"):
+                return all(gives)
+            if not all(gives):
+                return False
+        inner = file.parents[inner]
+    return False
+
+
+def _assigns(walk: NumberWalk, cell: Cell, node: ast.AST) -> bool:
+    if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Store):
+        return False
+    same = node.id == cell.name if isinstance(node, ast.Name) else node.attr == cell.name
+    return same and isinstance(node, ast.Attribute) == isinstance(cell, Attribute) and walk.cell(node) == cell
+
+
+def _gives_tensor(walk: NumberWalk, cell: Cell, target: ast.AST) -> bool:
+    statement = walk.file.parents[target]
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
+    return value is not None and is_tensor(walk, value)
+
+
+__all__ = ["is_tensor"]
