@@ -29,9 +29,11 @@ from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
 from syncscan.fixing.rewrites import REWRITES
 from syncscan.fixing.runs import Runs
+from syncscan.fixing.same_text import TOLERANCE
 from syncscan.fixing.source_text import Text, names_apple, read, shown_path
 from syncscan.fixing.torch_import import with_torch
-from syncscan.fixing.verify import TOLERANCE, Reference
+from syncscan.fixing.verify import Reference
+from syncscan.fixing.written_files import SteadyFiles
 from syncscan.model.fix import Fix, Fixed, FixGain, Patched, Safety
 from syncscan.model.view import matches
 
@@ -96,9 +98,13 @@ class PatchBuilder:
         self._has_float64 = True
         """Whether each device that the program's files name has double precision."""
         self._unfinished = ""
-        """Why the program doesn't come to its end, so that nothing can be verified."""
+        """Why nothing can be verified: the program doesn't come to its end, or gives no result to compare."""
         self._unjudged = ""
         """Why it is unknown whether the program has anything to fix."""
+        self._written: SteadyFiles | None = None
+        """The files of the first two runs, of the unchanged program."""
+        self._not_compared: list[str] = []
+        """Output that differs between two unchanged runs."""
         self._notes: list[str] = []
 
     def run(self) -> Fixed:
@@ -169,9 +175,19 @@ class PatchBuilder:
         self._note_seldom(files, now)
         if not wanted:
             return None
-        trial = ProposalTrial(runs, files, Reference(now, probed), self._changed_job)
+        trial = ProposalTrial(runs, files, self._reference(now, probed), self._changed_job)
         passed = self._verify(trial, compatible(files, wanted))
         return self._accepted(passed) if passed is not None else None
+
+    def _reference(self, now: RunResult, again: RunResult) -> Reference:
+        """Return what a changed program has to do; its files are those of the unchanged one, which are kept."""
+        if self._written is None:
+            self._written = SteadyFiles(now.written, again.written)
+        reference = Reference(now, again, self._written)
+        self._not_compared += [noise for noise in reference.noise if noise not in self._not_compared]
+        if not self._unfinished and (why := reference.why_nothing_is_compared):
+            self._unfinished = why
+        return reference
 
     def _file(self, path: str, run: RunResult) -> File:
         job = self._job
@@ -353,6 +369,7 @@ class PatchBuilder:
             tolerance=TOLERANCE,
             seconds=seconds,
             notes=tuple(dict.fromkeys(self._notes)),
+            not_compared=tuple(self._not_compared),
             unjudged=unjudged,
         )
 

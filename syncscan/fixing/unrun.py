@@ -19,9 +19,9 @@ from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Proposal
 from syncscan.fixing.proposal_trial import Wanted, compatible
 from syncscan.fixing.rewrites import deferred
+from syncscan.fixing.same_text import TOLERANCE
 from syncscan.fixing.source_text import names_apple, read
 from syncscan.fixing.torch_import import import_torch, with_torch
-from syncscan.fixing.verify import TOLERANCE
 from syncscan.model.fix import Fix, Fixed, Patched
 
 HOW = "not verified: nothing ran"

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from syncscan.fixing.messages import RunResult
-from syncscan.fixing.quoted import instead
+from syncscan.fixing.quoted import MOST
+from syncscan.fixing.same_lines import SteadyLines
+from syncscan.fixing.same_text import TOLERANCE
+from syncscan.fixing.written_files import SteadyFiles
 from syncscan.model.proof import Fingerprint, Same, Tensors
 from syncscan.proof import sameness
 
-TOLERANCE = 1e-5
-"""Relative; what is printed with fewer digits may differ in the last of them by one."""
 GRAPHS = 20
 """Nodes of autograd's graphs that may be alive in addition, beside twice as many as before."""
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)\b")
-_BAR = re.compile(
-    r"(?P<at>\d+(?:\.\d+)?[kMG]?(?:/\d+(?:\.\d+)?[kMG]?)?)\w* \[(?:\d+:)?\d\d:\d\d(?:<(?:(?:\d+:)?\d\d:\d\d|\?))?"
-    r"(?:, +(?:[\d.]+[kMG]?|\?)[^\s,/\]]*/[^\s,\]]+)?"
-)
-"""Position and times of tqdm's bars: ` 3/20 [00:02<00:47,  2.48s/it, loss=0.5]`."""
 _WARNING = re.compile(r"^\S.*:\d+: \w*Warning: ")
 
 
@@ -31,13 +26,42 @@ class Reference:
     Args:
         first: a run.
         again: another.
+        files: the files that two runs of the original program wrote; not compared if missing.
     """
 
-    def __init__(self, first: RunResult, again: RunResult) -> None:
+    def __init__(self, first: RunResult, again: RunResult, files: SteadyFiles | None = None) -> None:
         self.first, self.again = first, again
-        self.printed = _Lines(first.printed, again.printed)
-        self.errors = _Lines(_without_warnings(first.errors), _without_warnings(again.errors))
+        self.printed = SteadyLines(first.printed, again.printed)
+        self.errors = SteadyLines(_without_warnings(first.errors), _without_warnings(again.errors))
+        self.files = files if files is not None else SteadyFiles({}, {})
         self._fingerprints = fingerprint(first), fingerprint(again)
+
+    @property
+    def noise(self) -> list[str]:
+        """Output that differs between the two runs, in a few words each."""
+        streams = (("printed", self.printed), ("stderr", self.errors))
+        lines = [
+            f"{len(noise)} {name} {'line' if len(noise) == 1 else 'lines'}, such as {noise[0][:MOST]!r}"
+            for name, stream in streams
+            if (noise := stream.noise)
+        ]
+        return [*lines, *self.files.noise]
+
+    @property
+    def why_nothing_is_compared(self) -> str:
+        """Why no result of the program can be compared; empty where one can.
+
+        A result is a loss, a parameter, a returned tensor, or a number that it prints or writes to a file, as long as
+        two unchanged runs agree on it. A number that only counts lines is none.
+        """
+        first = self._fingerprints[0]
+        if first.losses or first.end.shapes:
+            return ""
+        if self.printed.has_results or self.errors.has_results or self.files.has_results:
+            return ""
+        if self.noise:
+            return "nothing that it computes could be compared: what it prints or writes differs from run to run"
+        return "nothing that it computes could be compared: it has no optimizer, and prints or writes no result"
 
     def differs(self, run: RunResult) -> str:
         """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing."""
@@ -49,8 +73,9 @@ class Reference:
             last = [line for line in run.errors.splitlines() if line.strip()][-1:]
             return f"the patched program ended with exit code {run.code}" + (f": {last[0][:160]}" if last else "")
         return (
-            self.printed.differs(run.printed, "prints")
-            or self.errors.differs(_without_warnings(run.errors), "writes to stderr")
+            self.printed.differs(run.printed, "the patched program prints")
+            or self.errors.differs(_without_warnings(run.errors), "the patched program writes to stderr")
+            or self.files.differs(run.written)
             or self._computes(run)
             or self._keeps(run)
             or self._races(run)
@@ -81,52 +106,6 @@ class Reference:
         return ""
 
 
-class _Lines:
-    """Printed lines, with those whose numbers differ from run to run; progress bars are compared apart."""
-
-    def __init__(self, text: str, again: str) -> None:
-        self._bars = _bars(text)
-        self._lines = _lines(text)
-        other = _lines(again)
-        self._unstable = len(self._lines) != len(other)
-        self._noisy = {k for k, (a, b) in enumerate(zip(self._lines, other, strict=False)) if a != b}
-
-    def differs(self, text: str, does: str) -> str:
-        """Return how another run's lines differ; empty where they don't."""
-        bars = _bars(text)
-        for at in self._bars.keys() & bars.keys():
-            strange = [b for b in bars[at] if not any(same_line(a, b) for a in self._bars[at])]
-            if strange and len(bars[at]) == len(self._bars[at]):
-                return f"the patched program {does} {instead(strange[0], self._bars[at][0])}"
-        lines = _lines(text)
-        if self._unstable:
-            return ""
-        if len(lines) != len(self._lines):
-            return f"the patched program {does} {len(lines)} lines instead of {len(self._lines)}"
-        for k, (a, b) in enumerate(zip(self._lines, lines, strict=True)):
-            same = _NUMBER.split(a) == _NUMBER.split(b) if k in self._noisy else same_line(a, b)
-            if not same:
-                return f"the patched program {does} {instead(b, a)}"
-        return ""
-
-
-def _lines(text: str) -> list[str]:
-    return [line for line in _parts(text) if not _BAR.search(line)]
-
-
-def _bars(text: str) -> dict[str, list[str]]:
-    """Return the states of progress bars by their position, `3/20`, without times, which differ from run to run."""
-    states: dict[str, list[str]] = {}
-    for line in _parts(text):
-        if match := _BAR.search(line):
-            states.setdefault(match["at"], []).append(_BAR.sub(r"\g<at> [", line).strip())
-    return states
-
-
-def _parts(text: str) -> Iterator[str]:
-    return (part for line in text.splitlines() for part in line.split("\r"))
-
-
 def _without_warnings(text: str) -> str:
     """Return stderr without Python's warnings, which quote the code that they are about."""
     lines, result, skip = text.splitlines(), [], False
@@ -139,24 +118,6 @@ def _without_warnings(text: str) -> str:
             skip = False
             result.append(line)
     return "\n".join(result)
-
-
-def same_line(a: str, b: str) -> bool:
-    """Return whether two lines are equal, up to rounding of their fractions."""
-    if a == b:
-        return True
-    if _NUMBER.split(a) != _NUMBER.split(b):
-        return False
-    return all(x == y or _same_number(x, y) for x, y in zip(_NUMBER.findall(a), _NUMBER.findall(b), strict=True))
-
-
-def _same_number(x: str, y: str) -> bool:
-    if "." not in x or "." not in y:
-        return False
-    p, q, digits = float(x), float(y), len(x.partition(".")[2])
-    exponent = "e" in (x + y).lower()
-    last = not exponent and digits == len(y.partition(".")[2]) and abs(p - q) <= 1.01 * 10.0**-digits
-    return last or abs(p - q) <= TOLERANCE * max(abs(p), abs(q))
 
 
 def fingerprint(run: RunResult) -> Fingerprint:
@@ -182,4 +143,4 @@ def waits_of(run: RunResult) -> Counter[tuple[str, int]]:
     return counts
 
 
-__all__ = ["TOLERANCE", "Reference", "fingerprint", "same_line", "waits_of"]
+__all__ = ["Reference", "fingerprint", "waits_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from syncscan.model.fix import Fix, Fixed
-from syncscan.report.fix_story import gain, groups, reason, tolerance, verdict, where
+from syncscan.report.fix_story import gain, groups, notes, reason, tolerance, verdict, where
 from syncscan.report.markup import cell, escaped
 from syncscan.version import __version__
 
@@ -21,7 +21,7 @@ def render(fixed: Fixed) -> str:
     if fixed.diff and len(fixed.diff) <= MAX_DIFF:
         fence = "`" * max(3, 1 + _longest_fence(fixed.diff))
         parts.append(f"{fence}diff\n{fixed.diff.rstrip()}\n{fence}")
-    parts += [escaped(note) for note in fixed.notes]
+    parts += [escaped(note) for note in notes(fixed)]
     last = f"{escaped(tolerance(fixed))} " if fixed.applied else ""
     return "\n\n".join([*parts, f"<sub>{last}syncscan {__version__}</sub>"]) + "\n"
 

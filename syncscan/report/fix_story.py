@@ -10,6 +10,8 @@ from syncscan.report.units import duration
 NOTHING_GAINED = "No gain, according to the recording:"
 LEFT = "Left to you:"
 NOT_APPLIED = "Not applied:"
+MOST_NOISE = 6
+"""Entries of the list of what wasn't compared."""
 MOST_CODE = 120
 """Characters of the code that a fix which isn't applied is shown with."""
 
@@ -80,14 +82,24 @@ def _code(fix: Fix) -> str:
     return f" ({code})" if texts and len(code) <= MOST_CODE and "\n" not in code else ""
 
 
+def notes(fixed: Fixed) -> list[str]:
+    """Return what the dry run couldn't see, and what wasn't compared."""
+    if not fixed.not_compared:
+        return list(fixed.notes)
+    noise = "; ".join(fixed.not_compared[:MOST_NOISE])
+    more = len(fixed.not_compared) - MOST_NOISE
+    rest = f"; and {more} more" if more > 0 else ""
+    return [*fixed.notes, f"Not compared, since two unchanged runs differ: {noise}{rest}."]
+
+
 def tolerance(fixed: Fixed) -> str:
     """Return the sentence that says how the patch was verified."""
     if not fixed.ran:
         return "Not verified: run the program with the patch before you keep it."
     return (
-        "Verified without a GPU: both versions ran dry with the same seed. Printed and computed numbers agree to a "
-        f"relative {fixed.tolerance:g}, or to the last printed digit."
+        "Verified without a GPU: both versions ran dry with the same seed. Printed, written and computed numbers agree "
+        f"to a relative {fixed.tolerance:g}, or to the last printed digit."
     )
 
 
-__all__ = ["gain", "groups", "reason", "tolerance", "verdict", "where"]
+__all__ = ["gain", "groups", "notes", "reason", "tolerance", "verdict", "where"]

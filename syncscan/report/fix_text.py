@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscan.model.fix import Fix, Fixed
-from syncscan.report.fix_story import gain, groups, reason, tolerance, verdict, where
+from syncscan.report.fix_story import gain, groups, notes, reason, tolerance, verdict, where
 from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 
@@ -58,7 +58,7 @@ def _parts(fixed: Fixed, width: int, next_command: Sequence[str]) -> Iterator[Re
         if heading:
             yield Text(heading, "bold")
         yield from [_list(fixes)] if heading else _tables(fixes, width)
-    for note in fixed.notes:
+    for note in notes(fixed):
         yield Text(printable(note), "dim")
     if fixed.applied:
         yield Text(tolerance(fixed), "dim")

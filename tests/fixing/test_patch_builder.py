@@ -235,6 +235,27 @@ def test_a_program_that_fails_after_its_waits_is_not_judged() -> None:
     assert fix_story.verdict(result).startswith(f"train.py: could not be judged, since {result.unjudged}. ")
 
 
+def test_a_program_without_a_result_is_not_judged() -> None:
+    """Its change is applied only where that is wanted, and what differs from run to run is named."""
+    source = SUM.replace("print(total)", "import threading\nprint('ended', threading.get_native_id())")
+    result = fixed(source)
+    why = "nothing that it computes could be compared: what it prints or writes differs from run to run"
+    assert (result.files, result.unjudged, at(result, 5).how) == ((), why, f"not verified: {why}")
+    assert [noise[:31] for noise in result.not_compared] == ["1 printed line, such as 'ended "]
+    assert fixed(source, unverified=True).files
+
+
+def test_a_file_that_the_program_writes_is_compared() -> None:
+    """It is a result though nothing is printed, and it isn't left behind."""
+    source = HEAD + (
+        "import json\nscores = []\nfor loss in losses:\n    now = loss * 2\n    scores.append(now.item())\n"
+        "with open('scores.json', 'w') as file:\n    json.dump(scores, file)\n"
+    )
+    result = fixed(source)
+    assert (len(result.files), result.not_compared, result.unjudged) == (1, (), "")
+    assert not Path("scores.json").exists()
+
+
 def test_waits_outside_of_the_steps_are_counted_apart() -> None:
     """A model that moves once, and a checkpoint in each epoch."""
     source = (
@@ -251,9 +272,9 @@ def test_a_program_that_is_too_slow_when_observed_is_said_to_be(runs: Runs, monk
     """Its last line on stderr, such as a progress bar's, wouldn't tell."""
     run = runs.run
 
-    def late(job: ProgramJob) -> RunResult:
+    def late(job: ProgramJob, **options: bool) -> RunResult:
         failure = "it didn't end within 120 s"
-        return RunResult(code=-1, failure=failure, errors="0%| | 0/5") if job.probed else run(job)
+        return RunResult(code=-1, failure=failure, errors="0%| | 0/5") if job.probed else run(job, **options)
 
     monkeypatch.setattr(runs, "run", late)
     assert fixed(SUM).unjudged == "the program fails when its expressions are observed: it didn't end within 120 s"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from syncscan.fixing.messages import Racing, RunResult, WaitingLine
-from syncscan.fixing.verify import Reference, same_line, waits_of
+from syncscan.fixing.same_text import same_line
+from syncscan.fixing.verify import Reference, waits_of
+from syncscan.fixing.written_files import SteadyFiles
 
 
 @pytest.mark.parametrize(
@@ -122,3 +126,33 @@ def test_a_race_that_came_in_is_a_difference() -> None:
     assert reference("a").differs(RunResult(printed="a", races=[race])) == why
     assert reference("a", races=[race]).differs(RunResult(printed="a", races=[moved])) == ""
     assert reference("a", races=[race]).differs(RunResult(printed="a", races=[race, moved])) != ""
+
+
+def test_a_file_that_is_written_is_compared(tmp_path: Path) -> None:
+    """Where it differs, the sentence names it."""
+    for name, text in {"a": "[0.5]", "b": "[0.7]"}.items():
+        (tmp_path / name).write_text(text)
+    first, other = (RunResult(written={"/scores.json": str(tmp_path / name)}) for name in "ab")
+    files = SteadyFiles(first.written, first.written)
+    why = "the patched program writes '0.7' instead of '0.5' as [0] in /scores.json"
+    assert Reference(first, first, files).differs(other) == why
+    assert Reference(first, first, files).differs(first) == ""
+
+
+@pytest.mark.parametrize(
+    ("printed", "again", "why"),
+    [
+        ("mean 0.5", "mean 0.5", ""),
+        ("done", "done", "has no optimizer, and prints or writes no result"),
+        ("epoch 1\nepoch 2", "epoch 1\nepoch 2", "has no optimizer, and prints or writes no result"),
+        ("mean 0.5", "mean 0.7", "what it prints or writes differs from run to run"),
+    ],
+)
+def test_a_program_without_a_result_is_not_compared(printed: str, again: str, why: str) -> None:
+    """A number that both runs print is one; a counter isn't."""
+    assert reference(printed, again).why_nothing_is_compared.rpartition("compared: ")[2].removeprefix("it ") == why
+
+
+def test_what_differs_between_two_runs_is_named() -> None:
+    """With an example."""
+    assert reference("took 1.5 s", "took 1.7 s").noise == ["1 printed line, such as 'took 1.5 s'"]

@@ -1,0 +1,64 @@
+"""Lines of runs are compared by words and numbers, and what differs between two unchanged runs is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.fixing.same_lines import SteadyLines
+
+DOES = "it prints"
+
+
+def test_one_number_that_differs_leaves_the_others_compared() -> None:
+    """Each number of a line counts for itself."""
+    lines = SteadyLines("step 1 took 0.51 s, loss 0.25", "step 1 took 0.73 s, loss 0.25")
+    assert lines.noise == ["step 1 took 0.51 s, loss 0.25"]
+    assert lines.differs("step 1 took 0.11 s, loss 0.25", DOES) == ""
+    assert "loss 0.99" in lines.differs("step 1 took 0.11 s, loss 0.99", DOES)
+
+
+@pytest.mark.parametrize("again", ["polled\nloss 0.5\nend", "polled\npolled\npolled\nloss 0.5\nend", "loss 0.5\nend"])
+def test_a_line_more_or_less_leaves_the_others_compared(again: str) -> None:
+    """Whatever number of lines a run prints between them."""
+    lines = SteadyLines("polled\npolled\nloss 0.5\nend", again)
+    assert set(lines.noise) == {"polled"}
+    assert lines.differs("polled\nloss 0.5\nend", DOES) == ""
+    assert lines.differs("polled\nloss 0.7\nend", DOES) == "it prints 'loss 0.7' instead of 'loss 0.5'"
+    assert lines.differs("polled\nend", DOES) == "it prints no line 'loss 0.5'"
+
+
+def test_a_line_that_no_unchanged_run_prints_is_a_difference() -> None:
+    """As many as differ between the two runs are let through: they may be noise as well."""
+    lines = SteadyLines("found ab\nloss 0.5", "found cd\nloss 0.5")
+    assert lines.differs("found ef\nloss 0.5", DOES) == ""
+    assert lines.differs("found ef\nloss 0.5\nnothing left", DOES) != ""
+
+
+def test_many_lines_are_aligned_by_their_beginning_and_end() -> None:
+    """In time that grows with their number."""
+    text = "".join(f"loss {k}.5\n" for k in range(5000))
+    lines = SteadyLines(text + "end", text + "polled\nend")
+    assert lines.differs(text + "end", DOES) == ""
+    assert lines.differs(text.replace("17.5", "18.5") + "end", DOES) != ""
+
+
+@pytest.mark.parametrize(
+    ("text", "results"),
+    [
+        ("done", False),
+        ("epoch 1\nepoch 2\nepoch 3", False),
+        ("8 images\n8 images", False),
+        ("37 correct", True),
+        ("37 correct\n39 correct\n38 correct", True),
+        ("epoch 1 loss 0.5", True),
+        ("100%|###| 3/3 [00:02<00:00,  1.2s/it]", False),
+        ("100%|###| 3/3 [00:02<00:00,  1.2s/it, loss=0.5]", True),
+    ],
+)
+def test_a_counter_is_no_result(text: str, results: bool) -> None:
+    """Nor is the time in a progress bar."""
+    assert SteadyLines(text, text).has_results is results
+
+
+def test_a_number_that_differs_is_no_result() -> None:
+    assert not SteadyLines("mean 0.5", "mean 0.7").has_results

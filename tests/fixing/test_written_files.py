@@ -1,0 +1,170 @@
+"""Files of two unchanged runs are compared with those of a changed one, by what is in them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncscan.fixing.written_files import SteadyFiles, Written, paired
+
+Write = Callable[[Path, float], None]
+
+
+class Best:
+    """A class of the program's, which nothing here can import."""
+
+    def __init__(self, loss: float) -> None:
+        self.loss = loss
+
+
+def archive(path: Path, loss: float) -> None:
+    """Write a zip file whose members have the time of each run."""
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(
+            zipfile.ZipInfo("scores.csv", (2000 + len(path.parent.name), 1, 1, 0, 0, 0)), f"step,loss\n1,{loss}\n"
+        )
+
+
+WRITERS: dict[str, Write] = {
+    "scores.json": lambda path, loss: path.write_text(json.dumps({"losses": [loss], "epochs": 3})) and None,
+    "scores.jsonl": lambda path, loss: path.write_text(f'{{"step": 1, "loss": {loss}}}\n') and None,
+    "scores.csv": lambda path, loss: path.write_text(f"step,loss\n1,{loss}\n") and None,
+    "train.log": lambda path, loss: path.write_text(f"epoch 1: loss {loss}\n") and None,
+    "scores.npy": lambda path, loss: np.save(path, np.array([loss, 1.0])),
+    "scores.npz": lambda path, loss: np.savez(path, losses=np.array([loss, 1.0])),
+    "scores.pkl": lambda path, loss: path.write_bytes(pickle.dumps({"best": Best(loss), "all": [loss]})) and None,
+    "scores.json.gz": lambda path, loss: path.write_bytes(gzip.compress(json.dumps([loss]).encode())) and None,
+    "scores.zip": archive,
+}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., Written]:
+    """A run's files: each written by a function of the path and the loss."""
+    count = 0
+
+    def run(name: str, write: Write, loss: float, **others: str) -> Written:
+        nonlocal count
+        count += 1
+        folder = tmp_path / ("run" * count)
+        folder.mkdir()
+        write(folder / name, loss)
+        for other, text in others.items():
+            (folder / other).write_text(text)
+        return {f"/project/{file.name}": str(file) for file in folder.iterdir()}
+
+    return run
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_is_compared_by_its_numbers(name: str, written: Callable[..., Written]) -> None:
+    """Rounding is no difference, another number is one, and the sentence names the file."""
+    runs = [written(name, WRITERS[name], loss) for loss in (0.123456789, 0.123456789, 0.12345679, 0.2)]
+    files = SteadyFiles(runs[0], runs[1])
+    assert (files.noise, files.has_results, files.differs(runs[2])) == ([], True, "")
+    assert files.differs(runs[3]).startswith("the patched program writes ")
+    assert files.differs(runs[3]).endswith(f"in /project/{name}")
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_what_torch_saves_is_compared_by_its_tensors(older: bool, written: Callable[..., Written]) -> None:
+    """Parameters, an optimizer's state and a whole module, in both formats."""
+    torch = pytest.importorskip("torch")
+
+    def save(path: Path, loss: float) -> None:
+        net = torch.nn.Linear(2, 2)
+        torch.nn.init.constant_(net.weight, loss)
+        torch.nn.init.zeros_(net.bias)
+        state = {"net": net.state_dict(), "whole": net, "half": torch.full((2,), loss).bfloat16(), "step": 3}
+        torch.save(state, path, _use_new_zipfile_serialization=not older)
+
+    runs = [written("last.pt", save, loss) for loss in (0.5, 0.5, 0.5000001, 0.6)]
+    files = SteadyFiles(runs[0], runs[1])
+    assert (files.noise, files.differs(runs[2])) == ([], "")
+    assert files.differs(runs[3]) == "the patched program writes other numbers as ['net']['weight'] in /project/last.pt"
+
+
+def test_a_tensor_in_the_place_of_a_number_is_a_difference(written: Callable[..., Written]) -> None:
+    """It would fail where the file is read."""
+    torch = pytest.importorskip("torch")
+    values: list[Any] = [0.5, 0.5, torch.tensor(0.5)]
+    runs = [written("last.pt", lambda path, loss, v=v: torch.save({"best": v}, path), 0.0) for v in values]
+    assert "instead of 'float 0.5' as ['best']" in SteadyFiles(runs[0], runs[1]).differs(runs[2])
+
+
+def test_nothing_in_a_pickle_is_run(tmp_path: Path, written: Callable[..., Written]) -> None:
+    """Its classes and functions are only names."""
+
+    class Touch:
+        def __reduce__(self) -> Any:
+            return Path.touch, (tmp_path / "touched",)
+
+    runs = [written("a.pkl", lambda path, loss: path.write_bytes(pickle.dumps(Touch())) and None, 0.0) for _ in "abc"]
+    assert SteadyFiles(runs[0], runs[1]).differs(runs[2]) == ""
+    assert not (tmp_path / "touched").exists()
+
+
+def test_a_file_that_differs_between_two_runs_is_named(written: Callable[..., Written]) -> None:
+    """The other one is compared."""
+    write = WRITERS["scores.csv"]
+    runs = [written("scores.csv", write, loss, log=f"took {k} s") for k, loss in enumerate((0.5, 0.5, 0.5, 0.7))]
+    files = SteadyFiles(runs[0], runs[1])
+    assert files.noise == ["/project/log (1 lines, such as 'took 0 s')"]
+    assert files.differs(runs[2]) == ""
+    assert "'1,0.7' instead of '1,0.5'" in files.differs(runs[3])
+
+
+def test_a_file_that_is_missing_or_new_is_a_difference(written: Callable[..., Written]) -> None:
+    write = WRITERS["scores.csv"]
+    both, fewer = (written("scores.csv", write, 0.5, **more) for more in ({"log": "end"}, {}))
+    assert SteadyFiles(both, both).differs(fewer) == "the patched program doesn't write /project/log"
+    assert SteadyFiles(fewer, fewer).differs(both) == "the patched program writes /project/log"
+    assert SteadyFiles(both, fewer).noise == ["/project/log, which one of them doesn't write"]
+
+
+def test_a_removed_file_is_compared_too(written: Callable[..., Written]) -> None:
+    """None stands for it."""
+    left = written("scores.csv", WRITERS["scores.csv"], 0.5)
+    removed: Written = {"/project/scores.csv": None}
+    assert SteadyFiles(removed, removed).differs(removed) == ""
+    assert SteadyFiles(removed, removed).differs(left) == "the patched program doesn't remove /project/scores.csv"
+    assert SteadyFiles(left, left).differs(removed) == "the patched program removes /project/scores.csv"
+
+
+def test_files_are_paired_by_name_but_for_times_and_random_words() -> None:
+    """Those of one name first."""
+    first = ["runs/a.1/log", "runs/a.2/log", "deadbeef12.txt", "same"]
+    assert paired(first, ["runs/a.7/log", "runs/a.2/log", "0123abcdef.txt", "same", "other"]) == {
+        "runs/a.2/log": "runs/a.2/log",
+        "same": "same",
+        "deadbeef12.txt": "0123abcdef.txt",
+        "runs/a.1/log": "runs/a.7/log",
+    }
+
+
+def test_scalars_of_tensorboard_are_compared(written: Callable[..., Written]) -> None:
+    """The times in its records differ from run to run, and its numbers don't."""
+    pytest.importorskip("tensorboard")
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    def write(path: Path, loss: float) -> None:
+        with path.open("wb") as file:
+            records = RecordWriter(file)
+            records.write(Event(wall_time=len(str(path)), file_version="brain.Event:2").SerializeToString())
+            event = Event(wall_time=1.5 * len(str(path)), step=3)
+            event.summary.value.add(tag="loss", simple_value=loss)
+            records.write(event.SerializeToString())
+
+    runs = [written(f"events.out.tfevents.{k}", write, loss) for k, loss in enumerate((0.5, 0.5, 0.50000006, 0.6))]
+    files = SteadyFiles(runs[0], runs[1])
+    assert (len(files.noise), files.has_results, files.differs(runs[2])) == (1, True, "")
+    assert "0.6" in files.differs(runs[3])
