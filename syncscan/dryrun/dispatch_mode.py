@@ -5,12 +5,14 @@ Imported where a session begins: it needs torch to be defined.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from syncscan.dryrun import nodes, tensor_memory, wait_table
+from syncscan.dryrun import extension_ops, nodes, tensor_memory, wait_table
 from syncscan.dryrun.effects import Effect, effect_of
 from syncscan.dryrun.promises import CHECKS, Check
 from syncscan.dryrun.recorder import DryRunSession, TorchCall, Unsaid
@@ -45,6 +47,10 @@ class KnownOp(NamedTuple):
     effect: Effect
     check: Check | None = None
     """The check of what it is promised, such as lengths that it doesn't add up."""
+    code: Callable[..., Any] | None = None
+    """What it is written in, if that is Python: the ops in there are seen instead of it."""
+    foreign: bool = False
+    """Whether it is an extension's, of which `wait_table` knows nothing."""
 
 
 class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
@@ -63,6 +69,9 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
         self._node: Any = None
         self._uses = UsesOfOps(session.order, session.stream_of)
         self._known: dict[Any, KnownOp] = {}
+        self._within = 0
+        """How many ops that are written in Python run: autograd is left out in them."""
+        self._answers: dict[Any, bool | None] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one op, and note what it means on a device."""
@@ -81,15 +90,18 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 self._uses.of_host(op.effect, args, kwargs)
             if call.waited and name in _VIEWS and not on_device:  # of a table on the host: it tells what was read
                 session.recording.op(name, session.thread)
-            if on_device and op.composed and _in_inference(args):
+            if on_device and op.composed and (self._within or _in_inference(args)):
                 with self:
                     return func.decompose(*args, **kwargs)
+            if on_device and op.code is not None:
+                with self._as_program():
+                    return op.code(*args, **kwargs)
             if on_device:
                 if name == "aten::_pack_padded_sequence" and _place_of(args[1]) == DEVICE:
                     raise RuntimeError(_LENGTHS)
                 if op.check is not None and (broken := op.check(args, kwargs)):
                     raise RuntimeError(broken)
-                self._waits(call, op, args, kwargs)
+                self._waits(call, self._asked(func, op, args, kwargs) if op.foreign else op, args, kwargs)
                 if call.name in _INDEXES and name in _INDEXED:
                     _move_lists(args[1], call)
             slow = name in _SLOW_IN_HALF and args[0].dtype == torch.float16
@@ -121,13 +133,35 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
                 return in_float(func, args, kwargs)
             if not on_device or not _LACKS_KERNEL.search(str(error)):
                 raise
-            if name.partition("::")[0] in wait_table.KNOWN:  # the others are counted as not understood already
+            if self._answers.get(func) is not None:
+                self._session.say(f"{name} can't run on a CPU: its results are zeros.")
+            elif not self._known[func].foreign:  # the others are counted as not understood already
                 self._session.not_understood(f"{name}, which can't run on a CPU: its results are zeros")
             return _zeros(func, args, kwargs, error)
 
     def _read_off(self, func: Any) -> KnownOp:
         self._known[func] = op = _known_op(func)
         return op
+
+    @contextlib.contextmanager
+    def _as_program(self) -> Iterator[None]:
+        """See what runs inside of an op as the program's own calls."""
+        functions = importlib.import_module("syncscan.dryrun.device_functions").Functions
+        self._within += 1
+        try:
+            with torch._C._EnableTorchFunction(), functions(self._session), self:
+                yield
+        finally:
+            self._within -= 1
+
+    def _asked(self, func: Any, op: KnownOp, args: Any, kwargs: Any) -> KnownOp:
+        """Return an extension's op as its fake implementation has it; itself where that doesn't tell."""
+        if op.dependent:
+            return op._replace(foreign=False)
+        if func not in self._answers:
+            self._answers[func] = extension_ops.depends_on_values(func, args, kwargs)
+        answer = self._answers[func]
+        return op if answer is None else op._replace(foreign=False, dependent=answer)
 
     def _scope(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if "enter" in name:
@@ -139,7 +173,7 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
     def _waits(self, call: TorchCall, op: KnownOp, args: Any, kwargs: Any) -> None:
         session, name = self._session, op.name
         session.seen += 1
-        if name.partition("::")[0] not in wait_table.KNOWN:
+        if op.foreign:
             session.not_understood(name)
         node = torch._C._current_autograd_node()
         op_waits = wait_table.waits_of(
@@ -180,6 +214,7 @@ def _known_op(func: Any) -> KnownOp:
         name = f"higher_order::{func.name()}"
         return KnownOp(name, name, dependent=False, composed=False, effect=effect_of(func))
     name, overload, has = func._schema.name, func._overloadname, torch._C._dispatch_has_kernel_for_dispatch_key
+    foreign = name.partition("::")[0] not in wait_table.KNOWN
     return KnownOp(
         name,
         name if overload in ("default", "") else f"{name}.{overload}",
@@ -187,6 +222,8 @@ def _known_op(func: Any) -> KnownOp:
         composed=has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA"),
         effect=effect_of(func),
         check=CHECKS.get(name),
+        code=extension_ops.python_code(func) if foreign else None,
+        foreign=foreign,
     )
 
 

@@ -9,7 +9,7 @@ import io
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -309,8 +309,8 @@ def test_threads_that_begin_meanwhile_are_seen() -> None:
     assert before.submit(lambda: torch.overrides._get_current_function_mode_stack()).result() == []
 
 
-def test_a_triton_kernel_is_named_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its launch is a gap with the line; a module of Triton's own shape stands for it, which isn't installed here."""
+def test_a_triton_kernel_is_launched_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch waits for nothing; a module of Triton's own shape stands for it, which isn't installed here."""
     packages = tmp_path / "site-packages"
     (packages / "triton" / "runtime").mkdir(parents=True)
     for name in ("__init__.py", "runtime/__init__.py"):
@@ -334,8 +334,7 @@ def test_a_triton_kernel_is_named_and_not_run(tmp_path: Path, monkeypatch: pytes
 
     capture = dry(block).analysis.trace.info.capture
     assert capture.coverage is not None
-    (gap,) = capture.coverage.gaps
-    assert (gap.what, Path(gap.file).name) == ("Triton kernel add, not run: its results are missing", HERE)
+    assert (capture.coverage.ops, capture.coverage.gaps) == (1, ())
     for name in ("triton", "triton.runtime", "triton.runtime.jit"):
         sys.modules.pop(name, None)
 
@@ -525,3 +524,64 @@ def test_one_print_is_one_place() -> None:
     first = block.__code__.co_firstlineno
     assert sorted((f.rule, _line(f) - first) for f in findings) == [("print-tensor", 2), ("print-tensor", 3)]
     assert all(f.count > 3 and f.where.in_library is None for f in findings)
+
+
+@pytest.fixture
+def extension() -> Iterator[Any]:
+    """A library of ops with a CPU kernel of which torch sees nothing inside."""
+    library = torch.library.Library("syncscan_ext", "FRAGMENT")
+    for op in ("rows", "scaled"):
+        library.define(f"{op}(Tensor x) -> Tensor")
+        library.impl(op, lambda x: torch.from_numpy(x.numpy()[:2].copy()), "CPU")
+    yield library
+    library._destroy()
+
+
+def test_a_fake_implementation_tells_whether_an_op_waits_for_a_size(extension: Any) -> None:
+    """A result whose size isn't known from the arguments' sizes waits; one that is known is a launch."""
+    torch.library.register_fake(
+        "syncscan_ext::rows", lambda x: x.new_empty(torch.library.get_ctx().new_dynamic_size()), lib=extension
+    )
+    torch.library.register_fake("syncscan_ext::scaled", lambda x: torch.empty_like(x[:2]), lib=extension)
+
+    def block() -> None:
+        x = torch.ones(4, device="cuda")
+        torch.ops.syncscan_ext.rows(x)
+        torch.ops.syncscan_ext.scaled(x)
+
+    rec = dry(block)
+    assert [_line(f) - block.__code__.co_firstlineno for f in rec.findings] == [2]
+    coverage = rec.analysis.trace.info.capture.coverage
+    assert coverage is not None
+    assert coverage.gaps == ()
+
+
+def test_a_custom_op_in_python_is_seen_through() -> None:
+    """It runs as the program's own code does: what waits in it has its line."""
+
+    @torch.library.custom_op("syncscan_own::clipped", mutates_args=())
+    def clipped(x: torch.Tensor) -> torch.Tensor:
+        return x.clamp(max=x.sum().item())
+
+    def block() -> None:
+        assert clipped(torch.ones(4, device="cuda")).is_cuda
+
+    (finding,) = dry(block).findings
+    assert (finding.rule, _line(finding)) == ("item", clipped._init_fn.__code__.co_firstlineno + 2)
+
+
+def test_counters_of_an_optimizer_under_a_default_device_are_read_back() -> None:
+    """They are made without a device, and then lie on the default one."""
+
+    def block() -> None:
+        torch.set_default_device("cuda")
+        try:
+            net = torch.nn.Linear(2, 2)
+            optimizer = torch.optim.Adamax(net.parameters())
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+        finally:
+            torch.set_default_device(None)
+
+    reads = [f for f in dry(block).findings if f.rule == "optimizer-readback"]
+    assert sum(f.count for f in reads) == 2
