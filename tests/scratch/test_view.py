@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sqlite3
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from syncscan.scratch import Scratch, landlock
+from syncscan.scratch.redirect.installing import WhenImported
 from tests.scratch.in_view import run
 
 
@@ -262,3 +264,20 @@ def test_what_cannot_be_redirected_is_refused(folder: Path, monkeypatch: pytest.
     with Scratch.made() as scratch:
         run(scratch, program)
     assert contents(folder) == before
+
+
+def test_a_library_that_is_only_looked_for_is_redirected_when_it_is_imported(folder: Path) -> None:
+    """Asking whether a module exists isn't importing it."""
+    seen: list[str] = []
+    (folder / "looked_for.py").touch()
+    sys.path.insert(0, str(folder))
+    hook = WhenImported({"looked_for": lambda module: seen.append(module.__name__)})
+    try:
+        assert importlib.util.find_spec("looked_for") is not None
+        assert seen == []
+        importlib.import_module("looked_for")
+        assert seen == ["looked_for"]
+    finally:
+        hook.end()
+        sys.path.remove(str(folder))
+        sys.modules.pop("looked_for", None)

@@ -154,6 +154,7 @@ class Functions:
     def symlink(self, src: Any, dst: Any, target_is_directory: bool = False, *, dir_fd: int | None = None) -> None:
         with named(src, dst):
             self.os.symlink(src, self._new(dst, dir_fd), target_is_directory)
+            self.tree.forget_links()
 
     def link(
         self, src: Any, dst: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None,
@@ -199,6 +200,7 @@ class Functions:
             self._away(new, self._clear) if self.tree.is_there(new) else None
             self._move(at, to)
             self.tree.removed(old)
+            self.tree.forget_links()
 
     def _move(self, at: str, to: str) -> None:
         try:

@@ -64,7 +64,7 @@ class WhenImported:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Find a module as the other finders do, and have its loader call the action at its end."""
-        action = self._actions.pop(name, None)
+        action = self._actions.get(name)  # whoever asks for a spec need not import the module
         if action is None:
             return None
         for finder in sys.meta_path:

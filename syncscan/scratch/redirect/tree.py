@@ -18,6 +18,7 @@ COPIES, REMOVED = "copies", "removed"
 """Folders of a scratch folder: both hold the user's paths from the root on, and of a removed one an empty file."""
 MARK = "\x01"
 """What the name of such a file ends in."""
+_REMEMBERED = 10_000
 _LINKS = 40
 """Links that a path may lead through, as on Linux."""
 _OPEN = ("/dev", "/proc", "/sys")
@@ -56,8 +57,8 @@ class Tree:
         self._passed = tuple(map(str, (folder, *passed)))
         self.paused = False
         """Whether nothing is part of the view for now."""
-        for made in (self._copies, self._removed):
-            system.makedirs(made, exist_ok=True) if not self._is(made) else None
+        self._folders: dict[str, str] = {}
+        """What folders lead to, links followed; forgotten when links or folders move."""
 
     # paths
 
@@ -73,7 +74,24 @@ class Tree:
         if not text:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
         base = self.cwd() if dir_fd is None else self.of_descriptor(dir_fd)
-        return self._without_links(os.path.join(base, text), follow)
+        whole = os.path.join(base, text)
+        above, name = os.path.split(whole)
+        if name in ("", ".", ".."):
+            return self._without_links(whole, follow)
+        at = os.path.join(self._folder(above), name)
+        return self._without_links(at, True) if follow and self._is_link(self.where(at)) else at
+
+    def forget_links(self) -> None:
+        """Look anew at what each folder leads to."""
+        self._folders.clear()
+
+    def _folder(self, path: str) -> str:
+        known = self._folders.get(path)
+        if known is None:
+            if len(self._folders) > _REMEMBERED:
+                self._folders.clear()
+            known = self._folders[path] = self._without_links(path, True)
+        return known
 
     def cwd(self) -> str:
         """Return the working folder as the program knows it."""
@@ -125,11 +143,11 @@ class Tree:
         if self.passes(path):
             return path
         copy = self._copies + path
-        return copy if self._is(copy) or self.is_removed(path) else path
+        return copy if (self._is(self._copies) and self._is(copy)) or self.is_removed(path) else path
 
     def is_removed(self, path: str) -> bool:
         """Return whether what the user has at a path is hidden, since it or a folder above it was removed."""
-        while path != "/":
+        while path != "/" and self._is(self._removed):
             if self._is(self._removed + path + MARK):
                 return True
             path = os.path.dirname(path)
@@ -206,8 +224,9 @@ class Tree:
         if not exists and not self.os.access(at, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         if not self._is(self._copies + above):
-            self._above(above, exists=True)
-            self.os.mkdir(self._copies + above)
+            if above != "/":
+                self._above(above, exists=True)
+            self.os.mkdir(self._copies + above.rstrip("/"))
             self.os.chmod(self._copies + above, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
 
     def _copy(self, at: str, copy: str, keep: bool) -> None:
