@@ -77,7 +77,7 @@ class _Lazy(click.Group):
 
 def _is_trace(word: str) -> bool:
     """Return whether a word names a file or folder rather than a command: `syncscan TRACE` analyzes it."""
-    named = word.endswith((".json", ".json.gz", ".json.zst"))
+    named = word.endswith((".json", ".json.gz", ".json.zst", ".json.xz", ".json.bz2"))
     return named or (bool(word) and (Path(word).is_file() or ("/" in word and Path(word).is_dir())))
 
 

@@ -25,7 +25,7 @@ from syncscan.model.rank import RankAnalysis, decoded, encoded
 from syncscan.version import __version__
 
 _NAME = re.compile(r".+\.rank\.json(\.gz)?", re.IGNORECASE)
-_PACKINGS = re.compile(r"(\.syncscan|\.pt\.trace|\.json|\.gz|\.zst|\.tmp)+\Z", re.IGNORECASE)
+_PACKINGS = re.compile(r"(\.syncscan|\.pt\.trace|\.json|\.gz|\.zst|\.xz|\.bz2|\.tmp)+\Z", re.IGNORECASE)
 _LONGEST = 100
 """Characters of a trace's name at the start of its file's name, which may have 255 bytes."""
 _AT_ONCE = 256

@@ -33,7 +33,7 @@ def read_by_tensorboard(name: str) -> bool:
 
 def run_name(path: str) -> str:
     """Return a name for a trace's run: its file's, without what TensorBoard or a browser can't take."""
-    name = re.sub(r"(\.pt)?(\.trace)?(\.json)?(\.gz|\.zst)?$", "", Path(path).name)
+    name = re.sub(r"(\.pt)?(\.trace)?(\.json)?(\.(gz|zst|xz|bz2))?$", "", Path(path).name)
     # A last part of digits would be taken for the number of a span.
     return re.sub(r"[^\w-]+", "_", name)[:100] or "trace"
 

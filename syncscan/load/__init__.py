@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
+from syncscan.errors import TraceUnreadable
 from syncscan.load import memory_check, reader, second_process
 from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes
 from syncscan.load.cache import Cache, cache_beside
@@ -30,8 +31,9 @@ def load(
     """Read one trace; a big file with a second process, if that is possible and worthwhile.
 
     Args:
-        path: a file, plain or compressed with gzip or zstd; `-` for standard input; or a URL that fsspec opens. A saved
-            analysis gives the trace that it was made from.
+        path: a file, plain or compressed with gzip, bzip2, xz or zstd; `ARCHIVE/NAME` for one in a tar or zip, or the
+            archive if it holds one trace; `-` for standard input; or a URL that fsspec opens. A saved analysis gives
+            the trace that it was made from.
         progress: called while reading with the bytes done and the total (0 if unknown).
         piece: bytes of text in memory at once.
         max_memory: bytes that reading and analyzing may take; by default most of what is free.
@@ -62,6 +64,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _load(path: str, progress: Callable[[int, int], None] | None, piece: int, most: int | None) -> Trace:
+    path = _only_one(path)
     name = redacted(path)
     with open_bytes(path) as stream:
         if is_saved(stream.peek(PEEK)):
@@ -75,6 +78,18 @@ def _load(path: str, progress: Callable[[int, int], None] | None, piece: int, mo
             pass
     with open_bytes(path) as stream:
         return _read(stream, name, piece, progress, most)
+
+
+def _only_one(path: str) -> str:
+    """Return the trace in a tar or zip that holds one, and any other path as it is."""
+    if not os.path.isfile(path):  # noqa: PTH113  Path.is_file raises for long names
+        return path
+    found = find(path)
+    if len(found) > 1:
+        raise TraceUnreadable(
+            f"{redacted(path)} contains {len(found)} traces.", f"Give one, such as {redacted(found[0])}."
+        )
+    return found[0]
 
 
 def _read_by_two(

@@ -1,4 +1,4 @@
-"""Open a trace's uncompressed bytes: files, pipes, remote ones; plain, gzip or zstd by magic bytes."""
+"""Open a trace's uncompressed bytes: files, also in archives, pipes, remote ones; compressed or not, by magic bytes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
+from syncscan.load.archive import Archive, kind_of, within
 from syncscan.load.redaction import redacted
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import stored_as
 from syncscan.model.file_state import FileState
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
-MAGIC = 4
-"""Bytes that identify gzip (2) and zstd (4) (RFC 1952, RFC 8878)."""
+MAGIC = 6
+"""Bytes that identify gzip (2), bzip2 (3), zstd (4) and xz (6)."""
+_ARCHIVE_MAGIC = 512
+"""Bytes that identify a tar: its first header."""
 
 _SETTLED_NS = 2_000_000_000
 """A change this long ago has its own timestamp: the coarsest clock of a file system ticks every 2 s (FAT)."""
@@ -29,7 +32,8 @@ def open_bytes(path: str | os.PathLike[str]) -> ByteStream:
     """Open a trace for reading its uncompressed bytes, whatever its compression and location.
 
     Args:
-        path: a file, `-` for standard input, or a URL that fsspec opens (`s3://…`, with the extra `remote`).
+        path: a file, `ARCHIVE/NAME` for one in a tar or zip, `-` for standard input, or a URL that fsspec opens
+            (`s3://…`, with the extra `remote`).
 
     Raises:
         TraceNotFound, TraceUnreadable: nothing exists there, or it can't be opened.
@@ -78,6 +82,8 @@ def _open(name: str) -> tuple[IO[bytes], int]:
             return _remote(name)
         if Path(name).is_dir():
             raise TraceUnreadable(f"{redacted(name)} is a folder.", "Give one of the traces in it.")
+        if (inside := within(name)) is not None and (archive := opened_archive(inside[0])) is not None:
+            return archive.open(inside[1]), 0
         raw = open(name, "rb", buffering=0)  # noqa: SIM115
         return raw, os.fstat(raw.fileno()).st_size
     except FileNotFoundError:
@@ -86,6 +92,21 @@ def _open(name: str) -> tuple[IO[bytes], int]:
         raise TraceUnreadable(
             f"{redacted(name)} can't be opened: {reason(e)}.", "Check the path and its permissions."
         ) from None
+
+
+def opened_archive(path: str) -> Archive | None:
+    """Return a file as a tar or zip; None if it is neither."""
+    text = _opened_text(path)
+    kind = kind_of(text.peek(_ARCHIVE_MAGIC))
+    if not kind:
+        text.close()
+        return None
+    return Archive(path, open(path, "rb"), text, kind)
+
+
+def _opened_text(path: str) -> ByteStream:
+    raw = open(path, "rb", buffering=0)  # noqa: SIM115
+    return ByteStream(_unpacker_of(raw, path), path, os.fstat(raw.fileno()).st_size)
 
 
 def _remote(name: str) -> tuple[IO[bytes], int]:

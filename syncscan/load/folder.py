@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path, PurePath
 
-from syncscan.errors import SyncscanError, TraceNotFound
-from syncscan.load.byte_stream import ByteStream, open_bytes
+from syncscan.errors import SyncscanError, TraceNotFound, TraceUnreadable
+from syncscan.load.archive import is_litter
+from syncscan.load.byte_stream import ByteStream, in_memory, open_bytes, opened_archive
 from syncscan.load.conversions import id_of
 from syncscan.load.metadata import metadata_before
 from syncscan.load.saved import named_as_saved
 from syncscan.load.split import Splitter
 from syncscan.model.trace import NONE
 
-_NAMES = re.compile(r".+\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
-_A_TRACES_NAME = re.compile(r".+\.pt\.trace\.json(\.tmp)?(\.gz|\.zst)?", re.IGNORECASE)
+_NAMES = re.compile(r".+\.json(\.tmp)?(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
+_A_TRACES_NAME = re.compile(r".+\.pt\.trace\.json(\.tmp)?(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
 """Name that torch's handlers give to traces; such a file counts as a trace even if it can't be read, and is
 reported."""
 _RANK = re.compile(r"rank[-_. ]?(\d{1,9})", re.IGNORECASE)
@@ -26,18 +27,19 @@ PEEK = 1 << 16
 
 
 def find(path: str | os.PathLike[str]) -> list[str]:
-    """Return the traces that a path names: itself, or those in the folder, by rank and then by name.
+    """Return the traces that a path names: itself, or those in the folder, tar or zip, by rank and then by name.
 
-    In a folder these are the files named `*.json`, `*.json.gz`, `*.json.zst` (or `*.json.tmp`, left by a crash) that
+    In a folder these are the files named `*.json`, `*.json.gz` and so on (or `*.json.tmp`, left by a crash) that
     begin like a trace, and all named `*.pt.trace.json…`; those of its subfolders if it has none itself. A rank is what
     the trace states, or else the number after `rank` in its name. A folder without traces may have saved
     analyses, `*.syncscan.json`.
 
     Raises:
-        TraceNotFound: the folder holds no trace.
+        TraceNotFound: the folder or archive holds no trace.
+        TraceUnreadable: the archive is damaged, encrypted or too large.
     """
     if not os.path.isdir(path):  # noqa: PTH112  Path.is_dir raises for long names
-        return [os.fspath(path)]
+        return _in_archive(os.fspath(path)) or [os.fspath(path)]
     folder = Path(path)
     for pattern in ("*", "**/*"):
         files = [str(p) for p in folder.glob(pattern) if named_as_trace(p.name) and p.is_file()]
@@ -46,6 +48,30 @@ def find(path: str | os.PathLike[str]) -> list[str]:
         if saved := sorted(filter(named_as_saved, files), key=natural):
             return saved
     raise TraceNotFound(f"{folder} contains no traces.", "Give a trace, or a folder with *.json or *.json.gz files.")
+
+
+def _in_archive(path: str) -> list[str]:
+    """Return the traces in a tar or zip as `ARCHIVE/NAME`; none if it isn't one."""
+    if not os.path.isfile(path):  # noqa: PTH113  as above
+        return []
+    try:
+        archive = opened_archive(path)
+    except OSError:  # who opens it says why
+        return []
+    if archive is None:
+        return []
+    heads: dict[str, bytes] = {}
+    damage: TraceUnreadable | None = None
+    try:
+        for name, stream in archive.files():
+            if named_as_trace(PurePath(name).name) and not is_litter(name):
+                heads[f"{path}/{name}"] = stream.read(PEEK)
+    except TraceUnreadable as error:  # what came before it may be all that is wanted
+        damage = error
+    traces = traces_among((name, partial(in_memory, head, name)) for name, head in heads.items())
+    if found := traces or sorted(filter(named_as_saved, heads), key=natural):
+        return found
+    raise damage or TraceNotFound(f"{path} contains no traces.", "Give a tar or zip with *.json or *.json.gz files.")
 
 
 def named_as_trace(name: str) -> bool:

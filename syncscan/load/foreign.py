@@ -132,9 +132,9 @@ _WRITERS = (
         f"nsys analyze --rule cuda_api_sync REPORT lists the synchronizing calls of the former. {_RECORD}",
     ),
     _OtherTool(
-        _signs(r"\A(?:PK\x03\x04|BZh[1-9]|\xfd7zXZ\x00|7z\xbc\xaf)"),
-        "a zip, bzip2, xz or 7z archive",
-        "syncscan reads JSON, also compressed by gzip or zstd",
+        _signs(r"\A(?:PK\x03\x04|7z\xbc\xaf|Rar!)"),
+        "a zip, 7z or rar archive",
+        "syncscan reads JSON, also compressed, and files of a tar or zip",
         "Extract it, and give the trace in it: a file that torch.profiler wrote.",
     ),
     _OtherTool(

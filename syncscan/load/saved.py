@@ -23,7 +23,7 @@ from syncscan.model.process_group import group_of
 from syncscan.model.saved import ADDED, VERSION, Packed, Saved, SavedTrace, StoredContext, unpacked
 from syncscan.model.trace import NONE, Category, Flows, Trace, Track, Vendor
 
-_NAME = re.compile(r".+\.syncscan\.json(\.gz|\.zst)?", re.IGNORECASE)
+_NAME = re.compile(r".+\.syncscan\.json(\.(gz|zst|xz|bz2))?", re.IGNORECASE)
 _BEGIN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"syncscan\.')
 PEEK = 256
 """Bytes that distinguish our documents from traces."""

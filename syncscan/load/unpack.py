@@ -1,4 +1,4 @@
-"""Unpack a gzip or zstd file, also after damage, and report what is missing."""
+"""Unpack a gzip, bzip2, xz or zstd file, also after damage, and report what is missing."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
 """Begin of a zstd file: a frame, or a skippable one (RFC 8878, 3.1.2); parallel packers put one with sizes before each
 other."""
+_BZIP2 = re.compile(rb"BZh[1-9]")
+_XZ = b"\xfd7zXZ\x00"
+_MOST_XZ_BYTES = 1 << 28
+"""Memory that a decompressor of xz may take; `xz -9` asks for 65 MB."""
 _MOST_SEARCHES = 16
 """Number of searches from the begin of a damaged part; each may cost as much as all the text after it."""
 _PROOF = 256
@@ -38,7 +42,7 @@ def stored_as(below: io.BufferedReader, first: bytes) -> Stored:
 
     Args:
         below: stream of the bytes.
-        first: the first four bytes, or all if fewer.
+        first: the first six bytes, or all if fewer.
 
     Raises:
         MissingExtra: the package for this compression isn't installed.
@@ -47,6 +51,10 @@ def stored_as(below: io.BufferedReader, first: bytes) -> Stored:
         return _Gunzip(below)
     if _ZSTD.match(first):
         return _Unzstd(below)
+    if _BZIP2.match(first):
+        return _Bunzip2(below)
+    if first.startswith(_XZ):
+        return _Unxz(below)
     return Stored(below)
 
 
@@ -309,3 +317,44 @@ class _Unzstd(_Packed):
         out = self._again() if self._rewinds else b""
         self._goes_on(f"{_DAMAGED} ({error})", len(out))
         return out
+
+
+class _PythonsOwn(_Packed):
+    """The parts of a file for which Python has a decompressor that keeps what it hasn't unpacked yet."""
+
+    def _unpack(self, most: int) -> bytes:
+        if self._unpacker.needs_input and not self._packed:
+            self._packed = self.stored(_ZSTD_PORTION)
+            if not self._packed:
+                self._over = True
+                if self._part[0] < self.bytes_read:
+                    self._goes_on(_BREAKS_OFF)
+                return b""
+        try:
+            out = _unpacked(self._unpacker, self._packed, most)
+        except _Refused as e:
+            self._goes_on(f"{_DAMAGED} ({e})")
+            return b""
+        self._packed = b""
+        if self._unpacker.eof:
+            self._packed = self._unpacker.unused_data.lstrip(b"\0")
+            self._begin_part(len(out))
+        return out
+
+
+class _Bunzip2(_PythonsOwn):
+    _BEGIN = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")
+
+    def _new_unpacker(self) -> Any:
+        import bz2
+
+        return bz2.BZ2Decompressor()
+
+
+class _Unxz(_PythonsOwn):
+    _BEGIN = re.compile(re.escape(_XZ))
+
+    def _new_unpacker(self) -> Any:
+        import lzma
+
+        return lzma.LZMADecompressor(memlimit=_MOST_XZ_BYTES)

@@ -20,7 +20,7 @@ from syncscan.report.printable import printable
 from syncscan.report.terminal import written
 from syncscan.report.units import duration, percent
 
-_SUFFIX = re.compile(r"(\.pt)?\.trace\.json(\.gz|\.zst)?$")
+_SUFFIX = re.compile(r"(\.pt)?\.trace\.json(\.(gz|zst|xz|bz2))?$")
 """Common suffix of trace file names."""
 
 

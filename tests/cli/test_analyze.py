@@ -78,7 +78,7 @@ def test_several_traces_give_one_json_array(tmp_path: Path) -> None:
     [
         (None, "no such file"),
         (b"", "empty"),
-        (b"PK\x03\x04 zip", "archive"),
+        (b"PK\x03\x04 zip", "zip"),
         (b'{"a": 1}', "trace"),
         (b"[1, 2, 3]", "isn't a trace"),
         (b'{"traceEvents": []}', "nothing was recorded"),
