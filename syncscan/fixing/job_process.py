@@ -28,6 +28,8 @@ from syncscan.dryrun.optimizers import after_steps
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.recorder import DryRunSession
 from syncscan.fixing import instrument
+from syncscan.fixing.fixed_clock import FixedClock
+from syncscan.fixing.fixed_randomness import FixedRandomness
 from syncscan.fixing.messages import ProgramJob, Racing, RunResult, WaitingLine
 from syncscan.fixing.probe_recorder import FILES_APART, ProbeRecorder
 from syncscan.fixing.raised import Raised, raised
@@ -75,6 +77,8 @@ def run(job: ProgramJob) -> RunResult:
     session = pretence.begin()
     recorder = ProbeRecorder(lambda: session.recording.waits)
     recorder.install()
+    FixedClock().install()
+    FixedRandomness().install()
     _seed()
     steps = _OptimizerSteps(job, session, winding)
     with codes.used(), _covered(job.covered) as lines:
