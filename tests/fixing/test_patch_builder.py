@@ -307,3 +307,13 @@ def test_each_change_imports_what_it_needs() -> None:
     (first, second) = at(result, 4).changes
     assert (first.line, first.column, first.text) == (1, 1, "import torch\n")
     assert second.text.startswith("torch.tensor([0, 2])")
+
+
+def test_code_that_ran_is_not_said_not_to_have() -> None:
+    """A meter stays where another one gets a tensor, and the reason says so."""
+    source = HEAD + (
+        "class Meter:\n    def __init__(self):\n        self.sum = 0\n    def update(self, value, n):\n"
+        "        self.sum += value * n\nnumbers, tensors = Meter(), Meter()\nfor loss in losses:\n"
+        "    numbers.update(loss.item(), 4)\n    tensors.update(loss, 4)\nprint(numbers.sum, tensors.sum)\n"
+    )
+    assert at(fixed(source), 10).why.startswith("its value goes through code that other calls give a tensor (line ")

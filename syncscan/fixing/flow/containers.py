@@ -214,7 +214,7 @@ def _element(walk: NumberWalk, node: ast.expr, parent: ast.Subscript, taint: Tai
     elif types and types <= {"float", "int", "bool"}:
         walk.push(parent, Taint(ContainerShape.NUMBER, frozenset(types)), origin)
     else:
-        walk.stuck(parent, "is used by code that didn't run", origin)
+        walk.stuck(parent, deferred_arithmetic.why_no_number(types), origin)
 
 
 def _is_asked(parent: ast.AST, node: ast.expr, taint: Taint) -> bool:

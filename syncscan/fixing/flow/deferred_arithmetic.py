@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from syncscan.fixing.edits import Render, Template
@@ -23,6 +24,7 @@ MOST_DIGITS = 8
 """Decimal digits to which a number in single precision, times a power of ten, is exact in double precision."""
 _DIVISOR = "is a divisor, and Python raises if it is 0"
 _NOT_RUN = "is used by code that didn't run"
+_NUMBERS = frozenset({"float", "int", "bool"})
 
 
 def arithmetic(walk: NumberWalk, parent: ast.BinOp, node: ast.expr, taint: Taint, origin: Origin) -> None:
@@ -48,8 +50,8 @@ def _with_number(
     walk: NumberWalk, parent: ast.BinOp, node: ast.expr, other: ast.expr, taint: Taint, origin: Origin
 ) -> None:
     types = frozenset(walk.file.types(parent))
-    if not types or not types <= {"float", "int", "bool"}:
-        walk.stuck(node, _NOT_RUN, origin)
+    if not types or not types <= _NUMBERS:
+        walk.stuck(node, why_no_number(types), origin)
         return
     if isinstance(parent.op, ast.Div) and (node is parent.right or _may_be_zero(walk, other)):
         walk.stuck(node, _DIVISOR, origin)
@@ -59,6 +61,15 @@ def _with_number(
         return
     _coerce(walk, node, taint, types, origin)
     walk.push(parent, Taint(ContainerShape.NUMBER, types), origin)
+
+
+def why_no_number(types: Collection[str]) -> str:
+    """Return why a value whose types are these isn't surely a number: it never ran, or other calls make it more."""
+    more = sorted(set(types) - _NUMBERS)
+    if not more:
+        return _NOT_RUN
+    kind = "tensor" if any(name.endswith("Tensor") for name in more) else more[0]
+    return f"goes through code that other calls give a {kind}"
 
 
 def _stays_small(walk: NumberWalk, node: ast.expr, other: ast.expr) -> bool:
