@@ -12,7 +12,7 @@ from syncscan.facts.paths import Paths
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.arrays import Int64, distinct, median
 from syncscan.model.interval import Interval, ThreadInterval, union
-from syncscan.model.runtime_calls import is_memcpy, is_synchronize, waits_by_nature
+from syncscan.model.runtime_calls import is_copy, is_memcpy, is_synchronize, waits_by_nature
 from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import CALLS, HOST, NONE, Trace, once
 
@@ -108,7 +108,7 @@ def _held_until(trace: Trace, begin: int, first: int) -> int:
     ready = s.ts.item(call) + STAGED * s.dur.item(first) if copies else s.end.item(call)
     if start - ready > HELD_NS:
         return start
-    waits = trace.where(waits_by_nature, *CALLS)
+    waits = trace.where(lambda name: is_synchronize(name) or is_copy(name), *CALLS)
     waits = waits[(s.track[waits] == s.track[call]) & (s.ts[waits] >= begin) & (s.end[waits] <= s.ts[call])]
     waits = waits[s.dur[waits] > HELD_NS]
     explained = s.end[trace.device_rows].max(initial=begin, where=s.ts[trace.device_rows] < start)

@@ -1,0 +1,92 @@
+"""What is done once, on first use, or anew for each new shape, is a finding of its own, not slow launching."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncscan.api import analyze_trace
+from syncscan.model.habit import Habit
+from syncscan.report import render
+from tests.builder import TraceBuilder
+
+ATTENTION = "aten::_cudnn_attention_forward"
+
+
+def habits_of(t: TraceBuilder) -> dict[str, Habit]:
+    """The habits of a trace by rule."""
+    return {habit.rule: habit for habit in analyze_trace(t.trace()).habits}
+
+
+def launching(lengths: list[float]) -> TraceBuilder:
+    """One step whose launches take these µs, 50 µs apart."""
+    t, at = TraceBuilder("rocm"), 100.0
+    with t.step(0, sum(lengths) + 50 * len(lengths) + 200):
+        for number, length in enumerate(lengths):
+            with t.op("aten::add", at - 10, at + length + 10):
+                t.call("cudaLaunchKernel", at, at + length, correlation=number)
+            work = {"device": 0, "stream": 7, "correlation": number}
+            t.event(ph="X", cat="kernel", name="add", pid=0, tid=7, ts=at + length + 1, dur=10, args=work)
+            at += length + 50
+    return t
+
+
+def test_a_few_very_long_launches_load_code() -> None:
+    """Of 40, four take 100 ms: they are named with what to do, and graphs or a compile aren't advised."""
+    t = launching([*[100_000.0] * 4, *[6.0] * 36])
+    habit = habits_of(t)["lazy-loading"]
+    assert habit.advice.title == "4 calls load code or set a library up, once, on first use"
+    assert habit.gain is not None
+    assert habit.gain.recoverable_us > 390_000
+    text = " ".join(render(analyze_trace(t.trace()), "text").split())
+    assert "Warm up before the steps" in text
+    assert "CUDA graphs" not in text
+
+
+@pytest.mark.parametrize("lengths", [[20_000.0] * 20, [*[20_000.0] * 20, *[6.0] * 20], [*[5_000.0] * 4, *[6.0] * 36]])
+def test_launches_that_are_often_long_have_another_cause(lengths: list[float]) -> None:
+    """So do a few that are shorter than 10 ms, unless the profiler says that they load something."""
+    assert "lazy-loading" not in habits_of(launching(lengths))
+
+
+@pytest.mark.parametrize(("busy", "fires"), [(10, True), (1_900_000, False)])
+def test_a_free_on_an_idle_device_sets_a_library_up(busy: float, fires: bool) -> None:
+    """On one that works, it waits."""
+    t = TraceBuilder()
+    with t.step(0, 2_010_000):
+        t.launch("before", at=10, lasts=busy)
+        with t.op("aten::linear", 100, 2_000_500):
+            t.call("cudaFree", 200, 2_000_200)
+            t.launch("gemm", at=2_000_300, lasts=50)
+    assert ("lazy-loading" in habits_of(t)) is fires
+
+
+def planning(op: str, takes: float, launches: int = 1, calls: int = 8) -> TraceBuilder:
+    """Three steps of 46 ms in which calls of this op take so long on the host, with so many launches each."""
+    t = TraceBuilder()
+    for start in t.steps(3, lasts=46_000):
+        for k in range(calls):
+            begin = start + 10 + 5000 * k
+            with t.op(op, begin, begin + takes):
+                for number in range(launches):
+                    t.launch("work", at=begin + takes - 2 * launches + 2 * number, lasts=1)
+    return t
+
+
+def test_an_op_that_plans_for_each_new_shape_is_named() -> None:
+    """With how often, how long, and what to do."""
+    habit = habits_of(planning(ATTENTION, 4000))["op-setup"]
+    assert habit.advice.title == f"{ATTENTION} sets something up in 24 of its 24 calls"
+    assert "enable_cudnn_sdp(False)" in habit.advice.fix
+    assert habit.gain is not None
+    assert habit.gain.recoverable_us == pytest.approx(32_000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("op", "takes", "launches", "calls"),
+    [(ATTENTION, 700, 1, 8), ("aten::_foreach_add_", 4000, 20, 8), ("mine::op", 4000, 1, 8), ("aten::add", 4000, 0, 8)],
+)
+def test_other_ops_just_take_their_time(op: str, takes: float, launches: int, calls: int) -> None:
+    """Dispatch takes less; many launches take as long; the program's own ops may compute, as ops on the CPU do."""
+    t = planning(op, takes, launches, calls)
+    t.launch("last", at=138_001, lasts=1)
+    assert "op-setup" not in habits_of(t)
