@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from syncscan.facts.first_use import library_setups, long_first_launches
 from syncscan.model.duration import duration
-from syncscan.model.finding import Finding, Gain, Severity
+from syncscan.model.finding import Cause, Finding, Gain, Severity
 from syncscan.model.projection import Overlap, Projection, RemovalGroup
 from syncscan.model.step import REPEATABILITY, StepSummary
 from syncscan.whatif.bound import decided, unsettled, without_replay
@@ -25,6 +26,8 @@ REPLAYED = 200
 """Up to this many findings are each replayed alone. Of more, only those with a measurable effect: a replay each
 would cost what the square of their number does."""
 
+MOST_OF = 0.5
+"""Least part of the recorded steps that calls on first use take to be what limits them."""
 READ_ONCE = 4
 """Findings whose remedy is to read once are replayed with one read left: each takes a graph of its own."""
 
@@ -57,12 +60,13 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
     if reason := unsettled(calibrated):
         return Gains(without_replay(step, reason), projector.findings)
     costliest = sorted(projector.findings, key=lambda f: -(f.wait_us + f.bubble_us))
-    alone, joint_replays = _worth_replays(calibrated, costliest)
+    alone, joint_replays = _worth_replays(calibrated, [f for f in costliest if not _is_once(f)])
     each = [frozenset({projector.number[f.id]}) for f in alone]
     weighed = all_but_one([projector.number[f.id] for f in costliest if not f.diagnosis.intended])
     calibrated.prefetch([*each, *weighed], ranges=min(WEIGHED, len(each)))
     gained = [_gained(calibrated, f, n >= WEIGHED) for n, f in enumerate(alone)]
-    ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays)], key=_rank))
+    once_only = [replace(f, severity=Severity.INFO) for f in costliest if _is_once(f)]
+    ranked_findings = tuple(sorted([*gained, *_shared(calibrated, joint_replays), *once_only], key=_rank))
     removable = [f for f in ranked_findings if not f.diagnosis.intended]
     together = calibrated.projection(removable)
     once = [f.id for f in removable if f.diagnosis.once and f.severity is not Severity.LOW][:READ_ONCE]
@@ -73,9 +77,14 @@ def project_gains(projector: Projector, step: StepSummary) -> Gains:
         step,
         recoverable_us=max(0.0, together.saving_us),
         recoverable_range_us=_range_of_all(calibrated, together, removable),
-        outlook=outlook(bool(removable), together, step),
+        outlook=outlook(bool(removable), together, step, _first_use(projector)),
     )
     return Gains(step, ranked_findings, groups, overlaps(projector.trace))
+
+
+def _is_once(finding: Finding) -> bool:
+    """Return whether it sets something up on purpose: it is in no further step, so none gains by its removal."""
+    return finding.diagnosis.intended and finding.diagnosis.cause is Cause.INIT
 
 
 def _read_once(projector: Projector, finding: Finding) -> Finding:
@@ -90,6 +99,18 @@ def _read_once(projector: Projector, finding: Finding) -> Finding:
 def _saving_range(projection: Projection) -> tuple[float, float]:
     low, high = projection.range_us
     return max(0.0, projection.baseline_us - high), max(0.0, projection.baseline_us - low)
+
+
+def _first_use(projector: Projector) -> str:
+    """Return which calls that are made once take most of the recorded steps, with the advice; empty where none do."""
+    trace = projector.trace
+    rows = [*long_first_launches(trace).tolist(), *library_setups(trace).tolist()]
+    took, whole = int(trace.slices.dur[rows].sum()), projector.observed_ns * max(1, projector.measured.count)
+    if took < MOST_OF * whole:
+        return ""
+    calls = "1 call takes" if len(rows) == 1 else f"{len(rows)} calls take"
+    times = f"{duration(took / 1e3)} of {duration(whole / 1e3)}"
+    return f"{calls} {times}, as on first use, once, to load code or set a library up; warm up before recording"
 
 
 def _range_of_all(step: CalibratedStep, together: Projection, findings: Sequence[Finding]) -> tuple[float, float]:

@@ -12,18 +12,19 @@ NOTHING = 0.02
 """A gain below this part of the step is lost in the noise of measuring it."""
 
 
-def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary) -> Outlook:
+def outlook(any_syncs: bool, all_gone: Projection, step: StepSummary, first_use: str = "") -> Outlook:
     """Say what limits the step once its syncs are gone, or why that gains nothing.
 
     Args:
         any_syncs: whether there are any to remove.
         all_gone: the step without any sync.
         step: the step, as it is, with what bounds it.
+        first_use: what the host does once for most of the step, with the advice; empty where it doesn't.
     """
     if _gains(all_gone):
         sentence, beside = _limit(all_gone, len(all_gone.removed))
     else:
-        sentence, beside = _nothing_to_gain(any_syncs, all_gone, step)
+        sentence, beside = _nothing_to_gain(any_syncs, all_gone, step, first_use)
     return Outlook(gains=_gains(all_gone), sentence=sentence, beside=beside)
 
 
@@ -31,7 +32,7 @@ def _gains(all_gone: Projection) -> bool:
     return all_gone.saving_us >= NOTHING * all_gone.baseline_us and bool(all_gone.baseline_us)
 
 
-def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -> tuple[str, str]:
+def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary, first_use: str) -> tuple[str, str]:
     """Return the words for a step where nothing else is known to gain anything, and for one where something is."""
     aside = "Nothing to gain from removing syncs." if any_syncs else ""
     if step.bound is Bound.COMMUNICATION:
@@ -49,6 +50,8 @@ def _nothing_to_gain(any_syncs: bool, all_gone: Projection, step: StepSummary) -
         if copies := _pageable(step):
             return f"Nothing to gain from removing syncs alone: {works}. {copies}", f"{aside} {copies}".strip()
         return f"Nothing to gain from removing syncs: {works}.", aside
+    if first_use:
+        return f"{Bound.HOST.verdict.capitalize()}: {first_use}.", aside
     problem = "the problem is launches, not syncs" if any_syncs else "it launches work too slowly for the device"
     return f"{Bound.HOST.verdict.capitalize()}: {problem} (CUDA graphs, torch.compile, a fused optimizer).", aside
 

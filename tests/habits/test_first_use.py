@@ -90,3 +90,17 @@ def test_other_ops_just_take_their_time(op: str, takes: float, launches: int, ca
     t = planning(op, takes, launches, calls)
     t.launch("last", at=138_001, lasts=1)
     assert "op-setup" not in habits_of(t)
+
+
+def test_without_marked_steps_the_report_names_them_too() -> None:
+    """A program recorded whole: a library that is set up takes most of it, which no step gains."""
+    t = TraceBuilder()
+    with t.op("aten::linear", 100, 2_000_500):
+        t.launch("before", at=110, lasts=50)
+        t.call("cudaFree", 200, 2_000_200)
+        t.launch("gemm", at=2_000_300, lasts=50)
+    analysis = analyze_trace(t.trace())
+    text = " ".join(render(analysis, "text").split())
+    assert "1 call takes 2.00 s of 2.00 s, as on first use, once, to load code or set a library up" in text
+    assert "CUDA graphs" not in text
+    assert [finding.gain for finding in analysis.findings] == [None]

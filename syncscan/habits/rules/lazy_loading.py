@@ -51,13 +51,14 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec.structs import replace
 
+from syncscan.facts.first_use import library_setups, long_first_launches
 from syncscan.facts.full_queue import held_by_queue
 from syncscan.habits.context import Context
 from syncscan.model.arrays import quantile
 from syncscan.model.duration import duration
 from syncscan.model.habit import Advice, Area, Change, Habit
 from syncscan.model.interval import ThreadInterval
-from syncscan.model.runtime_calls import api_name, frees, is_launch, may_load_a_kernel
+from syncscan.model.runtime_calls import api_name, is_launch, may_load_a_kernel
 from syncscan.model.trace import CALLS, Category, Trace
 
 ADVICE = Advice(
@@ -79,20 +80,16 @@ LONG_NS = 100_000
 so, as CUPTI recorded for each, and the others take at most 68 µs."""
 FACTOR = 20
 """A call that loads takes this many times as long as usual calls of its name; there, at least 69 times."""
-UNCONFIRMED_NS = 10_000_000
-"""Least length of a launch, or of a `cudaFree` on an idle device, that is taken for first use if the profiler doesn't
-say so: no other cause is known that takes the host this long in either."""
-PART = 0.25
-"""Largest share of the launches of one name that are taken for first uses; if more are as long, something else is."""
 _LOADING = frozenset({"Lazy Function Loading", "Runtime Triggered Module Loading"})
 
 
 def find(context: Context) -> Iterable[Habit]:
     """Yield the habit if calls that load kernels take a notable part of the steps."""
     trace = context.trace
-    loading = sorted({*_askers(context), *_launches(context)}, key=trace.slices.ts.item)
+    launches = {*_launches(context), *long_first_launches(trace).tolist()}
+    loading = sorted(launches | {*_askers(context)}, key=trace.slices.ts.item)
     intervals = [interval for interval in (_loading(trace, row) for row in loading) if interval.end > interval.begin]
-    set_up = _set_up(context)
+    set_up = library_setups(trace).tolist()
     took = sum(end - begin for _, begin, end in intervals) + sum(map(trace.slices.dur.item, set_up))
     took_us = took / context.count / 1e3
     if took_us < context.notable_us:
@@ -119,31 +116,17 @@ def _askers(context: Context) -> list[int]:
 
 
 def _launches(context: Context) -> list[int]:
-    """Return the launches during which CUPTI recorded that a kernel was loaded, and few that are very long."""
+    """Return the launches during which CUPTI recorded that a kernel was loaded."""
     trace, s = context.trace, context.trace.slices
     loads = trace.where(lambda name: name in _LOADING, Category.OVERHEAD)
-    rows = np.array([row for category in CALLS for row in context.rows(category, is_launch)], np.int64)
-    long = rows[s.dur[rows] >= LONG_NS]
+    rows = [row for category in CALLS for row in (context.rows(category, is_launch) if len(loads) else ())]
+    long = np.array([row for row in rows if s.dur.item(row) >= LONG_NS], np.int64)
     if not len(long):
         return []
     held = held_by_queue(trace, long, s.ts[long], s.end[long])
     begun = np.sort(s.ts[loads])
     inside = begun.searchsorted(s.end[long]) > begun.searchsorted(s.ts[long])
-    very = s.dur[long] >= UNCONFIRMED_NS
-    inside |= very & (np.count_nonzero(very) <= PART * len(rows))
     return list(long[inside & (held == 0)].tolist())
-
-
-def _set_up(context: Context) -> list[int]:
-    """Return the long calls that free memory while the device does nothing, by which a library sets itself up."""
-    s, work = context.trace.slices, context.work
-    rows = [row for category in CALLS for row in context.rows(category, frees)]
-    long = [row for row in rows if s.dur.item(row) >= UNCONFIRMED_NS]
-    return [
-        row
-        for row in long
-        if not any(work.of(device).busy_within(s.ts.item(row), s.end.item(row)) for device in work.devices)
-    ]
 
 
 def _loading(trace: Trace, row: int) -> ThreadInterval:

@@ -65,8 +65,8 @@ ADVICE = Advice(
     when_fine="In the first steps of a run whose shapes repeat: it happens once for each.",
 )
 LONG_NS = 1_000_000
-"""Host time of an op itself from which on it does more than dispatch: in 60 recordings of settled steps no op takes more
-than 0.7 ms."""
+"""Host time of an op itself from which on it does more than dispatch. In 52 recordings, only cold starts, ops with many
+launches and single calls (up to 2.7 ms, pauses of the system) take longer."""
 PER_LAUNCH_NS = 500_000
 """Least such time for each of its own launches: ops that launch hundreds of kernels take as long to prepare them."""
 ONCE_NS = 20_000_000
