@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence, Set
 import msgspec
 
 from syncscan.lint.data_code import imports_transforms, made_for_data, transforms_data
-from syncscan.lint.imported_names import last_name
+from syncscan.lint.imported_names import FileNames, last_name
+from syncscan.lint.made_modules import makes_module
 from syncscan.lint.torch_names import LOADER_NAME, MODELS_OWN
 from syncscan.lint.tree import children, walk
 
@@ -95,6 +96,11 @@ class _Seen(msgspec.Struct, eq=False):
     """All loops in it."""
     loaders: set[str] = msgspec.field(default_factory=set)
     """Names that it gives to data loaders."""
+    models: set[str] = msgspec.field(default_factory=set)
+    """Names that it gives to modules."""
+    outer: set[str] = msgspec.field(default_factory=set)
+    """Names that the file gives to modules."""
+    parameters: set[str] = msgspec.field(default_factory=set)
     runs: list[Loop] = msgspec.field(default_factory=list)
     """The innermost loops around each call of a model."""
     acts: list[tuple[Loop, ...]] = msgspec.field(default_factory=list)
@@ -115,7 +121,7 @@ class CodeContexts:
         self._of_loop: dict[ast.AST, CodeContext] = {}
         self._of_running: dict[ast.AST, CodeContext] = {}
         self._around_steps: set[ast.AST] = set()
-        self._seen = list(_functions(tree))
+        self._seen = list(_functions(tree, FileNames(tree)))
         self._by_name: dict[_Name, list[_Seen]] = defaultdict(list)
         for seen in self._seen:
             if seen.node is not None:
@@ -249,7 +255,7 @@ class CodeContexts:
                     waiting.append(other)
 
 
-def _functions(tree: ast.Module) -> Iterator[_Seen]:
+def _functions(tree: ast.Module, names: FileNames) -> Iterator[_Seen]:
     """Yield a record of the module, each function and each statement that runs seldom, apart from what is around it."""
     module = _Seen(None, None, "the module")
     yield module
@@ -259,7 +265,9 @@ def _functions(tree: ast.Module) -> Iterator[_Seen]:
         for child in children(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 name = f"{owner.name}.{child.name}" if owner else child.name
-                inner = _Seen(child, owner, name, owner or seen.within)
+                inner = _Seen(
+                    child, owner, name, owner or seen.within, outer=module.models, parameters=_parameters(child)
+                )
                 yield inner
                 todo.append((child, inner, None, ()))
             elif isinstance(child, ast.ClassDef):
@@ -268,20 +276,22 @@ def _functions(tree: ast.Module) -> Iterator[_Seen]:
                 _note_guarded(child, seen, loops)
             elif isinstance(node, ast.If) and child in node.body and seldom(node.test):
                 _note_guarded(child, seen, loops)
-                apart = _Seen(None, None, seen.name, seen.within, loaders=seen.loaders)
+                apart = _Seen(None, None, seen.name, seen.within, loaders=seen.loaders, models=seen.models)
                 yield apart
-                todo.append((child, apart, owner, _noted(child, apart, ())))
+                todo.append((child, apart, owner, _noted(child, apart, (), names)))
             else:
-                todo.append((child, seen, owner, _noted(child, seen, loops)))
+                todo.append((child, seen, owner, _noted(child, seen, loops, names)))
 
 
-def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+def _noted(node: ast.AST, seen: _Seen, loops: tuple[Loop, ...], names: FileNames) -> tuple[Loop, ...]:
     """Take down a loop or a call; the loops around what is in the node."""
     if isinstance(node, _LOOPS):
         seen.loops.append(node)
         return (*loops, node)
     if isinstance(node, ast.Call):
         _note(node, seen, loops)
+    elif isinstance(node, ast.Assign) and makes_module(node.value, names, seen.models.__contains__):
+        seen.models.update(target.id for target in node.targets if isinstance(target, ast.Name))
     elif isinstance(node, ast.Assign) and _makes_loader(node.value):
         seen.loaders.update(target.id for target in node.targets if isinstance(target, ast.Name))
     elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
@@ -309,7 +319,7 @@ def _is_step(call: ast.Call) -> bool:
 
 def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
     function = call.func
-    if loops and MODELS_OWN.search(last_name(function)):
+    if loops and (_is_model(function, seen) or MODELS_OWN.search(last_name(function))):
         seen.runs.append(loops[-1])
     if isinstance(function, ast.Name):
         seen.calls.append(((None, function.id), loops))
@@ -326,6 +336,13 @@ def _note(call: ast.Call, seen: _Seen, loops: tuple[Loop, ...]) -> None:
             seen.calls.append(((None, f"{of}.{function.attr}"), loops))
         if function.attr == "step" and loops and _ENVIRONMENT.search(last_name(receiver)):
             seen.acts.append(loops)
+
+
+def _is_model(function: ast.expr, seen: _Seen) -> bool:
+    """Return whether a name is that of a module, as the file shows."""
+    if not isinstance(function, ast.Name):
+        return False
+    return function.id in seen.models or (function.id in seen.outer and function.id not in seen.parameters)
 
 
 def _called_as(seen: _Seen) -> _Name:
@@ -361,6 +378,12 @@ def _over_loader(loop: ast.For, loaders: Set[str] = frozenset()) -> bool:
         and (LOADER_NAME.search(last_name(node)) is not None or (isinstance(node, ast.Name) and node.id in loaders))
         for node in walk(loop.iter)
     )
+
+
+def _parameters(function: Function) -> set[str]:
+    """Return the names of a function's parameters."""
+    arguments = function.args
+    return {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
 def _makes_loader(value: ast.expr) -> bool:

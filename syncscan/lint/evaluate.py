@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 
 from syncscan.lint import torch_names as known
 from syncscan.lint.imported_names import FileNames, argument, constant, is_true, key
-from syncscan.lint.values import BATCH, CPU, HOST, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
+from syncscan.lint.made_modules import makes_module
+from syncscan.lint.values import BATCH, CPU, HOST, MODULE, OUTPUT, TENSOR, UNKNOWN, Value, ValueKind, joined
 
 Environment = dict[str, Value]
 
@@ -242,12 +243,20 @@ class Evaluator:
             self.bind(written, value)
 
     def _of_Call(self, call: ast.Call) -> Value:
+        if makes_module(call, self.names, self._is_a_module):
+            return MODULE
+        if self._is_a_module(key(call.func)):
+            return OUTPUT
         name = self.names.of(call.func)
         if name.startswith("torch."):
             return self._torch(name.removeprefix("torch."), call)
         if isinstance(call.func, ast.Attribute) and not name.startswith(known.HOST_MODULES):
             return self._method(call.func, call)
         return self._function(name, call)
+
+    def _is_a_module(self, written: str) -> bool:
+        """Return whether a name or attribute is a module, as the file shows."""
+        return self.environment.get(written, UNKNOWN).kind is ValueKind.MODULE
 
     def _function(self, name: str, call: ast.Call) -> Value:
         if name in known.HOST_FUNCTIONS or name.startswith(known.HOST_MODULES):

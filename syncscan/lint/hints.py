@@ -8,6 +8,7 @@ from syncscan.lint import torch_names as known
 from syncscan.lint.contexts import Function
 from syncscan.lint.evaluate import Environment, Evaluator
 from syncscan.lint.imported_names import FileNames, constant, key
+from syncscan.lint.made_modules import makes_module
 from syncscan.lint.tree import walk, walk_own
 from syncscan.lint.values import HOST, TENSOR, UNKNOWN, Value, ValueKind
 
@@ -75,7 +76,7 @@ def attributes_of(owner: ast.ClassDef, names: FileNames) -> tuple[Environment, f
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Attribute) and (written := key(target)).startswith("self."):
-                    if _makes_module(node.value, names):
+                    if makes_module(node.value, names, modules.__contains__):
                         modules.add(written)
                     else:
                         value = evaluator.value(node.value)
@@ -87,14 +88,6 @@ def attributes_of(owner: ast.ClassDef, names: FileNames) -> tuple[Environment, f
         if v.kind in telling and not (v.kind is ValueKind.HOST and name in changed)
     }
     return stored, frozenset(modules)
-
-
-_NO_MODULES = ("nn.Parameter", "nn.functional", "nn.utils", "nn.init", "nn.parameter")
-
-
-def _makes_module(node: ast.expr, names: FileNames) -> bool:
-    made = names.torch(node.func) if isinstance(node, ast.Call) else ""
-    return made.startswith("nn.") and not made.startswith(_NO_MODULES)
 
 
 __all__ = ["attributes_of", "hints_of", "parameters_of"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from syncscan.lint.tree import walk
 
@@ -16,12 +17,19 @@ _CONVENTIONS = {
 """Meaning of these names in a file that doesn't import them, such as a notebook's later cells."""
 
 
+_MODULES = re.compile(r"^torch\.nn\.([A-Z]|modules\.)|(^|\.)(Lightning)?Module$|PreTrainedModel$")
+"""Full names of classes that are modules."""
+
+
 class FileNames:
-    """The names of one file."""
+    """The names of one file; `modules` are its classes that are modules."""
 
     def __init__(self, tree: ast.AST) -> None:
         self._full = dict(_CONVENTIONS)
+        classes = []
         for node in walk(tree):
+            if isinstance(node, ast.ClassDef):
+                classes.append(node)
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     whole = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -29,6 +37,17 @@ class FileNames:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 for alias in node.names:
                     self._full[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+
+        self.modules = self._modules_among(classes)
+
+    def _modules_among(self, classes: list[ast.ClassDef]) -> frozenset[str]:
+        found: set[str] = set()
+        for _ in range(len(classes)):
+            more = {c.name for c in classes if any((n := self.of(b)) in found or _MODULES.search(n) for b in c.bases)}
+            if more <= found:
+                break
+            found |= more
+        return frozenset(found)
 
     def of(self, node: ast.expr) -> str:
         """Return the dotted name of an expression with its first part resolved; empty if it isn't a name."""

@@ -22,6 +22,8 @@ class ValueKind(enum.Enum):
     """A tensor, not known to be on the CPU."""
     OUTPUT = "output"
     """A module's return value: a tensor, or something that holds tensors."""
+    MODULE = "module"
+    """A module, which returns an `OUTPUT` if it is called."""
     LOADER = "loader"
     EVENT = "event"
     """A CUDA event or stream."""
@@ -69,6 +71,7 @@ CPU = Value(ValueKind.CPU)
 BATCH = Value(ValueKind.BATCH)
 TENSOR = Value(ValueKind.TENSOR)
 OUTPUT = Value(ValueKind.OUTPUT)
+MODULE = Value(ValueKind.MODULE)
 
 
 def joined(values: list[Value]) -> Value:

@@ -2,8 +2,8 @@
 
 ## What it finds
 
-`buffer.copy_(t, non_blocking=True)` into an ordinary CPU tensor; in older versions also
-`t.to("cpu", non_blocking=True)`.
+`buffer.copy_(t, non_blocking=True)` into an ordinary CPU tensor. `t.to("cpu", non_blocking=True)` isn't one: torch pins
+what it returns.
 
 ## How it shows in the trace
 
@@ -33,7 +33,8 @@ result = copy
 
 ## Versions
 
-`t.to("cpu", non_blocking=True)` allocates pinned memory in newer versions (it didn't wait in torch 2.11, measured).
+The same in all. `t.to("cpu", non_blocking=True)` has pinned its result for years (`pin_out` in `_to_copy`,
+aten/src/ATen/native/TensorConversions.cpp), so it doesn't wait; to read it before an event is a race.
 
 ## References
 

@@ -10,7 +10,7 @@ from syncscan.lint.pattern import Hit, LintSite
 from syncscan.lint.values import ValueKind
 from syncscan.model.finding import Confidence
 
-RULES = ("cpu", "pageable-readback")
+RULES = ("cpu",)
 LOOKS_AT = (ast.Call,)
 _FIX = (
     "Compute with it on the device. If the host needs it, copy it into pinned memory with non_blocking=True, then "
@@ -25,18 +25,13 @@ def find(site: LintSite) -> Hit | None:
     of = site.method("cpu")
     if of is None and (receiver := site.method("to")) is not None and is_cpu(argument(site.node, "device", 0)):
         of = receiver
-    if of is None:
+    if (
+        of is None or site.asynchronous
+    ):  # torch pins what `to` returns (`pin_out`, TensorConversions.cpp): it doesn't wait
         return None
     value = site.value(of)
     unclear = value.kind in (ValueKind.UNKNOWN, ValueKind.OUTPUT) and bool(site.place)
     if not (unclear or site.waits_for(value)):
         return None
     confidence = Confidence.LOW if unclear else Confidence.MEDIUM
-    if site.asynchronous:
-        return Hit(
-            "pageable-readback",
-            "a non-blocking copy to pageable memory still blocks",
-            "To pinned memory: pinned.copy_(x, non_blocking=True), event.record(); read after event.synchronize().",
-            Confidence.LOW,
-        )
     return Hit("cpu", "a copy to the host waits for the tensor", _FIX, confidence)
