@@ -24,6 +24,7 @@ from syncscan.fixing.left_to_author import (
 )
 from syncscan.fixing.line_map import change, moved_lines, span
 from syncscan.fixing.messages import Observed, ProgramJob, RunResult, WaitingLine
+from syncscan.fixing.patch_size import by_hand, is_too_long
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.fixing.proposal_trial import Passed, ProposalTrial, Wanted, compatible, together
@@ -47,6 +48,10 @@ SHORTER = 20
 """Steps of a program that has come to no end within the limit."""
 VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
 NOT_VERIFIED = "not verified: "
+PAGEABLE = (
+    "Copies of more than 64 KB from pageable memory may wait for the device with non_blocking=True too, so they are "
+    "counted as before ({} times): pin the memory, such as with pin_memory=True of the data loader."
+)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +111,8 @@ class PatchBuilder:
         self._not_compared: list[str] = []
         """Output that differs between two unchanged runs."""
         self._notes: list[str] = []
+        self._pageable = 0
+        """Waits of changed copies that may go on until their memory is pinned."""
 
     def run(self) -> Fixed:
         """Find, write and verify.
@@ -243,6 +250,9 @@ class PatchBuilder:
             why = f"with --unsafe: {proposal.change}, but {proposal.why}"
             self._leave(path, proposal.node, Reason(why, proposal.setting))
             return False
+        if is_too_long(proposal):
+            self._leave(path, proposal.node, Reason(by_hand(proposal), proposal.setting))
+            return False
         lines = [self._was(path, span(node)[0]) for node in (proposal.node, *proposal.group)]
         gains = [options.gains[path, line] for line in lines if (path, line) in options.gains]
         if gains and all(gain.high_us <= 0 for gain in gains) and not options.everything:
@@ -308,6 +318,7 @@ class PatchBuilder:
         """Make it part of the patch."""
         for number, (path, proposal) in enumerate(passed.wanted):
             self._note(path, proposal, self._how(passed, number), applied=True)
+            self._pageable += proposal.waits if proposal.pageable else 0
         for path, edits in passed.edits.items():
             text = self._texts[path]
             new = applied(text.text, edits)
@@ -356,6 +367,8 @@ class PatchBuilder:
                 fixes.append(fix)
                 spoken.add((fix.file, fix.line))
         fixes += self._manuals(before, after, spoken)
+        if self._pageable:
+            self._notes.append(PAGEABLE.format(self._pageable))
         unjudged = self._why_unjudged()
         if unjudged and any(fix.applied for fix in fixes):
             self._notes.append(f"There may be more to fix: {unjudged}.")
@@ -364,7 +377,7 @@ class PatchBuilder:
             fixes=tuple(sorted(fixes, key=lambda fix: (fix.file, fix.line, fix.rewrite))),
             files=tuple(self._patched(path) for path in sorted(self._texts) if self._is_changed(path)),
             waits_before=sum(place.count for place in before.places),
-            waits_after=sum(place.count for place in after.places),
+            waits_after=sum(place.count for place in after.places) + self._pageable,
             waits_apart=sum(place.count for place in before.places if self._is_apart(place)),
             tolerance=TOLERANCE,
             seconds=seconds,

@@ -38,6 +38,8 @@ class Proposal(msgspec.Struct, frozen=True):
     """Whether one wait stays, for the node and its group together."""
     setting: str = ""
     """Words of a library rule's advice: the wait is the one whose advice names them."""
+    pageable: bool = False
+    """Whether what it copies stays in pageable memory that is too large for the driver to stage without a wait."""
 
     __hash__ = object.__hash__
 

@@ -45,7 +45,7 @@ def test_a_read_that_can_wait_is_fixed_and_one_that_steers_is_left() -> None:
     """The file on disk stays as it is; the patch is verified."""
     source = HEAD + (
         "total = 0.0\nfor loss in losses:\n    total += loss.item()\n"
-        "    if loss.item() > 2:\n        break\nprint(total)\n"
+        "    if (loss * 2).item() > 4:\n        break\nprint(total)\n"
     )
     result = fixed(source)
     sums, steers = at(result, 5), at(result, 6)
@@ -317,3 +317,16 @@ def test_code_that_ran_is_not_said_not_to_have() -> None:
         "    numbers.update(loss.item(), 4)\n    tensors.update(loss, 4)\nprint(numbers.sum, tensors.sum)\n"
     )
     assert at(fixed(source), 10).why.startswith("its value goes through code that other calls give a tensor (line ")
+
+
+def test_a_large_copy_from_pageable_memory_counts_as_a_wait() -> None:
+    """The report says that pinned memory is missing; a small copy is staged by the driver."""
+    copies = "import torch\nfor k in range(4):\n    print((torch.ones({}) * k).to('cuda').shape)\n"
+    large, small = fixed(copies.format(1 << 16)), fixed(copies.format(8))
+    assert [fix.change for fix in large.applied] == [
+        "copy with non_blocking=True, which helps once the pageable memory is pinned"
+    ]
+    assert large.waits_after == large.waits_before
+    assert any("pin the memory" in note for note in large.notes)
+    assert small.waits_after == small.waits_before - 4
+    assert not small.notes

@@ -35,14 +35,17 @@ def may_go_first(file: File, site: NumberRead) -> bool:
     What the statement computes before it then neither reads a clock nor writes to the tensor: only calls that are known
     to do neither may stand there.
     """
-    statement = file.statement_of(site.node)
-    if not isinstance(statement, _SIMPLE) or not questions.is_pure(file, site.of):
+    return questions.is_pure(file, site.of) and not reads_clock(file, site.of) and stands_first(file, site.node)
+
+
+def stands_first(file: File, node: ast.expr) -> bool:
+    """Return whether an expression is certainly computed in its statement, and behind nothing but harmless calls."""
+    statement = file.statement_of(node)
+    around = [n for n in file.ancestors(node) if file.within(n, statement)]
+    if not isinstance(statement, _SIMPLE) or any(isinstance(n, _MAY_SKIP) for n in around):
         return False
-    around = [n for n in file.ancestors(site.node) if file.within(n, statement)]
-    if any(isinstance(n, _MAY_SKIP) for n in around) or reads_clock(file, site.of):
-        return False
-    begin, _ = file.text.span(site.node)
-    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n not in around and n is not site.node)
+    begin, _ = file.text.span(node)
+    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n not in around and not file.within(n, node))
     return all(_is_harmless(file, call) for call in calls if file.text.span(call)[0] < begin)
 
 
@@ -72,4 +75,4 @@ def name_of_number(file: File, site: NumberRead, *taken: str) -> str:
     return file.fresh("_".join(words if len(words) > 1 else [*(words or ["number"]), "value"]), *taken)
 
 
-__all__ = ["may_go_first", "name_of_number"]
+__all__ = ["may_go_first", "name_of_number", "stands_first"]

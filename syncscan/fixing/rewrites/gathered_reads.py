@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.flow.early_reads import stands_first
 from syncscan.fixing.flow.number_reads import FRESH, NumberRead, is_read_as_it_is, primary, sites
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -22,7 +23,7 @@ TITLE = "Numbers are read one by one in a comprehension"
 RULES = ("item",)
 SAFETY = Safety.SAFE
 BEFORE = "result = sum(row.norm().item() for row in x)"
-AFTER = "result = sum(torch.stack(values).tolist() if (values := [row.norm() for row in x]) else [])"
+AFTER = "values = [row.norm() for row in x]\nresult = sum(torch.stack(values).tolist() if values else [])"
 _TAKES_ALL = frozenset("sum max min sorted list tuple".split())
 _Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 _PLAIN = frozenset("list tuple dict range enumerate zip torch.Tensor".split())
@@ -30,13 +31,15 @@ _PLAIN = frozenset("list tuple dict range enumerate zip torch.Tensor".split())
 
 def find(file: File) -> Iterator[Proposal | Left]:
     """Yield the comprehensions whose numbers can be read at once."""
+    names: list[str] = []
     for site in sites(file):
         comprehension = file.parents[site.node]
         if not isinstance(comprehension, _Comprehension) or _element(comprehension) is not site.node:
             continue
         runs = _runs(file, comprehension)
         if runs and site.count >= 2 * runs and _can_be_stacked(file, site, comprehension):
-            yield _proposal(file, site, comprehension, runs)
+            names.append(_collected(file, site, comprehension) or file.fresh("values", *names))
+            yield _proposal(file, site, comprehension, runs, names[-1])
 
 
 def _element(comprehension: _Comprehension) -> ast.expr:
@@ -65,12 +68,11 @@ def _can_be_stacked(file: File, site: NumberRead, comprehension: _Comprehension)
         and not by_type
         and not asynchronous
         and not in_class
-        and not any(isinstance(n, ast.comprehension | ast.Lambda) for n in file.ancestors(comprehension))
+        and stands_first(file, comprehension)
     )
 
 
-def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs: int) -> Proposal:
-    name = file.fresh("values")
+def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs: int, name: str) -> Proposal:
     draft = Draft(file.text)
     has_graph = any(tensor.grad for tensor in file.seen(site.of).tensors)
     detach = ".detach()" if site.detached or has_graph else ""
@@ -78,21 +80,15 @@ def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs:
     text = file.text.text
     begin, end = file.text.span(comprehension)  # the parentheses of `sum(…)` belong to the generator
     first, last = file.text.span(site.node)
-    bare = isinstance(comprehension, ast.GeneratorExp) or isinstance(
-        file.parents[comprehension], ast.Assign | ast.AugAssign | ast.Return
-    )
 
-    def stacked(render: Render) -> str:
+    def gathered(render: Render) -> str:
         element = f"{primary(site.of, render)}{detach}{clone}"
         inner = f"{text[begin + 1 : first]}{element}{text[last : end - 1]}"
-        if isinstance(comprehension, ast.DictComp):
-            numbers = f"dict(zip({name}, torch.stack([*{name}.values()]).tolist()))"
-            source = f"{numbers} if ({name} := {{{inner}}}) else {{}}"
-        else:
-            source = f"torch.stack({name}).tolist() if ({name} := [{inner}]) else []"
-        return source if bare and not isinstance(comprehension, ast.GeneratorExp) else f"({source})"
+        return f"{name} = {{{inner}}}" if isinstance(comprehension, ast.DictComp) else f"{name} = [{inner}]"
 
-    draft.replace(comprehension, stacked)
+    if not _collected(file, site, comprehension):
+        draft.put_before(file.statement_of(comprehension), gathered)
+    draft.replace(comprehension, _numbers(file, comprehension, name))
     return Proposal(
         node=site.node,
         draft=draft,
@@ -101,6 +97,35 @@ def _proposal(file: File, site: NumberRead, comprehension: _Comprehension, runs:
         change="copy all numbers at once",
         waits=file.own_waits(site.node) - runs,
     )
+
+
+def _collected(file: File, site: NumberRead, comprehension: _Comprehension) -> str:
+    """Return the name of a list or dictionary whose numbers a comprehension reads as they are; empty for others."""
+    generator = comprehension.generators[0]
+    of, target = generator.iter, generator.target
+    if len(comprehension.generators) > 1 or generator.ifs or not isinstance(site.of, ast.Name):
+        return ""
+    if isinstance(comprehension, ast.DictComp):
+        items = isinstance(of, ast.Call) and isinstance(of.func, ast.Attribute) and of.func.attr == "items"
+        pair = target.elts if isinstance(target, ast.Tuple) else []
+        alike = [ast.unparse(n) for n in pair] == [ast.unparse(comprehension.key), site.of.id]
+        of = of.func.value if items and alike else target  # type: ignore[attr-defined]
+        return of.id if isinstance(of, ast.Name) and file.types(of) == {"dict"} else ""
+    plain = isinstance(of, ast.Name) and isinstance(target, ast.Name) and target.id == site.of.id
+    return of.id if plain and file.types(of) <= {"list", "tuple"} else ""  # type: ignore[attr-defined]
+
+
+def _numbers(file: File, comprehension: _Comprehension, name: str) -> str:
+    """Return the source of the numbers of what has a name; where it is empty, of nothing."""
+    if isinstance(comprehension, ast.DictComp):
+        source = f"dict(zip({name}, torch.stack([*{name}.values()]).tolist())) if {name} else {{}}"
+    else:
+        source = f"torch.stack({name}).tolist() if {name} else []"
+    outer = file.parents[comprehension]
+    alone = isinstance(outer, ast.Call) and len(outer.args) == 1 and not outer.keywords
+    if isinstance(comprehension, ast.GeneratorExp):
+        return f"({source})"  # the parentheses of the call, which are the generator's
+    return source if alone or isinstance(outer, ast.Assign | ast.AugAssign | ast.Return) else f"({source})"
 
 
 def _stays(file: File, site: NumberRead, comprehension: _Comprehension) -> bool:

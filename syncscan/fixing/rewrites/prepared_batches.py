@@ -1,8 +1,9 @@
 """Lets accelerate, and transformers' Trainer by it, copy batches to the device with `non_blocking=True`.
 
-The loader that accelerate prepares is made in the file by `DataLoader(...)`, which gets `pin_memory` too: a copy from
-pageable memory would wait. The Trainer's own loader pins already. Each pinned batch is made from scratch and reaches
-only accelerate, which keeps nothing of it on the host; without a GPU nothing is pinned.
+A configuration that the program gives already gets the argument. The loader that accelerate prepares is made in the
+file by `DataLoader(...)`, which gets `pin_memory` too: a copy from pageable memory would wait. The Trainer's own loader
+pins already. Each pinned batch is made from scratch and reaches only accelerate, which keeps nothing of it on the host;
+without a GPU nothing is pinned.
 """
 
 from __future__ import annotations
@@ -67,14 +68,28 @@ def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Iterator[Prop
     if not loaders or not all(makers.takes(n) and len(n.args) < 8 for n in loaders):
         return
     draft = Draft(file.text)
-    configuration = _configuration(file, accelerator, draft)
-    if not configuration or not makers.takes(accelerator, "dataloader_config"):
-        return
-    argument = f"dataloader_config={configuration}(non_blocking=True)"
-    draft.replace(accelerator, with_argument(accelerator, argument))
+    given_one = _given(file, accelerator)
+    if given_one is not None:
+        argument = "non_blocking=True"
+        draft.replace(given_one, with_argument(given_one, argument))
+    else:
+        configuration = _configuration(file, accelerator, draft)
+        if not configuration or not makers.takes(accelerator, "dataloader_config"):
+            return
+        argument = f"dataloader_config={configuration}(non_blocking=True)"
+        draft.replace(accelerator, with_argument(accelerator, argument))
     for loader in unpinned:
         draft.replace(loader, with_argument(loader, "pin_memory=torch.cuda.is_available()"))
     yield _proposal(file, node, draft, argument)
+
+
+def _given(file: File, accelerator: ast.Call) -> ast.Call | None:
+    """Return the call that makes the configuration which the accelerator already gets, if it can take the argument."""
+    value = next((k.value for k in accelerator.keywords if k.arg == "dataloader_config"), None)
+    made = makers.made(file, value) if isinstance(value, ast.Name) else value
+    if not isinstance(made, ast.Call) or not makers.takes(made, "non_blocking") or made.args:
+        return None
+    return made if makers.full_name(file, made.func).endswith(f".{CONFIGURATION}") else None
 
 
 def _makes_loader(file: File, call: ast.Call) -> bool:

@@ -1,9 +1,11 @@
 """Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
-The source is pageable memory, which the driver stages before the call returns (CUDA driver API, "API synchronization
-behavior"), or a pinned batch from a loader that nothing else keeps or modifies; a comprehension may move its tensors.
-A list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a tensor on the host first, which
-is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if there is a GPU.
+The source is a pinned batch from a loader that nothing else keeps or modifies, or pageable memory, which the driver
+stages before the call returns (CUDA driver API, "API synchronization behavior"). Up to 64 KB of it are copied without
+a wait; a larger copy may wait until its memory is pinned, which the report says, and counts as a wait. A comprehension
+may move a batch's tensors. A list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a
+tensor on the host first, which is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if
+there is a GPU.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from syncscan.fixing.edits import Draft, Render, with_argument
 from syncscan.fixing.flow import callees
 from syncscan.fixing.flow.number_reads import root_of, second_names
 from syncscan.fixing.index_lists import index_list, moved
+from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -27,6 +30,8 @@ SAFETY = Safety.SAFE
 BEFORE = "result = torch.tensor([0, 2], device=device)"
 AFTER = "result = torch.tensor([0, 2]).to(device, non_blocking=True)"
 FEWEST = 3
+STAGED = 64 * 1024
+"""Bytes up to which a copy from pageable memory returns at once (CUDA programming guide, "Asynchronous execution")."""
 LOADER = "torch.utils.data.dataloader.DataLoader"
 
 
@@ -38,13 +43,26 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if isinstance(node, ast.Call) and file.own_waits(node):
             draft = _copy(file, node) or _constructor(file, node)
             if draft is not None:
-                yield _proposal(file, node, draft, file.own_waits(node), "copy with non_blocking=True")
+                yield _proposal(file, node, draft, file.own_waits(node))
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and file.own_waits(node):
             yield from _index(file, node, node, file.own_waits(node))
 
 
-def _proposal(file: File, node: ast.AST, draft: Draft, waits: int, change: str) -> Proposal:
-    return Proposal(node=node, draft=draft, rule="to-device", rewrite=ID, change=change, waits=waits)
+def _proposal(file: File, node: ast.Call, draft: Draft, waits: int) -> Proposal:
+    pinned = any(t.pinned for t in _source(file, node)) or len(draft.nodes) > 1
+    pageable = not pinned and _bytes(file, node) > STAGED
+    change = "copy with non_blocking=True" + (", which helps once the pageable memory is pinned" if pageable else "")
+    return Proposal(node=node, draft=draft, rule="to-device", rewrite=ID, change=change, waits=waits, pageable=pageable)
+
+
+def _source(file: File, call: ast.Call) -> tuple[Tensor, ...]:
+    return file.tensors(call.func.value) if isinstance(call.func, ast.Attribute) else ()
+
+
+def _bytes(file: File, node: ast.expr) -> float:
+    """Return the size of the largest copy."""
+    sizes = [int("".join(filter(str.isdigit, t.dtype)) or 8) for t in file.tensors(node)]
+    return file.seen(node).longest * max(sizes, default=0) / 8
 
 
 def _copy(file: File, call: ast.Call) -> Draft | None:

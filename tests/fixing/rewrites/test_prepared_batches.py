@@ -38,7 +38,12 @@ trainer.train()
 total = trainer.model.layer.bias.detach()
 """
 END = "\nresult = total.tolist()"
+BOTH = IMPORT.replace("Accelerator", "Accelerator, DataLoaderConfiguration")
+GIVEN = "settings = DataLoaderConfiguration({})\naccelerator = Accelerator(dataloader_config=settings)\n"
 FIXED = {
+    f"{BOTH}{DATA}{LOADER}{GIVEN.format('even_batches=True')}{LOOP}": (
+        f"{BOTH}{DATA}{PINNED}{GIVEN.format('even_batches=True, non_blocking=True')}{LOOP}"
+    ),
     f"{IMPORT}{DATA}{LOADER}{MADE}{LOOP}": (
         f"{IMPORT.replace('Accelerator', 'Accelerator, DataLoaderConfiguration')}{DATA}{PINNED}{CONFIGURED}{LOOP}"
     ),
