@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from syncscan.api import analyze as analyze
     from syncscan.capture.session import Session as Session
     from syncscan.capture.session import profile as profile
-    from syncscan.capture.timing import time_step as time_step
     from syncscan.errors import MissingExtra as MissingExtra
     from syncscan.errors import ProgramFailed as ProgramFailed
     from syncscan.errors import SyncscanError as SyncscanError
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from syncscan.model.picture import Picture as Picture
     from syncscan.model.projection import Projection as Projection
     from syncscan.model.proof import Proof as Proof
-    from syncscan.model.timing import Timing as Timing
     from syncscan.model.trace import Category as Category
     from syncscan.pretend import pretend_gpu as pretend_gpu
     from syncscan.proof.prove import prove as prove
@@ -73,7 +71,6 @@ _HOMES = {
     "Session": "syncscan.capture.session",
     "SyncWarning": "syncscan.guarding.guard",
     "SyncscanError": "syncscan.errors",
-    "Timing": "syncscan.model.timing",
     "TraceEmpty": "syncscan.errors",
     "TraceError": "syncscan.errors",
     "TraceNotFound": "syncscan.errors",
@@ -91,7 +88,6 @@ _HOMES = {
     "pretend_gpu": "syncscan.pretend",
     "profile": "syncscan.capture.session",
     "prove": "syncscan.proof.prove",
-    "time_step": "syncscan.capture.timing",
     "watch": "syncscan.live.start",
 }
 """Module of each public name."""
@@ -118,7 +114,6 @@ __all__ = [
     "Session",
     "SyncWarning",
     "SyncscanError",
-    "Timing",
     "TraceEmpty",
     "TraceError",
     "TraceNotFound",
@@ -137,7 +132,6 @@ __all__ = [
     "pretend_gpu",
     "profile",
     "prove",
-    "time_step",
     "watch",
 ]
 

@@ -36,7 +36,6 @@ from syncscan.report import (
     lint_json,
     proof,
     rules_json,
-    timing,
     whatif,
 )
 from syncscan.report import json as report_json
@@ -82,7 +81,6 @@ KINDS = {
         "`check --format json`: whether recordings are within the limits.",
     ),
     "proof": Kind(proof.ProofDocument, proof.SCHEMA, 1, "`prove --format json`: whether a change is a gain."),
-    "timing": Kind(timing.TimingDocument, timing.SCHEMA, 0, "`time --format json`: the time of a call."),
     "fleet": Kind(
         FleetDocument, saved_fleet.SCHEMA, 0, "`fleet --format json`: the analysis of a job with several ranks."
     ),

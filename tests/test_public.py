@@ -37,7 +37,6 @@ def test_these_names_are_public() -> None:
         "Projection",
         "Proof",
         "Session",
-        "Timing",
         "Watch",
     }
     values |= {"Guard", "GuardedRace", "GuardedSync", "RaceWarning", "SyncWarning", "UnexpectedSync", "UnorderedUse"}
@@ -51,7 +50,6 @@ def test_these_names_are_public() -> None:
         "pretend_gpu",
         "profile",
         "prove",
-        "time_step",
         "watch",
     }
     assert set(syncscan.__all__) == errors | values | doors

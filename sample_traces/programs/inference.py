@@ -1,6 +1,5 @@
 """Timing an inference (Deci; a CSDN post): EfficientNet-B0 on one image, timed right and in the ways that mislead.
 
-`syncscan time sample_traces/programs/inference.py:model --inputs images --throughput --compare-naive` measures it.
 Needs torchvision.
 """
 
@@ -32,7 +31,7 @@ def images(batch: int = 1) -> torch.Tensor:
 
 
 model = Inference() if importlib.util.find_spec("torchvision") else None
-"""What `syncscan time` times; None without torchvision."""
+"""None without torchvision."""
 
 
 def build(way: str) -> Build:

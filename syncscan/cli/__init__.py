@@ -30,7 +30,6 @@ COMMANDS = {
     "dryrun": "Run a program on a simulated GPU, and list where it would wait.",
     "fix": "Rewrite code that waits for the GPU, and verify the patch without a GPU.",
     "lint": "Find likely waits in source code, without running it.",
-    "time": "Time a step or an inference: warmed up, on the device's clock.",
     "rules": "List the rules.",
     "explain": "Explain a rule, habit or finding: why it costs time, what to use instead.",
     "repair": "Write a valid trace from a broken one.",
@@ -85,7 +84,7 @@ def _is_empty(word: str) -> bool:
     return not word or (word.startswith("--") and word.endswith("="))
 
 
-_USERS = ("demo", "profile", "dryrun", "time")
+_USERS = ("demo", "profile", "dryrun")
 """Commands that run a program, whose handlers of signals are its own."""
 
 

@@ -33,7 +33,6 @@ from tests.fleet.example import job
 from tests.live.example import ALARM, begin, window
 from tests.report.test_fix import FIXED
 from tests.report.test_proof import PROOF
-from tests.report.test_timing import timing
 
 pytest.importorskip("torch")
 
@@ -50,7 +49,6 @@ ARGUMENTS = {
     "dryrun": ["program.py:step"],
     "fix": ["program.py"],
     "lint": ["program.py"],
-    "time": ["program.py:inputs"],
     "rules": [],
     "explain": ["nonzero", "t.json"],
     "mcp": [],
@@ -262,8 +260,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     built.stand_in("syncscan.fleet.analyze_fleet", lambda *args, **kwargs: job())
     built.stand_in("syncscan.cli.open.show", lambda analysis, *args: click.echo(html.render(analysis)))
     built.stand_in("syncscan.capture.demo_step.capture", lambda out: "t.json")
-    built.stand_in("syncscan.capture.target.load", lambda script: SimpleNamespace(function=str, import_us=5.0))
-    built.stand_in("syncscan.capture.timing.time_step", lambda *args, **kwargs: timing())
     built.stand_in("syncscan.capture.script.run_script", captured)
     built.stand_in("syncscan.live.start.run_watched", lambda *args, **kwargs: (Exit(0), SimpleNamespace(path=None)))
     built.stand_in("syncscan.live.alarm_command.alarmed_since", lambda folder, since: [(None, ALARM)])

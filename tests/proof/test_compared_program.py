@@ -41,7 +41,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def test_a_name_with_a_colon_is_a_function_unless_such_a_file_is_there(folder: Path) -> None:
-    """As `syncscan time` has it."""
+    """A file of that name comes first."""
     specs = ["train.py", "train.py:step", "odd:name"]
     assert [(p.path.name, p.function) for p in map(program, specs)] == [
         ("train.py", ""), ("train.py", "step"), ("odd:name", ""),

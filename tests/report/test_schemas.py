@@ -26,13 +26,11 @@ from syncscan.report import (
     proof,
     rules_json,
     saved,
-    timing,
     whatif,
 )
 from syncscan.report import json as report_json
 from tests import schemas
 from tests.report.test_proof import NOISY, PROOF
-from tests.report.test_timing import timing as a_timing
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 JOBS = ("ddp.one_rank_item", "ddp.straggler")
@@ -141,12 +139,6 @@ def test_a_job_follows_its_schema() -> None:
 def test_a_proof_follows_its_schema(value: Any) -> None:
     """With a result that is the same, and one that isn't."""
     assert wrong("proof", proof.render_json(value)) == []
-
-
-@pytest.mark.parametrize("value", [a_timing(), a_timing(naive=(), throughput=None)])
-def test_a_timing_follows_its_schema(value: Any) -> None:
-    """With and without the best batch."""
-    assert wrong("timing", timing.render_json(value)) == []
 
 
 def test_the_catalogue_follows_its_schema() -> None:

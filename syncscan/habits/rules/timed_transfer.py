@@ -37,7 +37,6 @@ None per step: it distorts a measurement, so the copy's time is reported without
 ## References
 
 - https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers
-- `syncscan time`, which reports the copy separately
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ ADVICE = Advice(
     area=Area.TIMING,
     title="The timed interval contains a copy of the input to the device",
     why="The time then includes the bus and the host as well as the model, and varies with both.",
-    fix="Copy the input before the first event, or time it separately. `syncscan time` lists it under one-time costs.",
+    fix="Copy the input before the first event, or time it separately.",
     when_fine="When you want to measure the time from a request on the host to its result.",
 )
 

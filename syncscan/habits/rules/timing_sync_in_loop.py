@@ -43,7 +43,7 @@ None in steps that aren't timed: it distorts a measurement. The cost of the wait
 ## References
 
 - https://docs.pytorch.org/docs/stable/generated/torch.cuda.Event.html
-- `syncscan time --compare-naive`, which shows by how much such a loop is wrong
+- https://docs.pytorch.org/docs/stable/benchmark_utils.html
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ADVICE = Advice(
     ),
     fix=(
         "Record an event before and after each repetition, let the host run ahead, synchronize once at the end, and "
-        "read elapsed_time then. `syncscan time` does that."
+        "read elapsed_time then. `torch.utils.benchmark.Timer` times calls."
     ),
     when_fine="When you want to measure the latency of a single request.",
 )
