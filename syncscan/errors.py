@@ -22,7 +22,6 @@ EXTRAS = {
     "lsp": "'pygls>=2,<3'",
     "remote": "'fsspec>=2024.2,<2028' 's3fs>=2024.2,<2028'",
     "fleet": "'distributed>=2024.2' 'pyarrow>=14'",
-    "opentelemetry": "'opentelemetry-api>=1.23,<2'",
     "zstd": "'zstandard>=0.22,<1'",
 }
 """Packages of each extra, for pip; syncscan itself may be a clone."""

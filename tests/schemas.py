@@ -23,8 +23,8 @@ import msgspec
 from syncscan.capture import capture_run
 from syncscan.capture.table_types import CaptureDocument
 from syncscan.gate.baseline import Baseline
-from syncscan.live import compare, record
 from syncscan.live import ranks as watched_ranks
+from syncscan.live import record
 from syncscan.live.record import Window
 from syncscan.model import fleet, saved_fleet
 from syncscan.report import (
@@ -95,7 +95,6 @@ KINDS = {
     "capture": Kind(
         CaptureDocument, capture_run.SCHEMA, 4, "The data that a capture stores in its trace under the key `syncscan`."
     ),
-    "watch-diff": Kind(compare.WatchDiff, compare.SCHEMA, 0, "`diff --format json` of two watches."),
     "watch-ranks": Kind(
         watched_ranks.Ranks, watched_ranks.SCHEMA, 0, "`fleet --watch --format json`: of a job's ranks."
     ),

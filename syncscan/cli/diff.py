@@ -56,16 +56,11 @@ def command(
     """Show which syncs were removed, added or changed from BEFORE to AFTER, where their wait went, and the step's gain.
 
     Each state is a trace, a saved analysis, or a folder of them; several recordings of a state separate noise from
-    change. With --fleet each state is a job, or a saved job, NAME.fleet.json. Two files of `profile --watch`
-    (NAME.PID.watch.jsonl, or an hour of one, NAME.PID.watch.jsonl#3) are compared by which lines wait.
+    change. With --fleet each state is a job, or a saved job, NAME.fleet.json.
     """
     from syncscan import api
-    from syncscan.live.compare import is_watch
 
     named = _sides(states, before, after)
-    if any(is_watch(state) for side in named for state in side):
-        _diff_watches(named, fail_on, form, output, force)
-        return
     if fleet or all(map(is_saved, named)):
         _diff_jobs(named, analysis_options, fail_on, form, output, force)
         return
@@ -87,28 +82,6 @@ def command(
     if fail_on and (worse := comparison.worse):
         subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
         say(f"{subject} more often than before.")
-        click.get_current_context().exit(FAILED)
-
-
-def _diff_watches(
-    sides: tuple[tuple[str, ...], ...], fail_on: str | None, form: str, output: str | None, force: bool
-) -> None:
-    """Compare two watches, print the result, and exit 1 if `--fail-on` applies."""
-    from syncscan.live.compare import diff
-    from syncscan.live.comparison_text import diff_text
-    from syncscan.model.json_text import indented
-
-    if form not in ("text", "json"):
-        raise UsageError(f"--format {form} doesn't support watches.", "Use text or json.")
-    if any(len(side) != 1 for side in sides):
-        raise UsageError("Watches are compared one with one.", "Give one file before and one after.")
-    refuse(output, force, *(side[0].partition("#")[0] for side in sides))
-    comparison = diff(sides[0][0], sides[1][0])
-    text = indented(comparison) if form == "json" else diff_text(comparison, width(), output is None and colors())
-    deliver(text, output, force)
-    worse = [line for line in comparison.lines if line.changed and line.waiting_after > line.waiting_before]
-    if fail_on and worse:
-        say(f"{len(worse)} line{'s wait' if len(worse) > 1 else ' waits'} for more of the step than before.")
         click.get_current_context().exit(FAILED)
 
 

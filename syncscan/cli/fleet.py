@@ -103,8 +103,8 @@ def _written(fleet: Fleet, beside: Reports, options: AnalysisOptions) -> dict[in
 
 def _watched(locations: tuple[str, ...], form: str, output: str | None, force: bool) -> None:
     """Print the join of watched ranks."""
-    from syncscan.live.comparison_text import ranks_text
     from syncscan.live.ranks import joined
+    from syncscan.live.ranks_text import ranks_text
     from syncscan.live.reading import files_of, read
     from syncscan.model.json_text import indented
 

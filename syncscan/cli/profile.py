@@ -49,7 +49,7 @@ def _active(context: click.Context, option: click.Parameter, value: str) -> int 
 
 WATCH = """Record nothing, but watch which lines wait, as long as the script runs."""
 
-EXPORT = """With --watch, also export each window: prometheus:[HOST:]PORT, prometheus:FILE, opentelemetry or
+EXPORT = """With --watch, also export each window: prometheus:[HOST:]PORT, prometheus:FILE or
 tensorboard:FOLDER (repeatable)."""
 
 ON_ALARM = """With --watch, run this command on an alarm, with the alarm as JSON on its standard input."""

@@ -1,4 +1,4 @@
-"""Hand a watch's windows to other programs: Prometheus, OpenTelemetry, TensorBoard."""
+"""Hand a watch's windows to other programs: Prometheus, TensorBoard."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sinks_of(exports: Iterable[str | Sink]) -> list[Sink]:
     """Return a function for each export that takes a watch's records.
 
     Args:
-        exports: `prometheus:PORT`, `prometheus:HOST:PORT`, `prometheus:FILE`, `opentelemetry`, `tensorboard:FOLDER`,
+        exports: `prometheus:PORT`, `prometheus:HOST:PORT`, `prometheus:FILE`, `tensorboard:FOLDER`,
             or such a function. Of several ranks on a machine each serves at the port after the one before.
 
     Raises:
@@ -56,13 +56,11 @@ def _sink(export: str) -> Sink:
         return PrometheusPort(number, host.strip("[]") or "127.0.0.1")
     if kind == "prometheus" and target:
         return PrometheusFile(Path(target))
-    if kind == "opentelemetry" and not target:
-        return OpenTelemetry()
     if kind == "tensorboard" and target:
         return TensorBoard(target)
     raise UsageError(
         f"A watch can't export to '{export}'.",
-        "Use prometheus:PORT, prometheus:HOST:PORT, prometheus:FILE, opentelemetry or tensorboard:FOLDER.",
+        "Use prometheus:PORT, prometheus:HOST:PORT, prometheus:FILE or tensorboard:FOLDER.",
     )
 
 
@@ -201,38 +199,6 @@ class PrometheusPort(Prometheus):
         self._server.server_close()
 
 
-class OpenTelemetry:
-    """Sets gauges of the global meter provider of OpenTelemetry, which the program configures.
-
-    Raises:
-        MissingExtra: `opentelemetry-api` isn't installed.
-    """
-
-    def __init__(self) -> None:
-        try:
-            metrics = importlib.import_module("opentelemetry.metrics")
-        except ImportError:
-            raise MissingExtra("OpenTelemetry's API isn't installed.", installing("opentelemetry")) from None
-        meter = metrics.get_meter("syncscan")
-        self._labels: dict[str, str] = {}
-        self._gauges = {n: meter.create_gauge(f"syncscan.watch.{n}", description=text) for n, text in GAUGES.items()}
-        self._line = meter.create_gauge(f"syncscan.watch.{LINE}", description=LINE_HELP)
-        self._alarms = meter.create_counter("syncscan.watch.alarms", description="Alarms since the watch started.")
-
-    def __call__(self, record: Record) -> None:
-        """Take a record."""
-        if isinstance(record, Begin):
-            self._labels = {"program": record.program, "rank": str(record.rank)}
-        elif isinstance(record, Alarm):
-            self._alarms.add(1, self._labels)
-        elif isinstance(record, Window):
-            for name, value in values(record).items():
-                self._gauges[name].set(value, self._labels)
-            for line in record.lines:
-                if line.waiting:
-                    self._line.set(line.waiting, {**self._labels, "place": f"{line.file}:{line.line}"})
-
-
 class TensorBoard:
     """Writes scalars of each window, by the step's number.
 
@@ -274,7 +240,6 @@ def close(sinks: Iterable[Any]) -> None:
 
 
 __all__ = [
-    "OpenTelemetry",
     "Prometheus",
     "PrometheusFile",
     "PrometheusPort",

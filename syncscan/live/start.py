@@ -92,7 +92,7 @@ def watch(
             watch's.
         capture_on_alarm: capture some steps then, into the same folder.
         exports: where each window goes too: `prometheus:PORT`, `prometheus:HOST:PORT`, `prometheus:FILE`,
-            `opentelemetry`, `tensorboard:FOLDER`, or a function that is called with each record.
+            `tensorboard:FOLDER`, or a function that is called with each record.
         lazy: make the file only once a step has ended.
 
     Returns:

@@ -82,7 +82,7 @@ VALUES = {
     "device": "cpu",
     "evidence": "1",
     "every": "100",
-    "exports": "opentelemetry",
+    "exports": "prometheus:metrics.prom",
     "fail_on": "guess",
     "fixes": "fixes.json",
     "held_up": "1%",

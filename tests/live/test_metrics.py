@@ -1,8 +1,7 @@
-"""A watch's windows reach Prometheus, OpenTelemetry and TensorBoard."""
+"""A watch's windows reach Prometheus and TensorBoard."""
 
 from __future__ import annotations
 
-import sys
 import urllib.request
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from syncscan.cli import group
-from syncscan.errors import MissingExtra, TraceNotFound, UsageError
-from syncscan.live.metrics import MOST_RECORDS, OpenTelemetry, Prometheus, PrometheusPort, TensorBoard, sinks_of
+from syncscan.errors import TraceNotFound, UsageError
+from syncscan.live.metrics import MOST_RECORDS, Prometheus, PrometheusPort, TensorBoard, sinks_of
 from syncscan.live.reading import fetch
 from tests.live.example import ALARM, begin, window
 
@@ -86,49 +85,6 @@ def test_a_port_serves_the_text() -> None:
     with pytest.raises(UsageError, match="Can't listen on port"):
         PrometheusPort(port.port)
     port.close()
-
-
-def test_opentelemetry_has_a_gauge_of_each_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the program's own provider; the test's stands for it."""
-    pytest.importorskip("opentelemetry.metrics")
-    seen: dict[str, float] = {}
-
-    class Instrument:
-        def __init__(self, name: str) -> None:
-            self._name = name
-
-        def set(self, value: float, labels: dict[str, str]) -> None:
-            seen[self._name] = value
-
-        add = set
-
-    class Meter:
-        def create_gauge(self, name: str, description: str) -> Instrument:
-            return Instrument(name)
-
-        create_counter = create_gauge
-
-    monkeypatch.setattr("opentelemetry.metrics.get_meter", lambda name: Meter())
-    sink = OpenTelemetry()
-    for record in (begin(), window(1, 0.25), ALARM):
-        sink(record)
-    assert seen["syncscan.watch.waiting_share"] == seen["syncscan.watch.line_waiting_share"] == 0.25
-    assert seen["syncscan.watch.step_seconds"] == 0.1
-    assert seen["syncscan.watch.alarms"] == 1
-
-
-def test_opentelemetry_takes_what_the_real_package_makes() -> None:
-    """Without a provider it counts nothing, and raises nothing."""
-    pytest.importorskip("opentelemetry.metrics")
-    (sink,) = sinks_of(["opentelemetry"])
-    for record in (begin(), window(1), ALARM):
-        sink(record)
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", None)
-    with pytest.raises(MissingExtra, match="OpenTelemetry"):
-        OpenTelemetry()
 
 
 def test_tensorboard_has_scalars_by_step(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Render the comparison of two watches, and the join of a job's ranks, as text."""
+"""Render the join of a watched job's ranks as text."""
 
 from __future__ import annotations
 
@@ -10,38 +10,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from syncscan.live.compare import LineChange, WatchDiff, WatchSide
 from syncscan.live.ranks import Ranks, Waited
 from syncscan.live.screen import time_of, trend
 from syncscan.report.printable import printable
-
-
-def diff_text(diff: WatchDiff, width: int, color: bool) -> str:
-    """Return what two hours or runs differ in.
-
-    Args:
-        diff: it.
-        width: columns.
-        color: with colors.
-    """
-    table = Table(
-        "before", "after", "ms/step before", "after", "line", "function", "rule", "", box=None, pad_edge=False
-    )
-    for line in diff.lines[:20]:
-        table.add_row(
-            f"{line.waiting_before:.1%}",
-            f"{line.waiting_after:.1%}",
-            _ms(line.us_before),
-            _ms(line.us_after),
-            Text(f"{printable(PurePath(line.file).name)}:{line.line}"),
-            Text(printable(line.function)),
-            line.rule,
-            _verdict(line),
-        )
-    rows: list[RenderableType] = [Text(_side("before", diff.before)), Text(_side("after", diff.after))]
-    rows.append(Text(_step(diff)))
-    rows.append(table if diff.lines else Text("No line waits for the device in either."))
-    return _printed(rows, width, color)
 
 
 def ranks_text(ranks: Ranks, width: int, color: bool) -> str:
@@ -97,29 +68,6 @@ def _waited(waited: Waited, verb: str, be: str) -> str:
     )
 
 
-def _side(name: str, side: WatchSide) -> str:
-    hour = f", hour {side.hour}" if side.hour is not None else ""
-    step = "" if side.step_us is None else f": step {_ms(side.step_us)} ms"
-    margin = "" if side.step_error_us is None else f" ± {_ms(side.step_error_us)}"
-    path = printable(PurePath(side.path).name)
-    return f"{name}: {path}{hour}{step}{margin}, waiting {side.waiting:.1%} ({side.steps} steps)"
-
-
-def _step(diff: WatchDiff) -> str:
-    before, after = diff.before.step_us, diff.after.step_us
-    if before is None or after is None:
-        return "No step ended in one of the two."
-    if not diff.step_changed:
-        return "The step's time hasn't changed beyond its noise."
-    return f"The step takes {_ms(abs(after - before))} ms {'more' if after > before else 'less'}."
-
-
-def _verdict(line: LineChange) -> str:
-    if not line.changed:
-        return ""
-    return "waits more" if line.waiting_after > line.waiting_before else "waits less"
-
-
 def _ms(us: float | None) -> str:
     return "" if us is None else f"{us / 1e3:.2f}"
 
@@ -132,4 +80,4 @@ def _printed(rows: Sequence[RenderableType], width: int, color: bool) -> str:
     return captured.get()
 
 
-__all__ = ["diff_text", "ranks_text", "sentences"]
+__all__ = ["ranks_text", "sentences"]
