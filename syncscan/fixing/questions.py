@@ -7,12 +7,11 @@ import builtins
 import re
 from collections.abc import Iterator
 
-from syncscan.fixing.flow.number_reads import CASTS, FRESH, root_of, writes_to
+from syncscan.fixing.flow import known_functions, memory
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
 
 _SIDE_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
-_CHANGES = frozenset("backward step zero_grad append pop extend update train eval next read write".split())
 
 
 def names_several_devices(file: File) -> bool:
@@ -39,9 +38,7 @@ def _is_pure_call(file: File, call: ast.Call) -> bool:
     function = call.func
     if isinstance(function, ast.Name):
         return function.id in ("len", "int", "float", "abs", "range") and hasattr(builtins, function.id)
-    if not isinstance(function, ast.Attribute) or function.attr in _CHANGES or function.attr.endswith("_"):
-        return False
-    if "rand" in function.attr or function.attr in ("multinomial", "bernoulli", "normal", "dropout"):
+    if not isinstance(function, ast.Attribute) or function.attr not in known_functions.PURE:
         return False
     return is_torch(function.value) or bool(file.tensors(function.value))
 
@@ -65,108 +62,6 @@ def is_stored(file: File, name: ast.Name, within: ast.AST) -> bool:
 def targets(loop: ast.For) -> set[str]:
     """Return the names that a loop gives its values to."""
     return {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-
-
-def is_written(file: File, name: str, within: ast.AST) -> bool:
-    """Return whether a node holds something that writes into the tensor or list of this name."""
-    return any(writes_to(n, name) or _is_changed(n, name) for n in ast.walk(within))
-
-
-def _is_changed(node: ast.AST, name: str) -> bool:
-    """Return whether a list or dictionary is changed: `x.append(y)`, `del x[0]`."""
-    if isinstance(node, ast.Delete):
-        return any((r := root_of(t)) is not None and r.id == name for t in node.targets)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        base = node.func.value
-        changes = node.func.attr in "append extend insert pop remove clear sort reverse update setdefault".split()
-        return changes and isinstance(base, ast.Name) and base.id == name
-    return False
-
-
-def has_second_name(file: File, name: ast.Name) -> bool:
-    """Return whether the value of a name gets another name, or lies in a container."""
-    holds = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.Dict | ast.List | ast.Set | ast.Tuple
-    uses = (n for n in file.names(file.home_of(name), name.id) if isinstance(n.ctx, ast.Load))
-    return any(isinstance(file.parents[use], holds) for use in uses)
-
-
-def running_in(file: File, loop: ast.AST) -> list[ast.AST]:
-    """Return a loop and the functions of the file that ran in it or never ran."""
-    functions = [n for n in file.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [loop, *(f for f in functions if file.ran_inside(f, loop) or not file.entered(f).count)]
-
-
-def is_attribute_written(node: ast.AST, attribute: str) -> bool:
-    """Return whether a node writes to an attribute of this name, of whatever object."""
-    for inner in ast.walk(node):
-        target: ast.AST | None = None
-        if isinstance(inner, ast.AugAssign):
-            target = inner.target
-        elif isinstance(inner, ast.Assign):
-            target = next((t for t in inner.targets if _reaches(t, attribute)), None)
-        elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr.endswith("_"):
-            target = inner.func.value
-        if target is not None and _reaches(target, attribute):
-            return True
-    return False
-
-
-def _reaches(node: ast.AST, attribute: str) -> bool:
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        if isinstance(node, ast.Attribute):
-            if node.attr == attribute:
-                return True
-            node = node.value
-        elif isinstance(node, ast.Subscript):
-            node = node.value
-        else:
-            node = node.func
-    return False
-
-
-def is_only_computed_with(file: File, node: ast.expr) -> bool:
-    """Return whether new memory is computed of a tensor: nothing stores, returns or writes to it or a view of it."""
-    parent = file.parents[node]
-    if isinstance(parent, ast.BinOp | ast.Compare | ast.UnaryOp):
-        return True
-    if isinstance(parent, ast.List | ast.Tuple):
-        return is_only_computed_with(file, parent)
-    if isinstance(parent, ast.Subscript):
-        return node is parent.slice or (isinstance(parent.ctx, ast.Load) and is_only_computed_with(file, parent))
-    if isinstance(parent, ast.Attribute):
-        return _only_reads(file, parent)
-    if isinstance(parent, ast.keyword):
-        call = file.parents[parent]
-        return parent.arg not in (None, "out") and isinstance(call, ast.Call) and _only_takes(file, call)
-    return isinstance(parent, ast.Call) and node in parent.args and _only_takes(file, parent)
-
-
-def _only_reads(file: File, attribute: ast.Attribute) -> bool:
-    """Return whether an attribute of a tensor is a property, or a method whose result is only computed with."""
-    call = file.parents[attribute]
-    if not isinstance(call, ast.Call) or call.func is not attribute:
-        return attribute.attr in _PROPERTIES
-    name = attribute.attr
-    return not name.endswith("_") and (name in FRESH - CASTS or is_only_computed_with(file, call))
-
-
-def _only_takes(file: File, call: ast.Call) -> bool:
-    """Return whether a function of torch, or a method of a tensor, takes a tensor and computes with it."""
-    function = call.func
-    if not isinstance(function, ast.Attribute) or function.attr.endswith("_"):
-        return False
-    if not ast.unparse(function).startswith(("torch.", "F.", "nn.functional.")) and not file.tensors(function.value):
-        return False
-    return function.attr not in _ALIASES or is_only_computed_with(file, call)
-
-
-_PROPERTIES = frozenset("shape dtype device ndim is_cuda requires_grad".split())
-_ALIASES = frozenset(
-    "as_tensor asarray reshape ravel squeeze unsqueeze flatten unflatten broadcast_to broadcast_tensors expand_as view "
-    "view_as transpose permute movedim t real detach narrow select split chunk unbind as_strided swapaxes to "
-    "from_numpy atleast_1d atleast_2d atleast_3d diagonal Parameter meshgrid cartesian_prod".split()
-)
-"""Functions of torch whose result may be a view of what they take."""
 
 
 def mask_of(file: File, node: ast.expr) -> Tensor | None:
@@ -223,28 +118,26 @@ def is_constant_name(file: File, name: ast.Name) -> bool:
     home = file.home_of(name)
     uses = file.names(home, name.id)
     stores = [n for n in uses if not isinstance(n.ctx, ast.Load)]
-    if home is not file.tree or len(stores) != 1 or is_written(file, name.id, file.tree):
+    if home is not file.tree or len(stores) != 1:
         return False
     assign = file.parents[stores[0]]
-    return isinstance(assign, ast.Assign) and constant(file, assign.value) and assign in file.tree.body
+    if not isinstance(assign, ast.Assign) or not constant(file, assign.value) or assign not in file.tree.body:
+        return False
+    holds_list = any(isinstance(n, ast.List) for n in ast.walk(assign.value))
+    return not holds_list or not memory.may_be_written(file, name, file.nodes)
 
 
 __all__ = [
     "constant",
-    "has_second_name",
-    "is_attribute_written",
     "is_constant_name",
-    "is_only_computed_with",
     "is_path",
     "is_pure",
     "is_simple",
     "is_stored",
     "is_torch",
-    "is_written",
     "mask_of",
     "names_in",
     "names_several_devices",
-    "running_in",
     "same_source",
     "stands_alone",
     "targets",

@@ -101,7 +101,10 @@ def _of_method(file: File, owner: str, function: ast.Attribute) -> frozenset[str
         return frozenset({OWN})
     stores = [n for n in file.attributes(function.attr) if not isinstance(n.ctx, ast.Load)]
     if stores:
-        given = [_of_value(file, v) if (v := _assigned(file, store)) is not None else frozenset() for store in stores]
+        given = [
+            _of_value(file, v) if (v := callees.value_given(file, store)) is not None else frozenset()
+            for store in stores
+        ]
         return frozenset().union(*given) if all(given) else frozenset()
     return frozenset(f"{base}.{function.attr}" for base in _library_bases(file, owner))
 
@@ -114,11 +117,6 @@ def _library_bases(file: File, owner: str) -> Iterator[str]:
                 yield full
             elif isinstance(base, ast.Name) and base.id != node.name:
                 yield from _library_bases(file, base.id)
-
-
-def _assigned(file: File, store: ast.expr) -> ast.expr | None:
-    assign = file.parents[store]
-    return assign.value if isinstance(assign, ast.Assign | ast.AnnAssign) else None
 
 
 def _is_own_class(file: File, kind: str) -> bool:

@@ -162,13 +162,13 @@ def _of_instance(file: File, name: ast.Name) -> Function | None:
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
     if len(stores) != 1:
         return None
-    value = _value_given(file, stores[0])
+    value = value_given(file, stores[0])
     types = {t.rpartition(".")[2] for t in file.types(value)} if value is not None else set()
     owner = types.pop() if len(types) == 1 else ""
     return method(file, owner, "__call__") or method(file, owner, "forward")
 
 
-def _value_given(file: File, target: ast.expr) -> ast.expr | None:
+def value_given(file: File, target: ast.expr) -> ast.expr | None:
     """Return what an assignment gives a name, alone or in a tuple of targets: `a, b = A(), B()`."""
     outer = file.parents[target]
     if isinstance(outer, ast.Tuple):
@@ -176,7 +176,7 @@ def _value_given(file: File, target: ast.expr) -> ast.expr | None:
         values = assign.value if isinstance(assign, ast.Assign) else None
         alike = isinstance(values, ast.Tuple) and len(values.elts) == len(outer.elts)
         return values.elts[outer.elts.index(target)] if alike else None  # type: ignore[union-attr]
-    return outer.value if isinstance(outer, ast.Assign) else None
+    return outer.value if isinstance(outer, ast.Assign | ast.AnnAssign) else None
 
 
 def _definitions(file: File, name: str) -> Iterator[Function | ast.ClassDef]:
@@ -202,4 +202,5 @@ __all__ = [
     "owners",
     "parameter",
     "runs_on_its_own",
+    "value_given",
 ]

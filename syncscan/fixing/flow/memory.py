@@ -9,54 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from syncscan.fixing.flow import called, callees
+from syncscan.fixing.flow import called, callees, known_functions
 from syncscan.fixing.program_file import File, Function, Loop, Scope
 
-NEW = frozenset(
-    "abs acos add addmm all allclose amax amin any arange argmax argmin argsort asin atan bernoulli bincount bmm cat "
-    "ceil clamp clone concat concatenate cos cosine_similarity count_nonzero cross cross_entropy cumprod cumsum "
-    "dist div dot einsum empty empty_like eq erf exp eye flip floor fmod full full_like gather ge gelu gt histc "
-    "hypot inverse isclose isfinite isinf isnan item kl_div kthvalue l1_loss le lerp linspace log log10 log1p log2 "
-    "log_softmax logical_and logical_not logical_or logsumexp lt matmul max maximum mean median min minimum mm mode "
-    "mse_loss mul multinomial nanmean nansum ne neg nll_loss nonzero norm normal numel one_hot ones ones_like outer "
-    "pow prod quantile rand rand_like randint randn randn_like randperm reciprocal relu remainder "
-    "repeat_interleave roll round rsqrt sample scatter searchsorted sigmoid sign sin smooth_l1_loss softmax "
-    "softplus sort sqrt square stack std std_mean sub sum tan tanh tensor tolist topk tril triu trunc unique var "
-    "var_mean where zeros zeros_like binary_cross_entropy binary_cross_entropy_with_logits gaussian_nll_loss "
-    "hinge_embedding_loss huber_loss ctc_loss triplet_margin_loss conv1d conv2d linear layer_norm "
-    "scaled_dot_product_attention size dim nelement element_size is_floating_point get_device data_ptr "
-    "clip_grad_norm_ backward".split()
-)
-"""Functions of torch and methods of tensors that give memory of their own, or no tensor."""
-_OWNERS = frozenset("torch torch.Tensor torch.nn.functional torch.linalg torch.functional torch.nn.utils".split())
-"""Where these are found."""
-_READS = (
-    "builtins.abs builtins.bool builtins.divmod builtins.float builtins.format builtins.hasattr builtins.hash "
-    "builtins.id builtins.int builtins.isinstance builtins.len builtins.pow builtins.print builtins.range "
-    "builtins.repr builtins.round builtins.str builtins.type json. logging. math. str. warnings. "
-    "torch.nn.modules.loss. torch.utils.tensorboard. tensorboardX."
-).split()
-"""What only looks at what it is given, and gives nothing of its memory back; with a dot at the end all of a kind."""
-_TAKES = (
-    *_READS,
-    *(
-        "builtins.all builtins.any builtins.enumerate builtins.getattr builtins.iter builtins.list builtins.max "
-        "builtins.min builtins.next builtins.reversed builtins.set builtins.sorted builtins.sum builtins.tuple "
-        "builtins.zip dict.get dict.items dict.keys dict.values torch.* torch.nn.functional.* torch.functional.* "
-        "torch.linalg.* torch.fft.* torch.special.* torch.Tensor.* torch.nn.modules.linear. torch.nn.modules.conv. "
-        "torch.nn.modules.sparse. torch.nn.modules.normalization. torch.nn.modules.rnn. torch.nn.modules.pooling."
-    ).split(),
-)
-"""What doesn't write to what it is given, but may give it back, or a view; with a star what stands there itself."""
-_ALONE = (
-    *_TAKES,
-    *(
-        "builtins.callable builtins.dict builtins.open builtins.slice builtins.super collections. dict. itertools. "
-        "list. numpy. os. random. set. sys. time. torch.cuda. torch.nn.modules.activation. torch.nn.modules.dropout. "
-        "tqdm. tuple."
-    ).split(),
-)
-"""What doesn't write to a tensor that it isn't given."""
 _PROPERTIES = frozenset(
     "device dtype grad_fn is_cuda is_leaf is_sparse itemsize layout ndim requires_grad shape".split()
 )
@@ -83,9 +38,11 @@ def is_new(file: File, value: ast.expr, depth: int = 3) -> bool:
     what = called.names(file, value)
     if isinstance(value.func, ast.Attribute) and not what and _may_be_tensor(file, value.func.value):
         what = frozenset({f"torch.Tensor.{value.func.attr}"})
-    if isinstance(value.func, ast.Attribute) and what and all(_is_among(name, ["torch.Tensor.*"]) for name in what):
-        return all(_gives_new(name) for name in what) or is_new(file, value.func.value, depth)  # a view of new memory
-    return bool(what) and all(_gives_new(name) for name in what)
+    if isinstance(value.func, ast.Attribute) and what and all(known_functions.is_of_tensor(name) for name in what):
+        return all(known_functions.gives_new(name) for name in what) or is_new(
+            file, value.func.value, depth
+        )  # a view of new memory
+    return bool(what) and all(known_functions.gives_new(name) for name in what)
 
 
 def stays(file: File, path: ast.expr, loop: Loop) -> bool:
@@ -133,12 +90,19 @@ def may_change(file: File, name: ast.Name, region: Collection[ast.AST], until: i
     spread = _Spread(file, region, until)
     spread.follow(file.home_of(name), name.id)
     lent = spread.is_held or not _is_only_given_new(file, name)
-    return spread.is_written or (lent and not _leaves_alone(file, region))
+    return spread.is_written or spread.is_handed_on or (lent and not _leaves_alone(file, region))
 
 
-def new_may_change(file: File, name: ast.Name, region: Collection[ast.AST]) -> bool:
-    """Return whether something in a region may write to the memory of a name's tensor, which is made in the region."""
-    spread = _Spread(file, region)
+def new_may_change(file: File, name: ast.Name, region: Collection[ast.AST], *, on_host: bool = False) -> bool:
+    """Return whether something in a region may write to the memory of a name's tensor, which is made in the region.
+
+    Args:
+        file: the program.
+        name: the name, where it is used.
+        region: the nodes that run meanwhile.
+        on_host: only the host's tensor is meant, which the name may hold beside its copy on the device.
+    """
+    spread = _Spread(file, region, on_host=on_host)
     spread.follow(file.home_of(name), name.id)
     return spread.is_written or spread.is_held
 
@@ -148,6 +112,27 @@ def is_only_read(file: File, node: ast.expr) -> bool:
     spread = _Spread(file, file.nodes)
     spread.look_at(node)
     return not spread.is_written and not spread.is_held
+
+
+def may_be_written(file: File, name: ast.Name, region: Collection[ast.AST], until: int = 0) -> bool:
+    """Return whether something in a region may write to a name's memory, which it got by this name or one of its views.
+
+    Args:
+        file: the program.
+        name: the name, where it is used.
+        region: the nodes that run meanwhile.
+        until: up to this line of its function other names of the memory count that are older than the region.
+    """
+    spread = _Spread(file, region, until)
+    spread.follow(file.home_of(name), name.id)
+    return spread.is_written or spread.is_handed_on
+
+
+def is_written(file: File, name: ast.Name, region: Collection[ast.AST]) -> bool:
+    """Return whether something in a region certainly writes to the memory of a name."""
+    spread = _Spread(file, region, on_host=True)
+    spread.follow(file.home_of(name), name.id)
+    return spread.is_written
 
 
 def _attribute_may_change(file: File, attribute: ast.Attribute, region: Collection[ast.AST]) -> bool:
@@ -168,7 +153,7 @@ def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
 
 def _is_known(file: File, call: ast.Call) -> bool:
     what = called.names(file, call)
-    return bool(what) and all(name == called.OWN or _is_among(name, _ALONE) for name in what)
+    return bool(what) and all(name == called.OWN or known_functions.leaves_alone(name) for name in what)
 
 
 def _is_only_given_new(file: File, name: ast.Name) -> bool:
@@ -204,18 +189,26 @@ class _Spread:
         region: the nodes that count.
         until: what stands outside of the region counts up to this line of its function, since the tensor is older.
         returned: the function that may return the tensor.
+        on_host: what lies on the device is another tensor.
     """
 
     def __init__(
-        self, file: File, region: Collection[ast.AST], until: int = 0, returned: Function | None = None
+        self,
+        file: File,
+        region: Collection[ast.AST],
+        until: int = 0,
+        returned: Function | None = None,
+        on_host: bool = False,
     ) -> None:
-        self._file, self._region, self._until = file, set(region), until
+        self._file, self._region, self._until, self._on_host = file, set(region), until, on_host
         self._returned = {returned}
         self._counts: bool | None = None
         """Whether the function that is followed is called in the region; None outside of such functions."""
         self._done: set[tuple[Scope, str, bool | None]] = set()
         self.is_written = False
-        """Whether something in the region writes to it, or may."""
+        """Whether something in the region writes to it."""
+        self.is_handed_on = False
+        """Whether an unknown function gets it in the region."""
         self.is_held = False
         """Whether something keeps it that can't be followed: an attribute, a container, an unknown function."""
 
@@ -234,6 +227,8 @@ class _Spread:
         if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             if isinstance(parent, ast.AugAssign) and not _holds_number(self._file, node):
                 self._write(node)
+            return
+        if self._on_host and self._file.device_tensor(node) is not None:
             return
         follow = getattr(self, f"_in_{type(parent).__name__}", None)
         if follow is not None:
@@ -332,7 +327,7 @@ class _Spread:
             self._called(call, function.value)
         elif (name.endswith("_") and name != "requires_grad_") or _writes_by_choice(call):
             self._write(call)
-        elif name not in NEW:
+        elif name not in known_functions.NEW and name != "backward":
             self.look_at(call)
 
     def _in_keyword(self, parent: ast.keyword, node: ast.expr) -> None:
@@ -357,15 +352,15 @@ class _Spread:
             self._enter(function, call, node)
             return
         what = called.names(self._file, call)
-        known = bool(what) and all(_is_among(name, _TAKES) or _gives_new(name) for name in what)
+        known = bool(what) and all(known_functions.takes(name) for name in what)
         if not known or _writes_by_choice(call):
             self._unknown(call)
-        elif not all(_is_among(name, _READS) or _gives_new(name) for name in what):
+        elif not all(known_functions.only_reads(name) for name in what):
             self.look_at(call)
 
     def _unknown(self, call: ast.Call) -> None:
         self.is_held = True
-        self._write(call)
+        self.is_handed_on = self.is_handed_on or self._is_counted(call)
 
     def _enter(self, function: Function, call: ast.Call, node: ast.expr) -> None:
         """Follow an argument into a function of the file, and the result of the call, which may be the argument."""
@@ -412,21 +407,6 @@ def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and not node.value
 
 
-def _gives_new(name: str) -> bool:
-    """Return whether a function gives new memory: one of torch's, or a loss."""
-    owner, _, function = name.rpartition(".")
-    return (owner in _OWNERS and function in NEW) or name.startswith("torch.nn.modules.loss.")
-
-
-def _is_among(name: str, known: Iterable[str]) -> bool:
-    """Return whether a name is a known one, or of a known kind, and no function that writes in place."""
-    owner = name.rpartition(".")[0]
-    in_place = name.endswith("_") and not name.endswith("__")
-    return not in_place and any(
-        name == one or owner == one.removesuffix(".*") or (one[-1] == "." and name.startswith(one)) for one in known
-    )
-
-
 def _holds_number(file: File, target: ast.expr) -> bool:
     """Return whether a name or attribute was a number wherever the run read it."""
     if isinstance(target, ast.Name):
@@ -440,6 +420,8 @@ def _holds_number(file: File, target: ast.expr) -> bool:
 __all__ = [
     "is_new",
     "is_only_read",
+    "is_written",
+    "may_be_written",
     "may_change",
     "new_may_change",
     "running_in",

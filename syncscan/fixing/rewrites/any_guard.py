@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.flow import memory
 from syncscan.fixing.gathered import gathered
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -161,15 +162,15 @@ def _stays_whole(file: File, statement: ast.Assign, target: ast.Name, filled: as
 
 
 def _is_written_later(file: File, statement: ast.stmt, name: str) -> bool:
-    function = file.function_of(statement)
-    writes = [n for n in ast.walk(function) if questions.is_written(file, name, n) and isinstance(n, ast.stmt)]
-    simple = [n for n in writes if not hasattr(n, "body")]
-    if any(n.lineno > statement.lineno for n in simple):
+    """Return whether something may write to a name's tensor behind a statement, before the name is bound anew."""
+    uses = [n for n in ast.walk(file.function_of(statement)) if isinstance(n, ast.Name) and n.id == name]
+    writes = [n for n in uses if memory.may_be_written(file, n, list(ast.walk(file.statement_of(n))))]
+    if any(n.lineno > statement.lineno for n in writes):
         return True
     loops = file.loops_of(statement)
     if not loops:
         return False
-    again = [n for n in simple if file.within(n, loops[-1])]
+    again = [n for n in writes if file.within(n, loops[-1])]
     bound = [n for n in loops[-1].body if isinstance(n, ast.Assign) and _binds(n, name) and n.lineno < statement.lineno]
     return bool(again) and not (bound and bound[0].lineno < min(n.lineno for n in again))
 

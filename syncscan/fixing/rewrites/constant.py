@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow import memory
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -23,6 +24,8 @@ BEFORE = "for step in range(3):\n    weight = torch.tensor([0.3, 0.7], device=de
 AFTER = "weight = torch.tensor([0.3, 0.7], device=device)\nfor step in range(3):\n    pass"
 _MAKES = frozenset("tensor as_tensor".split())
 _MOVES = frozenset("to cuda".split())
+_UNCHANGING = frozenset("NoneType bool float int module str torch.device torch.dtype".split())
+"""Types whose values can't be written to."""
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -47,12 +50,12 @@ def _is_made(file: File, call: ast.Call) -> bool:
 
 def _is_same(file: File, call: ast.Call, loop: Loop) -> bool:
     """Return whether all that a call is given stays as it is while a loop runs."""
-    nodes = questions.running_in(file, loop)
+    region = memory.running_in(file, loop)
     for name in questions.names_in(call):
-        if questions.is_stored(file, name, loop) or any(questions.is_written(file, name.id, node) for node in nodes):
-            return False
         stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
-        if any(file.within(n, node) for n in stores for node in nodes):
+        if any(store in region for store in stores):
+            return False
+        if file.types(name) - _UNCHANGING and memory.may_change(file, name, region, loop.end_lineno or loop.lineno):
             return False
     if not file.is_steady(call, loop):
         return False
@@ -71,7 +74,7 @@ def _of(file: File, call: ast.Call, loop: Loop) -> Iterator[Proposal]:
         if not _moves(file, draft, statement, target, loop):
             return
     else:
-        if not questions.is_only_computed_with(file, call):
+        if not memory.is_only_read(file, call):
             return
         name = file.fresh("constant")
         draft.put_before(loop, f"{name} = {file.text.code(call)}")
@@ -97,9 +100,7 @@ def _moves(file: File, draft: Draft, statement: ast.stmt, target: ast.Name, loop
     """Move an assignment in front of the loop; False where its name isn't free there."""
     uses = file.names(file.home_of(target), target.id)
     stores = [n for n in uses if not isinstance(n.ctx, ast.Load)]
-    if len(stores) != 1 or questions.is_written(file, target.id, loop):
-        return False
-    if any(isinstance(n.ctx, ast.Load) and not questions.is_only_computed_with(file, n) for n in uses):
+    if len(stores) != 1 or any(isinstance(n.ctx, ast.Load) and not memory.is_only_read(file, n) for n in uses):
         return False
     inner = file.loops_of(statement)[-1]
     alone = statement in inner.body and len(inner.body) > 1 and questions.stands_alone(file, statement)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.number_reads import primary
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
@@ -125,11 +126,6 @@ def _stays(file: File, assign: ast.Assign) -> bool:
         return True
     loops = file.loops_of(assign)
     around = loops[-1] if loops else file.function_of(assign)
-    names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
-    calls = [n for n in ast.walk(around) if isinstance(n, ast.Call) and not file.within(n, value)]
-    passed = {
-        a.id for call in calls for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)
-    }
     arrays = [n for n in ast.walk(value) if isinstance(n, ast.Name) and not file.is_number(n)]
-    shared = any(questions.has_second_name(file, n) for n in arrays) or not passed.isdisjoint(n.id for n in arrays)
-    return not shared and not any(questions.is_written(file, name, around) for name in names)
+    region, until = list(ast.walk(around)), getattr(around, "end_lineno", None) or assign.lineno
+    return not any(memory.may_be_written(file, name, region, until) for name in arrays)

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render
+from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.early_reads import stands_first
-from syncscan.fixing.flow.number_reads import FRESH, NumberRead, is_read_as_it_is, primary, sites
+from syncscan.fixing.flow.number_reads import NumberRead, is_read_as_it_is, primary, sites
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -131,11 +132,7 @@ def _numbers(file: File, comprehension: _Comprehension, name: str) -> str:
 def _stays(file: File, site: NumberRead, comprehension: _Comprehension) -> bool:
     """Return whether the next elements write to no memory of those before."""
     of = site.of
-    if isinstance(of, ast.BinOp | ast.UnaryOp | ast.Compare):
+    if memory.is_new(file, of):
         return True
-    if isinstance(of, ast.Call):
-        name = of.func.attr if isinstance(of.func, ast.Attribute) else getattr(of.func, "id", "")
-        if name in FRESH:
-            return True
     iterates = all(file.types(g.iter) and file.types(g.iter) <= _PLAIN for g in comprehension.generators)
     return iterates and questions.is_pure(file, of)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.number_reads import FRESH
+from syncscan.fixing.flow import memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -23,7 +22,6 @@ SAFETY = Safety.UNSAFE
 BEFORE = "parts = []\nfor row in x:\n    parts.append(row.exp().cpu())\nresult = torch.cat(parts)"
 AFTER = "parts = []\nfor row in x:\n    parts.append(row.exp())\nresult = torch.cat(parts).cpu()"
 FEWEST = 3
-_FRESH = FRESH | frozenset("softmax log_softmax relu where gather".split())
 _NUMPY_JOINS = {"concatenate": "cat", "vstack": "vstack", "hstack": "hstack", "stack": "stack"}
 WHY = "all of them take device memory until the loop ends"
 
@@ -116,7 +114,7 @@ def _is_method_of_name(node: ast.AST, method: str) -> bool:
 def _kept(file: File, tensor: ast.expr) -> str:
     """Return the source of a tensor in memory of its own."""
     code = file.text.code(tensor)
-    return code if _is_fresh(tensor) else f"{code}.clone()"
+    return code if memory.is_new(file, tensor) else f"{code}.clone()"
 
 
 def _is_read_behind(file: File, name: ast.Name, loop: ast.stmt) -> bool:
@@ -128,7 +126,7 @@ def _is_read_behind(file: File, name: ast.Name, loop: ast.stmt) -> bool:
 
 
 def _begins_empty(file: File, name: ast.Name, before: ast.stmt | None = None) -> bool:
-    """Return whether a list is made once, empty, and has no other name: what else it holds may lie on the host.
+    """Return whether a list is made once, empty: what else it holds may lie on the host.
 
     Args:
         file: the program.
@@ -140,7 +138,7 @@ def _begins_empty(file: File, name: ast.Name, before: ast.stmt | None = None) ->
     if not isinstance(value, ast.List) or value.elts:
         return False
     if before is None:
-        return not questions.has_second_name(file, name)
+        return True
     block, made = file.block_of(before), file.statement_of(stores[0])
     return made in block and block.index(made) < block.index(before)
 
@@ -155,13 +153,6 @@ def _assigned(file: File, name: ast.Name) -> ast.expr | None:
         pairs = len(parent.elts) == len(assign.value.elts)
         return assign.value.elts[parent.elts.index(name)] if pairs else None
     return None
-
-
-def _is_fresh(node: ast.expr) -> bool:
-    """Return whether an expression gives memory of its own, which nothing can write to later."""
-    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
-        return True
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FRESH
 
 
 def _joined(file: File, use: ast.Name, module: str) -> tuple[ast.Call, str] | None:

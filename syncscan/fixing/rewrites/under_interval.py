@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow.number_reads import second_names, writes_to
+from syncscan.fixing.flow import memory
 from syncscan.fixing.line_map import span
 from syncscan.fixing.program_file import File, Loop
 from syncscan.fixing.proposal import Left, Proposal
@@ -166,10 +166,10 @@ def _stays(file: File, statement: ast.Assign, branch: ast.If) -> bool:
     between = block[block.index(statement) + 1 : block.index(branch)]
     nodes: list[ast.AST] = [*between, branch.test]
     leaves = list(questions.names_in(statement.value))
-    names = {name for leaf in leaves for name in second_names(ast.walk(file.function_of(statement)), leaf.id)}
+    region = [n for node in nodes for n in memory.running_in(file, node)]
     if any(questions.is_stored(file, leaf, node) for leaf in leaves for node in nodes):
         return False
-    if any(writes_to(inner, name) for node in nodes for inner in ast.walk(node) for name in names):
+    if any(file.tensors(leaf) and memory.may_change(file, leaf, region, branch.lineno) for leaf in leaves):
         return False
     if not between and questions.is_pure(file, branch.test):
         return True

@@ -11,12 +11,12 @@ there is a GPU.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, with_argument
-from syncscan.fixing.flow import callees
-from syncscan.fixing.flow.number_reads import root_of, second_names
+from syncscan.fixing.flow import memory
+from syncscan.fixing.flow.number_reads import root_of
 from syncscan.fixing.index_lists import index_list, moved
 from syncscan.fixing.messages import Tensor
 from syncscan.fixing.program_file import File
@@ -81,12 +81,12 @@ def _copy(file: File, call: ast.Call) -> Draft | None:
         draft.replace(call, with_argument(call, "non_blocking=True"))
         return draft
     base = root_of(function.value)
-    around = [file.function_of(call), *file.loops_of(call)][-1]
-    if base is None or questions.is_written(file, base.id, around):
+    if base is None:
         return None
+    around = list(ast.walk([file.function_of(call), *file.loops_of(call)][-1]))
     batch = _batch_of(file, base)
     held = base if batch is None else batch
-    if questions.is_written(file, held.id, around):
+    if any(memory.is_written(file, name, around) for name in {base, held}):
         return None
     free = all(_is_free(file, name, around) for name in {base, held})
     if any(t.pinned for t in of) and not (
@@ -109,11 +109,9 @@ def _is_temporary(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp)
 
 
-def _is_free(file: File, name: ast.Name, around: ast.AST) -> bool:
+def _is_free(file: File, name: ast.Name, around: Collection[ast.AST]) -> bool:
     """Return whether nothing else holds the host's tensor or batch, and nothing writes to a part of it."""
-    if questions.has_second_name(file, name) or _is_passed_on(file, name, around):
-        return False
-    return not any(questions.is_written(file, other, around) for other in second_names(ast.walk(around), name.id))
+    return not memory.new_may_change(file, name, around, on_host=True)
 
 
 def _batch_of(file: File, base: ast.Name) -> ast.Name | None:
@@ -126,15 +124,6 @@ def _batch_of(file: File, base: ast.Name) -> ast.Name | None:
     if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and not source.args:
         source = source.func.value if source.func.attr in ("items", "values") else source
     return source if isinstance(source, ast.Name) else None
-
-
-def _is_passed_on(file: File, base: ast.Name, around: ast.AST) -> bool:
-    """Return whether a function of the file gets the host's tensor, and may write to it."""
-    for use in file.names(file.home_of(base), base.id):
-        call = next((n for n in file.ancestors(use) if isinstance(n, ast.Call)), None)
-        if file.within(use, around) and call is not None and callees.callee(file, call) is not None:
-            return not any(t.on_device for t in file.seen(use).tensors)
-    return False
 
 
 def _loops_over(file: File, call: ast.Call, base: ast.Name) -> list[ast.For]:

@@ -97,46 +97,6 @@ FIXED = {
     ),
     (
         "from torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3)\n"
-        "result = 0\n"
-        "for (a,) in loader:\n"
-        "    c = a\n"
-        "    sent = a.to(device)\n"
-        "    c += 1\n"
-        "    result = result + sent.sum()"
-    ): (
-        "from torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3)\n"
-        "result = 0\n"
-        "for (a,) in loader:\n"
-        "    c = a\n"
-        "    sent = a.to(device, non_blocking=True)\n"
-        "    c += 1\n"
-        "    result = result + sent.sum()"
-    ),
-    (
-        "from torch.utils.data import DataLoader, TensorDataset\n"
-        "def grow(t):\n"
-        "    t.add_(1)\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3)\n"
-        "result = 0\n"
-        "for (a,) in loader:\n"
-        "    sent = a.to(device)\n"
-        "    grow(a)\n"
-        "    result = result + sent.sum()"
-    ): (
-        "from torch.utils.data import DataLoader, TensorDataset\n"
-        "def grow(t):\n"
-        "    t.add_(1)\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3)\n"
-        "result = 0\n"
-        "for (a,) in loader:\n"
-        "    sent = a.to(device, non_blocking=True)\n"
-        "    grow(a)\n"
-        "    result = result + sent.sum()"
-    ),
-    (
-        "from torch.utils.data import DataLoader, TensorDataset\n"
         "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3, pin_memory=True)\n"
         "result = 0\n"
         "for (a,) in loader:\n"
@@ -165,25 +125,6 @@ FIXED = {
         "for batch in loader:\n"
         "    sent = batch[0].to(device, non_blocking=True)\n"
         "    result = result + sent.sum()"
-    ),
-    (
-        "from torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
-        "result = 0\n"
-        "for batch in loader:\n"
-        "    first = batch[0]\n"
-        "    a, b = [t.to(device) for t in batch]\n"
-        "    first.mul_(2)\n"
-        "    result = result + a.sum() + b.sum()"
-    ): (
-        "from torch.utils.data import DataLoader, TensorDataset\n"
-        "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
-        "result = 0\n"
-        "for batch in loader:\n"
-        "    first = batch[0]\n"
-        "    a, b = [t.to(device, non_blocking=True) for t in batch]\n"
-        "    first.mul_(2)\n"
-        "    result = result + a.sum() + b.sum()"
     ),
     (
         "from torch.utils.data import DataLoader\n"
@@ -221,24 +162,55 @@ FIXED = {
     (
         "from torch.utils.data import DataLoader, TensorDataset\n"
         "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
-        "result, last = 0, None\n"
+        "result, held = 0, []\n"
         "for batch in loader:\n"
         "    a, b = (t.to(device) for t in batch)\n"
-        "    last = batch\n"
+        "    held.append(batch)\n"
         "    result = result + a.sum() + b.sum()"
     ): (
         "from torch.utils.data import DataLoader, TensorDataset\n"
         "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
-        "result, last = 0, None\n"
+        "result, held = 0, []\n"
         "for batch in loader:\n"
         "    a, b = (t.to(device, non_blocking=True) for t in batch)\n"
-        "    last = batch\n"
+        "    held.append(batch)\n"
         "    result = result + a.sum() + b.sum()"
     ),
 }
 KEPT = {
     program: program
     for program in (
+        (
+            "from torch.utils.data import DataLoader, TensorDataset\n"
+            "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3)\n"
+            "result = 0\n"
+            "for (a,) in loader:\n"
+            "    c = a\n"
+            "    sent = a.to(device)\n"
+            "    c += 1\n"
+            "    result = result + sent.sum()"
+        ),
+        (
+            "from torch.utils.data import DataLoader, TensorDataset\n"
+            "def grow(t):\n"
+            "    t.add_(1)\n"
+            "loader = DataLoader(TensorDataset(torch.rand(12, 3)), batch_size=3)\n"
+            "result = 0\n"
+            "for (a,) in loader:\n"
+            "    sent = a.to(device)\n"
+            "    grow(a)\n"
+            "    result = result + sent.sum()"
+        ),
+        (
+            "from torch.utils.data import DataLoader, TensorDataset\n"
+            "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"
+            "result = 0\n"
+            "for batch in loader:\n"
+            "    first = batch[0]\n"
+            "    a, b = [t.to(device) for t in batch]\n"
+            "    first.mul_(2)\n"
+            "    result = result + a.sum() + b.sum()"
+        ),
         (
             "from torch.utils.data import DataLoader, TensorDataset\n"
             "loader = DataLoader(TensorDataset(torch.rand(12, 3), torch.rand(12)), batch_size=3)\n"

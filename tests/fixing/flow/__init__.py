@@ -1,0 +1,1 @@
+"""Tests of each rewrite: programs that it changes, and programs that it must leave."""
