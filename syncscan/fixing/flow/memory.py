@@ -159,7 +159,7 @@ def _is_known(file: File, call: ast.Call) -> bool:
 def _is_only_given_new(file: File, name: ast.Name) -> bool:
     """Return whether all that is assigned to a name is new memory, so that nothing else holds it from before."""
     stores = [n for n in file.names(file.home_of(name), name.id) if not isinstance(n.ctx, ast.Load)]
-    assigns = [file.parents[store] for store in stores]
+    assigns = [assign for store in stores if not isinstance(assign := file.parents[store], ast.AugAssign)]
     values = [a.value if isinstance(a, ast.Assign | ast.AnnAssign) else None for a in assigns]
     return bool(values) and all(value is not None and is_new(file, value) for value in values)
 

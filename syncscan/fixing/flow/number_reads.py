@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -15,17 +13,7 @@ from syncscan.fixing.program_file import File
 
 PEELED = frozenset({"cpu", "detach", "numpy"})
 """Methods between a tensor and the read of its number that have nothing to do any more."""
-FRESH = frozenset(
-    "sum mean max min any all prod norm amax amin std var median argmax argmin count_nonzero item float double long "
-    "int clone abs sqrt square pow exp log sigmoid tanh add sub mul div neg logsumexp numel dot "
-    "cross_entropy mse_loss l1_loss nll_loss smooth_l1_loss binary_cross_entropy binary_cross_entropy_with_logits "
-    "kl_div cosine_similarity".split()
-)
-"""Functions and methods whose result is memory of its own."""
 _INTEGERS = frozenset("uint8 int8 int16 int32 int64 bool".split())
-
-CASTS = frozenset("float double long int".split())
-"""Methods of tensors that return the tensor itself if it has the type already."""
 
 
 class NumberRead(msgspec.Struct, frozen=True):
@@ -285,36 +273,6 @@ def _is_given_new(file: File, target: ast.Name) -> bool:
     return all(part is not None and memory.is_new(file, part) for part in parts)
 
 
-def second_names(region: Iterable[ast.AST], name: str) -> set[str]:
-    """Return a name, and those that nodes give its tensor or a view of it: `y = x`, `y = x[0].detach()`."""
-    given = [(target, value) for n in region for target, value in _assigned(n)]
-    names = {name}
-    while True:
-        more = {t for t, value in given if (root := _shared(value)) is not None and root.id in names} - names
-        if not more:
-            return names
-        names |= more
-
-
-def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Yield each name that a node assigns, with a value that it may share memory with."""
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    assigns = isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For)
-    value = getattr(node, "iter" if isinstance(node, ast.For) else "value", None) if assigns else None
-    values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
-    for target in targets:
-        for part in ast.walk(target) if target is not None else ():
-            if isinstance(part, ast.Name):
-                yield from ((part.id, v) for v in values if v is not None)
-
-
-def _shared(value: ast.expr) -> ast.Name | None:
-    """Return the name whose memory a value may share; None for new memory."""
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in FRESH - CASTS:
-        return None
-    return root_of(value)
-
-
 def root_of(node: ast.AST) -> ast.Name | None:
     """Return the name that a chain of attributes, subscripts and methods begins with."""
     while not isinstance(node, ast.Name):
@@ -327,26 +285,7 @@ def root_of(node: ast.AST) -> ast.Name | None:
     return node
 
 
-def writes_to(node: ast.AST, name: str) -> bool:
-    """Return whether a node writes into the tensor of this name: `x += y`, `x.mul_(y)`, `x[0] = y`, `out=x`."""
-    if isinstance(node, ast.AugAssign):
-        root = root_of(node.target)
-        return root is not None and root.id == name
-    if isinstance(node, ast.Assign):
-        targets = [t for t in node.targets if isinstance(t, ast.Subscript)]
-        return any((root := root_of(t)) is not None and root.id == name for t in targets)
-    if isinstance(node, ast.keyword):
-        return node.arg == "out" and isinstance(node.value, ast.Name) and node.value.id == name
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        method = node.func.attr
-        if re.fullmatch(r"[a-z0-9]\w*_", method) and method != "requires_grad_":
-            roots = [root_of(part) for part in (node.func.value, *node.args)]
-            return any(root is not None and root.id == name for root in roots)
-    return False
-
-
 __all__ = [
-    "CASTS",
     "Deferral",
     "NumberRead",
     "callable_source",
@@ -355,8 +294,6 @@ __all__ = [
     "is_read_as_it_is",
     "primary",
     "root_of",
-    "second_names",
     "sites",
-    "writes_to",
     "written",
 ]

@@ -11,10 +11,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from syncscan.fixing import clock_reads, questions
+from syncscan.fixing import clock_reads
 from syncscan.fixing.edits import Draft
+from syncscan.fixing.flow import memory
 from syncscan.fixing.flow.early_reads import may_go_first, name_of_number
-from syncscan.fixing.flow.number_reads import CASTS, FRESH, NumberRead, second_names, sites, writes_to
+from syncscan.fixing.flow.number_reads import NumberRead, sites
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -26,8 +27,6 @@ SAFETY = Safety.SAFE
 BEFORE = 'for loss in losses:\n    result = f"{loss.item():.3f} {2 ** loss.item():.3f}"'
 AFTER = 'for loss in losses:\n    loss_value = loss.item()\n    result = f"{loss_value:.3f} {2 ** loss_value:.3f}"'
 FEWEST = 3
-_TAKES = FRESH | frozenset("backward".split())
-"""Methods of a tensor that leave its values alone."""
 
 
 def find(file: File) -> Iterator[Proposal | Left]:
@@ -64,52 +63,8 @@ def _is_same(file: File, first: NumberRead, other: NumberRead) -> bool:
     nodes = [n for statement in between for n in ast.walk(statement)]
     if file.home_of(name) is not file.scope_of(name) or file.seen(name).version:
         return False
-    stepped = any(isinstance(n, ast.Attribute) and n.attr == "step" for n in nodes)
-    fits = all(_is_new(value) if stepped else _is_computed(value) for value in _given(file, name))
-    return fits and _stays(file, name, nodes) and not _times(file, first, nodes)
-
-
-def _given(file: File, name: ast.Name) -> list[ast.expr | None]:
-    """Return what a name is given; None for what a loop or a tuple gives it."""
-    stores = (n for n in file.names(file.home_of(name), name.id) if isinstance(n.ctx, ast.Store))
-    return [getattr(file.parents[store], "value", None) for store in stores]
-
-
-def _is_computed(value: ast.expr | None) -> bool:
-    return value is None or isinstance(value, ast.Call | ast.BinOp | ast.UnaryOp | ast.Constant)
-
-
-def _is_new(value: ast.expr | None) -> bool:
-    """Return whether a value surely is memory of its own, which no step of an optimizer writes to."""
-    fresh = FRESH - CASTS
-    called = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in fresh
-    return called or isinstance(value, ast.BinOp | ast.UnaryOp | ast.Constant)
-
-
-def _stays(file: File, name: ast.Name, nodes: Sequence[ast.AST]) -> bool:
-    """Return whether nothing between two reads changes the tensor, or may."""
-    names = second_names(ast.walk(file.scope_of(name)), name.id)
-    for node in nodes:
-        if isinstance(node, ast.Name) and node.id == name.id and not _leaves_it(file, node):
-            return False
-        if any(writes_to(node, other) for other in names):
-            return False
-    return True
-
-
-def _leaves_it(file: File, use: ast.Name) -> bool:
-    """Return whether a use of a tensor certainly neither rebinds nor writes to it."""
-    if not isinstance(use.ctx, ast.Load):
-        return False
-    parent = file.parents[use]
-    if isinstance(parent, ast.BinOp | ast.Compare | ast.UnaryOp | ast.FormattedValue):
-        return True
-    if isinstance(parent, ast.Call):
-        return ast.unparse(parent.func) in ("float", "int", "bool") or questions.is_pure(file, parent)
-    if not isinstance(parent, ast.Attribute):
-        return False
-    call = file.parents[parent]
-    return parent.attr == "data" or (isinstance(call, ast.Call) and call.func is parent and parent.attr in _TAKES)
+    rebound = any(isinstance(n, ast.Name) and n.id == name.id and not isinstance(n.ctx, ast.Load) for n in nodes)
+    return not rebound and not memory.may_change(file, name, nodes, anchor.lineno) and not _times(file, first, nodes)
 
 
 def _times(file: File, first: NumberRead, nodes: Sequence[ast.AST]) -> bool:
