@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import pickle
 import signal
@@ -20,7 +21,9 @@ from typing import IO, TypeVar
 
 from syncscan.cli.streams import ended_by_signals
 from syncscan.errors import ProgramFailed, SyncscanError
+from syncscan.report.printable import printable
 from syncscan.scratch import Scratch
+from syncscan.scratch.connections import name_connections
 
 Result = TypeVar("Result")
 
@@ -64,6 +67,7 @@ def _child(scratch: Scratch, work: Callable[[], object], answer: IO[bytes]) -> N
     code = 1
     try:
         scratch.enter()
+        name_connections(functools.partial(_tell_of, os.dup(2)))
         try:
             told: tuple[BaseException | None, object] = (None, work())
         except (SyncscanError, KeyboardInterrupt) as error:
@@ -76,6 +80,12 @@ def _child(scratch: Scratch, work: Callable[[], object], answer: IO[bytes]) -> N
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+def _tell_of(stderr: int, machine: str) -> None:
+    """Name a machine that the program is about to connect to."""
+    with contextlib.suppress(OSError):
+        os.write(stderr, f"syncscan: {printable(machine)}: what the program sends there isn't held back\n".encode())
 
 
 def _finish() -> None:

@@ -142,6 +142,8 @@ class RunResult(msgspec.Struct):
     """Text on stderr."""
     failure: str = ""
     """Why there is nothing of the above; empty where there is."""
+    machines: list[str] = msgspec.field(default_factory=list)
+    """Other machines that it connected to."""
     written: dict[str, str | None] = msgspec.field(default_factory=dict)
     """Files that it wrote, by the user's absolute path: the file that it left, None where it removed the user's.
 

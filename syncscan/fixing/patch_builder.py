@@ -151,6 +151,7 @@ class PatchBuilder:
         if first.code:
             self._unjudged = self._unfinished = f"the program fails: {first.why_failed}"
         self._notes += [f"It is unknown whether {gap} waits." for gap in first.gaps]
+        self._notes += [f"What the program sends to {machine} isn't held back." for machine in first.machines]
         return first
 
     def _make_job(self, **changes: object) -> ProgramJob:

@@ -23,6 +23,7 @@ import msgspec
 from syncscan.fixing.messages import ProgramJob, RunResult
 from syncscan.fixing.raised import raised
 from syncscan.scratch import Scratch
+from syncscan.scratch.connections import name_connections
 
 POLL_S = 0.01
 
@@ -77,7 +78,10 @@ def alone(job_file: str, outcome_file: str) -> None:
 
     try:
         Scratch(job.scratch, tuple(map(Path, job.layers))).enter()
+        machines: list[str] = []
+        name_connections(machines.append)
         outcome = job_process.run(job)
+        outcome.machines = machines
     except BaseException as error:
         traceback.print_exc()
         outcome = RunResult(code=1, failure=raised(error, lambda path: False).text)

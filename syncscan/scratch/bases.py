@@ -7,13 +7,23 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from syncscan.scratch.mounts import Mounts
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 PREFIX = "syncscan-view-"
+_FRESH_S = 60.0
+"""How old a folder is that nobody holds before it is taken for left behind."""
+_held: dict[Path, int | None] = {}
+"""Open and locked folders of this process, so that no other takes them for left behind."""
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
@@ -24,10 +34,37 @@ def made() -> list[Path]:
     """
     found: list[Path] = []
     for base in _bases():
+        _sweep(base)
         if base.parts[:2] not in [folder.parts[:2] for folder in found]:
             with contextlib.suppress(OSError):
                 found.append(Path(tempfile.mkdtemp(prefix=PREFIX, dir=base)))
+                _held[found[-1]] = _lock(found[-1])
     return found
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder for this process and those that it forks; None if another one has it."""
+    if fcntl is None:
+        return None
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        return None
+    return held
+
+
+def _sweep(base: Path) -> None:
+    """Remove the folders of commands that were killed."""
+    for folder in base.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _FRESH_S:
+                held = _lock(folder)
+                if held is not None:
+                    os.close(held)
+                    removed(folder)
 
 
 def _bases() -> list[Path]:
@@ -45,7 +82,10 @@ def _is_in_memory(folder: Path) -> bool:
 
 def removed(folder: Path) -> None:
     """Remove a scratch folder, whatever permissions a program has left in it."""
+    held = _held.pop(folder, None)
     shutil.rmtree(folder, onerror=_again)
+    if held is not None:
+        os.close(held)
 
 
 def _again(remove: Callable[..., Any], path: str, _: object) -> None:

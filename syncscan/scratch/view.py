@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from syncscan.errors import UsageError
-from syncscan.scratch import bases, environment
+from syncscan.scratch import bases, environment, uploads
 from syncscan.scratch.cache_folders import cache_folders
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Scratch:
 
             redirect.enter(self.folders[0], cache_folders())
         environment.quiet(self.folders[0], dry=dry)
+        uploads.keep_back()
 
     @contextlib.contextmanager
     def entered(self, passed: Sequence[Path] = ()) -> Iterator[Redirection]:
@@ -84,10 +85,12 @@ class Scratch:
 
         folder = self.folders[0]
         redirection = Redirection(folder, [*cache_folders(), *passed])
+        kept_back = uploads.keep_back()
         try:
             with environment.quieted(folder):
                 yield redirection
         finally:
+            kept_back.end()
             redirection.end()
 
     def written(self) -> dict[str, Path | None]:

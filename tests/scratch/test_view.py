@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from syncscan.scratch import Scratch, landlock
-from syncscan.scratch.redirect.installing import WhenImported
+from syncscan.scratch.imported import WhenImported
 from tests.scratch.in_view import run
 
 

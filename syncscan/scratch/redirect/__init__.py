@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from syncscan.scratch import landlock
+from syncscan.scratch.imported import WhenImported
 from syncscan.scratch.redirect import children, writers
 from syncscan.scratch.redirect.functions import Functions
-from syncscan.scratch.redirect.installing import Replaced, WhenImported
+from syncscan.scratch.redirect.installing import Replaced
 from syncscan.scratch.redirect.opening import Opening
 from syncscan.scratch.redirect.tree import Originals, Tree
 
