@@ -17,6 +17,7 @@ from syncscan.report.habits import HabitText
 from syncscan.report.phrases import certainty, chain, facts, places
 from syncscan.report.remedies import RemedyText
 from syncscan.report.shown_names import shown
+from syncscan.report.steadiness import unprofiled
 from syncscan.report.story import FindingText, story_of
 from syncscan.report.units import duration
 
@@ -76,8 +77,8 @@ def _headline(analysis: Analysis) -> str:
     if s.observed_us:
         steps = f"{steps} of {duration(s.observed_us)}" if analysis.trace.steps else duration(s.observed_us)
     parts.append(steps)
-    if s.unprofiled_us:
-        parts.append(f"{duration(s.unprofiled_us)} without the profiler")
+    if known := unprofiled(analysis):
+        parts.append(f"{known} without the profiler")
     return " · ".join(parts)
 
 

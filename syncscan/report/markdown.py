@@ -17,6 +17,7 @@ from syncscan.report.markup import cell, code, escaped
 from syncscan.report.phrases import certainty, chain, facts, places, sentences
 from syncscan.report.remedies import RemedyText
 from syncscan.report.shown_names import shown
+from syncscan.report.steadiness import unprofiled
 from syncscan.report.story import FindingText, Story, story_of
 from syncscan.report.units import duration
 from syncscan.version import __version__
@@ -223,6 +224,6 @@ def _provenance(analysis: Analysis) -> str:
     info, s = analysis.trace.info, analysis.step
     parts = [f"syncscan {__version__}", code(PurePath(info.path).name), *(escaped(d) for d in info.devices[:1] if d)]
     parts += [f"{s.count} steps" + (f" of {duration(s.observed_us)}" if s.observed_us else "")]
-    if s.unprofiled_us:
-        parts.append(f"{duration(s.unprofiled_us)} without the profiler")
+    if known := unprofiled(analysis):
+        parts.append(f"{known} without the profiler")
     return f"<sub>{' · '.join(parts)}</sub>"

@@ -56,9 +56,11 @@ def sentence(analysis: Analysis) -> str:
     if run.mean_us is None:
         parts = "; ".join(f"{phase.name} ({_place(phase)}{_times(phase)})" for phase in run.phases)
         return f"The program also repeats work between its steps: {parts}." if parts else ""
-    typical = f"{run.counted} undisturbed steps took {duration(run.mean_us)} on average"
+    of_steps = run.mean_us if run.steps_share is None else run.mean_us * run.steps_share
+    typical = f"{run.counted} undisturbed steps took {duration(of_steps)} on average"
     if run.steps_share is None:
         return f"The run's {typical}."
+    typical += " without its other parts" if run.phases else ""
     first = f"{_like_recorded(analysis)} {_share(run.steps_share)} of the run's time: its {typical}."
     pairs = zip(run.phases, analyses_of(analysis), strict=True)
     parts = "; ".join(_part(phase, of) for phase, of in pairs if _is_worth(phase))
@@ -172,8 +174,7 @@ def _apart(analysis: Analysis) -> str:
     if abs(run_us - timed) <= OFF * timed:
         return ""
     slower = "slower" if run_us > timed else "faster"
-    own = f"{duration(run_us)} without phases" if run.phases else duration(run_us)
-    return f"The steps that the capture timed took {duration(timed)}: on average, the run's are {slower} ({own})."
+    return f"The steps that the capture timed took {duration(timed)}: on average, the run's are {slower}."
 
 
 def saved_share(analysis: Analysis) -> float | None:

@@ -16,7 +16,18 @@ from syncscan.model.finding import Finding, Phase, Severity
 from syncscan.model.race import Race
 from syncscan.model.step import Bound
 from syncscan.model.view import Hidden, Shown
-from syncscan.report import compile_breaks, dry_run, habits, host, kernels, program_run, races, remedies, states
+from syncscan.report import (
+    compile_breaks,
+    dry_run,
+    habits,
+    host,
+    kernels,
+    program_run,
+    races,
+    remedies,
+    states,
+    steadiness,
+)
 from syncscan.report.habits import HabitText
 from syncscan.report.phrases import (
     lacking,
@@ -36,6 +47,8 @@ from syncscan.report.remedies import RemedyText
 from syncscan.report.units import percent, times
 
 NOT_PROJECTED = "–"
+LITTLE = 0.02
+"""Part of the step below which a habit's gain isn't what to look at next."""
 RANKED = "Sorted by individual savings; upper bounds and unprojected items come last."
 
 
@@ -195,7 +208,7 @@ def story_of(analysis: Analysis, program: Sequence[str] | None = None) -> Story:
         **asdict(conclusion),
         bound=analysis.step.bound,
         reason=dry_run.reason(analysis) if timeless else analysis.step.reason,
-        lacking=() if timeless else tuple(lacking(analysis)),
+        lacking=() if timeless else tuple(filter(None, (steadiness.sentence(analysis), *lacking(analysis)))),
         findings=tuple(findings.values()),
         habits=tuple(habit_texts.values()),
         ranked=tuple(findings.get(x.id) or habit_texts[x.id] for x in shown.ranked),
@@ -270,6 +283,8 @@ def _next(analysis: Analysis, entries: Sequence[RemedyText], program: Sequence[s
         return "syncscan", "profile", *(program if program and not runs_function else _EXAMPLE)
     if not len(analysis.trace.device_rows):
         return "syncscan", "dryrun", *(program or _EXAMPLE)
+    if entries and _is_little(analysis):
+        entries = ()
     if entries and (len(entries[0].members) > 1 or entries[0].pair) and trace != "-":
         rules = dict.fromkeys(analysis.findings[m.number].rule for m in entries[0].members)
         removed = (word for rule in rules for word in ("--remove", f"rule:{rule}"))
@@ -279,6 +294,12 @@ def _next(analysis: Analysis, entries: Sequence[RemedyText], program: Sequence[s
         rule = next((h.rule for h in analysis.habits if h.id == entries[0].habit), "")
         return "syncscan", "explain", rule or analysis.findings[entries[0].members[0].number].rule
     return ("syncscan", "rules") if trace == "-" else ("syncscan", "report", trace, "-o", "report.html")
+
+
+def _is_little(analysis: Analysis) -> bool:
+    """Return whether the first change of the list is no sync and hardly worth a command of its own."""
+    first = next(iter(analysis.remedies), None)
+    return first is not None and bool(first.habit) and first.alone_us < LITTLE * replayed(analysis.step)
 
 
 def _nothing(analysis: Analysis, entries: tuple[RemedyText, ...]) -> str:

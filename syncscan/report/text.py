@@ -28,6 +28,7 @@ from syncscan.report.habits import HabitText
 from syncscan.report.host_text import compile_table, host_tables, kernel_table
 from syncscan.report.printable import printable
 from syncscan.report.remedies import RemedyText
+from syncscan.report.steadiness import step_time
 from syncscan.report.story import NOT_PROJECTED, FindingText, Story, story_of
 from syncscan.report.terminal import written
 from syncscan.report.units import duration
@@ -174,9 +175,8 @@ def _trace_headline(analysis: Analysis, device: bool) -> str:
     steps = f"{s.count} step{'s' if s.count != 1 else ''}" if analysis.trace.steps else "no steps marked"
     if not s.observed_us:
         return printable(" · ".join([*parts, steps]))
-    known = f" ({duration(s.unprofiled_us)} unprofiled)" if s.unprofiled_us else ""
     steps += " of " if analysis.trace.steps else ", "
-    return printable(" · ".join([*parts, f"{steps}{duration(s.observed_us)}{known}"]))
+    return printable(" · ".join([*parts, f"{steps}{step_time(analysis)}"]))
 
 
 def _devices(names: Sequence[str]) -> str:

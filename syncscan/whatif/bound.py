@@ -10,11 +10,17 @@ from syncscan.facts.device_share import device_works, shares
 from syncscan.model.duration import duration
 from syncscan.model.step import BOUND_FROM, Bound, ShareBasis, StepSummary
 from syncscan.whatif.calibrated_step import CalibratedStep
+from syncscan.whatif.plausible import REFUSED
 from syncscan.whatif.shares import NOTABLE, in_percent
 
 EXPLAINED = 0.1
 """A replay whose step differs from the measured one by more than this part explains nothing. Of 45 measured cases, the
 worst is off by 0.02."""
+
+_OTHERS = (
+    "So the timed steps aren't like the recorded ones, for example because a loop in the step takes more rounds: "
+    "record more steps (--active) and time more (--calibrate), so that both hold all kinds."
+)
 
 
 def decided(
@@ -59,7 +65,9 @@ def unsettled(step: CalibratedStep) -> str:
         return ""
     how = " without the profiler" if calibration.known else ""
     took = f"the step took {duration(calibration.observed_ns / 1e3)}{how}"
-    return f"The replay accounts for {duration(replayed / 1e3)}, but {took}, so its bound can't be determined."
+    reason = f"The replay accounts for {duration(replayed / 1e3)}, but {took}, so its bound can't be determined."
+    apart = max(replayed, calibration.observed_ns) >= REFUSED * min(replayed, calibration.observed_ns)
+    return f"{reason} {_OTHERS}" if calibration.known and apart else reason
 
 
 def without_replay(measured: StepSummary, unsettled: str) -> StepSummary:

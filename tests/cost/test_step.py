@@ -237,7 +237,8 @@ def behind_syncs() -> TraceBuilder:
         (
             unprofiled(400),
             "The replay accounts for 992 µs, but the step took 400 µs without the profiler, so its bound can't be "
-            "determined.",
+            "determined. So the timed steps aren't like the recorded ones, for example because a loop in the step "
+            "takes more rounds: record more steps (--active) and time more (--calibrate), so that both hold all kinds.",
         ),
         (
             without_kernels(),
