@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncscan.cost.devices import device_times, in_pageable_copies
 from syncscan.cost.held import times_held
 from syncscan.facts.host_threads import program_track
-from syncscan.facts.period import step_intervals, step_period, waits_before
+from syncscan.facts.period import left_out_before, step_intervals, step_period
 from syncscan.model.finding import Occurrence
 from syncscan.model.integrity import Integrity
 from syncscan.model.interval import cover_of
@@ -50,12 +50,12 @@ def step_summary(
     observed = max(step_period(trace) / 1e3, busy + communication)
     idle = max(0.0, observed - busy - communication)
     count = max(1, len(steps))
-    before = sum(end - begin for _, begin, end in waits_before(trace)) / count / 1e3
+    before = sum(end - begin for _, begin, end in left_out_before(trace)) / count / 1e3
     return StepSummary(
         count=len(steps),
         observed_us=observed,
         host_us=max(0.0, float(np.mean([s.end - s.ts for s in steps])) / 1e3 - before) if steps else 0.0,
-        wait_us=min(times_held([unintended])[0] / count / 1e3, observed),
+        wait_us=max(0.0, times_held([unintended])[0] / count / 1e3 - before),
         device_busy_us=busy,
         device_idle_us=idle,
         bubble_us=min(_bubbles(unintended, devices) / count / 1e3, idle),

@@ -186,6 +186,26 @@ def waits_before(trace: Trace) -> tuple[ThreadInterval, ...]:
     return tuple(ThreadInterval(track, *times) for times in zip(starts.tolist(), ends.tolist(), strict=True))
 
 
+@once
+def left_out_before(trace: Trace) -> tuple[ThreadInterval, ...]:
+    """Return the part of `waits_before` that `step_period` leaves out, the earliest first; empty if negligible.
+
+    A device that sets the pace makes each step wait for the work of the one before it: that is the steps' own time.
+    """
+    steps, waits = step_intervals(trace), waits_before(trace)
+    if not waits:
+        return ()
+    took = len(steps) * step_period(trace)
+    left = int(sum(step.length for step in steps) - took)
+    if left <= BEHIND * took:
+        return ()
+    parts = []
+    for track, begin, end in waits:
+        parts.append(ThreadInterval(track, begin, min(end, begin + left)))
+        left -= parts[-1].end - begin
+    return tuple(part for part in parts if part.end > part.begin)
+
+
 def _steps_track(trace: Trace, steps: Sequence[Interval]) -> int:
     """Return the track of the steps' first launch; NONE without one."""
     launched = trace.device_rows[trace.launched_within(steps[0].begin, steps[-1].end)[:1]]

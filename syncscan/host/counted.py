@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from syncscan.facts.full_queue import held_by_queue
-from syncscan.facts.period import step_intervals, waits_before
+from syncscan.facts.period import left_out_before, step_intervals
 from syncscan.facts.profiler_overhead import profilers_own, profilers_own_within
 from syncscan.host.rows import HostRows, host_rows
 from syncscan.host.scope_paths import ScopePaths
@@ -89,7 +89,7 @@ class _HostSlices:
         self.waits = int(waited.sum()) + _between_queries(trace, host, findings)
         self.steps_ns = host.steps_ns - _without_profilers(trace, self.itself, self.calls)
         """Length of all steps together, without the profiler's own work in them and waits for earlier launches, ns."""
-        for interval in waits_before(trace):
+        for interval in left_out_before(trace):
             rest = _subtract(trace, self.itself, self.calls, interval)
             self.waits = max(0, self.waits - rest)
             self.steps_ns -= interval.end - interval.begin

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from syncscan.facts.period import earlier_work, later_work, step_intervals, waits_before, window
+from syncscan.facts.period import earlier_work, later_work, left_out_before, step_intervals, window
 from syncscan.facts.profiler_overhead import profilers_own_within
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Attribution, Finding, Phase, Severity, Source, Use
@@ -57,13 +57,11 @@ def summary(analysis: Analysis) -> str:
 
 
 def _before(analysis: Analysis) -> str:
-    """Return how much of the waits was for launches from before the first step, a clause; empty where it's little."""
-    steps = max(1, analysis.step.count)
-    us = sum(end - begin for _, begin, end in waits_before(analysis.trace)) / steps / 1e3
+    """Return how long the host waits for launches from before the first step, a clause; empty where that's little."""
+    us = sum(end - begin for _, begin, end in left_out_before(analysis.trace)) / 1e3
     if us <= ACROSS * analysis.step.observed_us:
         return ""
-    most = "most of it" if us < (1 - ACROSS) * analysis.step.wait_us else "all of it"
-    return f", {most if 2 * us > analysis.step.wait_us else 'part of it'} for work launched before the first step"
+    return f", and once for {duration(us)} for work launched before the first step"
 
 
 def _saving_text(s: StepSummary, us: float) -> str:
