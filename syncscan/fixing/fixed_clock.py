@@ -1,14 +1,16 @@
 """A clock for dry runs that is the same in each of them, so that what a program computes from it can be compared.
 
-Only the program's own files see it, and what stamps their log lines and names: libraries keep the real clock, so their
-timeouts and loops stay as they are. Each thread has its own time, which advances by a fixed amount whenever the thread
-reads it and by what it sleeps: two runs read the same times, whatever the machine does meanwhile.
+Dates are the same for everybody. Seconds are for the program's own files and for what stamps their log lines: libraries
+keep the real ones, so their timeouts and loops stay as they are. Each thread has its own time, which advances by a
+fixed amount whenever the thread reads it and by what it sleeps: two runs read the same times, whatever the machine does
+meanwhile.
 """
 
 from __future__ import annotations
 
 import copyreg
 import datetime
+import os
 import sys
 import threading
 import time
@@ -45,7 +47,8 @@ class FixedClock:
         time.sleep = self._sleep  # type: ignore[assignment]
         for name in ("localtime", "gmtime", "ctime"):
             setattr(time, name, self._converting(name))
-        time.strftime = self._strftime
+        time.strftime, time.asctime = self._strftime, self._asctime
+        os.environ.setdefault("SOURCE_DATE_EPOCH", str(BEGIN_NS // 10**9))  # matplotlib dates its files by it
         self._install_dates()
 
     def _ns(self) -> int:
@@ -74,15 +77,15 @@ class FixedClock:
         real = self._real[name]
 
         def convert(seconds: float | None = None) -> Any:
-            return real(self._seconds() if seconds is None and _for_program() else seconds)
+            return real(self._seconds() if seconds is None else seconds)
 
         return _named(convert, name)
 
-    def _strftime(self, form: str, *moment: Any) -> str:
-        if not moment and _for_program():
-            moment = (self._real["localtime"](self._seconds()),)
-        text: str = self._real["strftime"](form, *moment)
-        return text
+    def _strftime(self, form: str, *moment: Any) -> Any:
+        return self._real["strftime"](form, *(moment or [self._real["localtime"](self._seconds())]))
+
+    def _asctime(self, *moment: Any) -> Any:
+        return self._real["asctime"](*(moment or [self._real["localtime"](self._seconds())]))
 
     def _install_dates(self) -> None:
         clock = self
@@ -92,23 +95,22 @@ class FixedClock:
 
             @classmethod
             def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-                return cls.real.fromtimestamp(clock._seconds(), tz) if _for_program() else cls.real.now(tz)
+                return cls.real.fromtimestamp(clock._seconds(), tz)
 
             @classmethod
             def today(cls) -> Any:
-                return cls.real.fromtimestamp(clock._seconds()) if _for_program() else cls.real.today()
+                return cls.real.fromtimestamp(clock._seconds())
 
             @classmethod
             def utcnow(cls) -> Any:
-                moment = clock._seconds() if _for_program() else clock._real["time"]()
-                return cls.real.fromtimestamp(moment, datetime.timezone.utc).replace(tzinfo=None)
+                return cls.real.fromtimestamp(clock._seconds(), datetime.timezone.utc).replace(tzinfo=None)
 
         class Today(datetime.date, metaclass=_StandsFor):
             real = datetime.date
 
             @classmethod
             def today(cls) -> Any:
-                return cls.real.fromtimestamp(clock._seconds()) if _for_program() else cls.real.today()
+                return cls.real.fromtimestamp(clock._seconds())
 
         for stand_in, name in ((Now, "datetime"), (Today, "date")):
             real: Any = getattr(datetime, name)

@@ -156,3 +156,16 @@ def test_a_program_without_a_result_is_not_compared(printed: str, again: str, wh
 def test_what_differs_between_two_runs_is_named() -> None:
     """With an example."""
     assert reference("took 1.5 s", "took 1.7 s").noise == ["1 printed line, such as 'took 1.5 s'"]
+
+
+def test_a_program_that_differs_from_itself_is_not_compared() -> None:
+    """By its losses: whatever it prints, no change could be told."""
+
+    def run(value: float) -> RunResult:
+        loss = {"shapes": [[1]], "numbers": [[value, value]], "epsilons": [1e-7]}
+        nothing: dict[str, object] = {"shapes": [], "numbers": [], "epsilons": []}
+        return RunResult(fingerprint={"losses": [loss], "begin": nothing, "end": nothing, "source": "losses"})
+
+    why = "nothing that it computes could be compared: two runs of the first program differ too much to compare"
+    assert Reference(run(1.0), run(1.5)).why_nothing_is_compared == why
+    assert Reference(run(1.0), run(1.0)).why_nothing_is_compared == ""
