@@ -49,7 +49,7 @@ SHORTER = 20
 VERIFIED = "both versions ran dry: this wait is gone, there is no new one, and output and results agree"
 NOT_VERIFIED = "not verified: "
 PAGEABLE = (
-    "Copies of more than 64 KB from pageable memory may wait for the device with non_blocking=True too, so they are "
+    "Copies of more than 256 KB from pageable memory may wait for the device with non_blocking=True too, so they are "
     "counted as before ({} times): pin the memory, such as with pin_memory=True of the data loader."
 )
 

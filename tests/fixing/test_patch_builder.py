@@ -322,7 +322,7 @@ def test_code_that_ran_is_not_said_not_to_have() -> None:
 def test_a_large_copy_from_pageable_memory_counts_as_a_wait() -> None:
     """The report says that pinned memory is missing; a small copy is staged by the driver."""
     copies = "import torch\nfor k in range(4):\n    print((torch.ones({}) * k).to('cuda').shape)\n"
-    large, small = fixed(copies.format(1 << 16)), fixed(copies.format(8))
+    large, small = fixed(copies.format(1 << 17)), fixed(copies.format(8))
     assert [fix.change for fix in large.applied] == [
         "copy with non_blocking=True, which helps once the pageable memory is pinned"
     ]
@@ -330,3 +330,4 @@ def test_a_large_copy_from_pageable_memory_counts_as_a_wait() -> None:
     assert any("pin the memory" in note for note in large.notes)
     assert small.waits_after == small.waits_before - 4
     assert not small.notes
+    assert "pin the memory" in at(fixed(copies.format(1 << 20)), 3).why

@@ -1,7 +1,7 @@
 """Copies to the device with `non_blocking=True`, and pins the loader's batches.
 
 The source is a pinned batch from a loader that nothing else keeps or modifies, or pageable memory, which the driver
-stages before the call returns (CUDA driver API, "API synchronization behavior"). Up to 64 KB of it are copied without
+stages before the call returns (CUDA driver API, "API synchronization behavior"). Up to 256 KB of it are copied without
 a wait; a larger copy may wait until its memory is pinned, which the report says, and counts as a wait. A comprehension
 may move a batch's tensors. A list that becomes a tensor on the device, by `torch.tensor` or as an index, becomes a
 tensor on the host first, which is then copied. A loader gets `pin_memory` if all that it returns is on the host, and if
@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from syncscan.dryrun.wait_table import STAGED_BYTES
 from syncscan.fixing import questions
 from syncscan.fixing.edits import Draft, Render, with_argument
 from syncscan.fixing.flow import memory
@@ -30,8 +31,9 @@ SAFETY = Safety.SAFE
 BEFORE = "result = torch.tensor([0, 2], device=device)"
 AFTER = "result = torch.tensor([0, 2]).to(device, non_blocking=True)"
 FEWEST = 3
-STAGED = 64 * 1024
-"""Bytes up to which a copy from pageable memory returns at once (CUDA programming guide, "Asynchronous execution")."""
+STAGED = 256 * 1024
+"""Bytes from pageable memory that the driver surely stages without a wait (measured, `dryrun/wait_table.py`)."""
+PAGEABLE = "it copies {:.0f} MB of pageable memory, for which non_blocking=True waits too: pin the memory"
 LOADER = "torch.utils.data.dataloader.DataLoader"
 
 
@@ -43,16 +45,25 @@ def find(file: File) -> Iterator[Proposal | Left]:
         if isinstance(node, ast.Call) and file.own_waits(node):
             draft = _copy(file, node) or _constructor(file, node)
             if draft is not None:
-                yield _proposal(file, node, draft, file.own_waits(node))
+                yield _proposal(file, node, draft)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and file.own_waits(node):
             yield from _index(file, node, node, file.own_waits(node))
 
 
-def _proposal(file: File, node: ast.Call, draft: Draft, waits: int) -> Proposal:
+def _proposal(file: File, node: ast.Call, draft: Draft) -> Proposal | Left:
     pinned = any(t.pinned for t in _source(file, node)) or len(draft.nodes) > 1
-    pageable = not pinned and _bytes(file, node) > STAGED
-    change = "copy with non_blocking=True" + (", which helps once the pageable memory is pinned" if pageable else "")
-    return Proposal(node=node, draft=draft, rule="to-device", rewrite=ID, change=change, waits=waits, pageable=pageable)
+    size = 0 if pinned else _bytes(file, node)
+    if size > STAGED_BYTES:
+        return Left(node, PAGEABLE.format(size / 1e6))
+    return Proposal(
+        node=node,
+        draft=draft,
+        rule="to-device",
+        rewrite=ID,
+        change="copy with non_blocking=True" + (", which helps once the pageable memory is pinned" * (size > STAGED)),
+        waits=file.own_waits(node),
+        pageable=size > STAGED,
+    )
 
 
 def _source(file: File, call: ast.Call) -> tuple[Tensor, ...]:
