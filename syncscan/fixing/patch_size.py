@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncscan.fixing.edits import Clash, Edit
 from syncscan.fixing.proposal import Proposal
+from syncscan.model.fix import Safety
 
 MOST_LINES = 2
 """Lines that may be added for each place that no longer waits."""
@@ -11,6 +12,8 @@ MOST_LINES = 2
 
 def is_too_long(proposal: Proposal) -> bool:
     """Return whether a change adds more lines than its places are worth."""
+    if proposal.safety is Safety.UNSAFE:
+        return False  # it was asked for
     places = 1 + len(proposal.group) - proposal.shared
     return _added(proposal) > MOST_LINES * max(1, places)
 

@@ -64,7 +64,9 @@ class ProposalTrial:
             except SyntaxError as error:
                 return f"the patched file isn't valid Python: {error.msg}"
         run = self._runs.run(self._job(texts))
-        why = self._reference.differs(run) or self._waits(wanted, edits, texts, run)
+        why = self._reference.differs(run, late=any(p.shown_late for _, p in wanted)) or self._waits(
+            wanted, edits, texts, run
+        )
         return why or Passed(run, wanted, edits, self._not_run(wanted, edits, texts, run))
 
     def _edits(self, wanted: Iterable[tuple[str, Proposal]]) -> dict[str, list[Edit]]:

@@ -65,8 +65,13 @@ class Reference:
             return "nothing that it computes could be compared: what it prints or writes differs from run to run"
         return "nothing that it computes could be compared: it has no optimizer, and prints or writes no result"
 
-    def differs(self, run: RunResult) -> str:
-        """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing."""
+    def differs(self, run: RunResult, *, late: bool = False) -> str:
+        """Return what a run of a changed program does otherwise, as the end of a sentence; empty where nothing.
+
+        Args:
+            run: the run.
+            late: whether progress bars, on stderr, show the numbers of the step before.
+        """
         if run.failure:
             return run.failure
         if run.raised is not None and self.first.raised is None:
@@ -76,7 +81,7 @@ class Reference:
             return f"the patched program ended with exit code {run.code}" + (f": {last[0][:160]}" if last else "")
         return (
             self.printed.differs(run.printed, "the patched program prints")
-            or self.errors.differs(_without_warnings(run.errors), "the patched program writes to stderr")
+            or (not late and self.errors.differs(_without_warnings(run.errors), "the patched program writes to stderr"))
             or self.files.differs(run.written)
             or self._computes(run)
             or self._keeps(run)

@@ -12,6 +12,7 @@ from syncscan.fixing.rewrites import (
     element_loop,
     empty_cache,
     gathered_reads,
+    late_read,
     library_settings,
     masked_assignment,
     masked_loss,
@@ -50,6 +51,7 @@ REWRITES: tuple[Rewrite, ...] = (
     distribution_checks,
     empty_cache,
     predictions,
+    late_read,
     library_settings,
 )
 
