@@ -91,7 +91,8 @@ def command(
 ) -> None:
     """Run SCRIPT with ARGS on the CPU with a simulated GPU, and report where the host would wait for the device.
 
-    SCRIPT isn't changed and is stopped after some steps; a step ends when an optimizer's step() returns.
+    SCRIPT isn't changed and is stopped after some steps; a step ends when an optimizer's step() returns. What it writes
+    goes to scratch copies that are gone afterwards; SYNCSCAN_DRY_RUN=1 tells it so, and its standard input is yours.
     FILE.py:FUNCTION calls a function without arguments, once per step. The program's output goes to stderr. Nothing is
     timed, so findings have no costs unless --like names a recording (a trace or a saved analysis): its figures are used
     unscaled, with a note if its sizes differ. Races are also listed: memory that the host or two streams use without

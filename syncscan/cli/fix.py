@@ -110,8 +110,9 @@ def command(
 
     SCRIPT runs with ARGS several times on the CPU with a simulated GPU: unchanged, and with the changes, always with
     the same seed. A change is applied only if it removes its wait, adds no new wait, and leaves the program's
-    output and results the same. FILE.py:FUNCTION calls a function instead. No file is changed without --write. Options
-    come before SCRIPT.
+    output and results the same. FILE.py:FUNCTION calls a function instead. No file is changed without --write: what
+    SCRIPT writes goes to scratch copies that are gone afterwards, and its standard input is empty. Options come
+    before SCRIPT.
 
     Fixes are safe (only the wait changes), unsafe (also memory use, laziness or the moment of an exception), or manual
     (left to you, with the reason). The exit code is 0; with --check it is 1 if anything can be fixed, and 2 if it is
