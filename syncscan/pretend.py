@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from syncscan.dryrun.compiles import NO_GPU, Compiles
 from syncscan.dryrun.pretence import Pretence
 from syncscan.dryrun.program_parts import ProgramPart, parts_of, run_of
+from syncscan.dryrun.program_rounds import ProgramRounds, RepeatedLoop
 from syncscan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,6 +96,23 @@ class Pretended:
         session = self._pretence.session
         if session is not None:
             session.failed(error)
+
+    def watch_rounds(self, round_began: Callable[[], None]) -> ProgramRounds | None:
+        """Look for the loop that the program repeats, and report the later rounds of it.
+
+        Args:
+            round_began: called at the begin of each.
+        """
+        session = self._pretence.session
+        if session is None:
+            return None
+
+        def chosen(repeated: RepeatedLoop) -> None:
+            file, line = repeated.code.co_filename, repeated.loop.first
+            session.say(f"Each iteration of the loop at {file}:{line} is a step.")
+
+        session.rounds = ProgramRounds(lambda: session.seen, chosen, round_began)
+        return session.rounds
 
     def count_all(self) -> None:
         """Count the first step as well, and all of the last: the program ended before it could be stopped."""

@@ -91,8 +91,9 @@ def command(
 ) -> None:
     """Run SCRIPT with ARGS on the CPU with a simulated GPU, and report where the host would wait for the device.
 
-    SCRIPT isn't changed and is stopped after some steps; a step ends when an optimizer's step() returns. What it writes
-    goes to scratch copies that are gone afterwards; SYNCSCAN_DRY_RUN=1 tells it so, and its standard input is yours.
+    SCRIPT isn't changed and is stopped after some steps; a step ends when an optimizer's step() returns. Without an
+    optimizer, it is an iteration of the loop that the program repeats. What it writes goes to scratch copies that are
+    gone afterwards; SYNCSCAN_DRY_RUN=1 tells it so, and its standard input is yours.
     FILE.py:FUNCTION calls a function without arguments, once per step. The program's output goes to stderr. Nothing is
     timed, so findings have no costs unless --like names a recording (a trace or a saved analysis): its figures are used
     unscaled, with a note if its sizes differ. Races are also listed: memory that the host or two streams use without
@@ -202,7 +203,7 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
         program = in_this_process(command, "dryrun")
         say(f"runs {program.target} as a single rank, without {command.launcher}")
         command = program
-    with _steps_of_optimizers(steps, pretended):
+    with _steps_counted(steps, pretended):
         ended = run_main(command.target, command.arguments, module=command.module, ends_quietly=_DryRunComplete)
     failed = ended.code != 0
     if failed:
@@ -211,20 +212,28 @@ def _run(script: str, args: tuple[str, ...], module: bool, steps: int, pretended
 
 
 @contextlib.contextmanager
-def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
-    """End a step with every step of the program's optimizer; the last one ends the program."""
+def _steps_counted(steps: int, pretended: Pretended) -> Iterator[None]:
+    """End a step with every step of the program's optimizer, or round of its loop; the last one ends the program."""
     from syncscan.capture.optimizer_steps import OptimizerCall, StepMarks
     from syncscan.dryrun.optimizers import after_steps
 
     marks, done = StepMarks(), 0
 
     def stop() -> None:
+        if rounds is not None:
+            rounds.stop_again(stop)
         raise _DryRunComplete
 
     def stepped(optimizer: Any) -> None:
-        nonlocal done
-        if marks.saw(optimizer, fixed=done > 0) is OptimizerCall.NOTHING:
+        if rounds is not None and rounds.repeated is not None:
             return
+        if marks.saw(optimizer, fixed=done > 0) is not OptimizerCall.NOTHING:
+            if rounds is not None:
+                rounds.close()
+            ended()
+
+    def ended() -> None:
+        nonlocal done
         done += 1
         if done <= steps:
             pretended.step()
@@ -233,7 +242,10 @@ def _steps_of_optimizers(steps: int, pretended: Pretended) -> Iterator[None]:
         else:
             stop()
 
+    rounds = pretended.watch_rounds(ended)
     with after_steps(stepped):
         yield
-    if done <= steps:
+    if rounds is not None:
+        rounds.close()
+    if done <= steps and (rounds is None or rounds.repeated is None):
         pretended.count_all()

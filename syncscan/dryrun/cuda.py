@@ -150,6 +150,7 @@ class _Device:
         self._wait(synchronize(call="cudaFree"))
 
     def _wait(self, wait: DryWait) -> None:
+        self.session.look(sys._getframe(2), "synchronize")
         self.session.recording.call()
         self.session.wait(wait)
 

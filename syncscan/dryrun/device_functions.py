@@ -9,6 +9,7 @@ Imported where a session begins: it needs torch to be defined.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -67,6 +68,8 @@ class Functions(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
             if answer is not None and tensor_memory.place_of(args[0]) == DEVICE:
                 return answer(args[0])
             return func(*args, **kwargs)
+        if self._session.rounds is not None:
+            self._session.look(sys._getframe(1), name)
         if (
             func is torch.device and len(args) == 1 and isinstance(args[0], int)
         ):  # torch asks the accelerator for its type

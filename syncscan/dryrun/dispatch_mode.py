@@ -48,7 +48,7 @@ class KnownOp(NamedTuple):
     check: Check | None = None
     """The check of what it is promised, such as lengths that it doesn't add up."""
     code: Callable[..., Any] | None = None
-    """What it is written in, if that is Python: the ops in there are seen instead of it."""
+    """Its Python code, if it is written in Python: the ops in there are seen instead of it."""
     foreign: bool = False
     """Whether it is an extension's, of which `wait_table` knows nothing."""
 

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from syncscan.dryrun.program_parts import ProgramPart
+from syncscan.dryrun.program_rounds import ProgramRounds
 from syncscan.dryrun.recording import MAIN, OTHERS, DryRecording, DryWait, ForwardOp, ProgramPoint, Stack
 from syncscan.dryrun.short_runs import begin_of, end_of, with_whole_scopes
 from syncscan.dryrun.stacks import Stacks, is_programs_own, trimmed
@@ -90,6 +92,8 @@ class DryRunSession:
         self.compiled: dict[str, Any] | None = None
         """Dynamo's record of the run; None where it wasn't asked for one."""
         self.left_out = 0
+        self.rounds: ProgramRounds | None = None
+        """Looks for the loop of a program without an optimizer; None where steps are marked."""
         self.on_wait: Callable[[RecordedWait], None] | None = None
         self.first_followed: int | None = None
         """When autograd first followed an op, on the recording's clock."""
@@ -120,6 +124,16 @@ class DryRunSession:
             yield
         finally:
             self.calls.pop()
+
+    def look(self, frame: FrameType | None, call: str) -> None:
+        """Look where the program is, as it calls torch itself.
+
+        Args:
+            frame: the frame that calls.
+            call: the name of what it calls.
+        """
+        if self.rounds is not None and not self.calls and self.thread == MAIN:
+            self.rounds.look(frame, call)
 
     def say(self, note: str) -> None:
         """Add a sentence that the report has to say, once."""
@@ -225,9 +239,11 @@ class DryRunSession:
 
     def step(self, number: int | None) -> None:
         """End the current step, if one runs, and begin the next, if it has a number."""
-        is_first = not self.ways.ends
+        is_first, by_rounds = not self.ways.ends, self.rounds is not None and self.rounds.repeated is not None
         self.ways.step(self.recording.now, last=number is None)
-        if is_first:
+        if is_first and by_rounds:
+            self.recording.keep_open(before=self.recording.now + 1)
+        elif is_first:
             self.recording.keep_open(before=begin_of(self.ways, self.first_followed))
         self.recording.step(number)
 

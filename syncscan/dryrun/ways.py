@@ -12,7 +12,7 @@ from syncscan.facts.program_phases import Frame
 
 _HERE = str(Path(__file__).parent)
 _PRETENCE = str(Path(__file__).parent.parent / "pretend.py")
-_RUNNER = str(Path(__file__).parent.parent / "capture" / "main_script.py")
+RUNNER = str(Path(__file__).parent.parent / "capture" / "main_script.py")
 _STARTERS = ("<frozen runpy>", "runpy.py")
 
 Way = tuple[tuple[CodeType, int, int], ...]
@@ -106,7 +106,7 @@ class Ways:
 
     def _now(self) -> Way:
         frames = _frames(sys._getframe(1))[::-1]
-        first = max((k + 1 for k, (code, _, _) in enumerate(frames) if code.co_filename == _RUNNER), default=-1)
+        first = max((k + 1 for k, (code, _, _) in enumerate(frames) if code.co_filename == RUNNER), default=-1)
         if first < 0:
             first = self._outside
         while first < len(frames) and frames[first][0].co_filename in _STARTERS:

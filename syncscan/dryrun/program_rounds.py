@@ -1,0 +1,206 @@
+"""Find the loop that a program without an optimizer repeats, and tell when each of its rounds begins.
+
+Every call of torch is a look at the running frames. Between two looks a loop has come round where a frame went back to
+an earlier instruction, or made the same call again. Once the simulated device has worked for a while, the outermost
+loop that has come round a few times is what the program repeats; loops in a network's own code are its layers.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from syncscan.dryrun.ways import RUNNER
+from syncscan.facts.loops import Loop, Loops
+from syncscan.model.libraries import package_of
+
+ENOUGH = 3
+"""Rounds of a loop that is repeated."""
+SET_UP = frozenset(
+    "__get__ __set__ __len__ __deepcopy__ to cuda cpu half float bfloat16 type clone detach detach_ requires_grad_ "
+    "size dim numel device is_contiguous is_floating_point is_pinned pin_memory element_size untyped_storage data_ptr "
+    "set_ copy_ normal_ uniform_ fill_ zero_ erfinv_ mul_ add_ sub_ div_ clamp_ empty zeros ones full tensor as_tensor "
+    "rand randn empty_like zeros_like ones_like manual_seed _has_compatible_shallow_copy_type _set_grad_enabled".split()
+)
+"""Calls that make, move and initialize a network's parameters: loops that do nothing else are preparation."""
+SETTING_UP = frozenset("__init__ reset_parameters _init_weights init_weights load_state_dict _apply".split())
+"""Functions in which a network is built and filled; so are those of `torch.nn.init`."""
+LAYERS = 10
+"""Multiple of that time after which a loop within a network counts too: a program may lie within one's `forward`."""
+AGAIN = 1_000
+"""Looks after which a program that caught the stop is stopped again: what runs at its end is left in peace."""
+
+
+class Patience(NamedTuple):
+    """How long a program may run before the rounds of a loop count as its steps.
+
+    `least` ops at any rate; then `ops`, or `seconds` of its thread since a loop first came round, whichever is first.
+    Other processes of the machine change neither.
+    """
+
+    least: int
+    ops: int
+    seconds: float
+
+    def is_over(self, ops: int, since: float) -> bool:
+        """Return whether it is, after so many ops and since this time."""
+        return ops >= self.least and (ops >= self.ops or time.thread_time() - since >= self.seconds)
+
+
+ALONE = Patience(500, 20_000, 5.0)
+"""Without an optimizer: some 5 s on two cores, in which an outer loop may come round too."""
+BESIDE_OPTIMIZER = Patience(2_000, 300_000, 60.0)
+"""With an optimizer, which may step later: a rollout of 2,048 steps is some 120,000 ops."""
+
+
+class RepeatedLoop(NamedTuple):
+    """A loop of a function, whose rounds are the steps of a program."""
+
+    code: CodeType
+    loop: Loop
+
+
+class ProgramRounds:
+    """Looks at the program's frames at each call of torch, until `close`.
+
+    Args:
+        ops: returns how many ops the simulated device has run.
+        chosen: called once with the loop.
+        round_began: called at the begin of each later round of it.
+    """
+
+    def __init__(
+        self, ops: Callable[[], int], chosen: Callable[[RepeatedLoop], None], round_began: Callable[[], None]
+    ) -> None:
+        self._ops, self._chosen, self._round_began = ops, chosen, round_began
+        self._layer = importlib.import_module("torch").nn.Module._call_impl.__code__
+        self._loops = Loops()
+        self._around: dict[tuple[int, int], tuple[CodeType, list[Loop]]] = {}
+        self._path: list[tuple[FrameType, int]] = []
+        self._rounds: Counter[RepeatedLoop] = Counter()
+        self._worked = self._looks = 0
+        self._last: dict[RepeatedLoop, int] = {}
+        self._since = 0.0
+        self._patience = ALONE
+        self._open = True
+        self.repeated: RepeatedLoop | None = None
+        """The loop whose rounds are the steps, once it is known."""
+        self._stop: Callable[[], None] | None = None
+        self._next_stop = 0
+
+    def look(self, frame: FrameType | None, call: str) -> None:
+        """Look where the program is.
+
+        Args:
+            frame: the frame that calls torch.
+            call: the name of what it calls.
+        """
+        self._looks += 1
+        if self._stop is not None and self._looks >= self._next_stop:
+            self.stop_again(self._stop)
+            self._stop()
+        if not self._open:
+            return
+        before, self._path = self._path, _path(frame)
+        if call not in SET_UP and not any(_sets_up(frame.f_code) for frame, _ in self._path):
+            self._worked = self._looks
+        came_round = self._came_round(before)
+        if came_round is None:
+            return
+        if self.repeated is not None:
+            if came_round == self.repeated:
+                self._round_began()
+            return
+        if self._worked > self._last.get(came_round, 0):
+            self._rounds[came_round] += 1
+        self._last[came_round] = self._looks
+        self._choose()
+
+    def close(self) -> None:
+        """Look for no loop, and let go of the program's frames: an optimizer has stepped, or the program is over."""
+        self._open, self._path = False, []
+
+    def stop_again(self, stop: Callable[[], None]) -> None:
+        """Call this after a while at a look, and again: a program may catch what it raises, and go on."""
+        self.close()
+        self._stop, self._next_stop = stop, self._looks + AGAIN
+
+    def _came_round(self, before: list[tuple[FrameType, int]]) -> RepeatedLoop | None:
+        """Return the loop that has come round since the last look."""
+        at = 0
+        for was, now in zip(before, self._path, strict=False):
+            if was[0] is not now[0] or was[1] != now[1]:
+                break
+            at += 1
+        moved = at < min(len(before), len(self._path)) and before[at][0] is self._path[at][0]
+        if not moved:  # the frame outside of it made the same call again
+            at -= 1
+        if at < 0 or not before or self._path[at][1] > before[at][1]:
+            return None
+        code = self._path[at][0].f_code
+        was_in = _line_of(code, before[at][1])
+        loops = [loop for loop in self._loops_around(code, self._path[at][1]) if loop.holds(was_in)]
+        return RepeatedLoop(code, loops[-1]) if loops else None
+
+    def _loops_around(self, code: CodeType, instruction: int) -> list[Loop]:
+        """Return the loops of a function around an instruction, outermost first; torch's and Python's don't count."""
+        key = id(code), instruction
+        if key not in self._around:
+            own = package_of(code.co_filename) not in ("torch", "triton", "python")
+            loops = self._loops.around(code.co_filename, _line_of(code, instruction)) if own else []
+            self._around[key] = code, [loop for loop in loops if loop.first >= code.co_firstlineno]
+        return self._around[key][1]
+
+    def _choose(self) -> None:
+        """Choose the outermost running loop that has come round a few times, if the program has run long enough."""
+        self._since = self._since or time.thread_time()
+        ops, patience = self._ops(), self._patience
+        if not patience.is_over(ops, self._since):
+            return
+        for_layers = Patience(0, LAYERS * patience.ops, LAYERS * patience.seconds)
+        running = self._running(layers=for_layers.is_over(ops, self._since))
+        repeated = next((loop for loop in running if self._rounds[loop] >= ENOUGH), None)
+        if repeated is None:
+            return
+        if patience is ALONE and _optimizers():
+            self._patience = BESIDE_OPTIMIZER
+            return
+        self.repeated = repeated
+        self._chosen(repeated)
+
+    def _running(self, *, layers: bool) -> Iterator[RepeatedLoop]:
+        """Yield the loops that run now, outermost first, those of a network's layers only if asked for."""
+        for frame, instruction in self._path:
+            if frame.f_code is self._layer and not layers:
+                return
+            yield from (RepeatedLoop(frame.f_code, loop) for loop in self._loops_around(frame.f_code, instruction))
+
+
+def _line_of(code: CodeType, at: int) -> int:
+    """Return the line of an instruction; the function's first where it has none."""
+    lines = (line for begin, end, line in code.co_lines() if begin <= at < end and line is not None)
+    return next(lines, code.co_firstlineno)
+
+
+def _sets_up(code: CodeType) -> bool:
+    return code.co_name in SETTING_UP or code.co_filename.endswith("torch/nn/init.py")
+
+
+def _path(frame: FrameType | None) -> list[tuple[FrameType, int]]:
+    """Return the program's frames with the instruction that each is at, outermost first."""
+    path = []
+    while frame is not None and frame.f_code.co_filename != RUNNER:
+        path.append((frame, frame.f_lasti))
+        frame = frame.f_back
+    return path[::-1]
+
+
+def _optimizers() -> bool:
+    """Return whether the program has an optimizer."""
+    kind = importlib.import_module("torch.optim").Optimizer
+    return any(issubclass(type(thing), kind) for thing in gc.get_objects())
