@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from syncscan import cost, habits, load, whatif
 from syncscan.attribute import OWN, SourceFiles, attribute, kept_sources, settled, source_files, with_excerpts
+from syncscan.attribute.protecting import with_protected
 from syncscan.attribute.races import races_of
 from syncscan.detect import PREAMBLE, RuleDoc, catalogue, detect
 from syncscan.errors import SyncscanError, TraceEmpty, TraceTooLarge, UsageError
@@ -200,7 +201,7 @@ def analyze_trace(
     points, broken_rules = detect(trace)
     over("detect")
     places = attribute(trace, points, files)
-    points = settled(points, places, files)
+    points = with_protected(trace, settled(points, places, files), places)
     over("attribute")
     integrity = integrity_of(trace, lacks)
     costs = cost.costs_of(trace, points, integrity)

@@ -268,7 +268,11 @@ class DryRunSession:
         orders = self.order.races.values() if part is None else ()
         races = [(r.kind.value, r.first, r.second, r.count) for r in orders]
         compiled = self.compiled if part is None else None
-        return self.recording.trace(self.coverage(), self.seen, self.gaps(), races, rounds, left_out, compiled)
+        uses = self.order.protected.items() if part is None else ()
+        protected = [(wait, kind.value, first, second) for wait, (kind, first, second) in uses]
+        return self.recording.trace(
+            self.coverage(), self.seen, self.gaps(), races, rounds, left_out, compiled, protected
+        )
 
 
 def _sequence(node: Any) -> int | None:

@@ -278,6 +278,7 @@ class DryRecording:
         rounds: Iterable[tuple[int, int]] | None = None,
         without: Iterable[int] = (),
         compiled: Any = None,
+        protected: Sequence[tuple[Frame, str, Frame | None, Frame]] = (),
     ) -> bytes:
         """Return the recording as a trace's JSON.
 
@@ -289,6 +290,7 @@ class DryRecording:
             rounds: begin and end of its steps; None for those that were marked.
             without: numbers of waits to leave out.
             compiled: dynamo's record, as a trace stores it; None where it wasn't asked.
+            protected: line of a wait, the race that there would be without it, and its two lines.
         """
         self.finish()
         events = self._choose_rows(rounds, without)
@@ -305,6 +307,7 @@ class DryRecording:
                     "lines": self._lines(),
                     "values": self._values,
                     "races": races,
+                    "protected": protected,
                     "compiled": compiled,
                 },
                 "traceEvents": [*_labels(events), *events],

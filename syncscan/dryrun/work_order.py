@@ -135,7 +135,17 @@ class WorkOrder:
         self.several = False
         """Whether the program made a stream of its own: then lines, regions and reads are noted."""
         self.open_copies = False
-        """Whether a copy between host and device may still run."""
+        """Whether a copy between host and device may still run, or is done and its memory not used since."""
+        self.protected: dict[Frame, tuple[RaceKind, Frame | None, Frame]] = {}
+        """Line of a wait of the host → the race that there would be without it, and its two lines."""
+        self._milestones: dict[int, list[tuple[int, Frame]]] = {}
+        """Stream → up to which number the host has waited for it, and where."""
+        self._orders: set[tuple[int, int]] = set()
+        """Streams that have waited for another one by themselves, with that."""
+        self._flying: list[Access] = []
+        """Copies that may still run."""
+        self._awaited: dict[tuple[int, int], Frame] = {}
+        """Stream and number of a copy whose memory wasn't used since → the line that waited for it."""
         self._own = is_own
         self._is_own: dict[str, bool] = {}
         """File → whether it is the program's. To look a code object up takes 1.5 µs: it is hashed anew each time."""
@@ -178,16 +188,24 @@ class WorkOrder:
 
     def stream_waits(self, mark: Clock, stream: int | None = None) -> None:
         """Order what comes next on a stream after a mark."""
-        _join(self._clock(self.current if stream is None else stream), mark)
+        waiting = self.current if stream is None else stream
+        self._orders.update((waiting, other) for other in mark)
+        _join(self._clock(waiting), mark)
 
     def host_waits(self, *marks: Clock) -> None:
         """Order what the host does and launches next after marks."""
+        before = dict(self._host) if self.several else self._host
         for mark in marks:
             _join(self._host, mark)
         self._host_version += 1
-        self.open_copies = self.open_copies and any(
-            self._host.get(stream, 0) < number for stream, number in enumerate(self._numbers)
-        )
+        if self.several and (place := self._place()) is not None:
+            for stream, number in self._host.items():
+                if number > before.get(stream, 0):
+                    self._milestones.setdefault(stream, []).append((number, place))
+        if self._flying:
+            self._note_awaited()
+        running = any(self._host.get(stream, 0) < number for stream, number in enumerate(self._numbers))
+        self.open_copies = self.open_copies and (running or bool(self._awaited))
 
     def host_waits_for_device(self) -> None:
         """Return the host waits for all streams."""
@@ -247,22 +265,25 @@ class WorkOrder:
         if self.notes_reads:
             self._read(source, launch)
         self._write(target, launch, on_host=True)
-        self.open_copies = True
+        self._fly(launch)
 
     def copy_in(self, source: Any) -> None:
         """Note that an asynchronous copy reads a tensor in pinned host memory."""
-        self._read(source, self._launch(exact=True), on_host=True)
-        self.open_copies = True
+        launch = self._launch(exact=True)
+        self._read(source, launch, on_host=True)
+        self._fly(launch)
 
     def host_reads(self, tensor: Any) -> None:
         """Note that the host reads a tensor: copies to it have to be done."""
         for access in self._unfinished(tensor, reads=False):
             self._race(RaceKind.READ_BEFORE_COPY, access)
+        self._note_protected(tensor, reads=True)
 
     def host_writes(self, tensor: Any) -> None:
         """Note that the host writes to a tensor: copies to it and from it have to be done."""
         for access in self._unfinished(tensor, reads=True):
             self._race(RaceKind.WRITE_BEFORE_COPY, access)
+        self._note_protected(tensor, reads=False)
 
     def array_used(self, tensor: Any, array: Any, written: bool) -> None:
         """Note that the host reads an array of a host tensor's memory, or writes to it.
@@ -281,6 +302,7 @@ class WorkOrder:
             return
         for access in self._open(uses, region, reads=written):
             self._race(RaceKind.WRITE_BEFORE_COPY if written else RaceKind.READ_BEFORE_COPY, access)
+        self._note_use(uses, region, reads=not written)
 
     def record_stream(self, tensor: Any, stream: int) -> None:
         """Note that a stream uses a memory: the allocator hands it out once that is done."""
@@ -304,7 +326,8 @@ class WorkOrder:
         launch = self._launch(exact=copies)
         for uses, written, _ in captured:
             self._note_write(uses, launch) if written else self._note_read(uses, launch)
-        self.open_copies = self.open_copies or copies
+        if copies:
+            self._fly(launch)
 
     # the mechanism
 
@@ -370,6 +393,8 @@ class WorkOrder:
             ordered = earlier.stream == stream or _done(earlier, self._clock(stream))
             if not ordered and meet(earlier.region, access.region):
                 self._race(RaceKind.UNORDERED_STREAMS, earlier)
+            elif earlier.stream != stream and meet(earlier.region, access.region):
+                self._note_ordered(RaceKind.UNORDERED_STREAMS, earlier, stream)
 
     def _fill(self, tensor: Any, launch: Access) -> None:
         """Note a write to the whole memory that needs no check: it is new, or there is one stream.
@@ -396,6 +421,49 @@ class WorkOrder:
         accesses = (*uses.writes, *uses.reads) if reads else uses.writes
         return [a for a in accesses if not _done(a, self._host) and meet(a.region, region)]
 
+    def _fly(self, copy: Access) -> None:
+        """Note that a copy may still run."""
+        self._flying = [*self._flying, copy][-MOST_ACCESSES:]
+        self.open_copies = True
+
+    def _note_awaited(self) -> None:
+        """Note where the host has waited for copies that are done now."""
+        done = [copy for copy in self._flying if _done(copy, self._host)]
+        place = self._place() if done else None
+        if place is not None:
+            self._flying = [copy for copy in self._flying if copy not in done]
+            self._awaited.update({(copy.stream, copy.number): place for copy in done})
+            while len(self._awaited) > MOST_ACCESSES:
+                del self._awaited[next(iter(self._awaited))]
+
+    def _note_protected(self, tensor: Any, *, reads: bool) -> None:
+        uses = getattr(tensor.untyped_storage(), _USES, None) if self._awaited else None
+        if isinstance(uses, Uses):
+            self._note_use(uses, region_of(tensor), reads=reads)
+
+    def _note_use(self, uses: Uses, region: Region, *, reads: bool) -> None:
+        """Note that the host uses memory that copies used, and which waits made that safe."""
+        for copy in uses.writes if reads else (*uses.writes, *uses.reads):
+            wait = self._awaited.get((copy.stream, copy.number))
+            second = self._place() if wait is not None and meet(copy.region, region) else None
+            if wait is not None and second is not None:
+                del self._awaited[copy.stream, copy.number]
+                kind = RaceKind.READ_BEFORE_COPY if reads else RaceKind.WRITE_BEFORE_COPY
+                self._protects(wait, kind, copy.place, second)
+
+    def _note_ordered(self, kind: RaceKind, earlier: Access, stream: int) -> None:
+        """Note that a stream's work comes after that of another, for which it didn't wait by itself: the host did."""
+        if (stream, earlier.stream) in self._orders:
+            return
+        waits = (place for number, place in self._milestones.get(earlier.stream, ()) if number >= earlier.number)
+        wait, second = next(waits, None), self._place()
+        if wait is not None and second is not None:
+            self._protects(wait, kind, earlier.place, second)
+
+    def _protects(self, wait: Frame, kind: RaceKind, first: Frame | None, second: Frame) -> None:
+        if len(self.protected) < MOST_RACES:
+            self.protected.setdefault(wait, (kind, first, second))
+
     def _freed(self, uses: Uses) -> None:
         """Remember the work of other streams that may still use a memory whose last reference is gone."""
         safe = (uses.home, *uses.recorded)
@@ -410,6 +478,8 @@ class WorkOrder:
             for access in accesses if home == self.current else ():
                 if not _done(access, clock):
                     self._race(RaceKind.FREED_IN_USE, access, access.place)
+                else:
+                    self._note_ordered(RaceKind.FREED_IN_USE, access, self.current)
         self._handed_back = [entry for entry in self._handed_back if entry[0] != self.current]
 
     def _clock(self, stream: int) -> Clock:

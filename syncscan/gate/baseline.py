@@ -10,7 +10,7 @@ import msgspec
 
 from syncscan.errors import UsageError
 from syncscan.gate.match import matched
-from syncscan.gate.sites import Key, Place, sites_of
+from syncscan.gate.sites import Key, Place, sites_of, without_vendor
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Site
 from syncscan.model.finding import Finding
@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def key(self) -> Key:
         """Return the key of a site."""
-        return Key(self.scope, self.op, self.phase, False, self.user, self.in_library, self.exact)
+        return Key(self.scope, without_vendor(self.op), self.phase, False, self.user, self.in_library, self.exact)
 
 
 class KnownRace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from syncscan.gate.sites import NOWHERE, Key, unnumbered
+from syncscan.gate.sites import NOWHERE, Key, unnumbered, without_vendor
 from syncscan.model.finding import Attribution, Cause, Confidence, Diagnosis, Finding, Gain, Phase, Severity, Source
 from syncscan.model.fleet import Fleet, JobFinding
 from syncscan.model.rank import RankFinding
@@ -78,7 +78,7 @@ def _attribution(f: RankFinding) -> Attribution:
 def _key(f: RankFinding) -> Key:
     return Key(
         scope=tuple(map(unnumbered, f.scope)),
-        op=f.op,
+        op=without_vendor(f.op),
         phase=f.phase,
         intended=f.intended,
         user=(f.file, f.line, f.function) if f.file else NOWHERE,

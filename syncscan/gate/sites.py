@@ -19,6 +19,7 @@ _STEP = re.compile(
 )
 """Range names in which programs put a step number."""
 _DIGITS = re.compile(r"\d+")
+_VENDOR = re.compile(r"^(cuda|hip|cu|xpu|mtia)(?=[A-Z])")
 
 Place = tuple[str, int, str]
 """File, line, function; empty, 0, empty where unknown."""
@@ -78,7 +79,7 @@ def _key(finding: Finding, scope: tuple[str, ...]) -> Key:
     attribution = finding.where
     return Key(
         scope=scope,
-        op=attribution.op or finding.api,
+        op=attribution.op or without_vendor(finding.api),
         phase=attribution.phase.value,
         intended=finding.diagnosis.intended,
         user=_place(attribution.source, attribution.path),
@@ -87,6 +88,11 @@ def _key(finding: Finding, scope: tuple[str, ...]) -> Key:
         ),
         exact=attribution.source is None or attribution.source.exact,
     )
+
+
+def without_vendor(call: str) -> str:
+    """Return a runtime call's name as each vendor has it: `DeviceSynchronize` of `cudaDeviceSynchronize`, `hip…`."""
+    return _VENDOR.sub("", call)
 
 
 def _place(source: Source | None, path: str) -> Place:

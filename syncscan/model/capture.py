@@ -371,6 +371,16 @@ class RaceRecord(msgspec.Struct, frozen=True, array_like=True):
     count: Index
 
 
+class ProtectedUse(msgspec.Struct, frozen=True, array_like=True):
+    """A wait of a dry run without which there would be a race: file, line and function of each."""
+
+    wait: tuple[str, Index, str]
+    kind: RaceKind
+    first: tuple[str, Index, str] | None
+    """The earlier use; None where it wasn't noted."""
+    second: tuple[str, Index, str]
+
+
 class CaptureTable(msgspec.Struct, frozen=True):
     """Everything that capture stored in its trace; defaults represent data it didn't store."""
 
@@ -408,6 +418,8 @@ class CaptureTable(msgspec.Struct, frozen=True):
     """Values that a dry run read back; empty for recordings."""
     races: Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
     """Races of a dry run; empty for recordings."""
+    protected: Annotated[tuple[ProtectedUse, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    """Uses of memory that a wait protects in a dry run; empty for recordings."""
 
 
 NO_TABLE = CaptureTable()
@@ -445,6 +457,9 @@ def capture_table(value: Any) -> tuple[CaptureTable, tuple[str, ...]]:
         compiled=reader.part("compiled", CompileRecord, None),
         values=reader.part("values", tuple[ReadValue, ...], ()),
         races=reader.part("races", Annotated[tuple[RaceRecord, ...], msgspec.Meta(max_length=MOST_NODES)], ()),
+        protected=reader.part(
+            "protected", Annotated[tuple[ProtectedUse, ...], msgspec.Meta(max_length=MOST_NODES)], ()
+        ),
     )
     return table, tuple(reader.refused)
 

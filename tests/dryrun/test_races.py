@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import io
 import pickle
@@ -348,3 +349,43 @@ def test_a_race_is_placed_at_both_lines() -> None:
     assert first.first == second.first
     assert (first.second.line - first.first.line, second.second.line - first.first.line) == (1, 2)  # type: ignore[union-attr]
     assert first.id != second.id
+
+
+def without_line(program: Callable[..., Any], line: int) -> Callable[..., Any]:
+    """Return a function of a file as it is where one of its lines does nothing."""
+    path = Path(inspect.getsourcefile(program) or "")
+    lines = path.read_text().splitlines()
+    lines[line - 1] = re.match(r"\s*", lines[line - 1])[0] + "pass"  # type: ignore[index]
+    names: dict[str, Any] = {"__name__": program.__module__, "__file__": str(path)}
+    pairs = list(PAIRS)
+    exec(compile("\n".join(lines), str(path), "exec"), names)
+    PAIRS[:] = pairs  # the file lists its programs once more
+    changed: Callable[..., Any] = names[program.__name__]
+    return changed
+
+
+@pytest.mark.parametrize("right", [right for _, _, right in PAIRS], ids=lambda right: right.__name__)
+def test_to_take_the_advice_on_a_synchronize_adds_no_race(right: Program) -> None:
+    """Where it protects a use of memory, the advice is another: to keep a wait, for the copy alone."""
+    with syncscan.pretend_gpu() as rec:
+        right(lambda: None, 3.0)
+    text = Path(inspect.getsourcefile(right) or "").read_text().splitlines()
+    for finding in rec.analysis.findings:
+        source = finding.where.source
+        advised = finding.diagnosis.fix.startswith("Remove it") and source is not None
+        if advised and source is not None and "synchronize()" in text[source.line - 1]:
+            changed = without_line(right, source.line)
+            assert races(functools.partial(changed, lambda: None, 3.0)) == [], source
+
+
+def test_what_protects_a_read_says_so() -> None:
+    """With the lines of the read and of the copy, and the event that is enough."""
+    with syncscan.pretend_gpu() as rec:
+        x, host = torch.ones(4, device="cuda"), torch.empty(4, pin_memory=True)
+        host.copy_(x, non_blocking=True)
+        torch.cuda.current_stream().synchronize()
+        host.sum()
+    first = inspect.getsourcelines(test_what_protects_a_read_says_so)[1]
+    fixes = {f.where.source.line - first: f.diagnosis.fix for f in rec.analysis.findings if f.where.source}
+    assert f"the read in line {first + 6} of what line {first + 4} copies" in fixes[5]
+    assert "an event that is recorded right behind the copy" in fixes[5]

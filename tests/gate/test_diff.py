@@ -17,6 +17,7 @@ from syncscan.gate.match import matched
 from syncscan.gate.sites import NOWHERE, Key
 from syncscan.model.analysis import Analysis
 from syncscan.model.diff import Diff, PromiseOutcome, SiteStatus
+from tests.builder import TraceBuilder
 from tests.gate.story import Sync, program
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -233,3 +234,18 @@ def test_one_recording_may_know_more_of_a_place_than_the_other() -> None:
     elsewhere = Key(("loss",), "aten::item", "other", False, NOWHERE, inside, True)
     assert matched(detailed, [unknown]) == [(tuple(detailed), (unknown,))]
     assert matched([unknown], [elsewhere]) == [((unknown,), ()), ((), (elsewhere,))]
+
+
+def test_a_vendor_s_name_of_a_call_is_no_other_place() -> None:
+    """`torch.cuda.synchronize()` is one line, whatever the device calls it."""
+    from syncscan.api import analyze_trace
+
+    sides = []
+    for vendor in ("cuda", "rocm"):
+        t = TraceBuilder(vendor)
+        for start in t.steps(3, lasts=1000):
+            with t.scope("loss", start + 5, start + 900):
+                t.launch("gemm", at=start + 10, lasts=300)
+                t.synchronize(at=start + 30)
+        sides.append([analyze_trace(t.trace())])
+    assert set(told(api.diff(*sides))) == {"same"}

@@ -69,7 +69,8 @@ def match(call: Call) -> Match | None:
     what = next((text for word, text in _WHAT.items() if word in call.facts.api), "a stream")
     return Match(
         title=f"{call.facts.api}: the program waits for {what}",
-        fix="Remove it from the loop. For timing, read events after the loop; between streams, use wait_stream "
-        "or wait_event; before reading a non_blocking copy, call event.synchronize() on an event recorded after it.",
+        fix="Remove it from the loop, unless it comes before a read of a non_blocking copy: there call "
+        "event.synchronize() on an event recorded after the copy. For timing, read events after the loop; between "
+        "streams, use wait_stream or wait_event.",
         removal=Removal.NOTHING,
     )

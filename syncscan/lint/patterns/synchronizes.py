@@ -14,8 +14,9 @@ _DEVICE = re.compile(r"^(cuda|xpu|accelerator|mtia|hip)\.synchronize$")
 _EMPTY = re.compile(r"^(cuda|xpu|accelerator)(\.memory)?\.empty_cache$")
 _OBJECTS = ("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list")
 _WAIT = (
-    "Remove it from the loop. For timing, read events after the loop; between streams, use wait_stream or wait_event; "
-    "before reading a non_blocking copy, call event.synchronize() on an event recorded after it."
+    "If it comes before a read of a non_blocking copy, wait for that copy alone: event.synchronize() on an event "
+    "recorded after it. Else remove it from the loop: for timing, read events after the loop; between streams, use "
+    "wait_stream or wait_event."
 )
 _TIMING = "Record events in the loop and read elapsed_time after it: a recorded event costs the host next to nothing."
 
