@@ -2,10 +2,10 @@
 
 A row a program, a column a state, in parts of the step as it is; `--summary` prints the figures of each part alone.
 The programs of `programs.py` are parted in two halves, every other one by name. What a compiled network costs its host
-(`LIKELY`, and the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_costs.py`) was fitted to the first half alone
-(`fit.py`). Which functions stay eager, which kernels a compile leaves, and how wide the ends are, was looked at beside
-all of them: the second half is held out from the likely costs alone. The programs of `unseen.py` were written and
-measured when all of that stood, and nothing was chosen beside them.
+(`LIKELY`, and the ends `LEAST` and `MOST`, in `syncscan/whatif/compile_costs.py`) was fitted to the first half and to
+twelve of `kinds.py` (`fit.py`). Which functions stay eager, which kernels a compile leaves, what counts as a call, and
+how wide the ends are, was looked at beside all of them: the second half, `unseen.py` and four of `kinds.py` are held
+out from the likely costs alone.
 A state is inside where the measured share of the step is within the projected range or 6 % of the step beside it,
 which is about how far two runs of the same program differ on these hosts. An order is wrong where a state that was
 measured to be faster by more than 12 % of the step is projected to be no faster.
@@ -39,6 +39,10 @@ STATES = {
 NAMES = ("compiled", "reduce-overhead", "syncs removed", "both: compiled", "both: reduce-overhead")
 """The states' names as columns of the table."""
 FREE, APART = 0.06, 0.12
+FILES = (("results", "eager.tar", ""), ("unseen", "unseen.tar", "unseen, "), ("kinds", "kinds.tar", "kinds, "))
+"""Results, the archive with their recordings, and what their parts are called first."""
+HELD_OUT = ("images", "score", "segment", "speak")
+"""Programs of `kinds.py` that no cost was fitted to."""
 
 
 class Scored(NamedTuple):
@@ -85,19 +89,20 @@ def wrong_orders(of: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
     return [(a, b) for a, b in pairs if a.measured < b.measured - APART and a.projected >= b.projected]
 
 
-def fitted(programs: Sequence[str]) -> list[str]:
-    """Return the programs of the first half, every other one of these."""
-    return list(programs[::2])
+def fitted() -> dict[str, list[str]]:
+    """Return the programs that costs were fitted to, by the file that has them: every other one, and most of a kind."""
+    kinds = [name for name in sorted(measured(RECORDED / "kinds.jsonl")) if name not in HELD_OUT]
+    return {"results": sorted(measured(RECORDED / "results.jsonl"))[::2], "kinds": kinds}
 
 
 def parts(programs: Sequence[str] = ()) -> dict[str, list[Scored]]:
-    """Return the states of the fitted, the other and the unseen programs, all or only the named ones."""
-    truth = measured(RECORDED / "results.jsonl")
-    first, states = fitted(sorted(truth)), dict[str, list[Scored]]()
-    for program, scores in _scored("eager.tar", truth, programs):
-        states.setdefault("fitted" if program in first else "not fitted", []).extend(scores)
-    for _, scores in _scored("unseen.tar", measured(RECORDED / "unseen.jsonl"), programs):
-        states.setdefault("unseen", []).extend(scores)
+    """Return the states of the fitted and the other programs, all or only the named ones."""
+    states, first = dict[str, list[Scored]](), fitted()
+    for results, recordings, other in FILES:
+        truth = measured(RECORDED / f"{results}.jsonl")
+        for program, scores in _scored(recordings, truth, programs):
+            part = f"{other}fitted" if program in first.get(results, []) else f"{other}not fitted"
+            states.setdefault(part, []).extend(scores)
     return states
 
 

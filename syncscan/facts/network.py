@@ -20,14 +20,18 @@ from syncscan.model.runtime_calls import is_graph_launch
 from syncscan.model.slice_names import is_backward, is_compiled_graph, is_compiled_region, is_gradient, is_optimizer
 from syncscan.model.trace import CALLS, NONE, Category, Trace, once
 
-LIBRARY = (
+PRODUCTS = (
     "aten::addmm", "aten::mm", "aten::bmm", "aten::baddbmm", "aten::addbmm", "aten::addmv", "aten::mv", "aten::dot",
     "aten::_scaled_mm", "aten::_grouped_mm", "aten::cudnn_convolution", "aten::convolution", "aten::_convolution",
     "aten::convolution_backward", "aten::conv_depthwise", "aten::_conv_depthwise2d", "aten::miopen_convolution",
     "aten::slow_conv", "aten::_cudnn_attention", "aten::_flash_attention", "aten::_efficient_attention",
-    "aten::_scaled_dot_product", "aten::_cudnn_rnn", "aten::_thnn_fused", "aten::sort", "aten::topk", "aten::argsort",
-    "aten::nonzero", "aten::masked_select", "aten::unique", "aten::_unique", "aten::bincount", "aten::fft",
-    "aten::_fft", "aten::linalg", "aten::_linalg", "aten::cholesky", "aten::grid_sampler", "aten::searchsorted",
+    "aten::_scaled_dot_product", "aten::_cudnn_rnn", "aten::_thnn_fused",
+)  # fmt: skip
+"""Beginnings of the names of ops that multiply matrices, convolve, attend, or are a recurrent layer."""
+LIBRARY = (
+    *PRODUCTS, "aten::sort", "aten::topk", "aten::argsort", "aten::nonzero", "aten::masked_select", "aten::unique",
+    "aten::_unique", "aten::bincount", "aten::fft", "aten::_fft", "aten::linalg", "aten::_linalg", "aten::cholesky",
+    "aten::grid_sampler", "aten::searchsorted",
 )  # fmt: skip
 """Beginnings of the names of ops whose kernels a compile calls as they are, instead of generating its own
 (`torch/_inductor/lowering.py` and `kernel/`: extern kernels and fallbacks; `max-autotune` aside)."""
@@ -79,6 +83,11 @@ class Pass(msgspec.Struct, frozen=True):
     def interval(self) -> Interval:
         """Return the time from the first op's begin to the last one's end."""
         return Interval(self.ops[0].begin, self.ops[-1].end)
+
+
+def is_product(name: str) -> bool:
+    """Return whether this op does what networks are made for, and little else is."""
+    return name.startswith(PRODUCTS)
 
 
 def is_library(name: str) -> bool:

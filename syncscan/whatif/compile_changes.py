@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from syncscan.model.habit import Change, Paced
 from syncscan.model.trace import Trace
-from syncscan.whatif.compile_costs import INFERENCE, WHOLE, Costs
+from syncscan.whatif.compile_costs import WHOLE, Costs
 from syncscan.whatif.compile_reach import CompiledPiece, Reach
 
 OTHER_NS, PAUSE = 100_000, 5.0
@@ -49,7 +49,7 @@ def _work_left(trace: Trace, piece: CompiledPiece, how: Launching, costs: Costs)
     if how is Launching.GRAPH:
         fused, factor = [], costs.graph
     else:
-        fused, factor = piece.fusion(trace).work(costs.stay), costs.rest
+        fused, factor = piece.fusion(trace).work(costs.stay if piece.trains else costs.stay_only), costs.rest
     yield from fused
     if factor != 1.0:
         rows = {row for row, _ in fused}
@@ -60,14 +60,15 @@ def _units(trace: Trace, piece: CompiledPiece, unit_ns: float, how: Launching, c
     """Return what a piece takes of the host, in ops that launch: one call, and what a compile leaves of its ops."""
     if how is Launching.GRAPH:
         return WHOLE * costs.replay
-    part = 1.0 if piece.trains else INFERENCE
     gradients = costs.gradient * piece.gradients
     if how is Launching.REDUCE_OVERHEAD:
-        return costs.replay * part + gradients
+        return piece.calls * (costs.replay if piece.trains else costs.replay_only) + gradients
     left = piece.fusion(trace)
     ops = costs.op * piece.leaves + costs.kernel * left.generated + costs.library * left.library_ns / unit_ns
     crossing = costs.crossing * piece.launches(trace) if piece.may_cross(trace) else 0.0
-    return ops + costs.call * part + crossing + gradients
+    if not piece.trains:
+        return piece.calls * costs.call_only + ops * costs.ops_only + crossing
+    return piece.calls * costs.call + ops + crossing + gradients
 
 
 def _paced(piece: CompiledPiece, taken_ns: float, unit_ns: float) -> Iterator[Paced]:

@@ -1,8 +1,8 @@
 """Costs of a compiled network on its host and its device.
 
 Costs on the host are in units of one op that launches, as the same host ran it without a compile: hosts differ by
-several times, and the two go together. Measured in 11 programs (H100, torch 2.11, `benchmarks/joint`), of which the
-other eleven and three older ones were no part.
+several times, and the two go together. Measured in 23 programs (H100 and H200, torch 2.11, `benchmarks/joint`), of
+which 23 others and three older ones were no part.
 """
 
 from __future__ import annotations
@@ -20,12 +20,24 @@ class Costs(msgspec.Struct, frozen=True):
     kernel: float
     """A kernel that it launches."""
     call: float
-    """A call of a compiled piece, forward or backward: guards, wrappers, autograd."""
+    """A call of a network, forward or backward: guards, wrappers, autograd."""
     replay: float
-    """A call that replays a CUDA graph instead; all of it."""
+    """A call that replays a CUDA graph instead; all of it: guards, copies into the graph's inputs, its launch."""
+    call_only: float
+    """A call where no backward pass follows: no autograd."""
+    replay_only: float
+    """A call that replays a CUDA graph where no backward pass follows."""
+    ops_only: float
+    """The cost of ops, kernels and libraries where no backward pass follows, as a part of their cost elsewhere."""
     gradient: float
     """A parameter whose gradient is added up behind it."""
     stay: float
+    """The part that is left of the time of device work that is fused: what still goes through memory. A forward pass
+    writes what its backward pass reads, so that less is saved than where nothing follows: 0.39 to 0.61 was measured in
+    seven training steps whose fused work takes 1 to 6 ms, 0.28 to 0.37 in three steps without a backward pass (H100 and
+    H200, torch 2.11, `benchmarks/joint`)."""
+    stay_only: float
+    """The same where no backward pass follows."""
     rest: float
     """The part that is left of device work that isn't fused: libraries get other layouts and epilogues. Of what is
     projected without it 0.86 to 1.06 was measured in eleven programs (H100, torch 2.11, `benchmarks/joint`), and below
@@ -38,20 +50,20 @@ class Costs(msgspec.Struct, frozen=True):
 
 
 LIKELY = Costs(
-    op=0.257, library=0.544, kernel=0.47, call=5.4, replay=5.54, gradient=0.396, stay=0.42, rest=1.0,
-    crossing=0.0, graph=1.0,
+    op=0.354, library=0.349, kernel=0.47, call=11.2, replay=13.9, call_only=8.8, replay_only=8.4, ops_only=1.1,
+    gradient=0.142, stay=0.5, stay_only=0.35, rest=1.0, crossing=0.0, graph=1.0,
 )  # fmt: skip
 LEAST = Costs(
-    op=0.218, library=0.462, kernel=0.4, call=4.32, replay=4.43, gradient=0.2, stay=0.36, rest=0.8,
-    crossing=0.0, graph=0.68,
+    op=0.312, library=0.307, kernel=0.414, call=8.4, replay=8.3, call_only=6.6, replay_only=5.0, ops_only=1.1,
+    gradient=0.071, stay=0.38, stay_only=0.28, rest=0.8, crossing=0.0, graph=0.68,
 )  # fmt: skip
 MOST = Costs(
-    op=0.296, library=0.626, kernel=0.54, call=7.56, replay=7.76, gradient=0.554, stay=0.55, rest=1.0,
-    crossing=0.95, graph=1.3,
+    op=0.396, library=0.391, kernel=0.526, call=14.0, replay=18.1, call_only=11.0, replay_only=10.9, ops_only=1.1,
+    gradient=0.2, stay=0.62, stay_only=0.44, rest=1.0, crossing=0.95, graph=1.3,
 )  # fmt: skip
-"""The host's costs are those that `python -m benchmarks.joint.fit` prints, of eleven programs. The ends are the
-narrowest of those tried that hold nine in ten of these programs' states: 15 % about what each op and launch takes, a
-fifth less and two fifths more of what a call does; less of a gradient, as in a network of images (H200)."""
+"""The host's costs are those that `python -m benchmarks.joint.fit` prints, of 23 programs, up to 32 calls a step. The
+ends are the narrowest of those tried that hold nine in ten of their states: 12 % about what each op and launch takes, a
+quarter about what a call does, 0.6 and 1.3 times a replay, half and 1.4 times a gradient."""
 CROSSING = 650, 1_100
 """Launches of graphs for which a launch may take the host nearly twice as long in a script with few callers.
 
@@ -61,7 +73,5 @@ than 114 places before its chunk's end, each launch allocates a chunk and frees 
 long: in graphs of 288 to 1,152 launches, at two of 36 depths of the stack (H100, torch 2.11, Python 3.12;
 `docs/how-well.md`). The callers of the smallest script took 654 to 671 places: there a function of 1,270 to 1,390 does.
 https://github.com/python/cpython/issues/142183, fixed in spring 2026 in 3.13 and later."""
-INFERENCE = 0.65
-"""The part of a call's cost that is left where no backward pass follows."""
-WHOLE = 0.3
+WHOLE = 0.12
 """The part of it that is left where the program replays a graph itself."""

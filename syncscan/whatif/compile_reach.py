@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from syncscan.facts.network import OutermostOp, Pass, ops_of, passes
+from syncscan.facts.network import OutermostOp, Pass, is_product, ops_of, passes
 from syncscan.facts.sync_loops import LoopHolder, SyncLoops
 from syncscan.model.finding import Finding, SyncPoint
 from syncscan.model.interval import Cover, Interval, ThreadInterval, cover_of
@@ -23,6 +23,7 @@ from syncscan.model.slice_names import is_loader
 from syncscan.model.trace import Category, Trace
 from syncscan.whatif.compile_costs import CROSSING
 from syncscan.whatif.fusion import Fusion, fusion
+from syncscan.whatif.network_calls import network_calls
 
 
 class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -30,6 +31,8 @@ class CompiledPiece(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     ops: tuple[OutermostOp, ...]
     trains: bool
+    calls: int = 1
+    """Calls of networks that it holds, each a graph of its own."""
 
     @property
     def interval(self) -> Interval:
@@ -127,8 +130,8 @@ def reach(trace: Trace, steps: Sequence[Interval], findings: Sequence[Finding], 
         trains = any(one.backward for one in passes_of_step)
         all_passes += passes_of_step
         for at, one in enumerate(passes_of_step):
-            for part in breaks.split(one, passes_of_step[at - 1] if at else None):
-                (eager if part.eager else pieces).append(pieces_by_question.piece(part.ops, trains))
+            for part in breaks.split(one, passes_of_step[at - 1] if at else None, trains):
+                (eager if part.eager else pieces).append(pieces_by_question.piece(part.ops, trains, part.calls))
     return Reach(
         pieces=tuple(pieces),
         eager=tuple(eager),
@@ -143,13 +146,13 @@ class _KnownPieces:
     """The pieces of a trace that were met, so that what is worked out of one serves all that reach it."""
 
     def __init__(self, _: Trace) -> None:
-        self._of: dict[tuple[int, int, int, bool], CompiledPiece] = {}
+        self._of: dict[tuple[int, int, int, bool, int], CompiledPiece] = {}
 
-    def piece(self, ops: tuple[OutermostOp, ...], trains: bool) -> CompiledPiece:
+    def piece(self, ops: tuple[OutermostOp, ...], trains: bool, calls: int) -> CompiledPiece:
         """Return the piece of these neighboring ops."""
-        key = ops[0].track, ops[0].begin, len(ops), trains
+        key = ops[0].track, ops[0].begin, len(ops), trains, calls
         if key not in self._of:
-            self._of[key] = CompiledPiece(ops, trains)
+            self._of[key] = CompiledPiece(ops, trains, calls)
         return self._of[key]
 
 
@@ -193,6 +196,7 @@ class PassPart(NamedTuple):
 
     ops: tuple[OutermostOp, ...]
     eager: bool
+    calls: int = 1
 
 
 class CompileBreaks:
@@ -210,6 +214,7 @@ class CompileBreaks:
 
     def __init__(self, trace: Trace, findings: Sequence[Finding], removed: frozenset[str]) -> None:
         has_modules = any(f.where.module for f in findings)
+        self.trace = trace
         self.loops = SyncLoops(trace)
         self.inside: list[InnerSync] = []
         self.outside: list[int] = trace.slices.ts[trace.where(is_loader, Category.ANNOTATION)].tolist()
@@ -223,25 +228,31 @@ class CompileBreaks:
         self.inside.sort(key=_time)
         self.outside.sort()
 
-    def split(self, run: Pass, before: Pass | None) -> Iterator[PassPart]:
+    def split(self, run: Pass, before: Pass | None, trains: bool) -> Iterator[PassPart]:
         """Yield the ops of a pass by the graph that holds them: a backward pass is split as its forward one is.
 
         Args:
             run: the pass.
             before: the one before it in its step, if there is any.
+            trains: whether its step has a backward pass.
         """
         if not run.backward:
-            yield from self._forward(run)
+            yield from self._forward(run, trains)
         elif before is not None and not before.backward:
-            yield from _mirrored(run.ops, list(self._forward(before)))
+            yield from _mirrored(run.ops, list(self._forward(before, trains)))
         else:
             yield PassPart(run.ops, False)
 
-    def _forward(self, run: Pass) -> Iterator[PassPart]:
+    def _forward(self, run: Pass, trains: bool) -> Iterator[PassPart]:
         begin, end = run.interval
         cuts = self.outside[bisect_left(self.outside, begin) : bisect_left(self.outside, end)]
-        for call in _cut_at(run.ops, cuts):
-            yield from self._call(call)
+        parts = list(_cut_at(run.ops, cuts))
+        if len(parts) > 1 and not trains:
+            parts = [network for part in parts if (network := _network(part))]
+        for part in parts:
+            held = list(self._call(part))
+            calls = network_calls(self.trace, part) if trains and len(held) == 1 else 1
+            yield from (one._replace(calls=calls) for one in held)
 
     def _call(self, ops: tuple[OutermostOp, ...]) -> Iterator[PassPart]:
         """Yield the parts of one call of a network."""
@@ -300,8 +311,18 @@ def _mirrored(ops: Sequence[OutermostOp], forward: Sequence[PassPart]) -> Iterat
         past += len(part.ops)
         behind = round(len(ops) * past / op_count)
         if any(op.work for op in ops[at:behind]):
-            yield PassPart(tuple(ops[at:behind]), part.eager)
+            yield PassPart(tuple(ops[at:behind]), part.eager, part.calls)
             at = behind
+
+
+def _network(ops: tuple[OutermostOp, ...]) -> tuple[OutermostOp, ...]:
+    """Return the ops of one of several calls in a step: those up to the last product.
+
+    What follows is the loop's own: a sampler's step, the choice of a word, a world that is acted on. With one call it
+    isn't known to be, and a network's own end is as short.
+    """
+    last = max((at for at, op in enumerate(ops) if any(map(is_product, op.inner))), default=-1)
+    return ops[: last + 1]
 
 
 def _cut_at(ops: tuple[OutermostOp, ...], cuts: Sequence[int]) -> Iterator[tuple[OutermostOp, ...]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from syncscan.whatif.compile_changes import Launching, change_of
-from syncscan.whatif.compile_costs import INFERENCE, LIKELY, WHOLE
+from syncscan.whatif.compile_costs import LIKELY, WHOLE
 from syncscan.whatif.compile_reach import CompiledPiece, reach_of_graph
 from tests.builder import TraceBuilder
 from tests.networks import backward, intervals, op, ops, reached, read
@@ -137,6 +137,39 @@ def test_a_sync_outside_of_the_network_parts_its_calls_and_breaks_nothing() -> N
         assert len(reached(t, remove)[1].pieces) == 2
 
 
+def test_what_follows_each_of_several_calls_is_the_loops_own() -> None:
+    """A sampler that reads after each call: what lies behind the last product stays eager; with one call it doesn't."""
+    for calls, left in ((3, ["addmm", "gelu", "addmm"]), (1, ["addmm", "gelu", "addmm", "mul", "add"])):
+        t = TraceBuilder()
+        with t.step(0, 400):
+            at = 10.0
+            for number in range(calls):
+                at = ops(t, (*LAYER, "aten::addmm", "aten::mul", "aten::add"), at)
+                if number < calls - 1:
+                    at = read(t, at, function="train", module="") + 1
+            read(t, at, function="forward", module="Net", line=90)
+        _, extent = reached(t)
+        assert [each[:5] for each in names(extent.pieces)][:1] == [left]
+        assert len(extent.pieces) == calls
+
+
+def test_each_call_that_a_pass_holds_costs() -> None:
+    """Two networks of one kind, forward and backward: four calls instead of two."""
+    tower = ("aten::norm", *LAYER * 4)
+    for calls in (1, 2):
+        t = TraceBuilder()
+        with t.step(0, 600):
+            at = ops(t, tower * calls, 10)
+            for _ in range(8):
+                backward(t, "AddmmBackward0", "aten::mm", at)
+                at += 10
+        analysis, extent = reached(t)
+        assert [piece.calls for piece in extent.pieces] == [calls] * 2
+        paced = change_of(analysis.trace, extent, Launching.REDUCE_OVERHEAD, LIKELY).paced
+        units = sum(each.factor * (each.end - each.begin) for each in paced) / extent.unit_ns
+        assert units == pytest.approx(2 * calls * LIKELY.replay)
+
+
 def test_a_backward_pass_is_parted_as_its_forward_pass_is() -> None:
     """Autograd has a graph for each graph of the forward pass, in reverse order."""
     t = TraceBuilder()
@@ -169,13 +202,14 @@ def test_a_compiled_piece_takes_the_host_the_time_of_its_costs() -> None:
         ops(t, LAYER, 10)
     analysis, extent = reached(t)
     (paced,) = change_of(analysis.trace, extent, Launching.COMPILE, LIKELY).paced
-    taken = LIKELY.op * 2 + LIKELY.kernel + LIKELY.library * 8_000 / extent.unit_ns + LIKELY.call * INFERENCE
+    of_ops = LIKELY.op * 2 + LIKELY.kernel + LIKELY.library * 8_000 / extent.unit_ns
+    taken = LIKELY.ops_only * of_ops + LIKELY.call_only
     assert paced.factor * (paced.end - paced.begin) == pytest.approx(taken * extent.unit_ns)
 
 
 @pytest.mark.parametrize(
     ("how", "units"),
-    [(Launching.REDUCE_OVERHEAD, LIKELY.replay * INFERENCE), (Launching.GRAPH, LIKELY.replay * WHOLE)],
+    [(Launching.REDUCE_OVERHEAD, LIKELY.replay_only), (Launching.GRAPH, LIKELY.replay * WHOLE)],
 )
 def test_a_replayed_graph_takes_the_host_as_long_however_many_launches_it_holds(how: Launching, units: float) -> None:
     """One call for all: of four layers as of one."""
