@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from syncscan.errors import MissingExtra, installing
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -22,8 +24,13 @@ def frame_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column]) -
     Args:
         rows: flat ones, with the keys of `columns`.
         columns: name → what it is, in order.
-    """
-    import pandas as pd
 
+    Raises:
+        MissingExtra: pandas isn't installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtra("A frame needs pandas.", f"Run: {installing('pandas')}.") from None
     frame = pd.DataFrame(list(rows), columns=list(columns))
     return frame.astype({name: column.dtype for name, column in columns.items()})
