@@ -47,6 +47,7 @@ class Loops:
     def __init__(self) -> None:
         self._of: dict[str, tuple[list[Loop], list[Branch], list[tuple[int, str]]]] = {}
         self._repeated: dict[str, frozenset[int]] = {}
+        self._without_training: dict[str, list[Branch]] = {}
 
     def around(self, file: str, line: int) -> list[Loop]:
         """Return the loops around a line, outermost first; none if the source can't be read.
@@ -87,6 +88,17 @@ class Loops:
         """
         return [name for line, name in self._parse(file)[2] if first <= line <= last]
 
+    def trains_nothing(self, file: str, line: int) -> bool:
+        """Return whether a line runs without gradients, or behind `eval()` in its function.
+
+        Args:
+            file: the file, as a code object names it.
+            line: counted from 1.
+        """
+        if file not in self._without_training:
+            self._without_training[file] = list(_without_training(_tree("".join(linecache.getlines(file)))))
+        return any(lines.holds(line) for lines in self._without_training[file])
+
     def _repeated_lines(self, file: str) -> frozenset[int]:
         if file not in self._repeated:
             self._repeated[file] = frozenset(_repeated(_tree("".join(linecache.getlines(file)))))
@@ -110,6 +122,49 @@ def _calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             yield node.lineno, ast.unparse(node.func)
+
+
+_NO_GRAD = ("no_grad", "inference_mode")
+
+
+def _without_training(tree: ast.Module) -> Iterator[Branch]:
+    """Yield the lines under `no_grad` or `inference_mode`, and those from a call of `eval()` to the next `train()`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With | ast.AsyncWith) and any(_without_grad(item.context_expr) for item in node.items):
+            yield Branch(node.lineno, node.end_lineno or node.lineno)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any(map(_without_grad, node.decorator_list)):
+                yield Branch(node.lineno, node.end_lineno or node.lineno)
+            yield from _behind_eval(node, node.end_lineno or node.lineno)
+    yield from _behind_eval(tree, 1 << 30)
+
+
+def _without_grad(node: ast.expr) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return name in _NO_GRAD
+
+
+def _behind_eval(scope: ast.AST, last: int) -> Iterator[Branch]:
+    """Yield the lines of a function, or of a file's own, from each `eval()` on."""
+    calls = sorted(_switches(scope))
+    for at, (line, name) in enumerate(calls):
+        if name == "eval":
+            ends = (other - 1 for other, what in calls[at + 1 :] if what == "train")
+            yield Branch(line, next(ends, last))
+
+
+def _switches(scope: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and name of each call of a module's `eval()` or `train()` in a scope, without inner ones."""
+    pending = list(ast.iter_child_nodes(scope))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, _SCOPE):
+            continue
+        name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+        if isinstance(node, ast.Call) and (name == "train" or (name == "eval" and not node.args)):
+            yield node.lineno, name
+        pending += ast.iter_child_nodes(node)
 
 
 def _repeated(tree: ast.AST) -> Iterator[int]:

@@ -14,7 +14,7 @@ import bisect
 import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import NamedTuple
@@ -40,6 +40,9 @@ FEWEST = 4
 """Least samples of a place to call it rare."""
 MOSTLY = 0.6
 """Least fraction of a phase that its own loop holds if the phase consists of the loop's rounds."""
+PREDICTS = 0.5
+"""Least part of a phase in which a network is called without training anything, if the phase is a validation."""
+_MODULE = "torch/nn/modules/module.py"
 MOST_LINES = 12
 """A phase's costliest lines that are listed."""
 
@@ -134,8 +137,19 @@ def phases_of(
             groups[branch.phase] += samples_inside
         else:
             _first_batches(groups, samples_inside, steps)
-    seen = [_seen(samples_inside, course, around, loops) for samples_inside in groups.values()]
+    groups_of_lines = _by_lines(_seen(samples_inside, course, around, loops) for samples_inside in groups.values())
+    seen = [_seen(of_lines, course, around, loops) for of_lines in groups_of_lines]
     return sorted(seen, key=lambda phase: -phase.ns), around
+
+
+def _by_lines(seen: Iterable[SeenPhase]) -> Iterator[list[Sample]]:
+    """Yield the samples of each phase: what lies in the same lines is one, whatever they call."""
+    merged: defaultdict[object, list[Sample]] = defaultdict(list)
+    for phase in seen:
+        place = phase.place
+        loader = phase.kind is PhaseKind.LOADER
+        merged[phase.kind if loader else (place.code, place.first, place.last)] += phase.samples
+    yield from (sorted(samples) for samples in merged.values())
 
 
 class _StepNumbers:
@@ -278,9 +292,26 @@ def _seen(samples: list[Sample], course: WatchedSteps, around: tuple[int, Loop] 
     most = took.most_common(1)[0][0]
     least = SHOWN * sum(kinds.values())
     shown = [kind for kind, ns in kinds.most_common() if kind is not PhaseKind.OTHER and ns >= least]
-    kind = shown[0] if shown else PhaseKind.OTHER
     place = most.place or PhaseLines(*samples[0].stack[-1], samples[0].stack[-1][1])
+    kind = shown[0] if shown else PhaseKind.OTHER
+    if kind is PhaseKind.OTHER and _runs_network_only(samples, place, loops):
+        kind = PhaseKind.VALIDATION
     return SeenPhase(kind, _phase_name(kind, most.callee, place), place, samples)
+
+
+def _runs_network_only(samples: Sequence[Sample], place: PhaseLines, loops: Loops) -> bool:
+    """Return whether most of a phase is a network's calls that train nothing: a validation, or a prediction."""
+    ns = sum(sample.ns for sample in samples if _is_prediction(sample.stack, place, loops))
+    return ns >= PREDICTS * sum(sample.ns for sample in samples)
+
+
+def _is_prediction(stack: Sequence[Frame], place: PhaseLines, loops: Loops) -> bool:
+    own = next((k for k, (code, _) in enumerate(stack) if code is place.code), len(stack))
+    inside = stack[own:]
+    if not any(in_package(code.co_filename, _MODULE) for code, _ in inside):
+        return False
+    files = ((code.co_filename, line) for code, line in inside if not in_package(code.co_filename, "torch"))
+    return any(loops.trains_nothing(file, line) for file, line in files)
 
 
 def _first_batches(groups: dict[object, list[Sample]], samples: list[Sample], steps: _StepNumbers) -> None:

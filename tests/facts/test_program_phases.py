@@ -5,6 +5,8 @@ from __future__ import annotations
 import linecache
 from types import CodeType
 
+import pytest
+
 from syncscan.capture.run_watch import window
 from syncscan.facts.loops import Loop, Loops
 from syncscan.facts.program_phases import Sample, SeenPhase, WatchedSteps, phases_of, rounds_of
@@ -103,3 +105,60 @@ def test_shares_are_taken_of_whole_cycles_of_the_longest_stretch() -> None:
     counts = [False] * 3 + [True] * 3 + [False] * 4 + [True] * 40
     assert window(counts, [10] * 50, [[15, 31, 47]]) == (15, 47)
     assert window(counts, [10] * 50, [[15]]) == (10, 50)
+
+
+PREDICTING = """\
+def fit():
+    for batch in range(9):
+        step()
+        if batch % 3 == 0:
+            score()
+            look(batch)
+def score():
+    model.eval()
+    result = model(1)
+    model.train()
+    return result
+def look(batch):
+    with torch.no_grad():
+        plot(model(batch))
+def keep():
+    average(weights)
+"""
+_NETWORK = compile("def __call__(): ...", "/lib/site-packages/torch/nn/modules/module.py", "exec").co_consts[0]
+
+
+_FIT = "/home/me/fit.py"
+_CODES = {c.co_name: c for c in compile(PREDICTING, _FIT, "exec").co_consts if isinstance(c, CodeType)}
+
+
+def predicted(*frames: tuple[str, int]) -> tuple[tuple[CodeType, int], ...]:
+    linecache.cache[_FIT] = (len(PREDICTING), None, PREDICTING.splitlines(keepends=True), _FIT)
+    return tuple((_CODES[name], line) for name, line in frames)
+
+
+@pytest.mark.parametrize(
+    ("frames", "kind"),
+    [
+        ((("fit", 5), ("score", 9)), PhaseKind.VALIDATION),
+        ((("fit", 6), ("look", 14)), PhaseKind.VALIDATION),
+        ((("fit", 5), ("score", 11)), PhaseKind.OTHER),
+        ((("fit", 6), ("keep", 16)), PhaseKind.OTHER),
+    ],
+)
+def test_a_network_s_calls_that_train_nothing_are_a_validation(
+    frames: tuple[tuple[str, int], ...], kind: PhaseKind
+) -> None:
+    """Behind `eval()`, or without gradients, whatever the function is called; and one line is one phase."""
+    ours, step = predicted(*frames), predicted(("fit", 3))
+    stacks = ((*ours, (_NETWORK, 1)), (*ours, (_NETWORK, 1)), (ours[0], *predicted(("keep", 16))))
+    at, ends, samples = 0, [0], []
+    for number in range(40):
+        if number % 10 == 9:
+            samples += [Sample(at + k * MS, MS, stacks[k % 3]) for k in range(1, 30)]
+            at += 30 * MS
+        samples += [Sample(at + k * MS, MS, step) for k in range(1, 10)]
+        at += 10 * MS
+        ends.append(at)
+    phases, _ = phases_of(WatchedSteps(ends, [True] * 40, step), samples, Loops())
+    assert [(phase.kind, phase.place.first) for phase in phases] == [(kind, frames[0][1])]
