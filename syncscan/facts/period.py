@@ -91,14 +91,20 @@ def earlier_work(trace: Trace) -> Interval | None:
     earlier = s.end[_before_on_its_stream(trace, trace.device_rows[trace.launched_at < begin], step_work)]
     if (earlier > begin).any():
         return Interval(begin, int(earlier.max()))
-    until = _held_until(trace, begin, int(step_work[0])) if len(step_work) else NONE
+    firsts = np.sort(np.unique(_streams(trace, step_work), return_index=True)[1]) if len(step_work) else step_work
+    until = max((_held_until(trace, begin, row) for row in step_work[firsts].tolist()), default=NONE)
     return Interval(begin, until) if until != NONE else None
 
 
 def _held_until(trace: Trace, begin: int, first: int) -> int:
-    """Return until when work that isn't recorded kept the steps' first work (its row) from beginning, ns; else NONE.
+    """Return until when work that isn't recorded kept a stream's first work of the steps from beginning, ns; else NONE.
 
-    A blocked copy's call returns with its copy, so that its begin counts, unlike another launch's.
+    A blocked copy's call returns with its copy, so that its begin counts, unlike another launch's. Recorded work of any
+    stream may have held it, by an event.
+
+    Args:
+        begin: begin of the first step, ns.
+        first: the row of that work.
     """
     s, call = trace.slices, trace.calls_of(np.array([first])).item()
     if call == NONE:
@@ -107,7 +113,7 @@ def _held_until(trace: Trace, begin: int, first: int) -> int:
     copies = is_memcpy(trace.name(call))
     ready = s.ts.item(call) + STAGED * s.dur.item(first) if copies else s.end.item(call)
     if start - ready > HELD_NS:
-        return start
+        return start if _busy(trace, ready, start) < 1 - FULL else NONE
     waits = trace.where(lambda name: is_synchronize(name) or is_copy(name), *CALLS)
     waits = waits[(s.track[waits] == s.track[call]) & (s.ts[waits] >= begin) & (s.end[waits] <= s.ts[call])]
     waits = waits[s.dur[waits] > HELD_NS]

@@ -115,6 +115,16 @@ def test_a_call_that_waits_before_all_work_was_held(call: str, lasts: float, hel
     assert step_period(t.trace()) == pytest.approx(3_100_000 if held else 8_000_000, rel=0.01)
 
 
+@pytest.mark.parametrize(("until", "held"), [(300, True), (5000, False)])
+def test_another_stream_may_have_been_free_meanwhile(until: float, held: bool) -> None:
+    """A small kernel ran on one stream; another's first work begins late, unless work held it that is recorded."""
+    t = TraceBuilder()
+    with t.step(0, 8000):
+        t.launch("small", at=10, lasts=until - 11, stream=9)
+        t.launch("kernel", at=100, lasts=1000, begins=5000)
+    assert (earlier_work(t.trace()) is not None) is held
+
+
 def test_a_large_copy_that_is_staged_first_was_not_held() -> None:
     """Its own length says how long that may take: 4 ms before a copy of 1 ms."""
     t = TraceBuilder()
