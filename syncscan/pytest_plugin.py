@@ -197,7 +197,7 @@ def _page(item: pytest.Item, watched: WatchedTest) -> None:
 
 def _run_dry(item: pytest.Item) -> None:
     """Mark a test as one that runs dry, with files of its own."""
-    from syncscan.testing.files import TestFiles
+    from syncscan.testing.scratch_files import TestFiles
 
     factory = getattr(item.config, "_tmp_path_factory", None)  # its folder is made when it is first asked for
     setattr(item, _DRY, TestFiles([factory.getbasetemp()] if factory is not None else []))

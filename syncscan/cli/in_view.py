@@ -52,10 +52,10 @@ def in_view(work: Callable[[], Result]) -> Result:
             _child(scratch, work, answer)
         code = _ended(pid)
         answer.seek(0)
-        told = answer.read()
-    if not told:
+        message = answer.read()
+    if not message:
         raise ProgramFailed(_why(code)) if code < 0 else SystemExit(code)
-    error, result = pickle.loads(told)
+    error, result = pickle.loads(message)
     if error is not None:
         raise error
     returned: Result = result
@@ -69,10 +69,10 @@ def _child(scratch: Scratch, work: Callable[[], object], answer: IO[bytes]) -> N
         scratch.enter()
         name_connections(functools.partial(_tell_of, os.dup(2)))
         try:
-            told: tuple[BaseException | None, object] = (None, work())
+            message: tuple[BaseException | None, object] = (None, work())
         except (SyncscanError, KeyboardInterrupt) as error:
-            told = (error.with_traceback(None), None)
-        pickle.dump(told, answer)
+            message = (error.with_traceback(None), None)
+        pickle.dump(message, answer)
         answer.flush()
         code = 0
         _finish()

@@ -32,14 +32,14 @@ def made() -> list[Path]:
 
     No two are in the same top-level folder: what lies over one of these folders can't be kept in it.
     """
-    found: list[Path] = []
+    folders: list[Path] = []
     for base in _bases():
         _sweep(base)
-        if base.parts[:2] not in [folder.parts[:2] for folder in found]:
+        if base.parts[:2] not in [folder.parts[:2] for folder in folders]:
             with contextlib.suppress(OSError):
-                found.append(Path(tempfile.mkdtemp(prefix=PREFIX, dir=base)))
-                _held[found[-1]] = _lock(found[-1])
-    return found
+                folders.append(Path(tempfile.mkdtemp(prefix=PREFIX, dir=base)))
+                _held[folders[-1]] = _lock(folders[-1])
+    return folders
 
 
 def _lock(folder: Path) -> int | None:

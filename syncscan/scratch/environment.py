@@ -19,7 +19,7 @@ TRACKERS_OFF = {
     "SWANLAB_MODE": "disabled",
     "DVC_STUDIO_OFFLINE": "true",
 }
-"""What each tracker documents to keep it from sending anything; a program that asks for more in its code gets it."""
+"""Settings by which each tracker sends nothing, as it documents; a program that asks for more in its code gets it."""
 
 
 def quiet(folder: Path, *, dry: bool) -> None:

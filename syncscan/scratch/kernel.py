@@ -28,7 +28,7 @@ LARGEST_COPY = 16 << 20
 """Bytes of a file that is copied where no overlay can be; larger ones can only be read."""
 _ESCAPED = str.maketrans({"\\": "\\\\", ":": "\\:", ",": "\\,"})
 _FORBIDDEN = {1 << 1: MS_NOSUID, 1 << 2: MS_NODEV, 1 << 3: MS_NOEXEC}
-"""What statvfs(3) says that a mount forbids, and the flag which asks for it again: a namespace can't allow it."""
+"""Restrictions of a mount, as statvfs(3) gives them, with the flag that repeats each: a namespace can't lift it."""
 
 
 def enter(folders: Sequence[Path], passed: Sequence[Path]) -> None:
@@ -151,16 +151,16 @@ class _Tree:
         """Make a folder anew from what is in it, where no overlay can lie over all of it."""
         new = Path(self._new(path))
         for entry in os.scandir(path):
-            own = new / entry.name
+            copy = new / entry.name
             if entry.is_symlink():
-                own.symlink_to(os.readlink(entry.path))
+                copy.symlink_to(os.readlink(entry.path))
             elif entry.is_dir(follow_symlinks=False):
-                own.mkdir()
+                copy.mkdir()
                 self._place(entry.path)
             elif entry.is_file() and entry.stat().st_size <= LARGEST_COPY and os.access(entry.path, os.R_OK):
-                shutil.copy2(entry.path, own)
+                shutil.copy2(entry.path, copy)
             else:
-                own.touch()
+                copy.touch()
                 self._read_only(entry.path)
         _make_alike(path, new)
         self._copies[str(new)] = path

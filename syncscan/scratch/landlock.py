@@ -20,7 +20,7 @@ NEEDED = 3
 _VERSION, _BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 _WRITE_FILE, _REMOVE, _MAKE, _REFER, _TRUNCATE = 1 << 1, 0b11 << 4, 0b1111111 << 6, 1 << 13, 1 << 14
 _TO_FILES = _WRITE_FILE | _TRUNCATE
-"""What a rule for something else than a folder may allow."""
+"""Rights that a rule for something else than a folder may give."""
 
 
 class _Beneath(ctypes.Structure):

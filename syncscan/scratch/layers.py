@@ -1,4 +1,4 @@
-"""What a program left in the layers of a view: files that it wrote, and those that it removed.
+"""Files that a program has written or removed in the layers of a view.
 
 An overlay's upper layer holds whole files, a character device 0/0 for what was removed ("whiteout"), and folders whose
 attribute `opaque` says that nothing of the same folder below is seen any more (overlayfs, "whiteouts and opaque
@@ -28,12 +28,12 @@ def written(folder: Path) -> dict[str, Path | None]:
         By the path that the program used, links resolved: the file that it left, None where it left none.
     """
     notes = json.loads((folder / NOTES).read_text())
-    found: dict[str, Path | None] = {}
+    files: dict[str, Path | None] = {}
     for layer, path in notes["layers"].items():
-        found.update(_overlaid(Path(layer), Path(path)))
+        files.update(_overlaid(Path(layer), Path(path)))
     for layer, path in notes["copies"].items():
-        found.update((p, left) for p, left in _copied(Path(layer), Path(path)) if p not in notes["shown"])
-    return found
+        files.update((p, left) for p, left in _copied(Path(layer), Path(path)) if p not in notes["shown"])
+    return files
 
 
 def _overlaid(upper: Path, lower: Path) -> Iterator[tuple[str, Path | None]]:

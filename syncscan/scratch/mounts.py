@@ -32,12 +32,12 @@ class Mounts:
     """All that is mounted; of several at one path, the one that is seen."""
 
     def __init__(self, text: str) -> None:
-        found: dict[str, Mount] = {}
+        by_path: dict[str, Mount] = {}
         for line in text.splitlines():
             before, _, after = line.partition(" - ")
             path = _OCTAL.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-            found[path] = Mount(path, after.split(" ")[0])
-        self._found = found
+            by_path[path] = Mount(path, after.split(" ")[0])
+        self._found = by_path
 
     @classmethod
     def here(cls) -> Mounts:
@@ -56,11 +56,11 @@ class Mounts:
 
     def directly_below(self, path: str) -> list[Mount]:
         """Return those below a path that lie in none of the others."""
-        found: list[Mount] = []
+        mounts: list[Mount] = []
         for inner in sorted(self._found):
-            if _within(inner, path) and not any(_within(inner, mount.path) for mount in found):
-                found.append(self._found[inner])
-        return found
+            if _within(inner, path) and not any(_within(inner, mount.path) for mount in mounts):
+                mounts.append(self._found[inner])
+        return mounts
 
 
 def _within(inner: str, outer: str) -> bool:

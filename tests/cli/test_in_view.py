@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscan.scratch.view import KERNEL, PYTHON, VARIABLE, _kernels_refusal
+from syncscan.scratch.scratch_view import KERNEL, PYTHON, VARIABLE, _kernels_refusal
 
 pytest.importorskip("torch")
 
@@ -73,7 +73,7 @@ def test_a_dry_run_changes_no_file(folder: Path) -> None:
 
 
 def test_a_report_lands_in_the_users_folder(folder: Path) -> None:
-    """What the command itself writes isn't part of the view."""
+    """A file that the command itself writes isn't part of the view."""
     subprocess.run(command("dryrun", "-o", "report.json", "--format", "json", "train.py"), check=True)
     assert (folder / "report.json").stat().st_size > 0
 

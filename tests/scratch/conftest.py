@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncscan.scratch import Scratch
-from syncscan.scratch.view import KERNEL, PYTHON, VARIABLE, _kernels_refusal
+from syncscan.scratch.scratch_view import KERNEL, PYTHON, VARIABLE, _kernels_refusal
 
 
 @pytest.fixture(params=[KERNEL, PYTHON])

@@ -1,4 +1,4 @@
-"""What a program sends to other machines: uploads to the Hub do nothing, and all others are named."""
+"""Uploads to the Hub do nothing, and other machines are named."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def test_uploads_to_the_hub_do_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_other_machines_are_named_once_and_before() -> None:
     """A name that is looked up, or an address that isn't; this machine isn't named."""
-    told: list[str] = []
+    machines: list[str] = []
 
     def tell(machine: str) -> None:
         if machine.startswith("192.0.2."):
-            told.append(machine)
+            machines.append(machine)
             raise ConnectionError  # before anything is sent
 
     name_connections(tell)
     for machine in ("192.0.2.1", "192.0.2.2"):  # for documentation: RFC 5737
-        with socket.socket() as one, pytest.raises(ConnectionError):
-            one.connect((machine, 9))
-    with socket.socket() as one:
-        one.settimeout(0.1)
-        assert one.connect_ex(("127.0.0.1", 9)) != 0
-    assert told == ["192.0.2.1", "192.0.2.2"]
+        with socket.socket() as connection, pytest.raises(ConnectionError):
+            connection.connect((machine, 9))
+    with socket.socket() as connection:
+        connection.settimeout(0.1)
+        assert connection.connect_ex(("127.0.0.1", 9)) != 0
+    assert machines == ["192.0.2.1", "192.0.2.2"]

@@ -119,7 +119,7 @@ def test_what_a_run_left_is_known_by_the_users_paths(scratch: Scratch, folder: P
 
 
 def test_each_run_begins_from_the_same_state(scratch: Scratch, folder: Path) -> None:
-    """What one run wrote isn't seen by the next."""
+    """A run doesn't see the files of the one before."""
     run(scratch, overwrites)
     with Scratch.made() as second:
 
@@ -205,11 +205,11 @@ def test_a_database_is_copied(scratch: Scratch, folder: Path) -> None:
 
     def program() -> None:
         for _ in range(2):
-            with sqlite3.connect("runs.db") as own:
-                own.execute("insert into runs values (0.5)")
-            own.close()
-        with sqlite3.connect("runs.db") as own:
-            assert own.execute("select count(*) from runs").fetchone() == (2,)
+            with sqlite3.connect("runs.db") as base_copy:
+                base_copy.execute("insert into runs values (0.5)")
+            base_copy.close()
+        with sqlite3.connect("runs.db") as base_copy:
+            assert base_copy.execute("select count(*) from runs").fetchone() == (2,)
 
     run(scratch, program)
     assert contents(folder) == before

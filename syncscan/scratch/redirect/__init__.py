@@ -18,10 +18,10 @@ from typing import Any
 from syncscan.scratch import landlock
 from syncscan.scratch.imported import WhenImported
 from syncscan.scratch.redirect import children, writers
-from syncscan.scratch.redirect.functions import Functions
+from syncscan.scratch.redirect.file_open import FileOpen
+from syncscan.scratch.redirect.functions import PathFunctions
 from syncscan.scratch.redirect.installing import Replaced
-from syncscan.scratch.redirect.opening import Opening
-from syncscan.scratch.redirect.tree import Originals, Tree
+from syncscan.scratch.redirect.redirected_tree import Originals, Tree
 
 _WRITABLE = ("/dev", "/proc")
 """Devices, shared memory and the kernel's own interfaces."""
@@ -58,8 +58,8 @@ class Redirection:
     def __init__(self, folder: Path, passed: Sequence[Path], *, warned: bool = True) -> None:
         system = Originals()
         self._tree = Tree(folder.resolve(), passed, system)
-        functions = Functions(self._tree)
-        opening = Opening(functions)
+        functions = PathFunctions(self._tree)
+        opening = FileOpen(functions)
         stand_ins: dict[Callable[..., Any], Callable[..., Any]] = {
             original: functions.by_name[name] for name, original in system.by_name.items() if name in functions.by_name
         }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from syncscan.scratch.redirect.functions import Functions
+from syncscan.scratch.redirect.functions import PathFunctions
 
 SITE = "site"
 """In a scratch folder: a `sitecustomize.py`, which Python runs at its start, from the first folder of `PYTHONPATH`."""
@@ -48,7 +48,7 @@ def let_python_join(folder: Path, passed: Sequence[Path]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH", ""))))
 
 
-def popen(functions: Functions, folder: Path, *, warned: bool) -> Callable[..., None]:
+def popen(functions: PathFunctions, folder: Path, *, warned: bool) -> Callable[..., None]:
     """Return what stands in for `subprocess.Popen.__init__`: the folder where the program runs is that of the view.
 
     Args:

@@ -13,31 +13,31 @@ import stat
 from collections.abc import Callable
 from typing import Any
 
-from syncscan.scratch.redirect.listing import Entries
-from syncscan.scratch.redirect.tree import Originals, Tree
+from syncscan.scratch.redirect.folder_entries import FolderEntries
+from syncscan.scratch.redirect.redirected_tree import Originals, Tree
 
 READING = ("readlink", "statvfs", "pathconf", "getxattr", "listxattr", "chdir")
-"""Functions that only look at what their first argument leads to, or at a link itself (`readlink`)."""
+"""PathFunctions that only look at what their first argument leads to, or at a link itself (`readlink`)."""
 CHANGING = ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags")
-"""Functions that change what their first argument leads to, unless `follow_symlinks` is false."""
+"""PathFunctions that change what their first argument leads to, unless `follow_symlinks` is false."""
 CHANGING_LINKS = ("lchmod", "lchown", "lchflags")
 MAKING = ("mkfifo", "mknod")
 
 
-class Functions:
+class PathFunctions:
     """Stand-ins for the functions of `os`, by their names in `by_name`."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree, self.os = tree, tree.os
         own = ("stat", "lstat", "access", "open", "listdir", "scandir", "mkdir", "rmdir", "unlink", "rename", "symlink")
-        found: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in own}
-        found |= {"remove": self.unlink, "replace": self.replace, "link": self.link, "getcwd": self.getcwd}
-        found |= {"getcwdb": lambda: os.fsencode(self.getcwd())}
-        found |= {name: self._looking(name) for name in READING}
-        found |= {name: self._changing(name, True) for name in CHANGING}
-        found |= {name: self._changing(name, False) for name in CHANGING_LINKS}
-        found |= {name: self._making(name) for name in MAKING}
-        self.by_name = {name: function for name, function in found.items() if name in self.os.by_name}
+        stand_ins: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in own}
+        stand_ins |= {"remove": self.unlink, "replace": self.replace, "link": self.link, "getcwd": self.getcwd}
+        stand_ins |= {"getcwdb": lambda: os.fsencode(self.getcwd())}
+        stand_ins |= {name: self._looking(name) for name in READING}
+        stand_ins |= {name: self._changing(name, True) for name in CHANGING}
+        stand_ins |= {name: self._changing(name, False) for name in CHANGING_LINKS}
+        stand_ins |= {name: self._making(name) for name in MAKING}
+        self.by_name = {name: function for name, function in stand_ins.items() if name in self.os.by_name}
 
     # looking
 
@@ -76,8 +76,8 @@ class Functions:
         names = self.tree.names(self._folder(path))
         return [os.fsencode(name) for name in names] if isinstance(path, bytes) else names
 
-    def scandir(self, path: Any = None) -> Entries:
-        return Entries(self, path, self.tree.names(self._folder(path)))
+    def scandir(self, path: Any = None) -> FolderEntries:
+        return FolderEntries(self, path, self.tree.names(self._folder(path)))
 
     def _folder(self, path: Any) -> str:
         if path is None:
@@ -138,14 +138,14 @@ class Functions:
         writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         if not writes or self.tree.passes(inner):
             return self.tree.where(inner)
-        there = self.tree.is_there(inner)
-        if flags & os.O_EXCL and flags & os.O_CREAT and there:
+        exists = self.tree.is_there(inner)
+        if flags & os.O_EXCL and flags & os.O_CREAT and exists:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), inner)
-        if not there and not flags & os.O_CREAT:
+        if not exists and not flags & os.O_CREAT:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inner)
-        if there and stat.S_ISDIR(self.os.stat(self.tree.where(inner)).st_mode):
+        if exists and stat.S_ISDIR(self.os.stat(self.tree.where(inner)).st_mode):
             return self.tree.written(inner) if temporary else self.tree.where(inner)
-        return self.tree.written(inner, keep=not flags & os.O_TRUNC) if there else self.tree.made(inner)
+        return self.tree.written(inner, keep=not flags & os.O_TRUNC) if exists else self.tree.made(inner)
 
     def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         with named(path):
@@ -264,4 +264,4 @@ class named:
                 error.filename2 = self._paths[1]
 
 
-__all__ = ["Functions", "Originals", "named"]
+__all__ = ["Originals", "PathFunctions", "named"]

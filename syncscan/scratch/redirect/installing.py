@@ -11,7 +11,7 @@ _OWN = "syncscan.scratch"
 
 
 class Replaced:
-    """Functions that are replaced, until `restore`.
+    """PathFunctions that are replaced, until `restore`.
 
     Args:
         stand_ins: by the function that each replaces, by identity.
@@ -36,8 +36,8 @@ class Replaced:
     def _replace_in(self, holder: Any) -> None:
         for name, value in list(vars(holder).items()):
             original = value.__func__ if type(value) is staticmethod else value  # isinstance would ask the value
-            found = self._by_id.get(id(original))
-            if found is None or found[0] is not original:
+            replacement = self._by_id.get(id(original))
+            if replacement is None or replacement[0] is not original:
                 continue
             self._places.append((holder, name, value))
-            setattr(holder, name, staticmethod(found[1]) if isinstance(holder, type) else found[1])
+            setattr(holder, name, staticmethod(replacement[1]) if isinstance(holder, type) else replacement[1])

@@ -1,4 +1,4 @@
-"""What a program left in a view by Python's functions."""
+"""Files that a program has written or removed in a view by Python's functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncscan.scratch.redirect.tree import COPIES, MARK, REMOVED
+from syncscan.scratch.redirect.redirected_tree import COPIES, MARK, REMOVED
 
 
 def written(folder: Path) -> dict[str, Path | None]:
@@ -15,13 +15,13 @@ def written(folder: Path) -> dict[str, Path | None]:
     Args:
         folder: the scratch folder of the view.
     """
-    found: dict[str, Path | None] = {}
+    files: dict[str, Path | None] = {}
     for mark in _files(folder / REMOVED):
         path = str(mark)[len(str(folder / REMOVED)) : -len(MARK)]
-        found.update((str(file), None) for file in _files(Path(path)))
+        files.update((str(file), None) for file in _files(Path(path)))
     for copy in _files(folder / COPIES):
-        found[str(copy)[len(str(folder / COPIES)) :]] = copy
-    return found
+        files[str(copy)[len(str(folder / COPIES)) :]] = copy
+    return files
 
 
 def _files(path: Path) -> Iterator[Path]:

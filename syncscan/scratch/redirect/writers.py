@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
-from syncscan.scratch.redirect.functions import Functions
+from syncscan.scratch.redirect.functions import PathFunctions
 
 WRITES, READS, EITHER = "writes", "reads", "either"
 FUNCTIONS: Mapping[str, Mapping[str, str]] = {
@@ -27,16 +27,16 @@ FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     "h5py": {"h5f.open": EITHER, "h5f.create": WRITES, "h5f.is_hdf5": READS},
     "cv2": {"imwrite": WRITES, "imread": READS, "VideoWriter": WRITES, "VideoCapture": READS},
 }
-"""Of each library the functions that take a path among their first arguments, and what they do with it."""
+"""Functions that take a path among their first arguments, by library, with how they use it."""
 
 
-def actions(functions: Functions) -> dict[str, Callable[[ModuleType], None]]:
+def actions(functions: PathFunctions) -> dict[str, Callable[[ModuleType], None]]:
     """Return what is done with each library when it is imported."""
-    return {name: functools.partial(_redirect, functions, known) for name, known in FUNCTIONS.items()}
+    return {name: functools.partial(_redirect, functions, used) for name, used in FUNCTIONS.items()}
 
 
-def _redirect(functions: Functions, known: Mapping[str, str], module: ModuleType) -> None:
-    for dotted, does in known.items():
+def _redirect(functions: PathFunctions, functions_of: Mapping[str, str], module: ModuleType) -> None:
+    for dotted, does in functions_of.items():
         holder: Any = module
         *outer, name = dotted.split(".")
         for part in outer:
@@ -50,7 +50,7 @@ def _redirect(functions: Functions, known: Mapping[str, str], module: ModuleType
         setattr(holder, name, staticmethod(stand_in) if bound else stand_in)
 
 
-def _with_copies(functions: Functions, call: Callable[..., Any], does: str, *, skip: bool) -> Callable[..., Any]:
+def _with_copies(functions: PathFunctions, call: Callable[..., Any], does: str, *, skip: bool) -> Callable[..., Any]:
     """Return a function that calls another with the copy in place of the first path among its arguments."""
 
     @functools.wraps(call, updated=())
@@ -72,23 +72,23 @@ def _is_path(value: Any) -> bool:
     return isinstance(value, str | bytes | os.PathLike)
 
 
-def _copy(functions: Functions, value: Any, does: str) -> Any:
+def _copy(functions: PathFunctions, value: Any, does: str) -> Any:
     """Return where a library finds a path of the user's."""
     text = os.fsdecode(value)
     if text in ("", ":memory:") or "://" in text:
         return value
     if text.startswith("file:"):
-        path, mark, rest = text[len("file:") :].partition("?")
+        path, mark, query = text[len("file:") :].partition("?")
         return (
             value
-            if "mode=memory" in rest or path == ":memory:"
-            else f"file:{_found(functions, path, does)}{mark}{rest}"
+            if "mode=memory" in query or path == ":memory:"
+            else f"file:{_found(functions, path, does)}{mark}{query}"
         )
     found = _found(functions, text, does)
     return os.fsencode(found) if isinstance(value, bytes) else found
 
 
-def _found(functions: Functions, path: str, does: str) -> str:
+def _found(functions: PathFunctions, path: str, does: str) -> str:
     tree = functions.tree
     inner = tree.path(path)
     if does == READS:

@@ -7,16 +7,16 @@ import io
 import os
 from typing import Any
 
-from syncscan.scratch.redirect.functions import Functions, named
+from syncscan.scratch.redirect.functions import PathFunctions, named
 
 _FLAGS = {"w": os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
           "a": os.O_WRONLY | os.O_CREAT | os.O_APPEND, "r": 0}  # fmt: skip
 
 
-class Opening:
+class FileOpen:
     """`open` of a view."""
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: PathFunctions) -> None:
         self._functions = functions
         self._open, self._open_code = io.open, io.open_code
 
@@ -26,10 +26,12 @@ class Opening:
     ) -> Any:  # fmt: skip
         """Open a file of the view: `io.open`."""
         with named(file):
-            made = self._open(self.at(file, mode, opener), mode, buffering, encoding, errors, newline, closefd, opener)
+            file_object = self._open(
+                self.at(file, mode, opener), mode, buffering, encoding, errors, newline, closefd, opener
+            )
         if not isinstance(file, int):
-            _named_as_given(made, file)
-        return made
+            _named_as_given(file_object, file)
+        return file_object
 
     def open_code(self, path: str) -> Any:
         """Open a Python file: `io.open_code`."""

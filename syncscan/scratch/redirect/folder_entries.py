@@ -1,4 +1,4 @@
-"""What `os.scandir` gives of a folder in a view."""
+"""Entries of a folder in a view, as `os.scandir` gives them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from syncscan.scratch.redirect.functions import Functions
+    from syncscan.scratch.redirect.functions import PathFunctions
 
 
-class Entry:
+class FolderEntry:
     """An entry of a folder, as `os.DirEntry`."""
 
-    def __init__(self, functions: Functions, folder: str, name: str, given: Any) -> None:
+    def __init__(self, functions: PathFunctions, folder: str, name: str, given: Any) -> None:
         self._functions, self._path = functions, os.path.join(folder, name)
         shown = os.path.join(os.fsdecode(given), name) if not isinstance(given, int) else name
         self.name: Any = os.fsencode(name) if isinstance(given, bytes) else name
@@ -51,20 +51,22 @@ class Entry:
             return 0
 
 
-class Entries:
+class FolderEntries:
     """The entries of a folder, as `os.scandir` returns them: an iterator that can be closed."""
 
-    def __init__(self, functions: Functions, given: Any, names: list[str]) -> None:
+    def __init__(self, functions: PathFunctions, given: Any, names: list[str]) -> None:
         folder = functions._folder(given)
-        self._entries: Iterator[Entry] = (Entry(functions, folder, n, "." if given is None else given) for n in names)
+        self._entries: Iterator[FolderEntry] = (
+            FolderEntry(functions, folder, n, "." if given is None else given) for n in names
+        )
 
-    def __iter__(self) -> Entries:
+    def __iter__(self) -> FolderEntries:
         return self
 
-    def __next__(self) -> Entry:
+    def __next__(self) -> FolderEntry:
         return next(self._entries)
 
-    def __enter__(self) -> Entries:
+    def __enter__(self) -> FolderEntries:
         return self
 
     def __exit__(self, *error: object) -> None:

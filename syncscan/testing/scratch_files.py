@@ -10,7 +10,7 @@ from syncscan.scratch import Scratch
 
 
 class TestFiles:
-    """What a test writes, in its own fixtures too, goes to scratch copies, from `redirected` blocks; until `close`.
+    """Redirects what a test writes, in its own fixtures too, to scratch copies, until `close`.
 
     Args:
         passed: folders that the test shares with others, such as pytest's for temporary files.

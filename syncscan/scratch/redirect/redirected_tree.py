@@ -1,7 +1,7 @@
 """The view that Python's functions are redirected to: copies of what was written, and marks of what was removed.
 
 Both lie on the disk, so that processes that a program starts share them. Only the functions of `os` that were there
-before any redirection are called here.
+before any redirection are called current.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 COPIES, REMOVED = "copies", "removed"
 """Folders of a scratch folder: both hold the user's paths from the root on, and of a removed one an empty file."""
 MARK = "\x01"
-"""What the name of such a file ends in."""
+"""End of the name of such a file."""
 _REMEMBERED = 10_000
 _LINKS = 40
 """Links that a path may lead through, as on Linux."""
@@ -43,7 +43,7 @@ class Originals:
 
 
 class Tree:
-    """Where each path of the user's is found, and where it is written.
+    """Where each path of the user's is names, and where it is written.
 
     Args:
         folder: a scratch folder of its own.
@@ -58,7 +58,7 @@ class Tree:
         self.paused = False
         """Whether nothing is part of the view for now."""
         self._folders: dict[str, str] = {}
-        """What folders lead to, links followed; forgotten when links or folders move."""
+        """Folders with their links followed; forgotten when links or folders move."""
 
     # paths
 
@@ -74,10 +74,10 @@ class Tree:
         if not text:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
         base = self.cwd() if dir_fd is None else self.of_descriptor(dir_fd)
-        whole = os.path.join(base, text)
-        above, name = os.path.split(whole)
+        joined = os.path.join(base, text)
+        above, name = os.path.split(joined)
         if name in ("", ".", ".."):
-            return self._without_links(whole, follow)
+            return self._without_links(joined, follow)
         at = os.path.join(self._folder(above), name)
         return self._without_links(at, True) if follow and self._is_link(self.where(at)) else at
 
@@ -86,12 +86,12 @@ class Tree:
         self._folders.clear()
 
     def _folder(self, path: str) -> str:
-        known = self._folders.get(path)
-        if known is None:
+        folder = self._folders.get(path)
+        if folder is None:
             if len(self._folders) > _REMEMBERED:
                 self._folders.clear()
-            known = self._folders[path] = self._without_links(path, True)
-        return known
+            folder = self._folders[path] = self._without_links(path, True)
+        return folder
 
     def cwd(self) -> str:
         """Return the working folder as the program knows it."""
@@ -112,16 +112,16 @@ class Tree:
             if part == "..":
                 done = os.path.dirname(done)
                 continue
-            here = os.path.join(done, part)
-            if (left or follow) and self._is_link(self.where(here)):
+            current = os.path.join(done, part)
+            if (left or follow) and self._is_link(self.where(current)):
                 links += 1
                 if links > _LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                target = os.fsdecode(self.os.readlink(self.where(here)))
+                target = os.fsdecode(self.os.readlink(self.where(current)))
                 left[:0] = [piece for piece in target.split("/") if piece not in ("", ".")]
                 done = "/" if target.startswith("/") else done
             else:
-                done = here
+                done = current
         return done
 
     def _is_link(self, path: str) -> bool:
@@ -161,15 +161,15 @@ class Tree:
         """
         if self.passes(path):
             return list(self.os.listdir(path))
-        copy, found = self._copies + path, set()
+        copy, names = self._copies + path, set()
         self.os.listdir(self.where(path))  # the error of a folder that isn't one
         if not self.is_removed(path) and self._is_folder(path):
-            found = {
+            names = {
                 name for name in self.os.listdir(path) if not self._is(self._removed + os.path.join(path, name) + MARK)
             }
         if self._is_folder(copy):
-            found |= set(self.os.listdir(copy))
-        return sorted(found)
+            names |= set(self.os.listdir(copy))
+        return sorted(names)
 
     def _is(self, path: str) -> bool:
         try:
