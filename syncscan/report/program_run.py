@@ -120,6 +120,10 @@ def strip(analysis: Analysis) -> list[StripPart]:
     return cells
 
 
+_RECORDS = "prof.step() of syncscan.profile in its loop ({}) records it"
+"""How a phase is recorded that a capture of the whole run doesn't reach."""
+
+
 def analyses_of(analysis: Analysis) -> Sequence[Analysis | None]:
     """Return the analysis of each phase of the run; None for one that wasn't recorded."""
     count = len(analysis.run.phases) if analysis.run else 0
@@ -218,9 +222,10 @@ def verdict_of(phase: RunPhase, of: Analysis | None) -> str:
         return f"{of.step.bound.verdict.capitalize()}{without}"
     if phase.kind == PhaseKind.LOADER.value:
         return "workers start, and the host waits for the first batch: persistent_workers=True keeps them"
-    if phase.missing:
-        return f"not recorded: {phase.missing}"
-    return "not recorded" if phase.share >= WORTH else ""
+    if phase.missing or phase.share >= WORTH:
+        why = f": {phase.missing}" if phase.missing else ""
+        return f"not recorded{why}; {_RECORDS.format(_place(phase))}"
+    return ""
 
 
 def _fill(held: list[list[float]], begin: float, end: float, width: float, phase: int) -> None:

@@ -65,8 +65,12 @@ def test_a_trace_of_another_run_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_was_not_recorded_is_reported_with_its_share(tmp_path: Path) -> None:
-    """And why."""
+    """And why, and how it can be."""
     analysis = api.analyze(written(tmp_path, run=phase(missing="it didn't come again")))
+    assert analysis.run is not None
+    assert program_run.verdict_of(analysis.run.phases[0], None) == (
+        "not recorded: it didn't come again; prof.step() of syncscan.profile in its loop (ppo.py:3-9) records it"
+    )
     assert "rollout 42% (ppo.py:3-9, each 3.5 steps, not recorded: it didn't come again)" in program_run.sentence(
         analysis
     )
