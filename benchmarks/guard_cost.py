@@ -56,12 +56,8 @@ def step_ratio(blocks: int = 15, steps: int = 20) -> float:
     return statistics.median(ratios)
 
 
-def call_us(watch_races: bool = True) -> dict[str, float]:
-    """Return the µs that a guard adds to calls that don't wait, and those of an allowed block and a step.
-
-    Args:
-        watch_races: whether the guard looks for races, too.
-    """
+def call_us() -> dict[str, float]:
+    """Return the µs that a guard adds to calls that don't wait, and those of an allowed block and a step."""
     import torch
 
     x, y = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
@@ -77,7 +73,7 @@ def call_us(watch_races: bool = True) -> dict[str, float]:
         "event.record()": lambda: event.record(),
         "add": lambda: x.add(y),
     }
-    longer = {name: _longer_us(call, watch_races) for name, call in calls.items()}
+    longer = {name: _longer_us(call) for name, call in calls.items()}
     with syncscan.guard(limit=10**9) as guard:
         longer["guard.step()"] = _least_us(guard.step)
         longer["with allow"] = _least_us(_allowed)
@@ -116,7 +112,7 @@ def _allowed() -> None:
         pass
 
 
-def _longer_us(call: Callable[[], Any], watch_races: bool) -> float:
+def _longer_us(call: Callable[[], Any]) -> float:
     """Return the µs that a guard adds to a call: lower quartiles of short bursts, with and without in turn.
 
     Each burst begins with an idle device and ends before its queue is full: else the device's own time is measured.
@@ -124,7 +120,7 @@ def _longer_us(call: Callable[[], Any], watch_races: bool) -> float:
     without, under = [], []
     for _ in range(ROUNDS):
         without.append(_burst_us(call))
-        with syncscan.guard(limit=10**9, watch_races=watch_races):
+        with syncscan.guard(limit=10**9):
             under.append(_burst_us(call))
     return statistics.quantiles(under, n=4)[0] - statistics.quantiles(without, n=4)[0]
 
@@ -151,9 +147,8 @@ def main() -> None:
     if not torch.cuda.is_available():
         parser.error("this measures on a GPU, and there is none.")
     print(f"a step of 1,200 ops and 20 copies without syncs, under a guard: {step_ratio():.3f} of its time")
-    alone = call_us(watch_races=False)
     for name, us in call_us().items():
-        print(f"{name:>38}  {us:+.3f} µs, {alone[name]:+.3f} µs of it without races", flush=True)
+        print(f"{name:>38}  {us:+.3f} µs", flush=True)
     print(".item() on an idle device: {:.2f} µs, seen by a guard {:.2f} µs".format(*sync_us()))
     print(f"pageable to a busy device, by bytes (STAGED_BYTES is {blocking_copies.STAGED_BYTES}):")
     for size, ms in pageable_ms().items():

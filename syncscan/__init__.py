@@ -31,12 +31,9 @@ if TYPE_CHECKING:
     from syncscan.fleet import analyze_fleet as analyze_fleet
     from syncscan.guarding.allowed import allow as allow
     from syncscan.guarding.guard import Guard as Guard
-    from syncscan.guarding.guard import RaceWarning as RaceWarning
     from syncscan.guarding.guard import SyncWarning as SyncWarning
     from syncscan.guarding.guard import UnexpectedSync as UnexpectedSync
-    from syncscan.guarding.guard import UnorderedUse as UnorderedUse
     from syncscan.guarding.guard import guard as guard
-    from syncscan.guarding.races import GuardedRace as GuardedRace
     from syncscan.guarding.seen import GuardedSync as GuardedSync
     from syncscan.live.start import watch as watch
     from syncscan.live.watch import Watch as Watch
@@ -58,7 +55,6 @@ _HOMES = {
     "Finding": "syncscan.model.finding",
     "Fixed": "syncscan.model.fix",
     "Guard": "syncscan.guarding.guard",
-    "GuardedRace": "syncscan.guarding.races",
     "GuardedSync": "syncscan.guarding.seen",
     "Habit": "syncscan.model.habit",
     "MissingExtra": "syncscan.errors",
@@ -67,7 +63,6 @@ _HOMES = {
     "ProgramFailed": "syncscan.errors",
     "Projection": "syncscan.model.projection",
     "Proof": "syncscan.model.proof",
-    "RaceWarning": "syncscan.guarding.guard",
     "Session": "syncscan.capture.session",
     "SyncWarning": "syncscan.guarding.guard",
     "SyncscanError": "syncscan.errors",
@@ -77,7 +72,6 @@ _HOMES = {
     "TraceTooLarge": "syncscan.errors",
     "TraceUnreadable": "syncscan.errors",
     "UnexpectedSync": "syncscan.guarding.guard",
-    "UnorderedUse": "syncscan.guarding.guard",
     "UsageError": "syncscan.errors",
     "Watch": "syncscan.live.watch",
     "allow": "syncscan.guarding.allowed",
@@ -101,7 +95,6 @@ __all__ = [
     "Finding",
     "Fixed",
     "Guard",
-    "GuardedRace",
     "GuardedSync",
     "Habit",
     "MissingExtra",
@@ -110,7 +103,6 @@ __all__ = [
     "ProgramFailed",
     "Projection",
     "Proof",
-    "RaceWarning",
     "Session",
     "SyncWarning",
     "SyncscanError",
@@ -120,7 +112,6 @@ __all__ = [
     "TraceTooLarge",
     "TraceUnreadable",
     "UnexpectedSync",
-    "UnorderedUse",
     "UsageError",
     "Watch",
     "__version__",

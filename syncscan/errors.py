@@ -9,8 +9,7 @@ SyncscanError
  │    └── TraceTooLarge
  ├── MissingExtra          2  an optional package is needed and isn't there
  ├── ProgramFailed         1  a program of the user's failed, or makes nothing that can be measured
- ├── UnexpectedSync        1  a guarded program waited for its device (it lives in guarding.guard)
- └── UnorderedUse          1  a guarded program used memory before a copy of it was done (there, too)
+ └── UnexpectedSync        1  a guarded program waited for its device (it lives in guarding.guard)
 """
 
 from __future__ import annotations

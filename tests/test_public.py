@@ -39,7 +39,7 @@ def test_these_names_are_public() -> None:
         "Session",
         "Watch",
     }
-    values |= {"Guard", "GuardedRace", "GuardedSync", "RaceWarning", "SyncWarning", "UnexpectedSync", "UnorderedUse"}
+    values |= {"Guard", "GuardedSync", "SyncWarning", "UnexpectedSync"}
     doors = {
         "__version__",
         "allow",

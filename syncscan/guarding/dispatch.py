@@ -3,7 +3,7 @@
 Torch's debug mode warns of blocking copies and stream synchronizations, in the thread that makes them; that costs
 nothing where nothing waits. Others are hooked by name: device and event synchronizations (`capture.explicit`), calls
 that wait below torch (`capture.silent`), non-blocking copies (`blocking_copies`). The first guard switches all of it
-on, the last one off. Where one of them asks for races too, copies open debts (`debts`), which waits pay.
+on, the last one off.
 """
 
 from __future__ import annotations
@@ -14,18 +14,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from syncscan.capture import device, explicit, fork, silent
+from syncscan.capture import explicit, fork, silent
 from syncscan.capture.entry_points import Function, Method, replaced
 from syncscan.capture.unseen import unseen
 from syncscan.guarding import blocking_copies, filters, scopes
 from syncscan.guarding.seen import in_graphs
-from syncscan.model.race import RaceKind
-
-if TYPE_CHECKING:
-    from syncscan.guarding.debts import Debt
-    from syncscan.guarding.owing import Owing
 
 WARNING = "called a synchronizing"
 """Prefix of torch's warning "… CUDA operation" (c10/cuda/CUDAFunctions.cpp, unchanged from torch 1.10 to 2.14)."""
@@ -40,10 +35,7 @@ EVERY_THREAD = 0
 
 
 class Guarding(Protocol):
-    """Receiver of syncs and races."""
-
-    watch_races: bool
-    """Whether it asks for races."""
+    """Receiver of syncs."""
 
     def saw(self, kind: str, frame: FrameType | None, thread: int) -> None:
         """Record a sync.
@@ -53,16 +45,6 @@ class Guarding(Protocol):
                 that blocks its thread) or "call" (one that waits below torch).
             frame: the frame that made it; None where the thread has none.
             thread: the thread whose it is (`threading.get_ident`).
-        """
-
-    def saw_race(self, kind: RaceKind, debt: Debt, frame: FrameType, thread: int) -> None:
-        """Record a use of memory before a copy of it is done.
-
-        Args:
-            kind: of the race.
-            debt: the copy.
-            frame: the frame that uses the memory.
-            thread: whose it is (`threading.get_ident`).
         """
 
 
@@ -75,8 +57,6 @@ _lock = threading.RLock()
 _armed: dict[int, list[Guarding]] = {}
 _undo = ExitStack()
 _thread = _ThreadFlags()
-_owing: Owing | None = None
-"""Copies that may still run; None while no guard asks for races."""
 _users_mode = 0
 """The debug mode that the program has chosen, also while a guard's is on; it is restored afterwards."""
 
@@ -85,10 +65,7 @@ def arm(guard: Guarding, thread: int) -> None:
     """Pass the syncs of one thread, or of `EVERY_THREAD`, to a guard from now on."""
     with _lock:
         if not _armed:
-            _switch_on(guard.watch_races)
-        elif guard.watch_races and _owing is None:
-            _undo.close()
-            _switch_on(True)
+            _switch_on()
         _armed[thread] = [*_armed.get(thread, ()), guard]
 
 
@@ -106,14 +83,7 @@ def disarm(guard: Guarding, thread: int) -> None:
 
 def tell(kind: str, frame: FrameType | None) -> None:
     """Pass a sync of the calling thread, at this frame or in its callees, to the guards."""
-    if _owing is not None:
-        _owing.host_waits(kind)
     _to_guards(lambda guard, thread: guard.saw(kind, frame, thread))
-
-
-def tell_race(kind: RaceKind, debt: Debt, frame: FrameType) -> None:
-    """Pass a race of the calling thread, at this frame, to the guards."""
-    _to_guards(lambda guard, thread: guard.saw_race(kind, debt, frame, thread))
 
 
 def _to_guards(pass_on: Callable[[Guarding, int], None]) -> None:
@@ -143,38 +113,22 @@ def _waiting_in_backward() -> list[int]:
     return [EVERY_THREAD, *inside]
 
 
-def _switch_on(races: bool) -> None:
+def _copy_blocked() -> None:
+    tell("copy", sys._getframe(2))
+
+
+def _switch_on() -> None:
     unseen()
     try:
         _undo.callback(filters.put_first(_Warnings()))
         _undo.callback(replaced(_by_name()))
-        _undo.callback(_watch_copies(races))
+        _undo.callback(blocking_copies.watch(_copy_blocked))
         _undo.callback(scopes.watch())
         _debug_mode_on()
         _undo.callback(fork.in_child(_in_child))
     except BaseException:
         _undo.close()
         raise
-
-
-def _watch_copies(races: bool) -> Callable[[], None]:
-    global _owing
-    blocked = lambda: tell("copy", sys._getframe(2))  # noqa: E731
-    vendor = device.vendor() if races else None
-    if vendor is None:
-        return blocking_copies.watch(blocked)
-    from syncscan.guarding.owing import Owing
-
-    _owing = Owing(vendor, tell_race)
-    undo = ExitStack()
-    undo.callback(_forget_owing)
-    undo.callback(_owing.watch(blocked))
-    return undo.close
-
-
-def _forget_owing() -> None:
-    global _owing
-    _owing = None
 
 
 class _Warnings:

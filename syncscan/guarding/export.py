@@ -17,8 +17,6 @@ class Counts:
     violations: int
     """Syncs beyond the limit."""
     allowed: int
-    races: int
-    """Uses of host memory before its copy was done that weren't allowed."""
     steps: int
     by_place: Mapping[str, int]
     """Syncs that weren't allowed, by the line that waited."""
@@ -28,7 +26,7 @@ class Counts:
 
 def scalars(counts: Counts, writer: Any, step: int) -> None:
     """Write each total with the writer's `add_scalar(tag, value, step)`."""
-    for name in ("syncs", "violations", "allowed", "races", "steps"):
+    for name in ("syncs", "violations", "allowed", "steps"):
         writer.add_scalar(f"syncscan/{counts.name}/{name}", getattr(counts, name), step)
 
 
@@ -39,7 +37,6 @@ def prometheus(counts: Counts) -> str:
     helps = {
         "syncs": "Host-device syncs that weren't allowed.",
         "violations": "Syncs beyond the limit.",
-        "races": "Uses of host memory before its copy was done that weren't allowed.",
         "steps": "Completed steps.",
     }
     for name, text in helps.items():

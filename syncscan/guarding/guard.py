@@ -9,23 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from syncscan.capture import device
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.guarding import allowed, dispatch, export, scopes
-from syncscan.guarding.races import GuardedRace, allowed_by
-from syncscan.guarding.rule_of_line import comment_at, written_reason
+from syncscan.guarding.rule_of_line import written_reason
 from syncscan.guarding.seen import Chain, GuardedSync, chain_of, frames_of, matches, own_frame, own_work
-from syncscan.model.race import RaceKind, RaceLine
-
-if TYPE_CHECKING:
-    from syncscan.guarding.debts import Debt
 
 KEPT = 100
-"""Most syncs, and most races, that are stored; all are counted."""
+"""Most syncs that are stored; all are counted."""
 
-OnViolation = Literal["warn", "raise"] | Callable[[GuardedSync], object] | Callable[[GuardedSync | GuardedRace], object]
+OnViolation = Literal["warn", "raise"] | Callable[[GuardedSync], object]
 
 
 class UnexpectedSync(SyncscanError):
@@ -42,28 +37,13 @@ class SyncWarning(UserWarning):
     """A program waited for its device where a guard forbids it."""
 
 
-class UnorderedUse(SyncscanError):
-    """A program used memory before a copy of it was done; `race` has both lines."""
-
-    slug = "unordered-use"
-
-    def __init__(self, message: str, hint: str, race: GuardedRace) -> None:
-        super().__init__(message, hint)
-        self.race = race
-
-
-class RaceWarning(UserWarning):
-    """A program used memory before a copy of it was done."""
-
-
 class Guard:
     """The result of `syncscan.guard`: counts of syncs, in total and by line, and the first of them.
 
     `violations` are the syncs beyond the limit that nobody allowed, `allowed` those that somebody did (of each the
     first `KEPT`). `count` and `allowed_count` are how many there were, `by_place` how many of each line counted, and
     `by_reason` how many were allowed for which reason. `steps` is how many ended since the guard began, `armed` whether
-    it is watching now, `highest` the most syncs that one step made. `races` are the uses of host memory before its copy
-    was done that nobody allowed (the first `KEPT`), and `race_count` how many there were.
+    it is watching now, `highest` the most syncs that one step made.
     """
 
     def __init__(
@@ -76,16 +56,13 @@ class Guard:
         scope: str | None = None,
         threads: Literal["own", "all"] = "own",
         name: str = "guard",
-        watch_races: bool = True,
     ) -> None:
         _check(limit, warmup, allow or {}, on_violation, threads)
         self.limit, self.name = limit, name
         self.armed = False
         self.steps = self.count = self.allowed_count = self.highest = 0
-        self.violation_count = self.race_count = 0
+        self.violation_count = 0
         self.violations: list[GuardedSync] = []
-        self.races: list[GuardedRace] = []
-        self.watch_races = watch_races
         self.allowed: list[GuardedSync] = []
         self.by_place: Counter[str] = Counter()
         self.by_reason: Counter[str] = Counter()
@@ -137,7 +114,6 @@ class Guard:
             syncs=self.count,
             violations=self.violation_count,
             allowed=self.allowed_count,
-            races=self.race_count,
             steps=self.steps,
             by_place=self.by_place,
             by_reason=self.by_reason,
@@ -159,37 +135,6 @@ class Guard:
             sync = replace(sync, allowed=written)
         if self._counts(sync):
             self._violate(sync)
-
-    def saw_race(self, kind: RaceKind, debt: Debt, frame: FrameType, thread: int) -> None:
-        """Record a use of memory before its copy is done; `process` calls this, in the thread that uses it."""
-        names = scopes.of(thread)
-        if not self.watch_races or not self._in_scope(names):
-            return
-        inner = frames_of(frame)
-        chain = chain_of(inner)
-        file, line, function, _ = _place(own_frame(inner))
-        reason = self._passes.reason(thread, f"{file}:{line}") or self._allowed_reason(chain) or own_work(chain)
-        reason = reason or allowed_by(comment_at(file, line), kind)
-        who = threading.current_thread().name
-        first = RaceLine(*debt.place)
-        race = GuardedRace(kind, first, file, line, function, chain, who, self.steps, names, reason)
-        with self._lock:
-            if reason:
-                self.allowed_count += 1
-                self.by_reason[reason] += 1
-                return
-            self.race_count += 1
-            self.races += [race] if len(self.races) < KEPT else []
-        self._violate_by_race(race)
-
-    def _violate_by_race(self, race: GuardedRace) -> None:
-        if callable(self._act):
-            self._act(race)  # type: ignore[arg-type]  # who asks for syncs alone has `watch_races=False`
-            return
-        if self._act == "raise":
-            raise UnorderedUse(f"{race}.", race.text.fix, race)
-        file = race.file or "syncscan"
-        warnings.warn_explicit(f"{race}. {race.text.fix}", RaceWarning, file, race.line, registry=self._shown)
 
     def _in_scope(self, names: tuple[str, ...]) -> bool:
         return self._scope is None or any(fnmatch.fnmatchcase(name, self._scope) for name in names)
@@ -248,7 +193,6 @@ def guard(
     scope: str | None = None,
     threads: Literal["own", "all"] = "own",
     name: str = "guard",
-    watch_races: bool = True,
 ) -> Guard:
     """Watch a running loop for syncs, in production too: where nothing waits it costs well below a microsecond.
 
@@ -262,22 +206,18 @@ def guard(
     doesn't see other waits below torch: synchronizations in other extensions, collectives, `cudaMalloc`. A comment
     `# syncscan: allow[RULE] reason` on the line that waits, or above it, allows it, as for `syncscan check`.
 
-    It sees races of the host with copies, too: memory that is read before a `non_blocking` copy to it is done, and
-    pinned memory that is written to before one from it is. A wait behind the copy puts that right: for an event, a
-    stream or the device, or in a read-back on its stream. Streams that race are found by a dry run alone.
+    Races are found by a dry run, and in a recording.
 
     Args:
         limit: syncs that each step may make, or the whole block where `step()` isn't called.
         allow: what may wait besides, as glob → reason. A glob is held to `path/file.py:LINE`, `path/file.py:function`
             and `path/file.py` of every frame around a sync, from any folder of the path on.
-        on_violation: "warn" with the guilty line, "raise" `UnexpectedSync` or `UnorderedUse` from it, or a function
-            that is called with the `GuardedSync` or `GuardedRace` in the thread that waited or raced. No limit allows
-            races.
+        on_violation: "warn" with the guilty line, "raise" `UnexpectedSync` from it, or a function
+            that is called with the `GuardedSync` in the thread that waited.
         warmup: number of calls of `step()` before it is armed.
         scope: count only what waits inside of a `record_function` scope whose name matches this glob.
         threads: "own" for the thread that enters the block and its backward passes; "all" for every thread.
         name: what warnings and exported counts call it.
-        watch_races: whether it looks for races: each non-blocking copy is noted, and its host tensor watched.
 
     Returns:
         A `Guard`, to be used as a context manager around a loop: to enter the first takes half a millisecond. They may
@@ -287,7 +227,7 @@ def guard(
     Raises:
         UsageError: arguments that can't mean anything.
     """
-    options = {"warmup": warmup, "scope": scope, "threads": threads, "name": name, "watch_races": watch_races}
+    options = {"warmup": warmup, "scope": scope, "threads": threads, "name": name}
     return Guard(limit, allow, on_violation, **options)  # type: ignore[arg-type]
 
 

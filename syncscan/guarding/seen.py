@@ -32,10 +32,7 @@ _COMPILES = re.compile(
 )
 _CAPTURES = str(Path(__file__).parents[1] / "capture/session.py")
 """File of capture calls: everything that a capture does in a loop lies below a call of this file."""
-_WRAPPERS = frozenset(
-    str(Path(__file__).with_name(name))
-    for name in ("awaiting.py", "blocking_copies.py", "debts.py", "owing.py", "dispatch.py")
-)
+_WRAPPERS = frozenset(str(Path(__file__).with_name(name)) for name in ("blocking_copies.py", "dispatch.py"))
 """Files of wrappers around torch's functions; a blocking `.to()` that torch warns about passes through them too."""
 _DRYRUN = str(Path(__file__).parents[1] / "dryrun")
 """Folder of a dry run's own functions, which wrap torch's."""

@@ -228,9 +228,6 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "guarding/filters.py": guarding,
     "guarding/scopes.py": guarding,
     "guarding/blocking_copies.py": guarding,
-    "guarding/debts.py": guarding,
-    "guarding/owing.py": guarding,
-    "guarding/awaiting.py": guarding,
     # The rest puts nothing into a program that compiles.
     "capture/entry_points.py": "defines `replaced`, which the others use",
     "capture/given_to_dynamo.py": "`--explain-compile` compiles a program that compiles nothing, in one extra step",

@@ -120,7 +120,7 @@ def test_a_blocking_copy_is_its_callers_line(monkeypatch: pytest.MonkeyPatch) ->
     chains: list[Any] = []
 
     class Tensor:
-        to = blocking_copies._noting_outwards(lambda *copy: None, (), blocking_copies._Each(False, (), None))(
+        to = blocking_copies._noting_outwards(lambda: None, ())(
             lambda tensor: chains.append(frames_of(sys._getframe()))
         )
 

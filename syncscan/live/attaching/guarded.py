@@ -43,7 +43,7 @@ def guard_steps(steps: int, wait_s: float, armed: Callable[[], None] = lambda: N
         Its result; None where the process uses no device.
     """
     counting = _Counting(steps)
-    guard = Guard(on_violation=counting.saw, threads="all", name="attached", watch_races=False)
+    guard = Guard(on_violation=counting.saw, threads="all", name="attached")
     with contextlib.ExitStack() as undo:
         hook = safely(lambda: OptimizerHook(counting.stepped))
         undo.callback(lambda: safely(hook.remove))
