@@ -49,7 +49,7 @@ def library_setups(trace: Trace) -> Int64:
 def _in_steps(trace: Trace, rows: Int64) -> Int64:
     """Return those of these calls that begin in the steps, on the threads that launch their work."""
     s, launching = trace.slices, trace.device_calls
-    tracks = np.unique(s.track[launching[launching != NONE]])
+    tracks = s.track[launching[launching != NONE]]
     inside = cover_of(step_intervals(trace)).holds(s.ts[rows])
     chosen: Int64 = rows[inside & np.isin(s.track[rows], tracks)]
     return chosen

@@ -13,7 +13,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 from syncscan.errors import TraceNotFound, TraceUnreadable
@@ -28,26 +28,7 @@ _LEAST = 1 << 26
 """Bytes that any archive may unpack to."""
 _MOST_HEADER = 1 << 20
 """Longest extended header of a tar, which is read at once."""
-_TAR_MAGIC = slice(257, 262)
 _HINT = "Extract it, and give a trace in it."
-
-
-def kind_of(begin: bytes) -> str:
-    """Return "zip" or "tar" for the first 512 bytes of an archive, unpacked if it is compressed; "" for others."""
-    if begin.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return "zip"
-    return "tar" if begin[_TAR_MAGIC] == b"ustar" else ""
-
-
-def within(path: str) -> tuple[str, str] | None:
-    """Return the file on the way to a path and the rest of the path, `/`-separated; None if no file is on the way."""
-    parents = list(Path(path).parents)[:-1] if not os.path.lexists(path) else []
-    for parent in parents:
-        if parent.is_file():
-            return str(parent), Path(path).relative_to(parent).as_posix()
-        if parent.is_dir():
-            return None
-    return None
 
 
 class Archive:
@@ -174,9 +155,3 @@ def _is_link(info: zipfile.ZipInfo) -> bool:
 
 def _size(below: IO[bytes]) -> int:
     return os.fstat(below.fileno()).st_size
-
-
-def is_litter(name: str) -> bool:
-    """Return whether a file in an archive holds what macOS keeps about another one."""
-    path = PurePosixPath(name)
-    return path.name.startswith("._") or "__MACOSX" in path.parts

@@ -9,14 +9,17 @@ import stat
 import sys
 import time
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, installing
-from syncscan.load.archive import Archive, kind_of, within
+from syncscan.load.archive_names import kind_of, within
 from syncscan.load.redaction import redacted
 from syncscan.load.stored import Stored, reason
 from syncscan.load.unpack import stored_as
 from syncscan.model.file_state import FileState
+
+if TYPE_CHECKING:
+    from syncscan.load.archive import Archive
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 MAGIC = 6
@@ -101,6 +104,8 @@ def opened_archive(path: str) -> Archive | None:
     if not kind:
         text.close()
         return None
+    from syncscan.load.archive import Archive  # tarfile takes some milliseconds
+
     return Archive(path, open(path, "rb"), text, kind)
 
 

@@ -82,7 +82,7 @@ def find(context: Context) -> Iterable[Habit]:
     trace = context.trace
     rows = _long(context)
     names = trace.slices.name[rows]
-    for name in np.unique(names).tolist():
+    for name in sorted(set(names.tolist())):
         calls = rows[names == name]
         if len(calls) > 1 or trace.slices.dur.item(calls.item(0)) >= ONCE_NS:
             yield from _habit(context, trace.strings[name], calls)
