@@ -129,8 +129,8 @@ class ProbeRecorder:
         elif kind in (list, tuple, dict) or name == "collections.deque":
             self._look_at_container(seen, value)
         elif isinstance(value, _CALLED):
-            if (own := _full_name(value)) not in seen.elements:
-                seen.elements.append(own)
+            if (full_name := _full_name(value)) not in seen.elements:
+                seen.elements.append(full_name)
         elif name == "numpy.ndarray" and str(value.dtype) not in seen.elements:
             seen.elements.append(str(value.dtype))
         self._compare(number, seen, value)

@@ -31,12 +31,12 @@ def names(file: File, call: ast.Call) -> frozenset[str]:
     function = call.func
     if callees.callee(file, call) is not None:
         return frozenset({OWN})
-    known = _of_value(file, function)
-    if known or not isinstance(function, ast.Attribute):
-        return known
+    of_value = _of_value(file, function)
+    if of_value or not isinstance(function, ast.Attribute):
+        return of_value
     owners = file.types(function.value)
-    found = [_of_method(file, owner, function) for owner in owners]
-    return frozenset().union(*found) if found and all(found) else frozenset()
+    methods = [_of_method(file, owner, function) for owner in owners]
+    return frozenset().union(*methods) if methods and all(methods) else frozenset()
 
 
 def is_of_library(name: str) -> bool:
@@ -78,10 +78,10 @@ def _of_observed(file: File, function: ast.expr) -> frozenset[str]:
     types = set(seen.types)
     if not types:
         return frozenset()
-    found = {_of_object(file, kind) for kind in types - _FUNCTIONS}
+    functions = {_of_object(file, kind) for kind in types - _FUNCTIONS}
     if types & _FUNCTIONS:
-        found |= set(seen.elements) or {""}
-    return frozenset(found) if "" not in found else frozenset()
+        functions |= set(seen.elements) or {""}
+    return frozenset(functions) if "" not in functions else frozenset()
 
 
 def _of_object(file: File, kind: str) -> str:
@@ -129,11 +129,13 @@ def _classes(file: File, kind: str) -> Iterator[ast.ClassDef]:
 
 
 def _is_defined(file: File, name: ast.Name) -> bool:
-    """Return whether a name is a function or class of the file, and never anything else."""
+    """Return whether a name is a function, lambda or class of the file, and never anything else."""
     home = file.home_of(name)
-    stored = any(not isinstance(n.ctx, ast.Load) for n in file.names(home, name.id))
+    stores = [n for n in file.names(home, name.id) if not isinstance(n.ctx, ast.Load)]
+    if len(stores) == 1 and isinstance(callees.value_given(file, stores[0]), ast.Lambda):
+        return True
     defined = (n for n in file.nodes if isinstance(n, Function | ast.ClassDef) and n.name == name.id)
-    return not stored and any(file.scope_of(n) is home and file.class_of(n) is None for n in defined)
+    return not stores and any(file.scope_of(n) is home and file.class_of(n) is None for n in defined)
 
 
 def _is_only_imported(file: File, name: ast.Name) -> bool:

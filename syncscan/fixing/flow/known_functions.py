@@ -95,12 +95,12 @@ def leaves_alone(name: str) -> bool:
     return quiet or _is_among(name, _ALONE)
 
 
-def _is_among(name: str, known: Iterable[str]) -> bool:
+def _is_among(name: str, patterns: Iterable[str]) -> bool:
     """Return whether a name is a known one, or of a known kind, and no function that writes in place."""
     owner = name.rpartition(".")[0]
     in_place = name.endswith("_") and not name.endswith("__")
     return not in_place and any(
-        name == one or owner == one.removesuffix(".*") or (one[-1] == "." and name.startswith(one)) for one in known
+        name == p or owner == p.removesuffix(".*") or (p[-1] == "." and name.startswith(p)) for p in patterns
     )
 
 

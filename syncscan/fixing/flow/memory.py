@@ -35,14 +35,20 @@ def is_new(file: File, value: ast.expr, depth: int = 3) -> bool:
     function = callees.callee(file, value)
     if function is not None:
         return depth > 0 and _returns_new(file, function, depth - 1)
-    what = called.names(file, value)
-    if isinstance(value.func, ast.Attribute) and not what and _may_be_tensor(file, value.func.value):
-        what = frozenset({f"torch.Tensor.{value.func.attr}"})
-    if isinstance(value.func, ast.Attribute) and what and all(known_functions.is_of_tensor(name) for name in what):
-        return all(known_functions.gives_new(name) for name in what) or is_new(
-            file, value.func.value, depth
-        )  # a view of new memory
-    return bool(what) and all(known_functions.gives_new(name) for name in what)
+    functions = _called(file, value)
+    if functions and all(known_functions.is_of_tensor(name) for name in functions):
+        assert isinstance(value.func, ast.Attribute)
+        is_view_of_new = is_new(file, value.func.value, depth)
+        return is_view_of_new or all(known_functions.gives_new(name) for name in functions)
+    return bool(functions) and all(known_functions.gives_new(name) for name in functions)
+
+
+def _called(file: File, call: ast.Call) -> frozenset[str]:
+    """Return the names of what a call may run; a method that never ran is one of tensors."""
+    functions = called.names(file, call)
+    if not functions and isinstance(call.func, ast.Attribute) and _may_be_tensor(file, call.func.value):
+        return frozenset({f"torch.Tensor.{call.func.attr}"})
+    return functions
 
 
 def stays(file: File, path: ast.expr, loop: Loop) -> bool:
@@ -152,8 +158,8 @@ def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
 
 
 def _is_known(file: File, call: ast.Call) -> bool:
-    what = called.names(file, call)
-    return bool(what) and all(name == called.OWN or known_functions.leaves_alone(name) for name in what)
+    functions = called.names(file, call)
+    return bool(functions) and all(name == called.OWN or known_functions.leaves_alone(name) for name in functions)
 
 
 def _is_only_given_new(file: File, name: ast.Name) -> bool:
@@ -351,11 +357,11 @@ class _Spread:
         if function is not None:
             self._enter(function, call, node)
             return
-        what = called.names(self._file, call)
-        known = bool(what) and all(known_functions.takes(name) for name in what)
-        if not known or _writes_by_choice(call):
+        functions = called.names(self._file, call)
+        is_known = bool(functions) and all(known_functions.takes(name) for name in functions)
+        if not is_known or _writes_by_choice(call):
             self._unknown(call)
-        elif not all(known_functions.only_reads(name) for name in what):
+        elif not all(known_functions.only_reads(name) for name in functions):
             self.look_at(call)
 
     def _unknown(self, call: ast.Call) -> None:

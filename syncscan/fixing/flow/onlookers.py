@@ -79,8 +79,8 @@ def _interruption(walk: NumberWalk, cell: Cell, node: ast.AST, outlives: bool, d
     if not outlives or isinstance(function, ast.Module) or function in done:
         return None
     calls = _calls(walk.file, function)
-    found = (_interruption(walk, cell, call, True, done | {function}) for call in calls)
-    return next((one for one in found if one is not None), None)
+    handlers = (_interruption(walk, cell, call, True, done | {function}) for call in calls)
+    return next((handler for handler in handlers if handler is not None), None)
 
 
 def _shows(walk: NumberWalk, cell: Cell, node: ast.Try, outlives: bool) -> bool:

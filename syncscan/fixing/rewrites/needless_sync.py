@@ -1,8 +1,8 @@
 """Removes `torch.cuda.synchronize()` from the step if no clock is read near it.
 
 No clock is read next to the call, nor before and after it in its function; the same is true of each call of that
-function. The file creates no streams or events, captures no graph, and copies nothing to the host with
-`non_blocking=True`.
+function. In its loops only functions of the file and of libraries run. The file creates no streams or events, captures
+no graph, and copies nothing to the host with `non_blocking=True`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import callees
+from syncscan.fixing.flow import called, callees, memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -29,6 +29,7 @@ _COUNTS_ON_IT = frozenset(
     "memory_allocated max_memory_allocated memory_stats mem_get_info pynvml profile".split()
 )
 CLOCK = "a clock is read near it, so it may be part of a measurement"
+UNKNOWN = "a function that isn't known runs in its loop, and may depend on it"
 OTHERS = "the file uses streams, events or non-blocking copies, which may depend on it"
 
 
@@ -57,6 +58,8 @@ def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
     words = {getattr(n, key, None) for n in file.nodes for key in ("attr", "id", "arg")}
     if words & _COUNTS_ON_IT:
         return Left(node, OTHERS)
+    if not _is_among_known(file, node):
+        return Left(node, UNKNOWN)
     if _is_timed(file, node, set()):
         return Left(node, CLOCK)
     statement = _with_guard(file, node)
@@ -72,6 +75,24 @@ def _of(file: File, node: ast.Expr, waits: int) -> Proposal | Left:
         change="remove the call: no clock is read near it",
         waits=waits,
     )
+
+
+def _is_among_known(file: File, node: ast.Expr) -> bool:
+    """Return whether the loops around a call run only functions of the file and of libraries, which use no streams."""
+    loops = [loop for call in _calls_around(file, node) for loop in file.loops_of(call)]
+    calls = {n for loop in loops for n in memory.running_in(file, loop) if isinstance(n, ast.Call)}
+    return all(_is_known(file, call) for call in calls)
+
+
+def _is_known(file: File, call: ast.Call) -> bool:
+    functions = called.names(file, call)
+    return bool(functions) and all(name == called.OWN or called.is_of_library(name) for name in functions)
+
+
+def _calls_around(file: File, node: ast.AST) -> list[ast.AST]:
+    """Return a node, and the calls of its function, whose loops may go around it."""
+    function = file.function_of(node)
+    return [node, *([] if isinstance(function, ast.Module) else callees.calls_of(file, function) or [])]
 
 
 def _is_timed(file: File, statement: ast.stmt, seen: set[ast.AST]) -> bool:
