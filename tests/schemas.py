@@ -64,12 +64,12 @@ LEFT_OUT = {"RankAnalysis": saved_fleet._LEFT_OUT}
 
 KINDS = {
     "analysis": Kind(
-        report_json.AnalysisDocument, report_json.SCHEMA, 6, "`analyze --format json`: the analysis of one trace."
+        report_json.AnalysisDocument, report_json.SCHEMA, 7, "`analyze --format json`: the analysis of one trace."
     ),
     "saved": Kind(
         report_json.SavedDocument,
         report_json.SCHEMA,
-        6,
+        7,
         "`analyze -o NAME.syncscan.json`: an analysis, with the data to continue it.",
     ),
     "whatif": Kind(whatif.WhatifDocument, whatif.SCHEMA, 1, "`whatif --format json`: the step without chosen syncs."),
@@ -93,7 +93,7 @@ KINDS = {
     "baseline": Kind(Baseline, "syncscan.baseline/1", 1, "`check --update-baseline`: known syncs and races."),
     "watch": Kind(Window, record.SCHEMA, 0, "A line of kind `window` in a watch's file: some seconds of a run."),
     "capture": Kind(
-        CaptureDocument, capture_run.SCHEMA, 4, "The data that a capture stores in its trace under the key `syncscan`."
+        CaptureDocument, capture_run.SCHEMA, 5, "The data that a capture stores in its trace under the key `syncscan`."
     ),
     "watch-ranks": Kind(
         watched_ranks.Ranks, watched_ranks.SCHEMA, 0, "`fleet --watch --format json`: of a job's ranks."

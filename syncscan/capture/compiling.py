@@ -41,6 +41,8 @@ NO_BREAKS = "torch {} doesn't keep graph breaks where syncscan looks for them, s
 MORE = "{} more dynamo events were left out."
 _RESUMED = re.compile(r"(?:torch_dynamo_resume_in_)+(.+?)_at_\d+$")
 """The function that dynamo makes of the rest of another one behind a graph break."""
+_SKIPPED_GRAPH = "skipping cudagraphs due to "
+"""Begin of Inductor's reasons (torch/_inductor/cudagraph_utils.py)."""
 UNSAID = "Dynamo gives no reason"
 _BROKE_AT = re.compile(r"^Graph break in user code at (.+):(\d+)$", re.MULTILINE)
 _NOTHING_IN_IT = ("no content in function call", "no graph captured", "dummy graph")
@@ -132,6 +134,10 @@ class Compiling:
             return
         self._count += 1
         self._take_breaks(frame)
+        if graphless := str(metrics.get("cudagraph_skip_reason") or ""):
+            function, file, first = self._frames.get(frame, ("", "", -1))
+            why = graphless.partition("\n")[0].removeprefix(_SKIPPED_GRAPH).removesuffix(". Found from : ")
+            self._add(CompileKind.NO_CUDA_GRAPH, why, "", (file, first, function), (function, file, first))
         reason, hint = _in_short(
             str(metrics.get("fail_reason") or metrics.get("fail_type") or self._unsaid(frame, metrics))
         )

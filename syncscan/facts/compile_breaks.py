@@ -20,7 +20,7 @@ class CompileBreak(msgspec.Struct, frozen=True):
     """Ids of those at other lines of a frame that runs eagerly."""
 
 
-_ORDER = {CompileKind.SKIPPED: 0, CompileKind.BREAK: 1, CompileKind.RECOMPILED: 2}
+_ORDER = {CompileKind.SKIPPED: 0, CompileKind.BREAK: 1, CompileKind.RECOMPILED: 2, CompileKind.NO_CUDA_GRAPH: 3}
 
 
 def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[CompileBreak, ...]:
@@ -41,7 +41,7 @@ def compile_breaks(record: CompileRecord, findings: Sequence[Finding]) -> tuple[
 
 
 def _join(event: CompileEvent, findings: Sequence[Finding]) -> CompileBreak:
-    if event.kind is CompileKind.RECOMPILED:
+    if event.kind in (CompileKind.RECOMPILED, CompileKind.NO_CUDA_GRAPH):
         return CompileBreak(event)
     ids = tuple(f.id for f in findings if any(_is_at(source, event) for source in _sources(f)))
     if event.kind is CompileKind.BREAK:

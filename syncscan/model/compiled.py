@@ -22,6 +22,9 @@ class CompileKind(Enum):
     RECOMPILED = "recompiled"
     """The frame was compiled once more, as a guard of an earlier compilation failed."""
 
+    NO_CUDA_GRAPH = "no CUDA graph"
+    """Inductor compiled the frame, and launches its kernels one by one though CUDA graphs were asked for."""
+
 
 class CompileEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A graph break, a skipped frame or a recompile, with dynamo's reason."""

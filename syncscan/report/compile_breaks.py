@@ -62,6 +62,7 @@ _NAMES = {
     CompileKind.BREAK: ("graph break", "graph breaks"),
     CompileKind.SKIPPED: ("frame run eagerly", "frames run eagerly"),
     CompileKind.RECOMPILED: ("recompile", "recompiles"),
+    CompileKind.NO_CUDA_GRAPH: ("frame without a CUDA graph", "frames without CUDA graphs"),
 }
 
 
@@ -95,6 +96,8 @@ def _became(event: CompileEvent) -> str:
         return f"all of {event.frame}() runs eagerly{often}"
     if event.kind is CompileKind.RECOMPILED:
         return f"{event.frame}() is recompiled{often}"
+    if event.kind is CompileKind.NO_CUDA_GRAPH:
+        return f"{event.frame}() gets no CUDA graph{often}"
     return f"the graph of {event.frame}() ends{often}"
 
 

@@ -129,6 +129,18 @@ def test_a_skipped_frame_without_a_recorded_failure_is_one_that_saw_ops_and_made
     assert (event.kind, event.file, event.line, event.frame) == (CompileKind.SKIPPED, "m.py", 3, "f")
 
 
+def test_a_frame_without_the_cuda_graph_it_asked_for_has_inductors_reason() -> None:
+    """Inductor's metrics name what it skips graphs for, with the user's stack below."""
+    compiling = Compiling()
+    why = "skipping cudagraphs due to mutated inputs (1 instances). Found from : \n   File m.py, line 5"
+    metrics = {"co_name": "f", "co_filename": "m.py", "co_firstlineno": 3, "cudagraph_skip_reason": why}
+    compiling._heard({"compilation_metrics": metrics, "frame_id": 0}, None)
+    compiling.close()
+    (event,) = compiling.record().events
+    assert (event.kind, event.reason) == (CompileKind.NO_CUDA_GRAPH, "mutated inputs (1 instances)")
+    assert (event.file, event.line, event.frame) == ("m.py", 3, "f")
+
+
 def test_a_reason_is_its_headlines_and_the_first_hint() -> None:
     """Both are reported if one break follows another."""
     both = (
