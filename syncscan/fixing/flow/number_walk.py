@@ -623,8 +623,21 @@ class NumberWalk:
                 block = read_back.lines(self, self.file.text.code(leaf), cell, self.tainted[leaf])
             except Stuck:
                 return False
-            self.draft.put_before(statement, "\n".join(block))
+            assign = self._assigned_above(statement, cell)
+            if assign is not None:
+                self.draft.put_behind(assign, "\n".join(block))
+            else:
+                self.draft.put_before(statement, "\n".join(block))
         return True
+
+    def _assigned_above(self, statement: ast.stmt, cell: Cell) -> ast.Assign | None:
+        """Return the only assignment of a name, if it stands above a statement in its block: there it is read."""
+        stores = [self.file.parents[store] for store in self.stores(cell)] if isinstance(cell, Local) else []
+        only = stores[0] if len(stores) == 1 else None
+        block = self.file.block_of(statement)
+        plain = isinstance(only, ast.Assign) and len(only.targets) == 1 and isinstance(only.targets[0], ast.Name)
+        above = plain and only in block and block.index(only) < block.index(statement)
+        return only if above else None  # type: ignore[return-value]
 
     def _may_assign(self, statement: ast.stmt, cell: Cell) -> bool:
         """Return whether a statement may assign a cell; to a name of the module, if its function declares it."""

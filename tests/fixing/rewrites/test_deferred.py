@@ -12,6 +12,28 @@ KEPT: dict[str, str] = {}
 END = "\nresult = repr(result)"
 FIXED = {
     (
+        "total, shown = 0.0, ''\n"
+        "for k, loss in enumerate(losses):\n"
+        "    total += loss.item()\n"
+        "    if k % 4 == 3:\n"
+        "        mean = total / 4\n"
+        "        steps = k + 1\n"
+        "        shown += 'step {} loss {:.3f}'.format(steps, mean)\n"
+        "        total = 0.0\n"
+        "result = shown"
+    ): (
+        "total, shown = 0.0, ''\n"
+        "for k, loss in enumerate(losses):\n"
+        "    total += loss.detach().double()\n"
+        "    if k % 4 == 3:\n"
+        "        mean = total / 4\n"
+        "        mean = float(mean)\n"
+        "        steps = k + 1\n"
+        "        shown += 'step {} loss {:.3f}'.format(steps, mean)\n"
+        "        total = 0.0\n"
+        "result = shown"
+    ),
+    (
         "correct, shown = 0, []\nfor epoch in range(4):\n    correct = 0\n    for loss in losses[: 6 * (epoch < 4)]:\n"
         "        correct += (loss > 0.5).sum().item()\n"
         "    shown.append(f'{correct / 40:.2%}')\n"
