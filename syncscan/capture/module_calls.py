@@ -50,6 +50,8 @@ class ModuleCalls:
             return False
         if own.get(ATTRIBUTE) is not None or self.traced():
             return False
+        if kind.__getstate__ is not importlib.import_module("torch.nn").Module.__getstate__:
+            return False  # an LSTM's, say, would put it into copies and files
         own[ATTRIBUTE] = self._ours
         _open[id(self)] = self
         _watch_compiler_once()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import re
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -331,3 +333,17 @@ def test_calls_of_a_compiled_module_are_counted() -> None:
         calls.close()
     compiled(x)
     assert (len(counted), len(made.graphs)) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", [torch.nn.Linear, torch.nn.LSTM], ids=["Linear", "LSTM"])
+def test_a_module_is_saved_and_copied_without_what_is_put_in(kind: Any) -> None:
+    """One whose class chooses by itself what a file holds is left alone."""
+    module, seen = kind(4, 4), Counter[str]()
+    calls = ModuleCalls(module, lambda: seen.update(["call"]), lambda output: None)
+    started = calls.start()
+    for copied in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        copied(torch.rand(2, 4))
+    assert not seen
+    module(torch.rand(2, 4))
+    assert seen["call"] == int(started)
+    calls.close()
