@@ -20,14 +20,14 @@ from syncscan.capture.imports import when_imported
 from syncscan.capture.unseen import unseen
 
 ATTRIBUTE = "_compiled_call_impl"
-"""What `Module.compile()` sets (torch/nn/modules/module.py, `_wrapped_call_impl`; torch 2.2 and later)."""
+"""Attribute that `Module.compile()` sets (torch/nn/modules/module.py, `_wrapped_call_impl`; torch 2.2 and later)."""
 _HOOKS = "_forward_hooks _forward_pre_hooks _backward_hooks _backward_pre_hooks".split()
 _OF_COMPILERS = ("torch.fx.", "torch.jit.", "torch.export.", "torch._export.", "torch._functorch.", "torch._inductor.")
 """Modules whose classes are what compilers make of a program's."""
 
 _open: dict[int, ModuleCalls] = {}
 _waiting: list[Callable[[], None]] = []
-"""What calls off waiting for dynamo, once anything was started."""
+"""Function that stops waiting for dynamo's import, once anything was started."""
 
 
 class ModuleCalls:
@@ -45,14 +45,14 @@ class ModuleCalls:
 
     def start(self) -> bool:
         """Start calling; return False where it couldn't be unseen."""
-        own, kind = vars(self._module), type(self._module)
+        attributes, kind = vars(self._module), type(self._module)
         if kind.__module__.startswith(_OF_COMPILERS) or not hasattr(kind, ATTRIBUTE):
             return False
-        if own.get(ATTRIBUTE) is not None or self.traced():
+        if attributes.get(ATTRIBUTE) is not None or self.traced():
             return False
         if kind.__getstate__ is not importlib.import_module("torch.nn").Module.__getstate__:
             return False  # an LSTM's, say, would put it into copies and files
-        own[ATTRIBUTE] = self._ours
+        attributes[ATTRIBUTE] = self._ours
         _open[id(self)] = self
         _watch_compiler_once()
         return True

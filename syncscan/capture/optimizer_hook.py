@@ -46,7 +46,7 @@ class _TorchHook:
         self._register_name = f"register_optimizer_step_{when}_hook"
         self._listeners: list[Hook] = []
         self._off: list[Callable[[], None]] = []
-        """What takes torch's hook out, and calls off waiting for imports."""
+        """Functions that remove torch's hook, and stop waiting for imports."""
 
     def add(self, stepped: Hook) -> None:
         self._listeners.append(stepped)
@@ -86,9 +86,9 @@ def _compiled() -> bool:
     return bool(getattr(sys.modules.get("torch._dynamo.utils"), "counters", None))
 
 
-def _hidden(dynamo: Any, told: Hook) -> Hook:
+def _hidden(dynamo: Any, listener: Hook) -> Hook:
     """Return a hook that ends no graph which the optimizer's step doesn't end."""
-    tell: Hook = dynamo.disable(told)
+    tell: Hook = dynamo.disable(listener)
     try:
         is_compiling = importlib.import_module("torch.compiler").is_compiling
     except (ImportError, AttributeError):  # before torch 2.3

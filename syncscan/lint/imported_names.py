@@ -41,13 +41,13 @@ class FileNames:
         self.modules = self._modules_among(classes)
 
     def _modules_among(self, classes: list[ast.ClassDef]) -> frozenset[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for _ in range(len(classes)):
-            more = {c.name for c in classes if any((n := self.of(b)) in found or _MODULES.search(n) for b in c.bases)}
-            if more <= found:
+            more = {c.name for c in classes if any((n := self.of(b)) in names or _MODULES.search(n) for b in c.bases)}
+            if more <= names:
                 break
-            found |= more
-        return frozenset(found)
+            names |= more
+        return frozenset(names)
 
     def of(self, node: ast.expr) -> str:
         """Return the dotted name of an expression with its first part resolved; empty if it isn't a name."""

@@ -84,12 +84,12 @@ def _only_one(path: str) -> str:
     """Return the trace in a tar or zip that holds one, and any other path as it is."""
     if not os.path.isfile(path):  # noqa: PTH113  Path.is_file raises for long names
         return path
-    found = find(path)
-    if len(found) > 1:
+    traces = find(path)
+    if len(traces) > 1:
         raise TraceUnreadable(
-            f"{redacted(path)} contains {len(found)} traces.", f"Give one, such as {redacted(found[0])}."
+            f"{redacted(path)} contains {len(traces)} traces.", f"Give one, such as {redacted(traces[0])}."
         )
-    return found[0]
+    return traces[0]
 
 
 def _read_by_two(

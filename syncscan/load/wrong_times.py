@@ -72,13 +72,13 @@ def _shorten(columns: dict[str, Any]) -> tuple[int, int]:
     keys = np.stack([columns["track"][rows], columns["device"][rows], columns["stream"][rows]])
     borders = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
     count, longest = 0, 0
-    for own in np.split(rows, borders):
-        wrong = _too_long(columns, own)
+    for stream_rows in np.split(rows, borders):
+        wrong = _too_long(columns, stream_rows)
         if len(wrong):
-            begins = columns["ts"][own]
-            lengths = columns["dur"][own[wrong]]
+            begins = columns["ts"][stream_rows]
+            lengths = columns["dur"][stream_rows[wrong]]
             count, longest = count + len(wrong), max(longest, int(lengths.max()))
-            columns["dur"][own[wrong]] = begins[wrong + 1] - begins[wrong]
+            columns["dur"][stream_rows[wrong]] = begins[wrong + 1] - begins[wrong]
     return count, longest
 
 

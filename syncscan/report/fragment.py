@@ -17,8 +17,8 @@ from syncscan.report.habits import HabitText
 from syncscan.report.phrases import certainty, chain, facts, places
 from syncscan.report.remedies import RemedyText
 from syncscan.report.shown_names import shown
-from syncscan.report.steadiness import unprofiled
 from syncscan.report.story import FindingText, story_of
+from syncscan.report.timed_steps import unprofiled
 from syncscan.report.units import duration
 
 MAX_ROWS = 20

@@ -17,8 +17,8 @@ from syncscan.report.markup import cell, code, escaped
 from syncscan.report.phrases import certainty, chain, facts, places, sentences
 from syncscan.report.remedies import RemedyText
 from syncscan.report.shown_names import shown
-from syncscan.report.steadiness import unprofiled
 from syncscan.report.story import FindingText, Story, story_of
+from syncscan.report.timed_steps import unprofiled
 from syncscan.report.units import duration
 from syncscan.version import __version__
 

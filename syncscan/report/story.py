@@ -26,7 +26,7 @@ from syncscan.report import (
     races,
     remedies,
     states,
-    steadiness,
+    timed_steps,
 )
 from syncscan.report.habits import HabitText
 from syncscan.report.phrases import (
@@ -208,7 +208,7 @@ def story_of(analysis: Analysis, program: Sequence[str] | None = None) -> Story:
         **asdict(conclusion),
         bound=analysis.step.bound,
         reason=dry_run.reason(analysis) if timeless else analysis.step.reason,
-        lacking=() if timeless else tuple(filter(None, (steadiness.sentence(analysis), *lacking(analysis)))),
+        lacking=() if timeless else tuple(filter(None, (timed_steps.sentence(analysis), *lacking(analysis)))),
         findings=tuple(findings.values()),
         habits=tuple(habit_texts.values()),
         ranked=tuple(findings.get(x.id) or habit_texts[x.id] for x in shown.ranked),

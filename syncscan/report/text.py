@@ -28,9 +28,9 @@ from syncscan.report.habits import HabitText
 from syncscan.report.host_text import compile_table, host_tables, kernel_table
 from syncscan.report.printable import printable
 from syncscan.report.remedies import RemedyText
-from syncscan.report.steadiness import step_time
 from syncscan.report.story import NOT_PROJECTED, FindingText, Story, story_of
 from syncscan.report.terminal import written
+from syncscan.report.timed_steps import step_time
 from syncscan.report.units import duration
 
 _COLORS = {Severity.HIGH: "bold red", Severity.MEDIUM: "yellow", Severity.LOW: "cyan", Severity.INFO: "dim"}

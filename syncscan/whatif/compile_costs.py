@@ -37,7 +37,7 @@ class Costs(msgspec.Struct, frozen=True):
     seven training steps whose fused work takes 1 to 6 ms, 0.28 to 0.37 in three steps without a backward pass (H100 and
     H200, torch 2.11, `benchmarks/joint`)."""
     stay_only: float
-    """The same where no backward pass follows."""
+    """The part that is left where no backward pass follows."""
     rest: float
     """The part that is left of device work that isn't fused: libraries get other layouts and epilogues. Of what is
     projected without it 0.86 to 1.06 was measured in eleven programs (H100, torch 2.11, `benchmarks/joint`), and below

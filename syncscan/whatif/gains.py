@@ -105,11 +105,11 @@ def _first_use(projector: Projector) -> str:
     """Return which calls that are made once take most of the recorded steps, with the advice; empty where none do."""
     trace = projector.trace
     rows = [*long_first_launches(trace).tolist(), *library_setups(trace).tolist()]
-    took, whole = int(trace.slices.dur[rows].sum()), projector.observed_ns * max(1, projector.measured.count)
-    if took < MOST_OF * whole:
+    took, steps_ns = int(trace.slices.dur[rows].sum()), projector.observed_ns * max(1, projector.measured.count)
+    if took < MOST_OF * steps_ns:
         return ""
     calls = "1 call takes" if len(rows) == 1 else f"{len(rows)} calls take"
-    times = f"{duration(took / 1e3)} of {duration(whole / 1e3)}"
+    times = f"{duration(took / 1e3)} of {duration(steps_ns / 1e3)}"
     return f"{calls} {times}, as on first use, once, to load code or set a library up; warm up before recording"
 
 

@@ -1,4 +1,4 @@
-"""What syncscan puts into a program's process changes nothing of what the program compiles, exports or scripts."""
+"""Nothing that syncscan puts into a process changes what the program compiles, exports or scripts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PUTS = re.compile(
     r"|Torch(Dispatch|Function)Mode\)"
     r"|\.__class__ = \w|\[ATTRIBUTE\] = |set_sync_debug_mode\(|_current_frames\(|_remote_debug"
 )
-"""What puts something into a process, or takes it out again."""
+"""Functions that put something into a process, or take it out again."""
 ELSEWHERE = ("fixing", "dryrun", "detect", "habits", "cli", "lint", "load")
 """Packages that don't run in a program's own process: a dry run is a simulation, and the others read files."""
 
@@ -266,7 +266,7 @@ ONCE = {id(put): file for file, put in reversed(PUT.items()) if not isinstance(p
 
 @pytest.mark.parametrize("file", ONCE.values())
 def test_what_is_put_in_changes_no_graph(file: str) -> None:
-    """The same graphs, breaks and compilations, whether it comes before or after the program compiles, and goes."""
+    """Graphs, breaks and compilations are equal, whether it comes before or after the program compiles, and goes."""
     put = PUT[file]
     assert not isinstance(put, str)
     for program in PROGRAMS:
@@ -292,12 +292,12 @@ def test_what_is_put_in_changes_no_graph(file: str) -> None:
 
 def test_everything_that_is_put_in_is_listed() -> None:
     """A file that puts something else into a process needs an entry, and with it a proof."""
-    found = {
+    files = {
         file.relative_to(SOURCES).as_posix()
         for file in SOURCES.rglob("*.py")
         if file.relative_to(SOURCES).parts[0] not in ELSEWHERE and PUTS.search(file.read_text())
     }
-    assert found == set(PUT)
+    assert files == set(PUT)
 
 
 def test_the_page_lists_what_is_put_in() -> None:
@@ -313,18 +313,18 @@ def test_hooks_of_the_program_end_the_counting_of_calls() -> None:
     assert calls.start()
     model(x)
     model.register_forward_pre_hook(lambda module, arguments: None)
-    made = Made()
-    compiled = torch.compile(lambda y: model(y) + 1, backend=made.backend, fullgraph=True)
+    backend = Made()
+    compiled = torch.compile(lambda y: model(y) + 1, backend=backend.backend, fullgraph=True)
     compiled(x)
-    assert (len(counted), len(made.graphs), ModuleCalls(model, list).start()) == (1, 1, False)
+    assert (len(counted), len(backend.graphs), ModuleCalls(model, list).start()) == (1, 1, False)
     calls.close()
 
 
 def test_calls_of_a_compiled_module_are_counted() -> None:
-    """Of the module that `torch.compile` returned, and of the one inside of it."""
+    """Both the module that `torch.compile` returned and the one inside of it."""
     model, counted = Network(), []
-    made = Made()
-    compiled = torch.compile(model, backend=made.backend, fullgraph=True)
+    backend = Made()
+    compiled = torch.compile(model, backend=backend.backend, fullgraph=True)
     compiled(x)
     for module in (model, compiled):
         calls = ModuleCalls(module, lambda: counted.append(1))
@@ -332,7 +332,7 @@ def test_calls_of_a_compiled_module_are_counted() -> None:
         compiled(x)
         calls.close()
     compiled(x)
-    assert (len(counted), len(made.graphs)) == (2, 1)
+    assert (len(counted), len(backend.graphs)) == (2, 1)
 
 
 @pytest.mark.parametrize("kind", [torch.nn.Linear, torch.nn.LSTM], ids=["Linear", "LSTM"])

@@ -18,7 +18,7 @@ def proposal(lines: int, places: int = 1, *, shared: bool = False) -> Proposal:
     statement = ast.parse(text.text).body[0]
     draft = Draft(text)
     draft.put_behind(statement, *(f"read({k})" for k in range(lines)))
-    others = tuple(ast.parse("x").body[0] for _ in range(places - 1))
+    further = tuple(ast.parse("x").body[0] for _ in range(places - 1))
     return Proposal(
         node=statement,
         draft=draft,
@@ -26,7 +26,7 @@ def proposal(lines: int, places: int = 1, *, shared: bool = False) -> Proposal:
         rewrite="",
         change="read it later",
         waits=9,
-        group=others,
+        group=further,
         shared=shared,
     )
 
@@ -41,5 +41,5 @@ def test_two_lines_may_be_added_for_each_place(lines: int, places: int, shared: 
 
 
 def test_the_reason_holds_the_lines() -> None:
-    """What is left to the author says what to write."""
+    """A change that is left to the author says what to write."""
     assert by_hand(proposal(2)) == "it would take 2 more lines: to read it later, add `read(0)`; `read(1)`"

@@ -1,4 +1,4 @@
-"""What is done once, on first use, or anew for each new shape, is a finding of its own, not slow launching."""
+"""Work that is done once, on first use, or anew for each new shape, is a finding of its own, not slow launching."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def launching(lengths: list[float]) -> TraceBuilder:
 
 
 def test_a_few_very_long_launches_load_code() -> None:
-    """Of 40, four take 100 ms: they are named with what to do, and graphs or a compile aren't advised."""
+    """Four of 40 take 100 ms: they are named with what to do, and graphs or a compile aren't advised."""
     t = launching([*[100_000.0] * 4, *[6.0] * 36])
     habit = habits_of(t)["lazy-loading"]
     assert habit.advice.title == "4 calls load code or set a library up, once, on first use"

@@ -118,7 +118,7 @@ def test_in_a_forward(tmp_path: Path, line: str, rule: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "made",
+    "assignment",
     [
         "f = nn.Linear(4, 4).cuda().eval()",
         "f = torch.compile(nn.Sequential(nn.Linear(4, 4)).to(device))",
@@ -128,10 +128,10 @@ def test_in_a_forward(tmp_path: Path, line: str, rule: str | None) -> None:
         "f = AutoModelForCausalLM.from_pretrained('x')",
     ],
 )
-def test_a_module_is_known_by_what_makes_it(tmp_path: Path, made: str) -> None:
+def test_a_module_is_known_by_what_makes_it(tmp_path: Path, assignment: str) -> None:
     """Whatever it is called: a loop that calls it runs a model, and what it returns is a tensor."""
     code = "import torch\nfrom torch import nn\nclass Base(nn.Module): ...\nclass Own(Base): ...\ndevice = 'cuda'\n"
-    code += f"{made}\nfor i in range(9):\n    print(f(x).mean().item())\n"
+    code += f"{assignment}\nfor i in range(9):\n    print(f(x).mean().item())\n"
     code += "def other(f):\n    for i in range(9):\n        f(i).item()\n"
     (tmp_path / "n.py").write_text(code)
     lines = code.splitlines()

@@ -1,6 +1,6 @@
 """Functions that are known to give new memory, to only read, or to leave alone what they aren't given.
 
-Names are full ones, as `called.names` gives them. What isn't here may do anything.
+Names are full ones, as `callables.names` gives them. What isn't here may do anything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _READ = (
     "builtins.repr builtins.round builtins.str builtins.type json. logging. math. str. warnings. "
     "torch.nn.modules.loss. torch.utils.tensorboard. tensorboardX."
 ).split()
-"""What only looks at what it is given, and gives nothing of its memory back; with a dot at the end all of a kind."""
+"""Functions that only look at what they are given, and give nothing of its memory back.
+
+A name with a dot at the end stands for all below it."""
 _TAKE = (
     *_READ,
     *(
@@ -54,7 +56,9 @@ _TAKE = (
         "torch.nn.modules.sparse. torch.nn.modules.normalization. torch.nn.modules.rnn. torch.nn.modules.pooling."
     ).split(),
 )
-"""What doesn't write to what it is given, but may give it back, or a view; with a star what stands there itself."""
+"""Functions that don't write to what they are given, but may give it back, or a view.
+
+A name that ends with a star stands for what is directly below it."""
 _ALONE = (
     *_TAKE,
     *(
@@ -63,7 +67,7 @@ _ALONE = (
         "tqdm. tuple."
     ).split(),
 )
-"""What doesn't write to a tensor that it isn't given."""
+"""Functions that don't write to a tensor that they aren't given."""
 _QUIET = frozenset("children eval modules named_parameters parameters state_dict train zero_grad".split())
 """Methods of modules and optimizers that write to no values."""
 

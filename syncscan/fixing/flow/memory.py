@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from syncscan.fixing.flow import called, callees, known_functions
+from syncscan.fixing.flow import callables, callees, known_functions
 from syncscan.fixing.program_file import File, Function, Loop, Scope
 
 _PROPERTIES = frozenset(
@@ -45,7 +45,7 @@ def is_new(file: File, value: ast.expr, depth: int = 3) -> bool:
 
 def _called(file: File, call: ast.Call) -> frozenset[str]:
     """Return the names of what a call may run; a method that never ran is one of tensors."""
-    functions = called.names(file, call)
+    functions = callables.names(file, call)
     if not functions and isinstance(call.func, ast.Attribute) and _may_be_tensor(file, call.func.value):
         return frozenset({f"torch.Tensor.{call.func.attr}"})
     return functions
@@ -158,8 +158,8 @@ def _leaves_alone(file: File, region: Collection[ast.AST]) -> bool:
 
 
 def _is_known(file: File, call: ast.Call) -> bool:
-    functions = called.names(file, call)
-    return bool(functions) and all(name == called.OWN or known_functions.leaves_alone(name) for name in functions)
+    functions = callables.names(file, call)
+    return bool(functions) and all(name == callables.OWN or known_functions.leaves_alone(name) for name in functions)
 
 
 def _is_only_given_new(file: File, name: ast.Name) -> bool:
@@ -357,7 +357,7 @@ class _Spread:
         if function is not None:
             self._enter(function, call, node)
             return
-        functions = called.names(self._file, call)
+        functions = callables.names(self._file, call)
         is_known = bool(functions) and all(known_functions.takes(name) for name in functions)
         if not is_known or _writes_by_choice(call):
             self._unknown(call)

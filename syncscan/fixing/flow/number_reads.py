@@ -162,10 +162,10 @@ def written(file: File, site: NumberRead, how: Deferral, render: Render) -> str:
         source += ".squeeze()"
     if (not site.detached and _needs_detach(file, site)) or (site.detached and not _is_data(site.of)):
         source += ".detach()"
-    whole = source + _convert(site, how)
+    converted = source + _convert(site, how)
     plain = render(site.of)
-    needless = whole == f"({plain})" and isinstance(file.parents[site.node], ast.Call | ast.keyword | ast.Assign)
-    return plain if needless else whole
+    needless = converted == f"({plain})" and isinstance(file.parents[site.node], ast.Call | ast.keyword | ast.Assign)
+    return plain if needless else converted
 
 
 def _convert(site: NumberRead, how: Deferral) -> str:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from syncscan.fixing.flow import called, callees
+from syncscan.fixing.flow import callables, callees
 from syncscan.fixing.flow.taint import Attribute, Cell, ContainerShape, Origin, Stuck
 from syncscan.fixing.program_file import File, Function
 
@@ -108,8 +108,8 @@ def _only_says(file: File, statement: ast.stmt) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not all(isinstance(a, ast.Constant) for a in call.args):
         return False
-    names = called.names(file, call)
-    return bool(names) and all(called.is_of_library(name) for name in names)
+    names = callables.names(file, call)
+    return bool(names) and all(callables.is_of_library(name) for name in names)
 
 
 def _ends(body: list[ast.stmt]) -> bool:
@@ -125,7 +125,7 @@ def _is_used_outside(walk: NumberWalk, cell: Cell, node: ast.Try | ast.With | as
 def _lets_pass(file: File, context: ast.expr) -> bool:
     """Return whether a context neither handles exceptions nor looks at the program's objects."""
     if isinstance(context, ast.Call) and isinstance(context.func, ast.Name | ast.Attribute):
-        names = called.names(file, context)
+        names = callables.names(file, context)
         if names and all(name.startswith(_CONTEXTS) or name == "builtins.open" for name in names):
             return True
     types = file.types(context)
@@ -150,7 +150,7 @@ def _calls(file: File, function: Function) -> Iterator[ast.Call]:
     for node in file.nodes:
         if isinstance(node, ast.Call):
             named = isinstance(node.func, ast.Attribute) and node.func.attr == function.name
-            if callees.callee(file, node) is function or (named and not called.names(file, node)):
+            if callees.callee(file, node) is function or (named and not callables.names(file, node)):
                 yield node
 
 
@@ -173,10 +173,10 @@ def _check_object(walk: NumberWalk, cell: Attribute, origin: Origin) -> None:
 
 def _may_read(file: File, call: ast.Call, owner: str) -> bool:
     """Return whether a call may look at the attributes of a class's objects outside of what the file shows."""
-    names = called.names(file, call)
-    if not names or not all(name == called.OWN or called.is_of_library(name) for name in names):
+    names = callables.names(file, call)
+    if not names or not all(name == callables.OWN or callables.is_of_library(name) for name in names):
         return True
-    if called.OWN in names or names <= _SHALLOW or all(name.startswith(_CONTAINERS) for name in names):
+    if callables.OWN in names or names <= _SHALLOW or all(name.startswith(_CONTAINERS) for name in names):
         return False
     if names <= _SPEAK and any(callees.method(file, owner, name) for name in ("__str__", "__repr__")):
         return False

@@ -55,12 +55,12 @@ def lines(walk: NumberWalk, path: str, cell: Cell, taint: Taint, home: Home | No
         counts = "collections.Counter" in {t for use in walk.uses(cell) for t in walk.file.types(use)}
         # Counter.update adds to its counts
         return [f"dict.update({path}, {numbers})" if counts else f"{path}.update({numbers})"]
-    if home is not None and isinstance(cell, Local) and (found := collected(walk, cell, home)) is not None:
-        if taint.shape is ContainerShape.LIST and all(_is_put_off(walk, element) for element in found):
+    if home is not None and isinstance(cell, Local) and (elements := collected(walk, cell, home)) is not None:
+        if taint.shape is ContainerShape.LIST and all(_is_put_off(walk, element) for element in elements):
             return [f"{path} = torch.stack({path}).tolist() if {path} else []"]
-        if taint.shape is ContainerShape.ROWS and (keys := _keys(walk, found)):
+        if taint.shape is ContainerShape.ROWS and (keys := _keys(walk, elements)):
             return [line for key in keys for line in _rows(walk, path, key)]
-        if taint.shape is ContainerShape.PAIRS and (at := _positions(walk, found)) is not None:
+        if taint.shape is ContainerShape.PAIRS and (at := _positions(walk, elements)) is not None:
             return _pairs(walk, path, *at)
     raise Stuck(
         home or walk.site.node,
@@ -166,7 +166,7 @@ def _appended(file: File, name: ast.Name) -> list[ast.expr] | None:
 
 def _keys(walk: NumberWalk, rows: Sequence[ast.expr]) -> list[str]:
     """Return the source of the keys under which each dictionary certainly has a deferred number."""
-    known: set[tuple[str, ...]] = set()
+    key_sets: set[tuple[str, ...]] = set()
     for row in rows:
         if not isinstance(row, ast.Dict) or None in row.keys:
             return []
@@ -174,23 +174,23 @@ def _keys(walk: NumberWalk, rows: Sequence[ast.expr]) -> list[str]:
         put_off = [(key, value) for key, value in pairs if value in walk.tainted]
         if not all(isinstance(key, ast.Constant) and _is_put_off(walk, value) for key, value in put_off):
             return []
-        known.add(tuple(walk.file.text.code(key) for key, _ in put_off if key is not None))
-    return list(known.pop()) if len(known) == 1 else []
+        key_sets.add(tuple(walk.file.text.code(key) for key, _ in put_off if key is not None))
+    return list(key_sets.pop()) if len(key_sets) == 1 else []
 
 
 def _positions(walk: NumberWalk, rows: Sequence[ast.expr]) -> tuple[list[int], int] | None:
     """Return where each tuple certainly has a deferred number, and how long it is."""
-    known: set[tuple[tuple[int, ...], int]] = set()
+    places: set[tuple[tuple[int, ...], int]] = set()
     for row in rows:
         if not isinstance(row, ast.Tuple) or any(isinstance(part, ast.Starred) for part in row.elts):
             return None
         at = [k for k, part in enumerate(row.elts) if part in walk.tainted]
         if not all(_is_put_off(walk, row.elts[k]) for k in at):
             return None
-        known.add((tuple(at), len(row.elts)))
-    if len(known) != 1:
+        places.add((tuple(at), len(row.elts)))
+    if len(places) != 1:
         return None
-    positions, length = known.pop()
+    positions, length = places.pop()
     return list(positions), length
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from syncscan.fixing import clock_reads, questions
 from syncscan.fixing.edits import Draft
-from syncscan.fixing.flow import called, callees, memory
+from syncscan.fixing.flow import callables, callees, memory
 from syncscan.fixing.program_file import File
 from syncscan.fixing.proposal import Left, Proposal
 from syncscan.model.fix import Safety
@@ -85,8 +85,8 @@ def _is_among_known(file: File, node: ast.Expr) -> bool:
 
 
 def _is_known(file: File, call: ast.Call) -> bool:
-    functions = called.names(file, call)
-    return bool(functions) and all(name == called.OWN or called.is_of_library(name) for name in functions)
+    functions = callables.names(file, call)
+    return bool(functions) and all(name == callables.OWN or callables.is_of_library(name) for name in functions)
 
 
 def _calls_around(file: File, node: ast.AST) -> list[ast.AST]:

@@ -86,10 +86,10 @@ def _prepared(file: File, node: ast.AST, accelerator: ast.Call) -> Iterator[Prop
 def _given(file: File, accelerator: ast.Call) -> ast.Call | None:
     """Return the call that makes the configuration which the accelerator already gets, if it can take the argument."""
     value = next((k.value for k in accelerator.keywords if k.arg == "dataloader_config"), None)
-    made = makers.made(file, value) if isinstance(value, ast.Name) else value
-    if not isinstance(made, ast.Call) or not makers.takes(made, "non_blocking") or made.args:
+    call = makers.made(file, value) if isinstance(value, ast.Name) else value
+    if not isinstance(call, ast.Call) or not makers.takes(call, "non_blocking") or call.args:
         return None
-    return made if makers.full_name(file, made.func).endswith(f".{CONFIGURATION}") else None
+    return call if makers.full_name(file, call.func).endswith(f".{CONFIGURATION}") else None
 
 
 def _makes_loader(file: File, call: ast.Call) -> bool:

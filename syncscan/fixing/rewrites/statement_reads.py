@@ -51,13 +51,13 @@ def _kind(site: NumberRead) -> str:
 
 def _proposal(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> Proposal:
     draft = Draft(file.text)
-    each: dict[str, NumberRead] = {}
+    by_source: dict[str, NumberRead] = {}
     for site in reads:
-        each.setdefault(file.text.code(site.of), site)
-    different = list(each.values())
-    whole = _takes_all(statement, reads)
-    if whole is not None and len(different) == len(reads):
-        draft.replace(whole, lambda render: _at_once(file, statement, different, render))
+        by_source.setdefault(file.text.code(site.of), site)
+    different = list(by_source.values())
+    container = _takes_all(statement, reads)
+    if container is not None and len(different) == len(reads):
+        draft.replace(container, lambda render: _at_once(file, statement, different, render))
     else:
         names: dict[str, str] = {}
         for site in different:
@@ -71,7 +71,7 @@ def _proposal(file: File, statement: ast.stmt, reads: Sequence[NumberRead]) -> P
         rule="item",
         rewrite=ID,
         change="copy the numbers of this statement at once",
-        waits=sum(file.own_waits(site.node) for site in reads) - (reads[0].count if whole is not None else 0),
+        waits=sum(file.own_waits(site.node) for site in reads) - (reads[0].count if container is not None else 0),
         group=tuple(site.node for site in reads[1:]),
         shared=True,
     )

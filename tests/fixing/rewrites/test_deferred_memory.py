@@ -62,7 +62,7 @@ FIXED = {_program(lines): _kept(lines, ".clone()") for lines in COPIED.values()}
 
 @pytest.mark.parametrize("name", [*COPIED, *SHARED])
 def test_it_is_copied_if_something_may_write_to_it(programs: dict[str, Rewritten], name: str) -> None:
-    """What is only read meanwhile isn't."""
+    """A tensor that is only read meanwhile isn't."""
     body = _program({**COPIED, **SHARED}[name])
     program = programs[body]
     assert program.text == FIXED[body] + END

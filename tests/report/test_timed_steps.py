@@ -8,7 +8,7 @@ from syncscan.api import analyze_trace
 from syncscan.model.analysis import Analysis
 from syncscan.model.step import Bound
 from syncscan.report import render
-from syncscan.report.steadiness import known_within, sentence, step_time
+from syncscan.report.timed_steps import known_within, sentence, step_time
 from tests.builder import TraceBuilder
 
 FORMATS = ("text", "markdown", "html", "json")

@@ -1,4 +1,4 @@
-"""What a call runs is named where the file or its run shows it, and unknown elsewhere."""
+"""The function that a call runs is named where the file or its run shows it, and unknown elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from syncscan.fixing.flow import called
+from syncscan.fixing.flow import callables
 from syncscan.fixing.messages import ProgramJob
 from syncscan.fixing.program_file import File
 from syncscan.fixing.runs import Runs
@@ -47,7 +47,7 @@ NAMES = {
     "loss_fn": "torch.nn.functional.mse_loss",
     "partial": "functools.partial",
     "bound": "",
-    "net": called.OWN,
+    "net": callables.OWN,
     "eval": "torch.nn.Module.eval",
     "hook": "other.changed",
     "relu": "torch.nn.functional.relu",
@@ -56,8 +56,8 @@ NAMES = {
     "never": "",
     "close": "",
     "mul_": "",
-    "run": called.OWN,
-    "Net": called.OWN,
+    "run": callables.OWN,
+    "Net": callables.OWN,
 }
 """A function's name as it is written → what its calls run; empty for anything."""
 
@@ -78,10 +78,10 @@ def test_a_call_is_named(file: File, written: str) -> None:
     """By imports and definitions where these tell, else by what the run saw."""
     calls = [n for n in file.nodes if isinstance(n, ast.Call)]
     (call, *_) = [n for n in calls if written in (getattr(n.func, "id", ""), getattr(n.func, "attr", ""))]
-    assert called.names(file, call) == ({NAMES[written]} if NAMES[written] else set())
+    assert callables.names(file, call) == ({NAMES[written]} if NAMES[written] else set())
 
 
 def test_the_program_s_own_files_are_no_libraries() -> None:
     """Their functions may know any object of the program."""
     known = ["torch.relu", "json.dumps", "list.append", "builtins.len"]
-    assert [called.is_of_library(name) for name in [*known, "other.changed", "hook"]] == [True] * 4 + [False] * 2
+    assert [callables.is_of_library(name) for name in [*known, "other.changed", "hook"]] == [True] * 4 + [False] * 2
