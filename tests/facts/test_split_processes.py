@@ -65,7 +65,7 @@ def test_the_report_says_whose_it_is_and_what_the_others_take() -> None:
     analysis = analyze_trace(merged())
     (sentence,) = analysis.integrity.sentences()
     assert "2 processes: this report covers process 100 only" in sentence
-    assert "1100 takes 1 ms per step, device 1 busy 40%" in sentence
+    assert "1100 takes 1.00 ms per step, device 1 busy 40%" in sentence
     matches = [(p.process, p.count, [d.device for d in p.devices]) for p in analysis.step.processes]
     assert matches == [("100", 3, [0]), ("1100", 3, [1])]
 

@@ -39,7 +39,10 @@ def drawn(analysis: Analysis, launches: str | None, *remove: str, at: int | None
 @pytest.mark.parametrize(("launches", "remove"), WAYS)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_drawn_steps_end_where_the_projection_says(name: str, launches: str, remove: tuple[str, ...]) -> None:
-    """All replayed steps together take the projected part of their recorded time; one alone may differ a bit more."""
+    """All replayed steps together take the projected part of their recorded time; one alone may differ a bit more.
+
+    What a compiled network's calls cost is as long in a short step as in a long one, so it is more of the short one.
+    """
     analysis = recorded(name)
     assert isinstance(analysis.projector, Projector)
     begins = [step.begin for step in analysis.projector.steps.intervals]
@@ -48,7 +51,7 @@ def test_drawn_steps_end_where_the_projection_says(name: str, launches: str, rem
     parts = [(plan.replayed_end - plan.begin) / (plan.end - plan.begin) for plan in plans]
     whole = sum(plan.replayed_end - plan.begin for plan in plans) / sum(plan.end - plan.begin for plan in plans)
     assert whole == pytest.approx(p.predicted_us / p.baseline_us, abs=0.015)
-    assert parts == pytest.approx([p.predicted_us / p.baseline_us] * len(parts), abs=0.04)
+    assert parts == pytest.approx([p.predicted_us / p.baseline_us] * len(parts), rel=0.04, abs=0.04)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
