@@ -40,8 +40,8 @@ class ModuleCalls:
     """
 
     def __init__(self, module: Any, called: Callable[[], None], returned: Callable[[Any], None] | None = None) -> None:
-        self._module = module
-        self._ours = _handing_on(module, called, returned)
+        self._module = _compiled_from(module)
+        self._ours = _handing_on(self._module, called, returned)
 
     def start(self) -> bool:
         """Start calling; return False where it couldn't be unseen."""
@@ -68,6 +68,11 @@ class ModuleCalls:
         everywhere = importlib.import_module("torch.nn.modules.module")
         own = any(vars(self._module).get(name) for name in _HOOKS)
         return own or bool(getattr(everywhere, "_has_any_global_hook", bool)())
+
+
+def _compiled_from(module: Any) -> Any:
+    """Return the module whose call `torch.compile` wrapped, for what it returned; any other module as it is."""
+    return vars(module).get("_modules", {}).get("_orig_mod", module)
 
 
 def _watch_compiler_once() -> None:

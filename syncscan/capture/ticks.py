@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -86,7 +87,7 @@ class Ticks:
         """Start the timer; a child that is forked meanwhile doesn't inherit it."""
         unseen()
         self._undo.enter_context(unwatched())
-        self._undo.callback(_listen(_handler(self._rows, self.spent, self._read)))
+        self._undo.callback(_listen(_shielded(_handler(self._rows, self.spent, self._read))))
         self._undo.callback(self._set, 0, 0)  # runs first: no tick comes to a handler that has gone
         self._began = time.monotonic_ns()
         self._set(self._began + self.period_ns, self.period_ns)
@@ -195,6 +196,14 @@ def _handler(
         spent.append((began, clock() - began))
 
     return tick
+
+
+def _shielded(handler: Callable[[int, FrameType | None], None]) -> Callable[..., Any]:
+    """Keep torch's compiler from compiling what the handler calls outside of syncscan, in the standard library."""
+    if "torch._dynamo" not in sys.modules:
+        return handler
+    disabled: Callable[..., Any] = importlib.import_module("torch._dynamo.decorators").disable(handler)
+    return disabled
 
 
 def line_of(code: CodeType, at: int) -> int:

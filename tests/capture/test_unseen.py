@@ -241,6 +241,7 @@ PUT: dict[str, Callable[[], Callable[[], None]] | str] = {
     "live/sampler.py": "a thread of its own looks at frames",
     "live/hooks.py": "a thread of its own looks at frames",
     "live/attaching/inside.py": "looks at frames once",
+    "scratch/imported.py": "calls functions at imports, which nothing that is compiled makes",
     "live/attaching/stuck.py": "another process looks at frames",
 }
 """Files that put something into a program's process → what opens it and returns what closes it, or why it is none."""

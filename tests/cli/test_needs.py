@@ -36,7 +36,7 @@ VALUES = {
 NO_PROCESS = str(2**31 - 1)
 """A number that no process has: Linux's are at most 2**22."""
 
-ARGUMENTS = {"time": ["no.py:f"], "explain": ["item"], "attach": [NO_PROCESS]}
+ARGUMENTS = {"explain": ["item"], "attach": [NO_PROCESS]}
 
 
 def commands() -> dict[str, click.Command]:
@@ -96,9 +96,7 @@ def parameter(command: click.Command, which: str) -> click.Parameter:
     return next(p for p in command.params if p.name == which)
 
 
-@pytest.mark.parametrize(
-    "words", [["analyze", "no.json"], ["whatif", "no.json"], ["report", "no.json", "-o", "-"], ["time", "no.py:f"]]
-)
+@pytest.mark.parametrize("words", [["analyze", "no.json"], ["whatif", "no.json"], ["report", "no.json", "-o", "-"]])
 def test_force_without_a_file_is_an_error(words: list[str]) -> None:
     """There is nothing to replace."""
     error = CliRunner().invoke(group, [*words, "--force"]).exception
@@ -113,7 +111,6 @@ def test_force_without_a_file_is_an_error(words: list[str]) -> None:
         ["analyze", "no.json", "--step-ms"],
         ["annotate", "no.json", "-o", "x", "--margin-ms"],
         ["check", "no.json", "--wait-ms"],
-        ["time", "no:f", "--seconds"],
         ["prove", "--tolerance"],
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 from pathlib import Path
@@ -41,9 +42,10 @@ while True:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count ops alone, which differ on no machine."""
+    """Count ops alone, which differ on no machine, and no optimizer that another test has left."""
     monkeypatch.setattr(program_rounds, "ALONE", Patience(0, 60, math.inf))
     monkeypatch.setattr(program_rounds, "BESIDE_OPTIMIZER", Patience(0, 2_000, math.inf))
+    gc.collect()
 
 
 def dryrun(path: Path, source: str, *args: str) -> Any:
