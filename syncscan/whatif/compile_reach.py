@@ -248,7 +248,7 @@ class CompileBreaks:
         cuts = self.outside[bisect_left(self.outside, begin) : bisect_left(self.outside, end)]
         parts = list(_cut_at(run.ops, cuts))
         if len(parts) > 1 and not trains:
-            parts = [network for part in parts if (network := _network(part))]
+            parts = [network for part in parts if (network := _network(part))] or parts
         for part in parts:
             held = list(self._call(part))
             calls = network_calls(self.trace, part) if trains and len(held) == 1 else 1
@@ -319,7 +319,8 @@ def _network(ops: tuple[OutermostOp, ...]) -> tuple[OutermostOp, ...]:
     """Return the ops of one of several calls in a step: those up to the last product.
 
     What follows is the loop's own: a sampler's step, the choice of a word, a world that is acted on. With one call it
-    isn't known to be, and a network's own end is as short.
+    isn't known to be, and a network's own end is as short. Where no call has a product, nothing tells them apart, and
+    all stays its network's.
     """
     last = max((at for at, op in enumerate(ops) if any(map(is_product, op.inner))), default=-1)
     return ops[: last + 1]
