@@ -192,23 +192,19 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
     """Return the habit with what compiling with CUDA graphs reaches of the step as it is, its syncs in place.
 
     A step without any may also fit in one graph of the program's own: then that is the likely gain, and the
-    range has both. Where an obstacle is in the way of graphs, what launches take is an upper bound.
+    range has both; what another habit is about isn't saved there. Where an obstacle is in the way of graphs, what
+    launches take is an upper bound.
     """
     if _met(obstacles, removed=True):
         return _at_most(habit, obstacles)
     parted = habit.splits or any(not f.diagnosis.intended and f.per_step >= 1.0 for f in projector.findings)
     best = _best(obstacles, removed=False)
     ways = [best] if parted or best != REDUCE_OVERHEAD else [GRAPH, best]
-    projections = [projector.joint(way).projection([]) for way in ways]
     base = states.baseline_us
-    most = base if habit.cost_us is None else habit.cost_us  # what another habit is about isn't saved here
-    saved = (
-        base - projections[0].predicted_us,
-        base - max(projection.range_us[1] for projection in projections),
-        base - min(projection.range_us[0] for projection in projections),
-    )
-    likely, low, high = (min(max(0.0, us), most) for us in saved)
-    gain = HabitGain(likely, (low, high), Basis.REPLAY)
+    most = base if habit.cost_us is None else habit.cost_us
+    each = [_saved(projector, way, base, most if way == GRAPH else base) for way in ways]
+    likely, low, high = zip(*each, strict=True)
+    gain = HabitGain(likely[0], (min(low), max(high)), Basis.REPLAY)
     if gain.recoverable_us < REPEATABILITY * base:
         gain = replace(gain, recoverable_us=0.0)
     reached = base - min(projector.joint(way).projection([]).predicted_us for way in (GRAPH, best))
@@ -219,6 +215,16 @@ def _as_reached(projector: Projector, habit: Habit, states: States, obstacles: S
         segments=() if states.eager_frames else _within(habit.segments, min(max(0.0, reached), most)),
         severity=gain.severity(base),
     )
+
+
+def _saved(projector: Projector, way: str, base_us: float, most_us: float) -> tuple[float, float, float]:
+    """Return what launching the step so saves, as its state has it, but no more than `most_us`.
+
+    The likely saving, the least and the most, in µs.
+    """
+    p = projector.joint(way).projection([])
+    likely, low, high = (min(max(0.0, base_us - us), most_us) for us in (p.predicted_us, p.range_us[1], p.range_us[0]))
+    return likely, low, high
 
 
 def _within(segments: Sequence[Segment], most_us: float) -> tuple[Segment, ...]:
