@@ -81,12 +81,13 @@ def _syncs(step: CalibratedStep, findings: dict[str, Finding], groups: Sequence[
         members = [findings[i] for i in group.ids]
         removed = frozenset(step.number[i] for i in group.ids)
         low, high = step.range(removed)
-        gain = (base - step.after(removed).period) * step.unit
+        gain = max(0.0, (base - step.after(removed).period) * step.unit)
+        limit = sum(step.limit(number) for number in removed)
         remedy = Remedy(
             findings=group.ids,
             what=members[0].diagnosis.title,
-            alone_us=max(0.0, gain),
-            range_us=(max(0.0, base * step.unit - high), max(0.0, base * step.unit - low)),
+            alone_us=gain,
+            range_us=(max(0.0, base * step.unit - high), max(gain, min(base * step.unit - low, limit))),
             after_us=None,
             basis=Basis.REPLAY,
             confidence=max((f.confidence for f in members), key=list(Confidence).index),
