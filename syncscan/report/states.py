@@ -53,7 +53,7 @@ def sentence(states: States, breaking: Sequence[Finding]) -> str:
         f"{_these(breaking)}, and {'keep' if several else 'keeps'} {_function(breaking)} from being compiled:"
         f" removed and {COMPILED[pair.launches]} the step takes"
         f" {duration(pair.us)} ({duration(low)} to {duration(high)}) instead of {duration(states.baseline_us)};"
-        f" {_either(states)}."
+        f" {_either(states, 'removing them' if several else 'removing it')}."
     )
 
 
@@ -76,7 +76,7 @@ def _function(breaking: Sequence[Finding]) -> str:
     return f"`{full}`" if full else "the network"
 
 
-def _either(states: States) -> str:
+def _either(states: States, removing: str) -> str:
     """Return what removing those syncs, and compiling, gain alone."""
     base = states.baseline_us
     syncs, compiled = (measurable(us, base) and us >= LOSES * base for us in states.alone_us)
@@ -84,7 +84,7 @@ def _either(states: States) -> str:
         return "either alone gains nothing"
     gains = [
         f"{name} alone {f'saves {duration(us)}' if much else 'gains nothing'}"
-        for name, us, much in zip(("removing them", "compiling"), states.alone_us, (syncs, compiled), strict=True)
+        for name, us, much in zip((removing, "compiling"), states.alone_us, (syncs, compiled), strict=True)
     ]
     return ", ".join(gains)
 
