@@ -32,9 +32,11 @@ def cache_folders() -> list[Path]:
     """Return the folders of caches that exist: of downloads, and of compiled code.
 
     torch.hub, huggingface_hub, pip and uv document where theirs are; the compiled code of torch and Triton is found by
-    a hash of its source. The pipes of NVIDIA's MPS are here too: through an overlay nobody would answer.
+    a hash of its source. The pipes of NVIDIA's MPS are here too: through an overlay nobody would answer. A variable
+    that names the working folder or one above it names no cache: the program's own files lie there.
     """
-    return sorted({folder.resolve() for folder in _known() if folder.is_dir()})
+    folders = {folder.resolve() for folder in _known() if folder.is_dir()}
+    return sorted(folder for folder in folders if not Path.cwd().is_relative_to(folder))
 
 
 def _known() -> Iterator[Path]:
