@@ -54,7 +54,8 @@ The value is ready only after all queued work; the host can't launch anything me
 WHEN_FINE = """\
 When it runs once per epoch, or the host needs the value in this step.
 
-Detach values that you keep, or the graph stays alive. For several values: one `torch.stack(values).tolist()`.
+Detach values that you keep, or the graph stays alive. Read a number that stays the same once, before the loop.
+For several values: one `torch.stack(values).tolist()`.
 """
 
 
