@@ -399,11 +399,11 @@ def _render(analysis: Analysis, form: str, **options: Any) -> str:
     return report.render(analysis, form)
 
 
-def _painted(analysis: Analysis, of: str) -> Picture:
+def _painted(analysis: Analysis) -> Picture:
     """Return a picture of an analysis."""
-    from syncscan.report import picture
+    from syncscan.report import before_after_file
 
-    return picture.render(analysis, of)
+    return before_after_file.picture(analysis)
 
 
 def _framed(analysis: Analysis, of: str) -> pd.DataFrame:

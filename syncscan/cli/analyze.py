@@ -13,7 +13,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
 from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
-from syncscan.cli.stdout import blocks, colors, links, width
+from syncscan.cli.stdout import colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
 from syncscan.errors import TraceError, UsageError
@@ -175,7 +175,6 @@ class _Shown(msgspec.Struct, frozen=True):
             width=width(),
             color=self.to_terminal and colors(),
             links=self.to_terminal and links(),
-            blocks=self.to_terminal and blocks(),
             everything=self.everything,
         )
 

@@ -42,9 +42,3 @@ def links() -> bool:
 def colors() -> bool:
     """Return whether to write colors: stdout is a terminal and NO_COLOR isn't set (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-def blocks() -> bool:
-    """Return whether to draw with block characters: stdout is a terminal that takes Unicode."""
-    encoding = (getattr(sys.stdout, "encoding", "") or "").lower().replace("-", "")
-    return sys.stdout.isatty() and encoding == "utf8" and os.environ.get("TERM") != "dumb"

@@ -73,7 +73,7 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
     """Replays the step; set by `api`, since a value can't import the stage that creates it."""
     _renderer: Callable[..., str] | None = None
     """Renders the report in a format; set by `api`."""
-    _painter: Callable[[Analysis, str], Picture] | None = None
+    _painter: Callable[[Analysis], Picture] | None = None
     """Draws a picture; set by `api`."""
     _framer: Callable[[Analysis, str], Any] | None = None
     """Builds a pandas frame; set by `api`."""
@@ -209,21 +209,16 @@ class Analysis(msgspec.Struct, frozen=True, eq=False):
         """
         return self._render("evidence", finding=self.finding(id))
 
-    def picture(self, of: str = "timeline") -> Picture:
-        """Return a PNG picture that notebooks show and store; needs matplotlib (the extra `notebook`).
-
-        Args:
-            of: `timeline`, the step of the costliest sync in lanes; `step`, that step before and after its fixes (with
-                `svg`, too); `host`, the sampled tree of functions as an icicle.
+    def picture(self) -> Picture:
+        """Return the step of the costliest sync, before and after its fixes, as a picture for notebooks and files.
 
         Raises:
-            UsageError: there is no such picture, or the trace holds nothing to draw.
-            MissingExtra: matplotlib isn't installed.
+            UsageError: no step of the trace can be replayed.
             RuntimeError: this analysis wasn't made by `syncscan.analyze`.
         """
         if self._painter is None:
             raise RuntimeError("this analysis was made without pictures; use syncscan.analyze(path)")
-        return self._painter(self, of)
+        return self._painter(self)
 
     def to_saved(self) -> str:
         """Return the analysis as JSON that every command accepts in place of its trace; see `syncscan.analyze`.

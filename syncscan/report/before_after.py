@@ -1,6 +1,6 @@
 """Replay one step after each choice of fixes, to be drawn on one ruler: host above device, recorded above replayed.
 
-Plain values: `before_after_svg` draws them for pages and files, `before_after_blocks` for terminals, `picture` as PNG.
+Plain values: `before_after_svg` draws them for pages and files.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
+from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
+from syncscan.model.picture import Picture
 from syncscan.report import before_after_svg
 from syncscan.report.assets import asset
 from syncscan.report.before_after import BeforeAfter, before_after
@@ -38,7 +40,10 @@ _RULES = (
 def document(analysis: Analysis) -> str:
     """Return the picture as an SVG document; where no step can be replayed, it holds the verdict and says so."""
     story = story_of(analysis)
-    drawn = before_after(analysis, story)
+    return _document(before_after(analysis, story), story)
+
+
+def _document(drawn: BeforeAfter | None, story: Story) -> str:
     parts = list(_draw(drawn, story)) if drawn else [_line(story.reason or story.summary, 62), _line(_WHY_NOT, 84)]
     height = parts.pop() if drawn else 104
     head = (
@@ -50,6 +55,19 @@ def document(analysis: Analysis) -> str:
     opening = Markup(head).format(WIDTH, height, f"{story.verdict}.", words, Markup(_style()), _defs())
     title = Markup('<text class="title" x="{}" y="34">{}.</text>').format(MARGIN, story.verdict)
     return f"{opening}{title}{Markup().join(p for p in parts if isinstance(p, str))}</svg>\n"
+
+
+def picture(analysis: Analysis) -> Picture:
+    """Return the picture with its text alternative.
+
+    Raises:
+        UsageError: no step can be replayed.
+    """
+    story = story_of(analysis)
+    drawn = before_after(analysis, story)
+    if drawn is None:
+        raise UsageError("There is nothing to draw: no step of this trace can be replayed.", "Record a step on a GPU.")
+    return Picture(_document(drawn, story), f"{story.verdict} · {before_after_svg.spoken(drawn)}.")
 
 
 _WHY_NOT = "No step of this trace can be replayed, so none is drawn."

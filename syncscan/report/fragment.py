@@ -11,7 +11,7 @@ from syncscan.facts.phases import PhaseSummary
 from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Finding, Severity
 from syncscan.model.step import StepSummary
-from syncscan.report import habits, host, picture, remedies, source
+from syncscan.report import before_after_file, habits, host, remedies, source
 from syncscan.report.assets import template
 from syncscan.report.habits import HabitText
 from syncscan.report.phrases import certainty, chain, facts, places
@@ -57,17 +57,12 @@ def render(analysis: Analysis) -> str:
 
 
 def _picture(analysis: Analysis) -> dict[str, str] | None:
-    """Return the step before and after its fixes as an image, for notebooks shown where no script runs.
-
-    Where no step can be replayed it is the timeline, and None if nothing can be drawn.
-    """
-    for of in ("step", "timeline") if picture.available() else ():
-        try:
-            drawn = picture.render(analysis, of)
-        except UsageError:
-            continue
-        return {"png": base64.b64encode(drawn.png).decode("ascii"), "alt": drawn.alt}
-    return None
+    """Return the step before and after its fixes as an image, whose style the notebook's can't reach; or None."""
+    try:
+        drawn = before_after_file.picture(analysis)
+    except UsageError:
+        return None
+    return {"svg": base64.b64encode(drawn.svg.encode()).decode("ascii"), "alt": drawn.alt}
 
 
 def _headline(analysis: Analysis) -> str:

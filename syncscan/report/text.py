@@ -20,8 +20,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.finding import Excerpt, Finding, Severity, Source
 from syncscan.model.libraries import path_in_package
 from syncscan.model.states import States
-from syncscan.report import before_after_blocks, causes, races, states
-from syncscan.report.before_after import before_after
+from syncscan.report import causes, races, states
 from syncscan.report.details import details, flagged_lines
 from syncscan.report.fixes import fitting, height
 from syncscan.report.habits import HabitText
@@ -57,9 +56,6 @@ class Terminal(msgspec.Struct, frozen=True):
     verbose: bool
     links: bool
     """Whether a file at hand gets a hyperlink."""
-    blocks: bool
-    """Whether the step is drawn with block characters."""
-    color: bool
     rows: int | None
     """Rows of the table; None for all."""
 
@@ -71,7 +67,6 @@ def render(
     color: bool = False,
     links: bool = False,
     everything: bool = False,
-    blocks: bool = False,
     program: Sequence[str] | None = None,
 ) -> str:
     """Return the report as text.
@@ -82,17 +77,15 @@ def render(
         color: whether to write colors.
         links: whether to write hyperlinks (OSC 8), which need colors.
         everything: whether the table has all rows.
-        blocks: whether to draw the step before and after with block characters.
         program: the program that was run and its arguments, as typed, for the next command; None where unknown.
     """
     rows = None if everything or analysis.view.top is not None else ROWS
-    terminal = Terminal(width, bool(verbose), links, blocks, color, rows)
+    terminal = Terminal(width, bool(verbose), links, rows)
     return written(_parts(analysis, story_of(analysis, program), terminal), width, color)
 
 
 def _parts(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
     yield from _first_screen(analysis, story, terminal)
-    yield from _step(analysis, story, terminal)
     yield from _table(story, terminal)
     if not terminal.verbose:
         yield from _sources(story, terminal)
@@ -127,14 +120,6 @@ def _first_screen(analysis: Analysis, story: Story, terminal: Terminal) -> Itera
     above += [_arrow(sentence) for sentence in (story.nothing,) if sentence]
     yield from above
     yield from _remedies(story, terminal, SCREEN - _height(above, terminal.width))
-
-
-def _step(analysis: Analysis, story: Story, terminal: Terminal) -> Iterator[RenderableType]:
-    """Yield the step before and after, where the terminal can show it."""
-    drawn = before_after(analysis, story) if terminal.blocks else None
-    if drawn:
-        yield Text()
-        yield from before_after_blocks.lines(drawn, terminal.width, terminal.color)
 
 
 def _states(of: States) -> Table:

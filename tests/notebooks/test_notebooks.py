@@ -19,7 +19,6 @@ import syncscan
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
-pytest.importorskip("matplotlib")
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -38,7 +37,7 @@ PICTURES = {"01_find_and_fix": 4, "02_read_a_trace": 2, "03_what_if": 3, "04_tim
 """How many pictures each has at least."""
 VARIES = "varies"
 """Tag of a cell that is timed on the machine at hand: that it shows something is compared, and not what."""
-_PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
+_SVG = re.compile(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+")
 _AT = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -58,19 +57,19 @@ def text(output: Any) -> str:
 
 def pictures(notebook: Any) -> int:
     outputs = [o for c in code(notebook) for o in c.outputs]
-    drawn = sum("image/png" in o.get("data", {}) for o in outputs)
-    return drawn + sum(len(_PNG.findall(o.get("data", {}).get("text/html", ""))) for o in outputs)
+    drawn = sum("image/svg+xml" in o.get("data", {}) for o in outputs)
+    return drawn + sum(len(_SVG.findall(o.get("data", {}).get("text/html", ""))) for o in outputs)
 
 
 def comparable(cell: Any) -> list[Any]:
-    """A cell's outputs without what differs from one machine or version of matplotlib to the next."""
+    """A cell's outputs without what differs from one machine to the next."""
     if VARIES in cell.metadata.get("tags", ()):
         return sorted({kind for o in cell.outputs for kind in o.get("data", {})})
     return [(o.get("name", ""), _stable(o.get("data", {})), o.get("text", "")) for o in cell.outputs]
 
 
 def _stable(data: Any) -> dict[str, str]:
-    return {k: "" if k == "image/png" else _AT.sub("", _PNG.sub("", "".join(v))) for k, v in sorted(data.items())}
+    return {k: _AT.sub("", "".join(v)) for k, v in sorted(data.items())}
 
 
 def executed(path: Path) -> Any:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncscan import api, report
 from syncscan.errors import UsageError
 from syncscan.model.analysis import Analysis
-from syncscan.report import before_after_blocks, html, step_lanes, svg, text
+from syncscan.report import html, step_lanes, svg
 from syncscan.report.before_after import MAX_FIXES, BeforeAfter, before_after
 from syncscan.report.story import story_of
 from tests.builder import TraceBuilder
@@ -140,7 +140,7 @@ def test_what_cannot_be_replayed_is_not_drawn() -> None:
     assert "No step of this trace can be replayed" in svg.render(plain)
     assert 'id="before-after"' not in html.render(plain)
     with pytest.raises(UsageError, match="can be replayed"):
-        replace(two_waits(), _projector=None).picture("step")
+        replace(two_waits(), _projector=None).picture()
 
 
 def test_syncs_that_keep_a_network_from_being_compiled_are_drawn_with_that_compile() -> None:
@@ -190,28 +190,10 @@ def test_names_of_a_trace_stay_text(name: str) -> None:
     ElementTree.fromstring(report.render(api.analyze_trace(t.trace()), "svg"))
 
 
-def test_a_picture_of_the_step_is_a_png_and_an_svg() -> None:
-    """Both say in words what they show."""
-    pytest.importorskip("matplotlib")
-    picture = two_waits().picture("step")
-    assert picture.png.startswith(b"\x89PNG\r\n")
-    assert picture.svg.startswith("<svg ")
+def test_a_notebook_gets_the_picture_and_words_for_who_cannot_see_it() -> None:
+    """As the SVG document that `--format svg` writes."""
+    picture = two_waits().picture()
+    assert picture.svg == report.render(two_waits(), "svg")
+    assert picture.alt.startswith("Syncs are the limit · Step ")
     assert "after the fixes" in picture.alt
-
-
-def test_a_terminal_shows_two_lines_of_blocks() -> None:
-    """The upper half of a block is the host, the lower the device; the second line is shorter."""
-    now, then, key = (line.plain for line in before_after_blocks.lines(drawn(two_waits()), 80, color=False))
-    assert now.startswith("now  ")
-    assert set(now[5:-9]) <= set("▀▄█ ")
-    assert "▄" in now  # the device works while the host waits
-    assert len(then[5:-9].rstrip()) < len(now[5:-9].rstrip())
-    assert "host works" in key
-    assert before_after_blocks.lines(drawn(two_waits()), 30, color=True) == []
-
-
-def test_blocks_come_only_where_the_terminal_takes_them() -> None:
-    """A pipe gets the same report as before."""
-    of = two_waits()
-    assert "▀ host works" in text.render(of, blocks=True)
-    assert "▀" not in text.render(of)
+    assert picture._repr_mimebundle_() == {"image/svg+xml": picture.svg, "text/plain": picture.alt}

@@ -18,7 +18,7 @@ import syncscan
 from syncscan import api
 from syncscan.model.analysis import Analysis
 from syncscan.model.check import Limit, Rules
-from syncscan.report import check_json, picture, render, whatif
+from syncscan.report import check_json, render, whatif
 from syncscan.report.units import duration
 from tests.report.test_schemas import wrong
 
@@ -260,11 +260,8 @@ SHORT = ("markdown", "fragment", "github", "junit")
 
 
 @pytest.mark.parametrize("form", READ)
-def test_every_format_tells_the_same(
-    analysis: Analysis, expected: Facts, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_format_tells_the_same(analysis: Analysis, expected: Facts, form: str) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
-    monkeypatch.setattr(picture, "available", lambda: False)  # nothing here looks at what a notebook draws
     options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
     text = READ[form](in_all_pages(analysis) if form == "brief" else render(analysis, form, **options))
     listed = LISTED if form in SHORT else None
