@@ -48,7 +48,8 @@ class TrialOrder:
     `function` is empty for a script. `fingerprint` is how many seeded steps are wanted of it, 0 where steps are to be
     timed; `rounded` moves the parameters by a rounding error first, `delayed` delays each non-blocking copy. `moved`
     leads from a folder of the user's to the one that replaces it. `scratch` and `layers` are the kind and the folders
-    of the view that it writes into (`scratch.Scratch`), empty where it writes into the user's files.
+    of the view that it writes into (`scratch.Scratch`), empty where it writes into the user's files; `patched` are
+    files that have the text of another there.
     """
 
     target: str
@@ -58,6 +59,7 @@ class TrialOrder:
     rounded: bool
     delayed: bool
     moved: list[str]
+    patched: list[tuple[str, str]]
     scratch: str
     layers: list[str]
 
@@ -185,6 +187,8 @@ def main() -> None:
     del sys.argv[1:]
     if order.scratch:
         Scratch(order.scratch, tuple(map(Path, order.layers))).enter(dry=False)
+        for path, text in order.patched:
+            Path(path).write_bytes(Path(text).read_bytes())
     _in_place(order.moved)
     _seed()
     if order.delayed:

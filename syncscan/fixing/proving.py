@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from syncscan import api
 from syncscan.errors import UsageError
@@ -27,51 +27,57 @@ def prove_patch(
     """Run the program as it is and with its patch in turn, as `syncscan prove` does.
 
     Args:
-        fixed: a patch of one file, which is the program's own.
+        fixed: a patch; with `in_place`, of the program's own file alone.
         limit_s: how long all runs together may take, in seconds.
         progress: called with a sentence after each pair of runs.
         trace: a recording of the unchanged program; the gain that it projects for the whole patch is shown beside the
             measured one.
-        in_place: let both write into the user's files, not into scratch copies.
+        in_place: let both write into the user's files, not into scratch copies. The patched program lies beside the
+            original then, as long as it takes; otherwise its text only takes the original's place in the copy.
 
     Raises:
-        UsageError: the patch changes other files.
+        UsageError: the patch can't be measured in place.
         ProgramFailed: a program fails, or makes no steps.
     """
     target, *arguments = shlex.split(fixed.program)
-    script = Path(target.rpartition(":")[0] or target)
-    if len(fixed.files) != 1 or Path(fixed.files[0].path) != script.absolute():
-        raise UsageError(
-            "--prove only takes a patch of the program's own file.", "Commit the patch, then run syncscan prove --rev."
-        )
     projection = projected(api.analyze(trace), fixed.applied) if trace else None
-    with _beside(fixed) as patched:
-        after = target.replace(str(script), str(patched), 1)
-        return prove(
-            target,
-            after,
-            arguments=arguments,
-            limit_s=limit_s,
-            in_place=in_place,
-            projected=projection,
-            progress=progress,
-        )
+    options: dict[str, Any] = {
+        "arguments": arguments,
+        "limit_s": limit_s,
+        "projected": projection,
+        "progress": progress,
+    }
+    if in_place:
+        with _beside(fixed, target) as beside:
+            return prove(target, beside, in_place=True, **options)
+    with _texts(fixed) as patched:
+        return prove(target, target, patched=patched, **options)
 
 
 @contextmanager
-def _beside(fixed: Fixed) -> Iterator[Path]:
-    """Write the patched program beside the original, and delete it afterwards."""
-    file = fixed.files[0]
-    path = Path(file.path)
+def _texts(fixed: Fixed) -> Iterator[list[tuple[Path, Path]]]:
+    """Write the patched files into a temporary folder; yield each original with its patched one."""
     with tempfile.TemporaryDirectory(prefix="syncscan-fix-") as folder:
-        copy = Path(folder, path.name)
-        copy.write_bytes(file.after.encode(file.encoding))
-        beside = path.with_name(f"{path.stem}_fixed_{Path(folder).name.rpartition('-')[2]}.py")
-        shutil.copy(copy, beside)
-        try:
-            yield beside
-        finally:
-            beside.unlink(missing_ok=True)
+        pairs = [(Path(file.path), Path(folder, str(number))) for number, file in enumerate(fixed.files)]
+        for file, (_, text) in zip(fixed.files, pairs, strict=True):
+            text.write_bytes(file.after.encode(file.encoding))
+        yield pairs
+
+
+@contextmanager
+def _beside(fixed: Fixed, target: str) -> Iterator[str]:
+    """Write the patched program beside the original, and delete it afterwards; yield its target."""
+    script = Path(target.rpartition(":")[0] or target)
+    if [Path(file.path) for file in fixed.files] != [script.absolute()]:
+        raise UsageError(
+            "--in-place only takes a patch of the program's own file.",
+            "Leave --in-place out, or use syncscan prove --rev.",
+        )
+    file = fixed.files[0]
+    with tempfile.NamedTemporaryFile(prefix=f"{script.stem}_fixed_", suffix=".py", dir=script.parent) as beside:
+        beside.write(file.after.encode(file.encoding))
+        beside.flush()
+        yield target.replace(str(script), str(script.with_name(Path(beside.name).name)), 1)
 
 
 __all__ = ["prove_patch"]

@@ -16,6 +16,7 @@ class ComparedProgram:
 
     `name` is what a report calls it, `path` where its file is, `function` empty for a script. `folder` is where it
     runs; `moved` leads from a folder of the user's to the one that replaces it, for a program at a revision.
+    `patched` are files of the user's, each with one whose text takes its place in what the program sees.
     """
 
     name: str
@@ -24,6 +25,7 @@ class ComparedProgram:
     arguments: tuple[str, ...]
     folder: Path
     moved: tuple[Path, Path] | None = None
+    patched: tuple[tuple[Path, Path], ...] = ()
 
 
 def program(spec: str, arguments: Sequence[str] = ()) -> ComparedProgram:

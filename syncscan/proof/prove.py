@@ -7,6 +7,8 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.projection import Projection
@@ -33,6 +35,7 @@ def prove(
     tolerance: float = sameness.TOLERANCE,
     apart: bool = False,
     in_place: bool = False,
+    patched: Sequence[tuple[Path, Path]] = (),
     projected: Projection | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Proof:
@@ -54,6 +57,7 @@ def prove(
         tolerance: how far losses may lie apart, as a part of the largest.
         apart: run the two processes of a pair one after the other, not both at a time.
         in_place: let the programs write into the user's files instead.
+        patched: files, each with one that has its text in the scratch copy of `after`.
         projected: what was projected for the change, to be shown beside it.
         progress: called with a sentence now and then.
 
@@ -64,6 +68,9 @@ def prove(
     _possible(limit_s, matters, steps, tolerance)
     options = ProofOptions(limit_s, matters, steps, tolerance, apart, progress or (lambda sentence: None))
     with _programs(before, after, arguments, revisions) as programs, Trials(programs, limit_s, in_place) as trials:
+        if patched:
+            of = programs[Side.AFTER]
+            programs[Side.AFTER] = replace(of, name=f"{of.name}, patched", patched=tuple(patched))
         names = programs[Side.BEFORE].name, programs[Side.AFTER].name
         return measured(trials, names, options, projected)
 

@@ -88,6 +88,7 @@ class Trial:
             "rounded": rounded,
             "delayed": delayed,
             "moved": [str(path) for path in program.moved or ()],
+            "patched": [[str(path), str(text)] for path, text in program.patched],
             "scratch": self._scratch.kind if self._scratch else "",
             "layers": [str(folder) for folder in self._scratch.folders] if self._scratch else [],
         }

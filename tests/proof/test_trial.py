@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from syncscan.errors import ProgramFailed, UsageError
 from syncscan.model.proof import Side
 from syncscan.proof.compared_program import program
 from syncscan.proof.trial import TooFewSteps, Trials
+from syncscan.scratch import kind_here
 
 pytest.importorskip("torch")
 
@@ -89,6 +91,28 @@ def test_a_program_writes_into_a_copy_of_the_users_files(folder: Path) -> None:
             fingerprint, _ = trials.open(Side.BEFORE, seeded=1).fingerprint()
             assert fingerprint.losses[0].numbers == ((1.0,),)
     assert not (folder / "count").exists()
+
+
+@pytest.mark.parametrize("kind", ["kernel", "python"])
+def test_a_patched_program_has_its_text_in_the_copy_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """At its own path, where it finds its modules and its data."""
+    if kind == "kernel" and kind_here() != kind:
+        pytest.skip("the kernel gives no view here")
+    monkeypatch.setenv("SYNCSCAN_SCRATCH", kind)
+    (folder / "scale.py").write_text("FACTOR = 1")
+    (folder / "patch").write_text(
+        "import scale\nfrom pathlib import Path\nassert Path(__file__).name == 'one.py'\n"
+        "def step():\n    return scale.FACTOR * float(Path(__file__).with_name('data').read_text())"
+    )
+    (folder / "one.py").write_text("def step():\n    return 1.0")
+    (folder / "data").write_text("7")
+    patched = replace(program("one.py:step"), patched=((folder / "one.py", folder / "patch"),))
+    with Trials({Side.BEFORE: program("one.py:step"), Side.AFTER: patched}, 120.0) as trials:
+        losses = [trials.open(side, seeded=1).fingerprint()[0].losses[0].numbers for side in Side]
+    assert losses == [((1.0,),), ((7.0,),)]
+    assert (folder / "one.py").read_text() == "def step():\n    return 1.0"
 
 
 def failed(code: str, spec: str = "bad.py") -> Exception:
