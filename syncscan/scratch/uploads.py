@@ -1,34 +1,75 @@
-"""Uploads to the Hugging Face Hub do nothing in a view; downloads stay possible, which `HF_HUB_OFFLINE` would end."""
+"""The Hugging Face Hub only answers in a view: what may change something there isn't sent.
+
+Downloads stay possible, which `HF_HUB_OFFLINE` would end. The usual ways of uploading do nothing, so that a program
+goes on; all else but reading is refused.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
-from syncscan.scratch.imported import WhenImported
+from syncscan.scratch.imported import Replace, WhenImported
 
-_CHANGES = (
-    "create_commit", "preupload_lfs_files", "create_repo", "delete_repo", "move_repo", "create_branch", "delete_branch",
-    "create_tag", "delete_tag", "super_squash_history", "upload_large_folder", "create_pull_request",
-    "create_discussion", "update_repo_settings", "add_space_secret", "add_space_variable",
+_HUB = ("huggingface.co", "hf.co")
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_READING = re.compile(r"/api/(\w+/.+/paths-info/.*|validate-yaml)")
+"""Paths that are read by POST, since the question is long."""
+_WRITING = "/xet-write-token/"
+"""In the path of what hf_xet needs, read by GET, to upload by its own code in Rust."""
+_LEFT_OUT = (
+    "create_commit", "preupload_lfs_files", "upload_large_folder", "create_repo", "delete_repo", "create_branch",
+    "create_tag",
 )  # fmt: skip
-"""Methods of `HfApi` by which all others change something on the Hub: `upload_file` calls `create_commit`."""
+"""Methods of `HfApi` that do nothing: `upload_file`, `upload_folder` and each `push_to_hub` call `create_commit`."""
 
 
 def keep_back() -> WhenImported:
-    """Let them do nothing from here on, in this process, until the result's `end`."""
-    return WhenImported({"huggingface_hub.hf_api": _keep_back})
+    """Send nothing to the Hub that may change it from here on, from this process, until the result's `end`.
+
+    What goes through `requests` or `httpx`, as all of huggingface_hub does, is refused with a `PermissionError`.
+    """
+    return WhenImported({"huggingface_hub.hf_api": _leave_out, "requests": _guard, "httpx": _guard})
 
 
-def _keep_back(module: ModuleType) -> None:
-    for name in _CHANGES:
+def _guard(module: ModuleType, replace: Replace) -> None:
+    """Have the clients of a library refuse such requests."""
+    for client in (getattr(module, name, None) for name in ("Session", "Client", "AsyncClient")):
+        if client is not None:
+            replace(client, "send", _refusing(client.send))
+
+
+def _refusing(send: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(send)
+    def sent(client: Any, request: Any, *arguments: Any, **named: Any) -> Any:
+        if _changes(request.method, str(request.url)):
+            what = f"{request.method} {request.url}"
+            raise PermissionError(f"{what} isn't sent: in a scratch copy, nothing on the Hugging Face Hub is changed.")
+        return send(client, request, *arguments, **named)
+
+    return sent
+
+
+def _changes(method: str, url: str) -> bool:
+    """Return whether a request may change something on the Hub."""
+    parts, own = urlsplit(url), urlsplit(os.environ.get("HF_ENDPOINT", ""))
+    if parts.hostname not in (*_HUB, own.hostname):
+        return False
+    return _WRITING in parts.path or not (method.upper() in _READS or _READING.fullmatch(parts.path))
+
+
+def _leave_out(module: ModuleType, replace: Replace) -> None:
+    for name in _LEFT_OUT:
         original = getattr(module.HfApi, name, None)
         if original is not None:
-            setattr(module.HfApi, name, _doing_nothing(original, module))
+            replace(module.HfApi, name, _doing_nothing(original, module))
             if hasattr(module, name):
-                setattr(module, name, getattr(module.api, name))
+                replace(module, name, getattr(module.api, name))
 
 
 def _doing_nothing(original: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:

@@ -1,15 +1,22 @@
-"""Uploads to the Hub do nothing, and other machines are named."""
+"""Nothing on the Hub is changed, and other machines are named."""
 
 from __future__ import annotations
 
+import importlib
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from syncscan.scratch import uploads
 from syncscan.scratch.connections import name_connections
+from syncscan.scratch.imported import WhenImported
+
+LIBRARIES = ("huggingface_hub", "requests", "httpx")
 
 HUB = """\
 class RepoUrl(str):
@@ -28,24 +35,71 @@ upload_file = api.upload_file
 """
 
 
-def test_uploads_to_the_hub_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever changes something there returns what it would, and downloads aren't touched."""
+CLIENT = """\
+class {name}:
+    def send(self, request, **options): return "sent"
+"""
+
+
+@pytest.fixture
+def kept_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WhenImported]:
+    """Uploads are kept back, of libraries that stand for the real ones."""
     (tmp_path / "huggingface_hub").mkdir()
     (tmp_path / "huggingface_hub" / "__init__.py").touch()
     (tmp_path / "huggingface_hub" / "hf_api.py").write_text(HUB)
+    (tmp_path / "requests.py").write_text(CLIENT.format(name="Session"))
+    (tmp_path / "httpx.py").write_text(CLIENT.format(name="Client") + CLIENT.format(name="AsyncClient"))
     monkeypatch.syspath_prepend(tmp_path)
-    for name in [name for name in sys.modules if name.startswith("huggingface_hub")]:
-        monkeypatch.delitem(sys.modules, name)
-    kept_back = uploads.keep_back()
-    try:
-        from huggingface_hub import hf_api
-    finally:
-        kept_back.end()
+    others = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in LIBRARIES}
+    for name in others:
+        del sys.modules[name]
+    changes = uploads.keep_back()
+    yield changes
+    changes.end()
+    for name in [name for name in sys.modules if name.partition(".")[0] in LIBRARIES]:
+        del sys.modules[name]
+    sys.modules.update(others)
+
+
+def test_uploads_to_the_hub_do_nothing(kept_back: WhenImported) -> None:
+    """The usual ones return what they would, and downloads aren't touched."""
+    hf_api = importlib.import_module("huggingface_hub.hf_api")
     assert hf_api.create_repo("me/model").repo_id == "me/model"
     assert hf_api.upload_file("me/model") == "https://huggingface.co/me/model"
     assert hf_api.api.hf_hub_download() == "downloaded"
-    for name in ("huggingface_hub", "huggingface_hub.hf_api"):
-        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "is_sent"),
+    [
+        ("GET", "https://huggingface.co/api/models/me/model", True),
+        ("HEAD", "https://huggingface.co/me/model/resolve/main/config.json", True),
+        ("POST", "https://huggingface.co/api/datasets/me/data/paths-info/main", True),
+        ("POST", "https://huggingface.co/api/repos/move", False),
+        ("DELETE", "https://huggingface.co/api/anything/that/is/new", False),
+        ("GET", "https://huggingface.co/api/models/me/model/xet-write-token/main", False),
+        ("PUT", "https://hub.example.org/api/models/me/model/settings", False),
+        ("POST", "http://localhost:8000/v1/completions", True),
+    ],
+)
+@pytest.mark.parametrize("client", ["requests.Session", "httpx.Client", "httpx.AsyncClient"])
+def test_only_what_reads_is_sent_to_the_hub(
+    kept_back: WhenImported, monkeypatch: pytest.MonkeyPatch, client: str, method: str, url: str, is_sent: bool
+) -> None:
+    """Whichever method of huggingface_hub it comes from, or none of it."""
+    monkeypatch.setenv("HF_ENDPOINT", "https://hub.example.org")
+    library, name = client.split(".")
+    request = SimpleNamespace(method=method, url=url)
+    with nullcontext() if is_sent else pytest.raises(PermissionError, match="nothing on the Hugging Face Hub"):
+        assert getattr(importlib.import_module(library), name)().send(request, timeout=3) == "sent"
+
+
+def test_what_is_kept_back_is_sent_again_at_the_end(kept_back: WhenImported) -> None:
+    """In a process that goes on."""
+    requests = importlib.import_module("requests")
+    kept_back.end()
+    move = SimpleNamespace(method="POST", url="https://huggingface.co/api/repos/move")
+    assert requests.Session().send(move) == "sent"
 
 
 def test_other_machines_are_named_once_and_before() -> None:

@@ -271,7 +271,7 @@ def test_a_library_that_is_only_looked_for_is_redirected_when_it_is_imported(fol
     seen: list[str] = []
     (folder / "looked_for.py").touch()
     sys.path.insert(0, str(folder))
-    hook = WhenImported({"looked_for": lambda module: seen.append(module.__name__)})
+    hook = WhenImported({"looked_for": lambda module, replace: seen.append(module.__name__)})
     try:
         assert importlib.util.find_spec("looked_for") is not None
         assert seen == []
