@@ -124,13 +124,13 @@ class Ops(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
     def _run(self, func: Any, name: str, args: Any, kwargs: Any, on_device: bool) -> Any:
         """Run an op; of one that only a GPU has what its shapes say, filled with zeros.
 
-        An op that the CPU doesn't have for half precision alone runs in float32.
+        An op that the CPU doesn't have for half precision or for integers alone runs in wider floats.
         """
         try:
             return func(*args, **kwargs)
         except RuntimeError as error:  # NotImplementedError is one
-            if on_device and _LACKS_HALF.search(str(error)):
-                return in_float(func, args, kwargs)
+            if on_device and (lacks := _LACKS_TYPE.search(str(error))):
+                return in_float(func, args, kwargs, _WIDER if lacks["half"] else _FLOATS_OF)
             if not on_device or not _LACKS_KERNEL.search(str(error)):
                 raise
             if self._answers.get(func) is not None:
@@ -248,29 +248,38 @@ CPU without float16 of its own, torch 2.13)."""
 
 
 _LACKS_KERNEL = re.compile("Could not run|not implemented on the CPU")
-_LACKS_HALF = re.compile(r"not implemented for '(Half|BFloat16|ComplexHalf)'")
+_LACKS_TYPE = re.compile(r"not implemented for '((?P<half>Half|BFloat16|ComplexHalf)|Byte|Char|Short|Int|Long)'")
 """Pattern of torch's error for an op without a kernel for this type: rrelu, multi_margin_loss and avg_pool3d of float16
-among others, which a GPU has (torch's op database, 2.13)."""
+among others, and histc of integers, which a GPU has (torch's op database, 2.13)."""
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+_FLOATS_OF = dict.fromkeys((torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64), torch.float64)
 
 
-def in_float(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an op or a function in float32, its results in half precision as asked: no less exact than the op itself."""
+def in_float(func: Any, args: Any, kwargs: Any, wider: dict[Any, Any] = _WIDER) -> Any:
+    """Run an op or a function in wider types, its results in those asked for: no less exact than the op itself.
+
+    Args:
+        func, args, kwargs: the op, and what it is given.
+        wider: type → the one that its tensors have meanwhile.
+    """
     tree = torch.utils._pytree
     leaves, spec = tree.tree_flatten((args, kwargs))
-    narrow = [leaf for leaf in leaves if isinstance(leaf, _Tensor) and leaf.dtype in _WIDER]
-    wide = {id(tensor): tensor.to(_WIDER[tensor.dtype]) for tensor in narrow}
+    narrow = [leaf for leaf in leaves if isinstance(leaf, _Tensor) and leaf.dtype in wider]
+    wide = {id(tensor): tensor.to(wider[tensor.dtype]) for tensor in narrow}
     wide_args, wide_kwargs = tree.tree_unflatten([wide.get(id(leaf), leaf) for leaf in leaves], spec)
     result = func(*wide_args, **wide_kwargs)
     written = {id(wide[id(tensor)]): tensor for tensor in narrow} if _writes(func) else {}
     for tensor in written.values():
         tensor.copy_(wide[id(tensor)])
-    back = {torch.float32: _of_float(narrow[0].dtype) if narrow else torch.float16, torch.complex64: torch.complex32}
+    back = _narrower(narrow[0].dtype if narrow else torch.float16)
     return tree.tree_map(lambda value: written.get(id(value), _cast(value, back)), result)
 
 
-def _of_float(dtype: Any) -> Any:
-    return torch.float16 if dtype == torch.complex32 else dtype
+def _narrower(dtype: Any) -> dict[Any, Any]:
+    """Return type of a result → the one that an op of tensors of `dtype` gives."""
+    if dtype in _FLOATS_OF:
+        return {torch.float64: dtype}
+    return {torch.float32: torch.float16 if dtype == torch.complex32 else dtype, torch.complex64: torch.complex32}
 
 
 def _writes(func: Any) -> bool:

@@ -328,3 +328,13 @@ def test_what_runs_in_float_writes_where_it_was_asked_to() -> None:
     assert one == 1
     assert 0.12 < slope < 0.34
     assert y.tolist() == [-slope, 2]
+
+
+def test_integers_that_only_a_gpu_counts_stay_integers() -> None:
+    """A histogram of int32, by which models with experts count their tokens, and which the CPU has for floats alone."""
+    with syncscan.pretend_gpu() as rec:
+        experts = torch.tensor([0, 2, 2, 3], dtype=torch.int32).to("cuda", non_blocking=True)
+        tokens = torch.histc(experts, bins=4, min=0, max=3)
+    assert (tokens.dtype, tokens.tolist()) == (torch.int32, [1, 0, 2, 1])
+    assert rec.findings == ()
+    assert rec.analysis.trace.info.capture.coverage.gaps == ()
