@@ -21,7 +21,7 @@ EXTRAS = {
     "lsp": "'pygls>=2,<3'",
     "remote": "'fsspec>=2024.2,<2028' 's3fs>=2024.2,<2028'",
     "pandas": "'pandas>=2.0,<4'",
-    "fleet": "'distributed>=2024.2' 'pyarrow>=14' 'pandas>=2.0,<4'",
+    "fleet": "'distributed>=2024.2' 'pandas>=2.0,<4'",
     "zstd": "'zstandard>=0.22,<1'",
 }
 """Packages of each extra, for pip; syncscan itself may be a clone."""

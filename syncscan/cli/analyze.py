@@ -12,7 +12,7 @@ from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.fixes_option import option, with_fixes
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, explain, page_option, refuse, say, warn
+from syncscan.cli.output import deliver, explain, refuse, say, warn
 from syncscan.cli.stdout import colors, links, width
 from syncscan.cli.view import VIEW, refuse_unknown, viewed
 from syncscan.cli.view import options as view_options
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from syncscan.model.view import View
     from syncscan.report.traces import TraceRow
 
-FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "brief", "svg")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "svg")
 
 
 @click.command("analyze")
@@ -46,7 +46,6 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
 @click.option(
     "-v", "--verbose", count=True, help="Add why each one waits, what to do about it, and when to leave it alone."
 )
-@page_option
 @click.option("--timings", is_flag=True, help="Print the time of each analysis stage on stderr.")
 @click.option("--all", "everything", is_flag=True, help="List every row.  [default: 10]")
 @option
@@ -59,7 +58,6 @@ FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"
     Need("verbose", "evidence", never=True),
     Need("evidence", "form", ("text", "markdown")),
     Need("everything", "form", ("text",)),
-    Need("page", "form", ("brief",)),
     Need("everything", "top", never=True),
     *(Need(option, "evidence", never=True) for option in ("everything", *VIEW)),
 )
@@ -70,7 +68,6 @@ def command(
     force: bool,
     evidence: str | None,
     verbose: int,
-    page: int,
     fixes: str | None,
     analysis_options: AnalysisOptions,
     view: View,
@@ -112,7 +109,7 @@ def command(
         warn(analysis.warnings)
         if len(paths) > 1:
             rows.append(_row(analysis))
-        shown = _Shown(form, verbose, everything, output is None, page)
+        shown = _Shown(form, verbose, everything, output is None)
         reports.append(_evidence(analysis, evidence) if evidence else shown.render(analysis))
         clock.over("report")
         if timings:
@@ -157,15 +154,12 @@ class _Shown(msgspec.Struct, frozen=True):
     verbose: int
     everything: bool
     to_terminal: bool
-    page: int
 
     def render(self, analysis: Analysis) -> str:
         from syncscan import report
 
         if self.form == "saved":
             return analysis.to_saved()
-        if self.form == "brief":
-            return report.render(analysis, self.form, page=self.page)
         if self.form != "text":
             return report.render(analysis, self.form)
         return report.render(

@@ -21,7 +21,6 @@ SUFFIXES = {
     ".sarif": "sarif",
     ".xml": "junit",
     ".svg": "svg",
-    ".parquet": "parquet",
 }
 """Suffix → format."""
 _SAVED = (".syncscan.json", ".syncscan.json.gz", ".fleet.json", ".fleet.json.gz")

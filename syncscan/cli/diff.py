@@ -12,7 +12,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, page_option, refuse, say, warn
+from syncscan.cli.output import deliver, refuse, say, warn
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import UsageError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from syncscan.model.diff import Diff
     from syncscan.model.fleet_diff import FleetDiff
 
-FORMATS = ("text", "json", "markdown", "html", "brief")
+FORMATS = ("text", "json", "markdown", "html")
 FAILED = 1
 """Exit code where --fail-on is met."""
 
@@ -34,12 +34,11 @@ FAILED = 1
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Report format.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@page_option
 @linked_reports.option
 @click.option("--fleet", is_flag=True, help="Treat the traces of each state as the ranks of one job.")
 @options_of_several
 @format_by_name(FORMATS)
-@needs(Need("page", "form", ("brief",)), Need("reports", "output"), Need("reports", "form", ("html",)))
+@needs(Need("reports", "output"), Need("reports", "form", ("html",)))
 def command(
     states: tuple[str, ...],
     before: tuple[str, ...],
@@ -48,7 +47,6 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    page: int,
     reports: bool,
     fleet: bool,
     analysis_options: AnalysisOptions,
@@ -77,7 +75,7 @@ def command(
         links = [beside.write(side[0], name) for side, name in zip(analyses, ("before", "after"), strict=True)]
         text = diff_html.render(comparison, analyses[0][0], analyses[1][0], links)
     else:
-        text = _render(comparison, analyses, form, page, output is None)
+        text = _render(comparison, analyses, form, output is None)
     deliver(text, output, force)
     if fail_on and (worse := comparison.worse):
         subject = "1 sync is new or waits" if len(worse) == 1 else f"{len(worse)} syncs are new or wait"
@@ -126,7 +124,7 @@ def _sides(states: tuple[str, ...], before: tuple[str, ...], after: tuple[str, .
     raise UsageError("diff needs BEFORE and AFTER, or at least one --before and one --after.")
 
 
-def _render(diff: Diff, analyses: list[list[Analysis]], form: str, page: int, to_terminal: bool) -> str:
+def _render(diff: Diff, analyses: list[list[Analysis]], form: str, to_terminal: bool) -> str:
     if form == "json":
         from syncscan.report import diff_json
 
@@ -139,8 +137,6 @@ def _render(diff: Diff, analyses: list[list[Analysis]], form: str, page: int, to
         from syncscan.report import diff_html
 
         return diff_html.render(diff, analyses[0][0], analyses[1][0])
-    from syncscan.report import brief, diff_text
+    from syncscan.report import diff_text
 
-    if form == "brief":
-        return brief.paged(diff_text.render(diff, brief.LINE).splitlines(), page)
     return diff_text.render(diff, width=width(), color=to_terminal and colors())

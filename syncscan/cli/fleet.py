@@ -12,7 +12,7 @@ from syncscan.cli.by_name import format_by_name
 from syncscan.cli.job import fleet_from, is_saved
 from syncscan.cli.linked_reports import Reports
 from syncscan.cli.needs import Need, given, needs
-from syncscan.cli.output import deliver, deliver_bytes, explain, refuse
+from syncscan.cli.output import deliver, explain, refuse
 from syncscan.cli.stdout import colors, width
 from syncscan.errors import TraceError, UsageError
 from syncscan.model.saved_fleet import named_as_fleet
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from syncscan.model.fleet import Fleet
     from syncscan.report.linked import LinkedReport
 
-FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit", "parquet")
+FORMATS = ("text", "json", "html", "markdown", "csv", "sarif", "github", "junit")
 OF_TRACES = ("store", "jobs", "scheduler", "reports", "step_ms", "step_scope", "steps", "source_root")
 """Options that mean nothing for watches."""
 
@@ -67,19 +67,12 @@ def command(
         _watched(locations, form, output, force)
         return
     form = _form(form, output)
-    if form == "parquet" and output is None:
-        raise UsageError("--format parquet needs an output file.", "Add -o FILE.")
     if is_saved(locations) and (store or jobs or scheduler):
         option = "--store" if store else "--jobs" if jobs else "--scheduler"
         raise UsageError(f"{option} has no effect on a saved job.", "Leave it out.")
     beside = Reports(output, force) if reports and output else None
     refuse(output, force, *locations)
     fleet = fleet_from(locations, analysis_options, store=store, jobs=jobs, scheduler=scheduler)
-    if form == "parquet":
-        from syncscan.report import fleet_parquet
-
-        deliver_bytes(fleet_parquet.render(fleet), str(output), force)
-        return
     if beside:
         from syncscan.report import fleet_html
 

@@ -10,11 +10,6 @@ import click
 from syncscan.errors import SyncscanError, UsageError
 from syncscan.report.printable import printable
 
-page_option = click.option(
-    "--page", type=click.IntRange(1), default=1, show_default=True, help="Page of --format brief, from 1."
-)
-"""For commands whose result has pages; they say with `needs` of which format."""
-
 
 def deliver(text: str | bytes, output: str | None, force: bool = False, about: str = "") -> None:
     """Print a result, or write it to a file.
@@ -36,18 +31,6 @@ def deliver(text: str | bytes, output: str | None, force: bool = False, about: s
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     files.write(Path(output), [data], force)
     say(f"Wrote {output}{about}.")
-
-
-def deliver_bytes(data: bytes, output: str, force: bool = False) -> None:
-    """Write a result that is no text to a file.
-
-    Raises:
-        UsageError: as `deliver` does.
-    """
-    from syncscan import files
-
-    files.write(Path(output), [data], force)
-    say(f"Wrote {output}.")
 
 
 def refuse(output: str | None, force: bool, *sources: str) -> None:

@@ -7,10 +7,10 @@ import click
 from syncscan.cli.analysis_options import AnalysisOptions, options
 from syncscan.cli.by_name import format_by_name
 from syncscan.cli.needs import Need, needs
-from syncscan.cli.output import deliver, page_option, refuse, warn
+from syncscan.cli.output import deliver, refuse, warn
 from syncscan.cli.stdout import colors, width
 
-FORMATS = ("text", "json", "html", "brief")
+FORMATS = ("text", "json", "html")
 
 
 @click.command("whatif")
@@ -29,10 +29,9 @@ FORMATS = ("text", "json", "html", "brief")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@page_option
 @options
 @format_by_name(FORMATS)
-@needs(Need("beside", "pipeline"), Need("page", "form", ("brief",)))
+@needs(Need("beside", "pipeline"))
 def command(
     trace: str,
     remove: tuple[str, ...],
@@ -43,7 +42,6 @@ def command(
     form: str,
     output: str | None,
     force: bool,
-    page: int,
     analysis_options: AnalysisOptions,
 ) -> None:
     """Replay the step of TRACE without some of its syncs: the real gain, and what bounds the step afterwards.
@@ -65,8 +63,6 @@ def command(
         from syncscan.report import whatif_html
 
         deliver(whatif_html.render(analysis, projection, pipelines), output, force)
-    elif form == "brief":
-        deliver(whatif.render_brief(analysis, projection, pipelines, page), output, force)
     else:
         color = output is None and colors()
         deliver(whatif.render(analysis, projection, pipelines, width=width(), color=color), output, force)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from syncscan import api
 from syncscan.errors import MissingExtra, SyncscanError, TraceNotFound, UsageError
-from syncscan.report import brief, diff_text, whatif
+from syncscan.integrations.paged import LINE, paged
+from syncscan.report import diff_text, markdown, whatif
 from syncscan.version import __version__
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             trace: path of a .json, .json.gz or .json.zst file, or of a folder that holds one.
             page: number of the page of a long answer, from 1.
         """
-        return brief.render(traces.analysis(trace), page)
+        return paged(markdown.render(traces.analysis(trace)), page)
 
     def explain(name: str, trace: str = "", page: int = 1) -> str:
         """Explain a rule: what it finds, why it costs time, what to write instead; or what is measured of a finding.
@@ -141,8 +142,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             trace: path of a trace: what was measured there comes first.
             page: number of the page of a long answer, from 1.
         """
-        text = api.explanation(name, traces.analysis(trace) if trace else None)
-        return brief.paged(text.splitlines(), page)
+        return paged(api.explanation(name, traces.analysis(trace) if trace else None), page)
 
     def whatif_(trace: str, remove: list[str] | None = None, page: int = 1) -> str:
         """Replay the step of a trace without some of its syncs: what removing them together would really gain.
@@ -154,7 +154,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
         """
         analysis = traces.analysis(trace)
         projection = analysis.whatif(*(remove or ["all"]))
-        return whatif.render_brief(analysis, projection, page=page)
+        return paged(whatif.render(analysis, projection, width=LINE), page)
 
     def diff(before: str, after: str, page: int = 1) -> str:
         """Compare recordings of two states of a program: which syncs came, went or changed, and what the step gained.
@@ -165,7 +165,7 @@ def _tools(traces: Traces) -> Iterator[Callable[..., str]]:
             page: number of the page of a long answer, from 1.
         """
         states = [[traces.analysis(path) for path in traces.below(side)] for side in (before, after)]
-        return brief.paged(diff_text.render(api.diff(*states), brief.LINE).splitlines(), page)
+        return paged(diff_text.render(api.diff(*states), LINE), page)
 
     whatif_.__name__ = "whatif"
     yield from (analyze, explain, whatif_, diff)
@@ -199,7 +199,7 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
 
         recording = str(traces.inside(traces.below(trace)[0])) if trace else None
         fixed = run(traces.program(program), arguments or (), trace=recording, unsafe=unsafe, limit_s=limit_s)
-        return brief.paged(fix_text.render(fixed).removesuffix("\n").split("\n"), page, tabs=True)
+        return paged(fix_text.render(fixed), page, tabs=True)
 
     def prove(before: str, after: str, arguments: list[str] | None = None, limit_s: float = 120.0) -> str:
         """Run two programs in turn, without a profiler: whether the second is faster, and computes the same.
@@ -214,7 +214,7 @@ def _running(traces: Traces) -> Iterator[Callable[..., str]]:
         from syncscan.report import proof
 
         programs = [traces.program(name) for name in (before, after)]
-        return brief.paged(proof.render_text(run(*programs, arguments=arguments or (), limit_s=limit_s)).splitlines())
+        return paged(proof.render_text(run(*programs, arguments=arguments or (), limit_s=limit_s)))
 
     yield from (fix, prove)
 

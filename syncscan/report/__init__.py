@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from syncscan.model.analysis import Analysis
 
-FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "brief", "svg")
+FORMATS = ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit", "fragment", "svg")
 """Formats; each is a module of this package with a function `render(analysis) -> str`."""
 
 
@@ -18,7 +18,7 @@ def render(analysis: Analysis, form: str, **options: Any) -> str:
     Args:
         analysis: any analysis.
         form: one of `FORMATS`.
-        options: options of the renderer: `verbose`, `width` and `color` of `text`, `page` of `brief`.
+        options: options of the renderer: `verbose`, `width` and `color` of `text`.
     """
     if form not in FORMATS:
         raise ValueError(f"{form!r} is no format; use one of {', '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""Build flat rows of a job, one per rank, step and finding, for data frames, CSV and Parquet."""
+"""Build flat rows of a job, one per rank, step and finding, for data frames and CSV."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COLUMNS = {
     "title": Column("string", "one-sentence description"),
     "trace": Column("string", "path of the rank's trace"),
 }
-"""Columns in order, with pandas dtype and meaning; documents `Fleet.to_frame()`, and CSV and Parquet of a job."""
+"""Columns in order, with pandas dtype and meaning; documents `Fleet.to_frame()`, and CSV of a job."""
 
 
 def fleet_rows(fleet: Fleet) -> Iterator[dict[str, Any]]:

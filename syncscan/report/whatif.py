@@ -1,4 +1,4 @@
-"""Render a Projection as text, brief lines or JSON (schema `syncscan.whatif/1`)."""
+"""Render a Projection as text or JSON (schema `syncscan.whatif/1`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncscan.model.analysis import Analysis
 from syncscan.model.json_text import indented
 from syncscan.model.projection import Pipeline, Projection, RemovalGroup
 from syncscan.model.step import Bound, ShareBasis
-from syncscan.report import brief, remedies
+from syncscan.report import remedies
 from syncscan.report.document import Document, OverlapDocument, Range, about
 from syncscan.report.phrases import steps_found
 from syncscan.report.printable import printable
@@ -97,29 +97,6 @@ def render(
         color: whether to write colors.
     """
     return written(_parts(analysis, projection, pipelines), width, color)
-
-
-def render_brief(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline] = (), page: int = 1) -> str:
-    """Return one page of the projection without ornament, a finding per line; see `brief.paged`."""
-    return brief.paged(_lines(analysis, projection, pipelines), page)
-
-
-def _lines(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[str]:
-    story, removed = story_of(analysis), frozenset(projection.removed)
-    yield from (text.plain for text in headline(analysis, projection))
-    if story.findings:
-        yield f"findings, each alone (removed or kept; {brief.OF_FINDING}):"
-        for finding in story.findings:
-            yield f"- {'removed' if finding.id in removed else 'kept'} {brief.finding(finding).removeprefix('- ')}"
-    yield from (text.plain for text in streams(analysis, pipelines))
-    if story.nothing:
-        yield story.nothing
-    if story.remedies:
-        yield f"{remedies.title(story.remedies)}:"
-        yield from map(brief.remedy, story.remedies)
-    if story.then:
-        yield story.then
-    yield from (f"note: {note}" for note in projection.notes)
 
 
 def _parts(analysis: Analysis, projection: Projection, pipelines: Sequence[Pipeline]) -> Iterator[RenderableType]:

@@ -19,7 +19,6 @@ READERS = [
     ("analyze", "--format", "json"),
     ("analyze", "--format", "sarif"),
     ("analyze", "--format", "text"),
-    ("analyze", "--format", "brief"),
     ("whatif", "--format", "json"),
     ("check", "--format", "json"),
     ("check", "--format", "sarif"),

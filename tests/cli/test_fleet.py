@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import syncscan.fleet
 from syncscan.cli import group, job, progress
-from syncscan.errors import MissingExtra, TraceNotFound, TraceUnreadable, UsageError
+from syncscan.errors import TraceNotFound, TraceUnreadable, UsageError
 from syncscan.report import fleet_json
 from tests.fleet.example import damaged, even
 from tests.fleet.example import job as job_of
@@ -52,15 +51,6 @@ def test_each_format_goes_to_stdout(saved: Path, form: str, begins: str) -> None
     """The job was saved before."""
     result = run("fleet", saved, "--format", form)
     assert (result.exit_code, result.stdout[: len(begins)]) == (0, begins)
-
-
-def test_parquet_goes_to_a_file(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It needs one, and pyarrow."""
-    assert isinstance(error("fleet", saved, "--format", "parquet"), UsageError)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    missing = error("fleet", saved, "--format", "parquet", "-o", tmp_path / "x.parquet")
-    assert isinstance(missing, MissingExtra)
-    assert not (tmp_path / "x.parquet").exists()
 
 
 def test_the_name_of_a_saved_job_makes_it_one(saved: Path, tmp_path: Path) -> None:

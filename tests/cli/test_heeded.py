@@ -69,8 +69,6 @@ INSTEAD = {
     ("diff", "after"): ["--before", "t.json"],
 }
 """Arguments that an option needs in place of those."""
-BESIDE = {("fleet", "parquet"): ["-o", "new"]}
-"""Options that a format needs."""
 VALUES = {
     "active": "7",
     "after": "t.json",
@@ -98,7 +96,6 @@ VALUES = {
     "on_signal": "USR1",
     "out": "elsewhere",
     "output": "given.out",
-    "page": "2",
     "pipeline": "data",
     "prefix": "p",
     "process": "100",
@@ -323,7 +320,7 @@ def test_every_option_is_heeded_in_every_format_or_refused(runs: Runs, command: 
     for option in options:
         heeded = 0
         for form in forms(command, option):
-            beside = [*BESIDE.get((command, form), []), *needed(command, option)]
+            beside = [*needed(command, option)]
             if option != "form" and form != options["form"].default if "form" in options else False:
                 beside = ["--format", form, *beside]
             words = INSTEAD.get((command, option), ARGUMENTS.get(command, ["t.json"]))

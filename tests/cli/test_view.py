@@ -63,7 +63,7 @@ def test_what_is_hidden_is_counted_and_the_step_is_the_same(trace: str) -> None:
     full["step"].pop("advice"), part["step"].pop("advice")
     assert full["step"] == part["step"]
     assert (full["hidden"], part["hidden"]) == ([], [{"by": "--ignore", "findings": 12, "habits": 0}])
-    for form in ("text", "markdown", "github", "junit", "brief"):
+    for form in ("text", "markdown", "github", "junit"):
         assert "12 findings are hidden by --ignore." in run(trace, "--ignore", "cpu", "--format", form).stdout
     assert len(list(csv.DictReader(io.StringIO(run(trace, "--ignore", "cpu", "--format", "csv").stdout)))) == 1
     sarif = json.loads(run(trace, "--ignore", "cpu", "--format", "sarif").stdout)["runs"][0]

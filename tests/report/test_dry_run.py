@@ -29,7 +29,7 @@ def dry() -> Analysis:
     return rec.analysis
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "html", "fragment", "brief"])
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "fragment"])
 def test_no_report_speaks_of_costs(dry: Analysis, form: str) -> None:
     """The verdict counts places; the list is by how often; no time stands anywhere."""
     text = report.render(dry, form)

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from syncscan.report.fleet_table import COLUMNS, fleet_frame
 from tests.fleet.example import even, job
@@ -43,20 +42,6 @@ def test_a_job_that_was_analyzed_makes_its_own_frame() -> None:
     """`Fleet.to_frame()` is the same frame; the room that joins jobs hands it in."""
     assert importlib.import_module("syncscan.fleet")
     pd.testing.assert_frame_equal(job().to_frame(), fleet_frame(job()))
-
-
-def test_parquet_holds_the_frame_and_what_its_columns_mean() -> None:
-    """Read back it is the same."""
-    pytest.importorskip("pyarrow")
-    import io
-
-    import pyarrow.parquet as pq
-
-    from syncscan.report import fleet_parquet
-
-    data = fleet_parquet.render(job())
-    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(data)), fleet_frame(job()))
-    assert pq.read_schema(io.BytesIO(data)).field("rank").metadata[b"holds"] == b"rank in the job"
 
 
 def test_the_reference_documents_each_column() -> None:

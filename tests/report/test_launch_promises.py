@@ -159,7 +159,7 @@ def no_promise(analysis: Analysis) -> None:
     assert {h["basis"] for h in document["habits"] if h["rule"] == "launch-bound"} <= {"upper bound"}
     assert [r for r in document["remedies"] if r["launches"]] == []
     assert [f["id"] for f in document["findings"] if f["once_compiled_us"] is not None] == []
-    for kind in ("text", "markdown", "brief", "html"):
+    for kind in ("text", "markdown", "html"):
         text = plain(analysis, kind)
         assert [p.pattern for p in (_PAIR, _ALONE, _STATE, _SEGMENT, _ONCE) if p.search(text)] == []
 
@@ -171,7 +171,7 @@ def promises_no_more(analysis: Analysis) -> None:
         return
     allowed = Allowed(analysis)
     numbers_promise_no_more(json.loads(render(analysis, "json")), allowed)
-    texts = {kind: plain(analysis, kind) for kind in ("text", "markdown", "brief", "html")}
+    texts = {kind: plain(analysis, kind) for kind in ("text", "markdown", "html")}
     assert len(_STATE.findall(texts["html"])) == len(analysis.states.each)
     for text in texts.values():
         words_promise_no_more(text, allowed)
@@ -187,7 +187,7 @@ def recordings() -> Iterator[tuple[Path, str]]:
 
 @pytest.mark.parametrize(("path", "member"), list(recordings()), ids=lambda part: getattr(part, "name", part))
 def test_no_report_of_a_recording_promises_more_than_its_states(path: Path, member: str, tmp_path: Path) -> None:
-    """Text, JSON, Markdown, HTML and brief, wherever they speak of launches, a compile or a graph."""
+    """Text, JSON, Markdown and HTML, wherever they speak of launches, a compile or a graph."""
     if member:
         with tarfile.open(path) as tar:
             tar.extract(member, tmp_path, filter="data")

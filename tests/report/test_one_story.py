@@ -217,39 +217,11 @@ def of_sarif(text: str) -> Facts:
     return Facts(run["properties"]["step"]["verdict"])
 
 
-def in_all_pages(analysis: Analysis) -> str:
-    """The report for programs, however many pages it has."""
-    pages: list[str] = []
-    while not pages or pages[-1].splitlines()[-1].startswith("[page "):
-        pages.append(render(analysis, "brief", page=len(pages) + 1))
-    return "".join(pages)
-
-
-def of_brief(text: str) -> Facts:
-    """Read the facts from the brief lines."""
-    lines = text.splitlines()
-    remedies = [result for line in lines if (result := re.match(rf"\d+\. (.*?) \[[^]]*\]: ({SAVES}), ", line))]
-    messages = [line.split("; ") for line in lines if re.match(r"- (high|medium|low|info) ", line)]
-    is_habit = [any(parts[0].split()[-1].startswith(f"{rule}-") for rule in HABITS) for parts in messages]
-    return Facts(
-        verdict=lines[1].removeprefix("verdict: ").partition(". ")[0],
-        remedies=[figure(result[2]) for result in remedies],
-        changes=[without_place(result[1]) for result in remedies],
-        findings=[(parts[1], parts[-3]) for parts, habit in zip(messages, is_habit, strict=True) if not habit],
-        habits=[
-            (without_place(parts[1]), figure(parts[2]))
-            for parts, habit in zip(messages, is_habit, strict=True)
-            if habit
-        ],
-    )
-
-
 READ = {
     "text": of_text,
     "markdown": of_markdown,
     "html": of_html,
     "fragment": of_fragment,
-    "brief": of_brief,
     "github": of_github,
     "junit": of_junit,
     "sarif": of_sarif,
@@ -263,7 +235,7 @@ SHORT = ("markdown", "fragment", "github", "junit")
 def test_every_format_tells_the_same(analysis: Analysis, expected: Facts, form: str) -> None:
     """Verdict; what to change, in its order, with what each saves; findings and habits with theirs."""
     options: dict[str, Any] = {"verbose": 1, "width": 1000, "everything": True} if form == "text" else {}
-    text = READ[form](in_all_pages(analysis) if form == "brief" else render(analysis, form, **options))
+    text = READ[form](render(analysis, form, **options))
     listed = LISTED if form in SHORT else None
     rows = {"markdown": 50, "fragment": ROWS}.get(form)
     assert text.verdict == expected.verdict
