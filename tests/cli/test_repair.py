@@ -133,5 +133,5 @@ def test_another_tools_trace_is_named(tmp_path: Path) -> None:
     )
     result = run(str(source), "-o", str(out))
     assert result.exit_code == 0
-    assert "is a trace of VizTracer" in result.stderr
+    assert "has data of VizTracer" in result.stderr
     assert json.loads(out.read_bytes())["traceEvents"]
