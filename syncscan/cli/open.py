@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +32,7 @@ _MANY_EVENTS = 100_000
 
 
 @click.command("open")
-@click.argument("trace", metavar="TRACE|DIR")
+@click.argument("trace", metavar="TRACE")
 @click.option(
     "--in",
     "viewer",
@@ -64,15 +63,16 @@ def command(
 ) -> None:
     """Show TRACE in a browser: as a report, in TensorBoard's Trace View, or in Perfetto.
 
-    Of a folder, show its recordings with the trend of step time, waits and findings, and a report of each.
     --top, --min-saves, --select, --ignore and --user-only choose what the report lists, as in `analyze`.
     TensorBoard and Perfetto get the trace with added tracks for findings, steps and idle devices.
     Perfetto online reads the trace from this machine; nothing is uploaded. Ctrl-C ends it.
     """
+    from syncscan import api
+
     refuse_unknown(view)
-    if os.path.isdir(trace):  # noqa: PTH112  Path.is_dir raises for long names
-        _show_folder(trace, viewer, host, port, not no_browser, analysis_options, view)
-        return
+    trace, *others = api.find([trace])
+    if others:
+        raise UsageError(f"open takes one trace; {len(others) + 1} were given.", f"Name one of them, such as {trace}.")
     if viewer != "html":
         refuse_pipe(trace)
     if viewer == "tensorboard":
@@ -83,18 +83,6 @@ def command(
     warn(analysis.warnings)
     memory_limit.lift(click.get_current_context())
     show(analysis, trace, viewer, host, port, offline, not no_browser)
-
-
-def _show_folder(
-    folder: str, viewer: str, host: str, port: int | None, browse: bool, options: AnalysisOptions, view: View
-) -> None:
-    from syncscan.cli.open_folder import Recordings, served
-
-    if viewer != "html":
-        raise UsageError(f"--in {viewer} takes one trace, and {folder} is a folder.", "Name a trace in it.")
-    _warn_of(host)
-    with served(Recordings(folder, options, view), host, port) as url:
-        _until_interrupted(url, browse)
 
 
 def _warn_of(host: str) -> None:

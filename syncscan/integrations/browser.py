@@ -5,7 +5,7 @@ from __future__ import annotations
 import html as markup
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,19 +43,14 @@ class Page:
         html: the page.
         host: address to listen on.
         port: port to listen on; 0 for any that is free.
-        linked: returns the page that a link of the first one names; raises FileNotFoundError if there is none.
 
     Raises:
         UsageError: the port is taken.
     """
 
-    def __init__(
-        self, html: str, host: str = "127.0.0.1", port: int = 0, linked: Callable[[str], str] | None = None
-    ) -> None:
+    def __init__(self, html: str, host: str = "127.0.0.1", port: int = 0) -> None:
         gate = Gate(host)
-        handler = type(
-            "_Pages", (_PageHandler,), {"page": html, "linked": staticmethod(linked or _nothing), "gate": gate}
-        )
+        handler = type("_Pages", (_PageHandler,), {"page": html, "gate": gate})
         self._server = Server(host, port, handler)
         self.url = f"{self._server.origin}{gate.prefix}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -66,15 +61,11 @@ class Page:
         self._server.server_close()
 
 
-def _nothing(name: str) -> str:
-    raise FileNotFoundError(name)
-
-
 class _PageHandler(SecretPathHandler):
     page = ""
-    linked = staticmethod(_nothing)
 
     def give(self, path: str) -> None:
-        """Send the page or one that it links, and no file."""
-        text = self.page if path == "/" else self.linked(path[1:])
-        self.answer(text.encode("utf-8", "replace"), "text/html; charset=utf-8")
+        """Send the page, and no file."""
+        if path != "/":
+            raise FileNotFoundError(path)
+        self.answer(self.page.encode("utf-8", "replace"), "text/html; charset=utf-8")

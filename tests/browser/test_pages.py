@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from syncscan import api
 from syncscan.fleet import analyze_fleet
 from syncscan.model.analysis import Analysis
-from syncscan.report import diff_html, fleet_html, html, linked, proof_html, runs_html, step_picture, whatif_html
+from syncscan.report import diff_html, fleet_html, html, linked, proof_html, step_picture, whatif_html
 from tests.report.test_proof import PROOF
 
 if os.environ.get("CI"):
@@ -62,13 +61,6 @@ def job() -> str:
     return fleet_html.render(fleet, {fleet.ranks[0].number: linked.linked(first, "rank0.html")})
 
 
-def runs() -> str:
-    """Return the index of a folder with two recordings."""
-    now = datetime(2026, 1, 2, tzinfo=timezone.utc)
-    lines = [runs_html.run_line(analysis, f"{number}.json", now, str(number)) for number, analysis in enumerate(pair())]
-    return runs_html.render("traces", lines, [("c.json", "It is empty.")])
-
-
 PAGES: dict[str, Callable[[], str]] = {
     "report": lambda: html.render(pair()[0], above="job.html"),
     "report with states": lambda: html.render(analyzed("sample_traces/logged.pt.trace.json.gz")),
@@ -79,7 +71,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "diff": diff,
     "proof": proof,
     "job": job,
-    "folder of runs": runs,
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -13,17 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from syncscan.cli import group
-from syncscan.cli.analysis_options import AnalysisOptions
 from syncscan.cli.open import command, show
-from syncscan.cli.open_folder import Recordings
-from syncscan.errors import TraceError, UsageError
-from syncscan.model.view import View
+from syncscan.errors import UsageError
 from tests.builder import TraceBuilder
 from tests.report.example import typical
 
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-OPTIONS = AnalysisOptions(None, None, "auto", None, None, (), False)
 
 
 @pytest.fixture(params=ENDING, ids=lambda number: number.name)
@@ -131,30 +125,10 @@ class Served:
         """It serves nothing."""
 
 
-def test_a_folder_is_listed_with_a_report_of_each(tmp_path: Path) -> None:
-    """Oldest first; the link of a recording leads to its report, any other to nothing."""
-    for name, day in (("new.json", 2), ("old.json", 1)):
-        os.utime(recorded().write(tmp_path / name), (day * 86400, day * 86400))
-    recordings = Recordings(str(tmp_path), OPTIONS, View())
-    page = recordings.page()
-    assert re.findall(r'href="(\d)"><bdi>(\w+)', page) == [("1", "new"), ("0", "old")]
-    assert "new.json" in recordings.report("1")
-    for link in ("2", "-1", "../old.json", ""):
-        with pytest.raises(FileNotFoundError):
-            recordings.report(link)
-
-
-def test_a_file_of_a_folder_that_cannot_be_analyzed_is_named(tmp_path: Path) -> None:
-    recorded().write(tmp_path / "a.json")
-    (tmp_path / "b.json").write_text('{"traceEvents": []}')
-    page = Recordings(str(tmp_path), OPTIONS, View()).page()
-    assert "b.json</bdi></code>" in page
-    (tmp_path / "a.json").unlink()
-    with pytest.raises(TraceError):
-        Recordings(str(tmp_path), OPTIONS, View()).page()
-
-
-def test_a_folder_is_no_trace_for_other_viewers(tmp_path: Path) -> None:
-    done = CliRunner().invoke(group, ["open", str(tmp_path), "--in", "perfetto", "--no-browser"])
+def test_a_folder_with_several_traces_is_not_shown(tmp_path: Path) -> None:
+    """One of them is to be named; a folder with one is that one."""
+    for name in ("a.json", "b.json"):
+        recorded().write(tmp_path / name)
+    done = CliRunner().invoke(group, ["open", str(tmp_path), "--no-browser"])
     assert isinstance(done.exception, UsageError)
-    assert "takes one trace" in str(done.exception)
+    assert "open takes one trace; 2 were given" in str(done.exception)
